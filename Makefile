@@ -1,0 +1,53 @@
+# Every target works as the first command on a machine with Python >= 3.11 and make.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+WORKERS ?= 2
+
+# The papers' data sets, where the folder exists; the package itself knows no such path.
+ifneq ($(wildcard ../shared/data),)
+export DISCERNEL_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: help demo test check format bench clean
+help:
+	@echo "make demo    set up, then learn kernels on wine, breast cancer and digits"
+	@echo "make test    set up, then run all tests"
+	@echo "make check   formatting, lint, types, spelling, layering"
+	@echo "make bench   the measured claims of the README (needs DISCERNEL_DATA)"
+	@echo "make format  rewrite files in the house format"
+
+$(VENV)/.app: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[app]"
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@ $(VENV)/.app
+
+demo: $(VENV)/.app
+	$(BIN)/python examples/demo.py
+
+# One BLAS thread a worker: two workers with two threads each only get in each other's way.
+test: $(VENV)/.dev
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+
+check: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/codespell src tests benchmarks examples docs README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/python -m pytest -q tests/test_layers.py
+
+format: $(VENV)/.dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/.dev
+	for script in convergence newton_against_sdp kim2006_table1 ye2008_binary; do \
+	  $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,34 @@
+"""discernel: learn the kernel that best separates your classes, in one fit."""
+
+from importlib.metadata import version
+
+from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel.learners import (
+    QCQP,
+    SDP,
+    SILP,
+    LearnedKernel,
+    Newton,
+    Progress,
+    RegularizationPath,
+    Status,
+    learn_kernel,
+    regularization_path,
+)
+
+__all__ = [
+    "QCQP",
+    "SDP",
+    "SILP",
+    "KernelDiscriminant",
+    "LearnedKernel",
+    "MultipleKernelDiscriminant",
+    "Newton",
+    "Progress",
+    "RegularizationPath",
+    "Status",
+    "learn_kernel",
+    "regularization_path",
+]
+
+__version__ = version("discernel")

@@ -1,0 +1,105 @@
+"""The few array operations that depend on where the arrays live.
+
+NumPy and SciPy today. Everything above this module reaches dense factorisations and pairwise
+products only through it, so that another array library needs to be taught here and nowhere else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.utils.extmath import safe_sparse_dot
+
+from discernel.exceptions import NumericalError
+
+__all__ = [
+    "Cholesky",
+    "FloatArray",
+    "inner_products",
+    "matmul",
+    "n_rows",
+    "squared_distances",
+    "squared_norms",
+]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows of an array, a sparse matrix or a sequence."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
+    """Return ‖x − z‖² for all rows of X and Z, dense or CSR; exactly 0 on the diagonal of X, X."""
+    return np.asarray(euclidean_distances(X, Z, squared=True), dtype=np.float64)
+
+
+def inner_products(X: Any, Z: Any | None = None) -> FloatArray:
+    """Return ⟨x, z⟩ for all rows of X and Z, dense or CSR."""
+    other = X if Z is None else Z
+    return np.asarray(safe_sparse_dot(X, other.T, dense_output=True), dtype=np.float64)
+
+
+def squared_norms(X: Any) -> FloatArray:
+    """Return ‖x‖² for all rows of X, dense or CSR."""
+    if hasattr(X, "multiply"):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X), dtype=np.float64)
+
+
+def matmul(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return left @ right for float64 matrices, by the same BLAS as the factorisations.
+
+    The wheels of NumPy and SciPy each bring an OpenBLAS with threads of its own, and those of
+    the one keep spinning for a while after they are done. Where calls alternate, each library
+    waits for the other's threads: on two cores a product of 462 × 462 by 462 × 6 between
+    factorisations took 2.4 ms with ``@`` and 0.1 ms with this function.
+    """
+    a, trans_a = (left.T, 1) if left.flags.c_contiguous else (left, 0)
+    b, trans_b = (right.T, 1) if right.flags.c_contiguous else (right, 0)
+    product = scipy.linalg.blas.dgemm(1.0, a, b, trans_a=trans_a, trans_b=trans_b)
+    return np.asarray(product, dtype=np.float64)
+
+
+class Cholesky:
+    """A symmetric positive definite matrix, factored once and in place.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_samples, n_samples)
+        C-contiguous; **overwritten** by its factor.
+
+    Raises
+    ------
+    NumericalError
+        If the matrix is not positive definite in floating point.
+    """
+
+    def __init__(self, matrix: FloatArray) -> None:
+        # The transpose of a C-ordered array is Fortran-ordered, which LAPACK overwrites without
+        # a copy; the matrix is symmetric, so it is the same matrix.
+        factor, info = scipy.linalg.lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+        if info != 0:
+            raise NumericalError(
+                "The regularised kernel matrix must be positive definite, but its Cholesky "
+                f"factorisation broke down at row {info} of {len(matrix)}. A kernel is not "
+                "positive semidefinite, or the regularization is too small for its rounding "
+                "errors: check the kernels or raise the regularization."
+            )
+        self._lower = factor
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n)."""
+        solution, _ = scipy.linalg.lapack.dpotrs(self._lower, right, lower=1)
+        return np.asarray(solution, dtype=np.float64)
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Return the diagonal of the inverse, for about the price of the factorisation."""
+        inverse, _ = scipy.linalg.lapack.dtrtri(self._lower, lower=1)
+        # dtrtri leaves the other triangle as it was: blank it, a column at a time.
+        return np.array([column[i:] @ column[i:] for i, column in enumerate(inverse.T)])

@@ -1,0 +1,114 @@
+"""The candidates on one training set, as everything above sees them.
+
+A bank knows no labels. It centres and normalises without ever making a centred copy of a
+candidate, and what asks it for something never learns how the candidates are stored.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import Cholesky, FloatArray
+
+__all__ = ["Bank", "Centering", "Normalization", "System"]
+
+#: ``"centered_trace"``: the centred matrix has trace 1 [Ye08]_. ``"trace"``: the raw matrix has
+#: trace n_samples [Kim06]_.
+Normalization = Literal["centered_trace", "trace"]
+
+
+@dataclass(frozen=True)
+class Centering:
+    """Centring in feature space with the statistics of the training set."""
+
+    row_means: FloatArray
+    grand_mean: float
+
+    def apply(self, cross: FloatArray) -> FloatArray:
+        """Centre a matrix between new and training rows, in place, and return it."""
+        cross -= cross.mean(axis=1, keepdims=True)
+        cross -= self.row_means - self.grand_mean
+        return cross
+
+
+class System:
+    """diag(ridge) + G̃(w), factored once."""
+
+    def __init__(self, matrix: FloatArray, ridge: float | FloatArray) -> None:
+        matrix[np.diag_indices_from(matrix)] += ridge
+        self._factor = Cholesky(matrix)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return the inverse times ``right``, of shape (n_samples, n)."""
+        return self._factor.solve(right)
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Return the diagonal of the inverse, of shape (n_samples,)."""
+        return self._factor.inverse_diagonal()
+
+
+class Bank(ABC):
+    """The candidates G̃_i, centred and normalised, that can carry weight.
+
+    Attributes
+    ----------
+    n_samples : int
+    n_candidates : int
+        All candidates, also those left out because they are constant on the training set.
+    kept : ndarray of shape (n_kernels,)
+        The positions of the kernels among the candidates. Weights are over these.
+    scales : ndarray of shape (n_kernels,)
+        What the raw matrices are multiplied by to normalise them.
+    """
+
+    n_samples: int
+    n_candidates: int
+    kept: NDArray[np.intp]
+    scales: FloatArray
+
+    @property
+    def n_kernels(self) -> int:
+        """The number of kernels that weights are given to."""
+        return len(self.kept)
+
+    @abstractmethod
+    def traces(self) -> FloatArray:
+        """Return the traces of the centred, normalised kernels."""
+
+    @abstractmethod
+    def products(self, vectors: FloatArray) -> FloatArray:
+        """Return every G̃_i V, of shape (n_kernels, n_samples, n_vectors)."""
+
+    @abstractmethod
+    def combined(self, weights: FloatArray) -> FloatArray:
+        """Return G̃(w) = Σ w_i G̃_i as a new matrix."""
+
+    @abstractmethod
+    def centering(self, weights: FloatArray) -> Centering:
+        """Return what centres the combined kernel between new rows and the training rows."""
+
+    @abstractmethod
+    def check_definite(self) -> None:
+        """Raise a clear error if a candidate is not positive semidefinite.
+
+        Called when a factorisation broke down, to find out why.
+        """
+
+    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        """Return diag(ridge) + G̃(w), factored; ``ridge`` is one number or one a sample."""
+        return System(self.combined(weights), ridge)
+
+    def expand(self, values: FloatArray) -> FloatArray:
+        """Return values of the kernels as values of the candidates, 0 for those left out."""
+        full = np.zeros(self.n_candidates)
+        full[self.kept] = values
+        return full
+
+    def coefficients(self, weights: FloatArray) -> FloatArray:
+        """Return what the raw candidates are multiplied by in the combined kernel."""
+        return self.expand(weights * self.scales)

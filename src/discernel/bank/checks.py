@@ -1,0 +1,109 @@
+"""Whether matrices are Gram matrices, told before any heavy work."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from discernel.backend import Cholesky, FloatArray
+from discernel.exceptions import InvalidGramError, InvalidInputError, NumericalError
+
+__all__ = ["check_grams", "check_no_indefinite"]
+
+#: Largest |G_ij − G_ji| that rounding explains, as a share of the largest |G_ij|.
+_ASYMMETRY = 1e-8
+#: A matrix is clearly indefinite if an eigenvalue is below minus this share of the largest one.
+_INDEFINITE = 1e-6
+#: Definiteness is checked on at most this many rows. A principal submatrix of a Gram matrix is a
+#: Gram matrix, so what fails on some rows is proven to fail; what hides is found by
+#: `check_no_indefinite` when a factorisation breaks down.
+_CHECKED_ROWS = 1000
+
+
+def check_grams(
+    grams: Any, names: Sequence[str] | None, trusted: Sequence[bool] | None
+) -> tuple[FloatArray, list[str]]:
+    """Return the stack as a float64 array and the names, or raise a clear error."""
+    try:
+        stack = np.ascontiguousarray(grams, dtype=np.float64)
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(
+            "The Gram matrices must be one array of numbers of shape (n_kernels, n_samples, "
+            f"n_samples), or a list of matrices of one shape. {error}"
+        ) from error
+    if stack.size == 0:
+        raise InvalidInputError(
+            f"There must be at least one kernel matrix. Got shape {stack.shape}."
+        )
+    if stack.ndim == 2:
+        hint = " For one matrix K, pass K[None]."
+    else:
+        hint = " A stack with the kernels last is turned by np.moveaxis(stack, -1, 0)."
+    if stack.ndim != 3 or stack.shape[1] != stack.shape[2]:
+        raise InvalidInputError(
+            "The Gram matrices must have shape (n_kernels, n_samples, n_samples). "
+            f"Got {stack.shape}.{hint}"
+        )
+    if names is None:
+        names = [f"kernel {i}" for i in range(len(stack))]
+    elif len(names) != len(stack):
+        raise InvalidInputError(
+            f"There must be one name a kernel, that is {len(stack)}. Got {len(names)}."
+        )
+    for index, (gram, name) in enumerate(zip(stack, names, strict=True)):
+        _check_finite(gram, name)
+        if trusted is None or not trusted[index]:
+            _check_symmetric(gram, name)
+            _check_definite(gram, name, _CHECKED_ROWS)
+    return stack, list(names)
+
+
+def check_no_indefinite(stack: FloatArray, names: Sequence[str]) -> None:
+    """Raise `InvalidGramError` if a matrix of the stack is clearly indefinite, on all its rows."""
+    for gram, name in zip(stack, names, strict=True):
+        _check_definite(gram, name, len(gram))
+
+
+def _check_finite(gram: FloatArray, name: str) -> None:
+    # One pass without a mask: the sum of a matrix with NaN or inf is not finite.
+    if not np.isfinite(gram.sum()) and not np.isfinite(gram).all():
+        row, column = np.argwhere(~np.isfinite(gram))[0]
+        raise InvalidInputError(
+            f"Kernel matrices must not contain NaN or infinity. {name} has "
+            f"{gram[row, column]} at row {row}, column {column}. Clean or impute the data."
+        )
+
+
+def _check_symmetric(gram: FloatArray, name: str) -> None:
+    difference = np.abs(gram - gram.T)
+    largest = difference.max()
+    if largest > _ASYMMETRY * np.abs(gram).max():
+        row, column = np.unravel_index(difference.argmax(), gram.shape)
+        raise InvalidGramError(
+            f"Kernel matrices must be symmetric. {name} has {gram[row, column]:.6g} at row {row}, "
+            f"column {column} and {gram[column, row]:.6g} at its mirror image. If the matrix is "
+            "right but for rounding, pass (K + K.T) / 2."
+        )
+
+
+def _check_definite(gram: FloatArray, name: str, max_rows: int) -> None:
+    if len(gram) > max_rows:
+        rows = np.sort(np.random.default_rng(0).choice(len(gram), max_rows, replace=False))
+        gram = gram[np.ix_(rows, rows)]
+    # ‖G‖₁ bounds the largest eigenvalue. G + tI is positive definite exactly if no eigenvalue is
+    # below −t: one Cholesky factorisation where eigenvalues would cost thirty.
+    shifted = gram + _INDEFINITE * np.abs(gram).sum(axis=0).max() * np.eye(len(gram))
+    try:
+        Cholesky(shifted)
+    except NumericalError:
+        smallest, largest = scipy.linalg.eigvalsh(gram)[[0, -1]]
+        if smallest >= -_INDEFINITE * abs(largest):
+            return
+        raise InvalidGramError(
+            f"Kernel matrices must be positive semidefinite. {name} has the eigenvalue "
+            f"{smallest:.6g} (its largest is {largest:.6g}). Clip the negative eigenvalues to 0, "
+            "or use another kernel."
+        ) from None

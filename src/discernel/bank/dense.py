@@ -1,0 +1,114 @@
+"""A bank that holds all Gram matrices."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray, matmul
+from discernel.bank.base import Bank, Centering, Normalization
+from discernel.bank.checks import check_grams, check_no_indefinite
+from discernel.exceptions import DroppedKernelWarning, InvalidInputError
+
+__all__ = ["DenseBank"]
+
+#: A kernel whose centred trace is below this share of its trace is constant up to rounding.
+_CONSTANT = 1e-12
+
+
+class DenseBank(Bank):
+    """The candidates as one stack of raw Gram matrices, which is neither copied nor changed.
+
+    Parameters
+    ----------
+    grams : array-like of shape (n_candidates, n_samples, n_samples)
+        The raw matrices.
+    names : sequence of str, optional
+        Their names, for messages.
+    normalization : {"centered_trace", "trace"}, default="centered_trace"
+        What is made equal for all kernels.
+    trusted : sequence of bool, optional
+        Which matrices need not be checked for symmetry and definiteness.
+
+    Warns
+    -----
+    DroppedKernelWarning
+        If a kernel is constant on the training set; it is left out.
+    """
+
+    def __init__(
+        self,
+        grams: Any,
+        names: Sequence[str] | None = None,
+        *,
+        normalization: Normalization = "centered_trace",
+        trusted: Sequence[bool] | None = None,
+    ) -> None:
+        self._grams, self.names = check_grams(grams, names, trusted)
+        self.n_candidates, self.n_samples, _ = self._grams.shape
+        self._row_means = np.array([gram.mean(axis=1) for gram in self._grams])
+        self._grand_means = self._row_means.mean(axis=1)
+        raw_traces = np.trace(self._grams, axis1=1, axis2=2)
+        self._centered_traces = raw_traces - self.n_samples * self._grand_means
+        self.kept = self._not_constant(raw_traces)
+        if normalization == "centered_trace":
+            self.scales = 1.0 / self._centered_traces[self.kept]
+        else:
+            self.scales = self.n_samples / raw_traces[self.kept]
+
+    def _not_constant(self, raw_traces: FloatArray) -> NDArray[np.intp]:
+        constant = self._centered_traces <= _CONSTANT * np.abs(raw_traces)
+        if constant.all():
+            raise InvalidInputError(
+                "At least one kernel must vary over the training set, but all "
+                f"{self.n_candidates} are constant: {', '.join(self.names)}. Check the data for "
+                "identical rows and the kernels for far too large widths."
+            )
+        if constant.any():
+            dropped = [self.names[i] for i in np.flatnonzero(constant)]
+            warnings.warn(
+                f"Left out because constant on the training set: {', '.join(dropped)}. Such a "
+                "kernel tells no sample from another; use a smaller width or other columns.",
+                DroppedKernelWarning,
+                stacklevel=2,
+            )
+        return np.flatnonzero(~constant)
+
+    def check_definite(self) -> None:
+        check_no_indefinite(self._grams, self.names)
+
+    def traces(self) -> FloatArray:
+        return np.asarray(self.scales * self._centered_traces[self.kept])
+
+    def products(self, vectors: FloatArray) -> FloatArray:
+        # G̃V = P G (P V): centring vectors is m·n work where centring G would be m².
+        vectors = vectors - vectors.mean(axis=0)
+        out = np.empty((self.n_kernels, *vectors.shape))
+        for position, index in enumerate(self.kept):
+            out[position] = matmul(self._grams[index], vectors)
+        out -= out.mean(axis=1, keepdims=True)
+        out *= self.scales[:, None, None]
+        return out
+
+    def combined(self, weights: FloatArray) -> FloatArray:
+        matrix = np.zeros((self.n_samples, self.n_samples))
+        buffer = np.empty_like(matrix)
+        for index, coefficient in zip(self.kept, weights * self.scales, strict=True):
+            if coefficient != 0.0:
+                np.multiply(self._grams[index], coefficient, out=buffer)
+                matrix += buffer
+        centering = self.centering(weights)
+        matrix -= centering.row_means[:, None]
+        matrix -= centering.row_means - centering.grand_mean
+        return matrix
+
+    def centering(self, weights: FloatArray) -> Centering:
+        coefficients = weights * self.scales
+        return Centering(
+            coefficients @ self._row_means[self.kept],
+            float(coefficients @ self._grand_means[self.kept]),
+        )

@@ -1,0 +1,42 @@
+"""A bank with the identity among its kernels, so that λ is learnt as a weight."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discernel.backend import FloatArray
+from discernel.bank.base import Bank, Centering
+
+__all__ = ["WithIdentity"]
+
+
+class WithIdentity(Bank):
+    """G̃_0 = I / n_samples followed by the kernels of another bank.
+
+    [Ye08]_ section 4: θ_0 multiplies the identity, whose trace is r_0 = n_samples.
+    """
+
+    def __init__(self, bank: Bank) -> None:
+        self.bank = bank
+        self.n_samples = bank.n_samples
+        self.n_candidates = bank.n_candidates + 1
+        self.kept = np.concatenate([[0], bank.kept + 1])
+        self.scales = np.concatenate([[1.0 / bank.n_samples], bank.scales])
+
+    def check_definite(self) -> None:
+        self.bank.check_definite()
+
+    def traces(self) -> FloatArray:
+        return np.concatenate([[1.0], self.bank.traces()])
+
+    def products(self, vectors: FloatArray) -> FloatArray:
+        identity = (vectors / self.n_samples)[None]
+        return np.concatenate([identity, self.bank.products(vectors)])
+
+    def combined(self, weights: FloatArray) -> FloatArray:
+        matrix = self.bank.combined(weights[1:])
+        matrix[np.diag_indices_from(matrix)] += weights[0] / self.n_samples
+        return matrix
+
+    def centering(self, weights: FloatArray) -> Centering:
+        return self.bank.centering(weights[1:])

@@ -1,0 +1,64 @@
+"""What a criterion is: a smooth convex function of the weights, with a certificate."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from discernel.backend import FloatArray
+from discernel.bank import Bank
+
+__all__ = ["Criterion", "Point"]
+
+
+class Point(ABC):
+    """A criterion at some weights. What is not asked for is not computed.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_kernels,)
+    value : float
+        To be minimised.
+    gradient : ndarray of shape (n_kernels,)
+    hessian : ndarray of shape (n_kernels, n_kernels)
+    bound : float
+        No weights on the simplex have a smaller value than this.
+    """
+
+    weights: FloatArray
+    value: float
+
+    @property
+    @abstractmethod
+    def gradient(self) -> FloatArray: ...
+
+    @property
+    @abstractmethod
+    def hessian(self) -> FloatArray: ...
+
+    @property
+    @abstractmethod
+    def bound(self) -> float: ...
+
+    @property
+    def gap(self) -> float:
+        """How far the value can be above the smallest one at most, relative to itself."""
+        return relative_gap(self.value, self.bound)
+
+
+class Criterion(ABC):
+    """A function of the weights on a bank, to be minimised over the simplex."""
+
+    bank: Bank
+
+    @abstractmethod
+    def at(self, weights: FloatArray) -> Point:
+        """Return the criterion at some weights."""
+
+    def objective(self, value: float) -> float:
+        """Return the value of the paper's own program from the value that is minimised."""
+        return value
+
+
+def relative_gap(value: float, bound: float) -> float:
+    """Return how far ``value`` can be above the optimum, which is at least ``bound``."""
+    return max(0.0, value - bound) / max(abs(value), 1e-300)

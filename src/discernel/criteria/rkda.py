@@ -1,0 +1,144 @@
+"""Regularised kernel discriminant analysis: the criterion of Ye, Ji and Chen (2008).
+
+With the normalised kernels K_i of the bank, T with TTᵀ = HHᵀ (`ClassTarget.scores`) and
+N(w) = ρI + Σ w_i K_i, both programs of the paper minimise ⟨T, N(w)⁻¹T⟩ over the simplex:
+
+* λ given, Eq. (11), (26) and Lemma 3.1: ρ = λ, and the value is λ⟨T, N⁻¹T⟩;
+* λ learnt, Eq. (40)-(47): ρ = 0, and I/m is the first of the kernels.
+
+Their common dual, Eq. (34) and (46), is the certificate: for any B of the shape of T,
+
+    min_w ⟨T, N(w)⁻¹T⟩  ≥  ⟨T, B⟩² / (ρ‖B‖² + max_i ⟨B, K_iB⟩),
+
+which is tight at the optimum with B = N⁻¹T.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from discernel.backend import FloatArray, matmul
+from discernel.bank import Bank, WithIdentity
+from discernel.criteria.base import Criterion, Point
+from discernel.targets import ClassTarget
+
+__all__ = ["RKDA", "JointRKDA", "RKDAPoint"]
+
+
+def _energies(products: FloatArray, dual: FloatArray) -> FloatArray:
+    """Return ⟨B, K_iB⟩ for all kernels."""
+    return np.asarray(np.einsum("ijk,jk->i", products, dual))
+
+
+class RKDAPoint(Point):
+    """The criterion at some weights: one factorisation, then products and solves on demand."""
+
+    def __init__(self, criterion: RKDA, weights: FloatArray) -> None:
+        self.weights = weights
+        self._criterion = criterion
+        self._system = criterion.bank.system(weights, criterion.ridge)
+        self.dual = self._system.solve(criterion.scores)  # B = N⁻¹T
+        self.value = criterion.scale * float(np.vdot(criterion.scores, self.dual))
+
+    @cached_property
+    def _products(self) -> FloatArray:
+        return self._criterion.bank.products(self.dual)  # K_iB
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        # ∂⟨T, N⁻¹T⟩/∂w_i = −⟨B, K_iB⟩
+        return -self._criterion.scale * _energies(self._products, self.dual)
+
+    @cached_property
+    def hessian(self) -> FloatArray:
+        # ∂²⟨T, N⁻¹T⟩/∂w_i∂w_l = 2⟨K_iB, N⁻¹K_lB⟩: one solve with all p(k−1) columns
+        n_kernels, n_samples, _ = self._products.shape
+        columns = self._products.transpose(1, 2, 0).reshape(n_samples, -1)
+        solved = self._system.solve(columns).reshape(-1, n_kernels)
+        hessian = self._criterion.scale * matmul(columns.reshape(-1, n_kernels).T, solved)
+        return hessian + hessian.T
+
+    @cached_property
+    def bound(self) -> float:
+        energies = -self.gradient / self._criterion.scale
+        return self._criterion.lower_bound(self.dual, energies=energies)
+
+
+class RKDA(Criterion):
+    """Minimise f(w) = Σ_j h_jᵀ (I + (1/λ) Σ_i w_i G̃_i/r_i)⁻¹ h_j, [Ye08]_ Eq. (11) and (26).
+
+    Parameters
+    ----------
+    bank : Bank
+        The kernels, normalised to centred trace 1.
+    target : ClassTarget
+        The classes.
+    regularization : float
+        λ.
+    """
+
+    def __init__(self, bank: Bank, target: ClassTarget, regularization: float) -> None:
+        self.bank = bank
+        self.target = target
+        self.scores = target.scores
+        self.ridge = self.bound_ridge = regularization
+        self.scale = self.bound_scale = regularization
+
+    def at(self, weights: FloatArray) -> RKDAPoint:
+        return RKDAPoint(self, weights)
+
+    def lower_bound(
+        self,
+        dual: FloatArray,
+        *,
+        energies: FloatArray | None = None,
+        columns: FloatArray | None = None,
+    ) -> float:
+        """Return a value no weights fall below, from any dual point B; Eq. (34) and (46).
+
+        Parameters
+        ----------
+        dual : ndarray of shape (n_samples, n_columns)
+            B.
+        energies : ndarray of shape (n_kernels,), optional
+            ⟨B, K_iB⟩, where they are known.
+        columns : ndarray of shape (n_samples, n_columns), optional
+            What stands for T; any matrix with the same TTᵀ, such as H.
+        """
+        if energies is None:
+            energies = _energies(self.bank.products(dual), dual)
+        strength = float(np.vdot(self.scores if columns is None else columns, dual))
+        norm = float(np.vdot(dual, dual))
+        return self.bound_scale * strength**2 / (self.bound_ridge * norm + float(energies.max()))
+
+
+class JointRKDA(RKDA):
+    """Minimise Σ_j h_jᵀ (Σ_{i≥0} θ_i G̃_i)⁻¹ h_j with G̃_0 = I and θᵀr = 1, [Ye08]_ Eq. (40)-(47).
+
+    The optimum is often at θ_0 = 0, where N may be singular. A floor on λ keeps it regular; the
+    value reported is that of the program without the floor at a feasible point, and the bound is
+    that of the program without the floor, so the certificate covers what the floor costs.
+
+    Parameters
+    ----------
+    bank : Bank
+        The kernels without the identity, normalised to centred trace 1.
+    target : ClassTarget
+        The classes.
+    floor : float, default=1e-10
+        The smallest λ.
+    """
+
+    def __init__(self, bank: Bank, target: ClassTarget, floor: float = 1e-10) -> None:
+        super().__init__(WithIdentity(bank), target, floor)
+        # θ = (w_0/m + floor, w_i/r_i) sums to θᵀr = 1 + m·floor; scaling it to 1 scales the value.
+        self.scale = 1.0 + bank.n_samples * floor
+        self.bound_ridge, self.bound_scale = 0.0, 1.0
+
+    def split(self, weights: FloatArray) -> tuple[FloatArray, float]:
+        """Return the weights of the kernels, summing to 1, and λ relative to them."""
+        share = 1.0 - weights[0]
+        regularization = (weights[0] / self.bank.n_samples + self.ridge) / share
+        return weights[1:] / share, float(regularization)

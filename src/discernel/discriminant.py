@@ -1,0 +1,254 @@
+"""From a combined kernel to directions, scores and probabilities.
+
+The directions of kernel discriminant analysis are those of a least-squares fit of class scores
+(optimal scoring), so no eigenproblem of size n_samples is solved: one system, then everything
+happens in n_classes − 1 dimensions, where samples are told apart as in linear discriminant
+analysis: Gaussian classes with their own means and one covariance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+import scipy.linalg
+from scipy.special import softmax
+
+from discernel.backend import FloatArray
+from discernel.criteria import KernelLeastSquares
+from discernel.exceptions import InvalidInputError
+from discernel.targets import ClassTarget
+
+__all__ = ["Decision", "Discriminant", "Statistics", "fit_discriminant"]
+
+#: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
+#: ``"training"``: the fit itself, as in the papers.
+Statistics = Literal["loo", "training"]
+
+#: Smallest variance of a discriminant direction, relative to the largest.
+_SMALLEST_VARIANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Discriminant:
+    """Gaussian classes in the space of the fitted class scores.
+
+    Attributes
+    ----------
+    dual_coef : ndarray of shape (n_samples, n_classes - 1)
+        The directions, expanded in the training rows.
+    intercept : ndarray of shape (n_classes - 1,)
+    means : ndarray of shape (n_classes, n_components)
+        Class means, in coordinates where the covariance is the identity.
+    scalings : ndarray of shape (n_classes - 1, n_components)
+        From fitted scores to those coordinates; the classes differ most along the first.
+    center : ndarray of shape (n_classes - 1,)
+        The mean of the classes, taken from the scores first.
+    explained : ndarray of shape (n_components,)
+        The share of the variance between the classes along each coordinate.
+    training_scores : ndarray of shape (n_samples, n_classes - 1)
+        The scores of the training rows that the statistics were taken from.
+    """
+
+    dual_coef: FloatArray
+    intercept: FloatArray
+    means: FloatArray
+    scalings: FloatArray
+    center: FloatArray
+    explained: FloatArray
+    training_scores: FloatArray
+
+    def coordinates(self, scores: FloatArray) -> FloatArray:
+        """Return fitted scores in discriminant coordinates, covariance the identity."""
+        return np.asarray((scores - self.center) @ self.scalings)
+
+    def log_likelihood(self, scores: FloatArray) -> FloatArray:
+        """Return log p(x | class) up to a constant of the row, of shape (n_rows, n_classes)."""
+        coordinates = self.coordinates(scores)
+        return np.asarray(coordinates @ self.means.T - 0.5 * np.sum(self.means**2, axis=1))
+
+    def log_posterior(self, scores: FloatArray, priors: FloatArray) -> FloatArray:
+        """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
+        return self.log_likelihood(scores) + np.log(priors)
+
+
+def fit_discriminant(
+    fit: KernelLeastSquares, ridge: FloatArray, target: ClassTarget, statistics: Statistics
+) -> Discriminant:
+    """Return the discriminant of a least-squares fit of the class scores.
+
+    Parameters
+    ----------
+    fit : KernelLeastSquares
+        The fit of ``target.scores``.
+    ridge : ndarray of shape (n_samples,)
+        Its ridge.
+    target : ClassTarget
+        The classes.
+    statistics : {"loo", "training"}
+        ``"training"`` takes means and covariance from the fit, with the regularised within-class
+        covariance of [Ye08]_ Eq. (23); it is linear discriminant analysis for a linear kernel and
+        vanishing λ. ``"loo"`` takes them from leave-one-out predictions: a flexible kernel fits
+        its training rows far better than new ones, and only these say how sure one may be.
+    """
+    if statistics == "loo":
+        scores = fit.leave_one_out
+        means = _class_means(scores, target)
+        residuals = scores - means[target.codes]
+        covariance = residuals.T @ residuals / (target.n_samples - target.n_classes)
+    else:
+        scores = fit.fitted
+        means = _class_means(scores, target)
+        residuals = scores - means[target.codes]
+        # Wᵀ(S_w + λI)W in the coordinates of the fit, with the sample weights 1/ρ.
+        weighted = residuals.T @ (residuals / ridge[:, None])
+        penalty = fit.coef.T @ (scores - fit.intercept)
+        covariance = (weighted + penalty) / np.sum(1.0 / ridge)
+    center, scalings, explained = _discriminant_coordinates(means, covariance, target)
+    return Discriminant(
+        dual_coef=fit.coef,
+        intercept=fit.intercept,
+        means=(means - center) @ scalings,
+        scalings=scalings,
+        center=center,
+        explained=explained,
+        training_scores=scores,
+    )
+
+
+def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:
+    return np.asarray(target.membership.T @ scores / target.counts[:, None])
+
+
+def _discriminant_coordinates(
+    means: FloatArray, covariance: FloatArray, target: ClassTarget
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return centre, whitening coordinates and the share of between-class variance of each."""
+    values, vectors = scipy.linalg.eigh((covariance + covariance.T) / 2.0)
+    values = np.maximum(values, max(values[-1], np.finfo(float).tiny) * _SMALLEST_VARIANCE)
+    whitening = vectors / np.sqrt(values)
+    share = target.counts / target.n_samples
+    center = share @ means
+    spread = (np.sqrt(share)[:, None] * (means - center)) @ whitening
+    _, singular, rotation = np.linalg.svd(spread, full_matrices=False)
+    rotation = rotation[: means.shape[1]]
+    # A sign that does not depend on LAPACK: the last class is on the positive side.
+    scalings = whitening @ rotation.T
+    scalings *= np.where((means[-1] - center) @ scalings < 0, -1.0, 1.0)
+    variances = singular[: means.shape[1]] ** 2
+    total = float(variances.sum())
+    return center, scalings, variances / total if total > 0 else variances
+
+
+@dataclass(frozen=True)
+class Decision:
+    """How probabilities become a class.
+
+    Attributes
+    ----------
+    priors : ndarray of shape (n_classes,)
+        Class probabilities before a row is seen.
+    offsets : ndarray of shape (n_classes,)
+        What is added to the log-posteriors before the largest is taken: the logarithm of what
+        misclassifying a sample of the class costs.
+    """
+
+    priors: FloatArray
+    offsets: FloatArray
+
+    @classmethod
+    def make(
+        cls, target: ClassTarget, *, priors: Any, class_costs: Any, threshold: Any
+    ) -> Decision:
+        """Return the decision these parameters stand for, or raise a clear error.
+
+        A threshold of ``"roc"`` is left open; `choose_threshold` fills it in.
+        """
+        probabilities = _check_priors(priors, target)
+        if threshold is None:
+            return cls(probabilities, np.log(_check_costs(class_costs, target)))
+        _check_threshold(threshold, class_costs, target)
+        decision = cls(probabilities, np.zeros(2))
+        return decision if threshold == "roc" else decision.with_threshold(float(threshold))
+
+    def with_threshold(self, threshold: float) -> Decision:
+        """Return the decision for the second class from this probability on."""
+        # log p₁ − log p₀ > log t − log(1 − t)
+        return replace(self, offsets=np.array([np.log(threshold), np.log1p(-threshold)]))
+
+    def choose_threshold(self, discriminant: Discriminant, target: ClassTarget) -> float:
+        """Return the probability of the second class that best splits the training scores.
+
+        It maximises true minus false positive rate ([Youden50]_) on the scores the statistics
+        were taken from, and lies midway between the two scores it separates.
+        """
+        posterior = discriminant.log_posterior(discriminant.training_scores, self.priors)
+        probability = softmax(posterior, axis=1)[:, 1]
+        order = np.argsort(probability, kind="stable")
+        values, positive = probability[order], target.codes[order] == 1
+        gain = np.cumsum(~positive) / target.counts[0] - np.cumsum(positive) / target.counts[1]
+        # No threshold fits between equal scores.
+        gain = np.where(np.diff(values) > 0, gain[:-1], -np.inf)
+        best = int(gain.argmax())
+        return float(np.clip((values[best] + values[best + 1]) / 2.0, 1e-12, 1.0 - 1e-12))
+
+
+def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
+    """Return class probabilities, or raise a clear error; None is the share of the samples."""
+    if priors is None:
+        return target.counts / target.n_samples
+    if isinstance(priors, str):
+        if priors != "uniform":
+            raise InvalidInputError(
+                f"The priors must be None, 'uniform' or one probability a class. Got {priors!r}."
+            )
+        return np.full(target.n_classes, 1.0 / target.n_classes)
+    values = np.asarray(priors, dtype=np.float64)
+    if values.shape != (target.n_classes,) or not (values > 0).all():
+        raise InvalidInputError(
+            f"The priors must be {target.n_classes} positive numbers, one a class in the order "
+            f"{target.classes.tolist()}. Got {priors!r}."
+        )
+    if abs(values.sum() - 1.0) > 1e-6:
+        raise InvalidInputError(f"The priors must sum to 1. Got {priors!r}.")
+    return values
+
+
+def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
+    """Return what misclassifying a sample of each class costs; None is 1 for all."""
+    if costs is None:
+        return np.ones(target.n_classes)
+    if isinstance(costs, dict):
+        unknown = [label for label in costs if label not in target.classes]
+        if unknown:
+            raise InvalidInputError(
+                f"The class costs must name classes of {target.classes.tolist()}. Got {unknown}."
+            )
+        costs = [costs.get(label, 1.0) for label in target.classes.tolist()]
+    values = np.asarray(costs, dtype=np.float64)
+    if values.shape != (target.n_classes,) or not ((values > 0) & np.isfinite(values)).all():
+        raise InvalidInputError(
+            "The class costs must be a positive number a class, as a list in the order "
+            f"{target.classes.tolist()} or as a dictionary. Got {costs!r}."
+        )
+    return values
+
+
+def _check_threshold(threshold: Any, costs: Any, target: ClassTarget) -> None:
+    if target.n_classes != 2:
+        raise InvalidInputError(
+            f"A threshold is defined for two classes. Got {target.n_classes}: "
+            f"{target.classes.tolist()}. Use class_costs or priors."
+        )
+    if costs is not None:
+        raise InvalidInputError(
+            "Give a threshold or class_costs, not both: each moves the same boundary. Got "
+            f"threshold={threshold!r} and class_costs={costs!r}."
+        )
+    is_number = isinstance(threshold, (int, float, np.number))
+    if threshold != "roc" and not (is_number and 0 < threshold < 1):
+        raise InvalidInputError(
+            "The threshold must be a probability between 0 and 1, 'roc' or None. "
+            f"Got {threshold!r}."
+        )

@@ -1,0 +1,5 @@
+"""The scikit-learn face."""
+
+from discernel.estimators.discriminant import KernelDiscriminant, MultipleKernelDiscriminant
+
+__all__ = ["KernelDiscriminant", "MultipleKernelDiscriminant"]

@@ -1,0 +1,210 @@
+"""Kernel discriminant analysis with one kernel, or with the best combination of several."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from discernel.estimators.base import BaseKernelDiscriminant
+from discernel.learners import Request
+
+__all__ = ["KernelDiscriminant", "MultipleKernelDiscriminant"]
+
+
+class KernelDiscriminant(BaseKernelDiscriminant):
+    """Kernel discriminant analysis with one given kernel.
+
+    Parameters
+    ----------
+    kernel : kernel, str or callable, default="rbf"
+        A kernel of `discernel.kernels`, the name of a scikit-learn pairwise kernel, a scikit-learn
+        Gaussian process kernel, a callable or ``"precomputed"``. ``"rbf"`` has the median
+        distance for its width.
+    criterion : {"rkda", "fdr"}, default="rkda"
+        Whose discriminant: that of [Ye08]_, whose scatter counts samples, or that of [Kim06]_, for
+        two classes, whose scatter is the sum of the class covariances.
+    regularization : float or "loo", default="loo"
+        λ > 0, in units of the normalised kernel; ``"loo"`` takes the one with the least
+        leave-one-out error.
+    statistics : {"loo", "training"}, default="loo"
+        Where class means and covariance are taken from: leave-one-out predictions, which give
+        honest probabilities, or the fit itself, as in the papers.
+    priors : array-like of shape (n_classes,), "uniform" or None, default=None
+        Class probabilities; None is the share of the samples.
+    class_costs : dict or array-like of shape (n_classes,), optional
+        What misclassifying a sample of each class costs, 1 where not said.
+    threshold : float or "roc", optional
+        Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
+        the largest difference of true and false positive rate.
+    n_components : int, optional
+        The columns of `transform`, at most n_classes − 1.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    regularization_ : float
+        The λ used.
+    combined_kernel_ : CombinedKernel
+        The centred kernel between new rows and the training rows.
+    discriminant_ : Discriminant
+        Directions, means and scalings.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The share of the variance between the classes along each column of `transform`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_wine(return_X_y=True)
+    >>> clf = make_pipeline(StandardScaler(), KernelDiscriminant()).fit(X[::2], y[::2])
+    >>> round(clf.score(X[1::2], y[1::2]), 2)
+    0.98
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        criterion: str = "rkda",
+        regularization: float | str = "loo",
+        statistics: str = "loo",
+        priors: Any = None,
+        class_costs: Any = None,
+        threshold: float | str | None = None,
+        n_components: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.criterion = criterion
+        self.regularization = regularization
+        self.statistics = statistics
+        self.priors = priors
+        self.class_costs = class_costs
+        self.threshold = threshold
+        self.n_components = n_components
+
+    def _candidates(self) -> Any:
+        return self.kernel if isinstance(self.kernel, str) else [self.kernel]
+
+    def _request(self) -> Request:
+        return Request.make(criterion=self.criterion, regularization=self.regularization)
+
+
+class MultipleKernelDiscriminant(BaseKernelDiscriminant):
+    """Kernel discriminant analysis with the best combination of candidate kernels.
+
+    Parameters
+    ----------
+    kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
+        The candidates. ``"auto"`` is a ladder of nine Gaussian kernels around the median
+        distance, plus linear. ``"precomputed"`` takes a stack of matrices, kernels last, for X.
+        Lists and dictionaries hold kernels of `discernel.kernels`, names of scikit-learn pairwise
+        kernels, scikit-learn Gaussian process kernels or callables; ``kernel.on(columns)`` is
+        one kernel for one data source.
+    criterion : {"auto", "rkda", "fdr", "uniform"}, default="auto"
+        What makes a combination good: ``"rkda"`` [Ye08]_, for any number of classes; ``"fdr"``
+        [Kim06]_, for two; ``"uniform"`` takes the plain average. ``"auto"`` is ``"rkda"``.
+    solver : {"auto", "newton", "sdp", "sdp_approximate", "qcqp", "silp"} or object
+        How it is found. ``"auto"`` is ``"newton"``, and no other is as fast.
+    regularization : float, "auto", "loo" or "joint", default="auto"
+        λ > 0, in units of the normalised kernels. ``"loo"``, which is ``"auto"``, takes the λ
+        with the least leave-one-out error of a path; ``"joint"`` learns λ with the weights
+        (``"rkda"`` only).
+    statistics : {"loo", "training"}, default="loo"
+        Where class means and covariance are taken from: leave-one-out predictions, which give
+        honest probabilities, or the fit itself, as in the papers.
+    priors : array-like of shape (n_classes,), "uniform" or None, default=None
+        Class probabilities; None is the share of the samples.
+    class_costs : dict or array-like of shape (n_classes,), optional
+        What misclassifying a sample of each class costs, 1 where not said.
+    threshold : float or "roc", optional
+        Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
+        the largest difference of true and false positive rate.
+    n_components : int, optional
+        The columns of `transform`, at most n_classes − 1.
+    tol : float, default=1e-6
+        The relative duality gap to certify.
+    max_iter : int, optional
+        The limit of the solver's iterations; by default its own.
+    random_state : int or RandomState, optional
+        No criterion of this version draws random numbers; accepted for those that will.
+    callback : callable, optional
+        Called with a `Progress` once an iteration.
+
+    Attributes
+    ----------
+    kernel_weights_ : ndarray of shape (n_kernels,)
+        At least 0, summing to 1, over the normalised kernels.
+    kernel_names_ : list of str
+        What the weights belong to.
+    regularization_ : float
+        The λ used, chosen or learnt.
+    gap_ : float or None
+        The certified relative duality gap: how far from the optimum the weights can be at most.
+    learned_kernel_ : LearnedKernel
+        Everything the solver said.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    combined_kernel_ : CombinedKernel
+        The centred learnt kernel between new rows and the training rows.
+    discriminant_ : Discriminant
+        Directions, means and scalings.
+    explained_variance_ratio_ : ndarray of shape (n_components,)
+        The share of the variance between the classes along each column of `transform`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_wine(return_X_y=True)
+    >>> clf = make_pipeline(StandardScaler(), MultipleKernelDiscriminant()).fit(X[::2], y[::2])
+    >>> round(clf.score(X[1::2], y[1::2]), 2)
+    0.98
+    >>> clf[-1].gap_ <= 1e-6
+    True
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "auto",
+        *,
+        criterion: str = "auto",
+        solver: Any = "auto",
+        regularization: float | str = "auto",
+        statistics: str = "loo",
+        priors: Any = None,
+        class_costs: Any = None,
+        threshold: float | str | None = None,
+        n_components: int | None = None,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        callback: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.criterion = criterion
+        self.solver = solver
+        self.regularization = regularization
+        self.statistics = statistics
+        self.priors = priors
+        self.class_costs = class_costs
+        self.threshold = threshold
+        self.n_components = n_components
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callback = callback
+
+    def _candidates(self) -> Any:
+        return self.kernels
+
+    def _request(self) -> Request:
+        return Request.make(
+            criterion=self.criterion,
+            solver=self.solver,
+            regularization=self.regularization,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=self.callback,
+        )

@@ -1,0 +1,69 @@
+"""The errors and warnings of discernel.
+
+Every error is also the built-in a caller would expect, so plain ``except ValueError`` works::
+
+    DiscernelError
+    ├── InvalidInputError     (ValueError)   data, labels or parameters that cannot work
+    │   └── InvalidGramError                 a Gram matrix that is not one
+    ├── NumericalError        (LinAlgError)  a factorisation that broke down
+    └── MissingExtraError     (ImportError)  an optional package that is not installed
+
+    DiscernelWarning          (UserWarning)
+    ├── DroppedKernelWarning                 a kernel that is constant on the training set
+    └── ConvergenceWarning    (scikit-learn's)
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
+
+__all__ = [
+    "ConvergenceWarning",
+    "DiscernelError",
+    "DiscernelWarning",
+    "DroppedKernelWarning",
+    "InvalidGramError",
+    "InvalidInputError",
+    "MissingExtraError",
+    "NumericalError",
+]
+
+
+class DiscernelError(Exception):
+    """Base of all errors raised by discernel."""
+
+
+class InvalidInputError(DiscernelError, ValueError):
+    """Data, labels or parameters that cannot work; the message says what to do."""
+
+
+class InvalidGramError(InvalidInputError):
+    """A matrix given as a kernel matrix that is not symmetric positive semidefinite."""
+
+
+class NumericalError(DiscernelError, np.linalg.LinAlgError):
+    """A factorisation broke down in floating point."""
+
+
+class MissingExtraError(DiscernelError, ImportError):
+    """An optional package is needed and not installed; the message names the extra."""
+
+
+class DiscernelWarning(UserWarning):
+    """Base of all warnings raised by discernel."""
+
+
+class DroppedKernelWarning(DiscernelWarning):
+    """A kernel is constant on the training set and was left out."""
+
+
+class ConvergenceWarning(DiscernelWarning, _SklearnConvergenceWarning):  # type: ignore[misc]
+    """A solver stopped before it could certify the requested gap."""
+
+
+def unknown_choice(what: str, given: object, known: list[str]) -> InvalidInputError:
+    """Return the error for a name that is not among the known ones."""
+    return InvalidInputError(
+        f"The {what} must be one of {', '.join(map(repr, known))}. Got {given!r}."
+    )

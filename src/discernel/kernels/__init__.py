@@ -1,0 +1,24 @@
+"""Kernels: small value objects that turn rows into matrices."""
+
+from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
+from discernel.kernels.base import Kernel
+from discernel.kernels.distance import RBF, Exponential
+from discernel.kernels.inner import Cosine, Linear, Polynomial
+from discernel.kernels.make import as_kernel, as_kernels, kernel_names, rbf_ladder
+
+__all__ = [
+    "RBF",
+    "Cosine",
+    "Exponential",
+    "Function",
+    "GaussianProcess",
+    "Kernel",
+    "Linear",
+    "Pairwise",
+    "Polynomial",
+    "Precomputed",
+    "as_kernel",
+    "as_kernels",
+    "kernel_names",
+    "rbf_ladder",
+]

@@ -1,0 +1,193 @@
+"""Kernels that others wrote: matrices, callables, scikit-learn's pairwise and GP kernels."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
+
+from discernel.backend import FloatArray, n_rows
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.kernels.base import Kernel
+
+__all__ = ["Function", "GaussianProcess", "Pairwise", "Precomputed"]
+
+
+@dataclass(frozen=True)
+class Precomputed(Kernel):
+    """One matrix of a stack that the user computed.
+
+    The rows given to the estimator are then the stack itself, of shape
+    (n_rows, n_training_rows, n_kernels), which cross-validation slices as it should.
+
+    Parameters
+    ----------
+    index : int, default=0
+        The position of the kernel on the last axis of the stack.
+    """
+
+    index: int = 0
+    trusted = False
+    precomputed = True
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        matrix = np.asarray(X, dtype=np.float64)
+        if matrix.ndim == 2 and self.index == 0:
+            return matrix
+        if matrix.ndim != 3 or not 0 <= self.index < matrix.shape[2]:
+            raise InvalidInputError(
+                f"{self!r} needs a stack of shape (n_rows, n_training_rows, n_kernels) with "
+                f"n_kernels > {self.index}. Got shape {matrix.shape}. A stack of shape "
+                "(n_kernels, n_rows, n_rows) is turned by np.moveaxis(stack, 0, -1)."
+            )
+        return np.ascontiguousarray(matrix[:, :, self.index])
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return np.diagonal(self(X)).copy()
+
+    @property
+    def name(self) -> str:
+        return f"kernel {self.index}"
+
+
+@dataclass(frozen=True)
+class Function(Kernel):
+    """A callable ``function(X, Z)`` that returns the kernel matrix of the rows of X and Z."""
+
+    function: Callable[[Any, Any], Any]
+    trusted = False
+    takes_any_rows = True
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        other = X if Z is None else Z
+        matrix = np.asarray(self.function(X, other), dtype=np.float64)
+        expected = (n_rows(X), n_rows(other))
+        if matrix.shape != expected:
+            raise InvalidInputError(
+                f"{self.name} must return a matrix with one row a row of X and one column a row "
+                f"of Z, here {expected}. Got shape {matrix.shape}."
+            )
+        return matrix
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return np.array([self(X[i : i + 1])[0, 0] for i in range(len(X))])
+
+    @property
+    def name(self) -> str:
+        return getattr(self.function, "__name__", repr(self.function))
+
+    def __repr__(self) -> str:
+        return f"Function({self.name})"
+
+
+@dataclass(frozen=True)
+class Pairwise(Kernel):
+    """A kernel of `sklearn.metrics.pairwise`, by name.
+
+    Parameters
+    ----------
+    metric : str
+        A key of ``sklearn.metrics.pairwise.PAIRWISE_KERNEL_FUNCTIONS``.
+    options : tuple of (name, value), default=()
+        The options of that function, such as ``(("gamma", 0.5),)``.
+    """
+
+    metric: str
+    options: tuple[tuple[str, Any], ...] = ()
+    trusted = False
+
+    def __post_init__(self) -> None:
+        if self.metric not in PAIRWISE_KERNEL_FUNCTIONS:
+            raise unknown_choice("kernel name", self.metric, sorted(PAIRWISE_KERNEL_FUNCTIONS))
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        matrix = pairwise_kernels(X, Z, metric=self.metric, **dict(self.options))
+        return np.asarray(matrix, dtype=np.float64)
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return np.array([self(X[i : i + 1])[0, 0] for i in range(X.shape[0])])
+
+    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
+        """Fix a gamma that was left open at scikit-learn's default, one over the features.
+
+        For ``chi2`` that default is 1.
+        """
+        options = dict(self.options)
+        if "gamma" in KERNEL_PARAMS[self.metric] and options.get("gamma") is None:
+            function = PAIRWISE_KERNEL_FUNCTIONS[self.metric]
+            default = inspect.signature(function).parameters["gamma"].default
+            options["gamma"] = 1.0 / X.shape[1] if default is None else default
+        return replace(self, options=tuple(options.items()))
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        numbers = {k: v for k, v in self.options if isinstance(v, float)}
+        return {name: value for name, value in numbers.items() if name != "degree"}
+
+    def with_parameters(self, **values: float) -> Pairwise:
+        self._check_parameters(values)
+        return replace(self, options=tuple({**dict(self.options), **values}.items()))
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        """Return a central difference: scikit-learn has no derivative of these kernels."""
+        value = self.parameters[parameter]
+        step = 1e-5 * max(abs(value), 1e-3)
+        above = self.with_parameters(**{parameter: value + step})(X, Z)
+        below = self.with_parameters(**{parameter: value - step})(X, Z)
+        return np.asarray((above - below) / (2.0 * step))
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={value:.4g}" for name, value in self.options)
+        return f"Pairwise({self.metric!r}{options})"
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianProcess(Kernel):
+    """A kernel of `sklearn.gaussian_process.kernels`, as it is; it is not tuned."""
+
+    kernel: Any
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return np.asarray(self.kernel(X, Z), dtype=np.float64)
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return np.asarray(self.kernel.diag(X), dtype=np.float64)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        free = [h for h in self.kernel.hyperparameters if not h.fixed]
+        names = [
+            h.name if h.n_elements == 1 else f"{h.name}[{i}]"
+            for h in free
+            for i in range(h.n_elements)
+        ]
+        return dict(zip(names, np.exp(self.kernel.theta).tolist(), strict=True))
+
+    def with_parameters(self, **values: float) -> GaussianProcess:
+        self._check_parameters(values)
+        theta = np.log(list({**self.parameters, **values}.values()))
+        return GaussianProcess(clone(self.kernel).clone_with_theta(theta))
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        if Z is not None:
+            raise InvalidInputError(
+                "scikit-learn's Gaussian process kernels are differentiated on one set of rows "
+                f"only. Got X and Z for {self!r}; call derivative({parameter!r}, X)."
+            )
+        names = list(self.parameters)
+        _, gradient = self.kernel(X, eval_gradient=True)
+        # Their gradient is by the logarithm of the parameter.
+        position = names.index(parameter)
+        return np.asarray(gradient[:, :, position] / self.parameters[parameter])
+
+    @property
+    def name(self) -> str:
+        return str(self.kernel)
+
+    def __repr__(self) -> str:
+        return f"GaussianProcess({self.kernel!r})"

@@ -1,0 +1,367 @@
+"""What a kernel is: a small value object that turns rows into a matrix.
+
+Kernels hold no data and know no labels. Choices that depend on data (``"median"`` widths, column
+names) are fixed by `Kernel.resolve`, which returns a new kernel made of numbers only.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Hashable
+from typing import Any, Self
+
+import numpy as np
+
+from discernel.backend import FloatArray
+from discernel.exceptions import InvalidInputError
+from discernel.kernels.columns import column_indices, describe_columns, take_columns
+
+__all__ = ["Kernel", "Named", "Product", "Restricted", "Scaled", "Sum"]
+
+
+class Kernel(ABC):
+    """A positive semidefinite function of two rows.
+
+    ``kernel(X)`` is the Gram matrix of the rows of X, ``kernel(X, Z)`` the matrix between the
+    rows of X and Z. ``a + b``, ``a * b`` and ``2.0 * a`` are kernels again, and
+    ``a.on(columns)`` is the kernel on some columns only.
+    """
+
+    #: The kind of pairwise matrix `from_base` is computed from; kernels of one kind on the same
+    #: columns share it. None: the kernel is computed from the rows directly.
+    base: str | None = None
+
+    #: Whether the kernel is positive semidefinite by construction. Matrices of other kernels are
+    #: checked before they are used.
+    trusted: bool = True
+
+    #: Whether the kernel takes rows that are not numbers.
+    takes_any_rows: bool = False
+
+    #: Whether what it is given for rows is a stack of matrices.
+    precomputed: bool = False
+
+    @abstractmethod
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        """Return the kernel matrix, of shape (n_rows_X, n_rows_Z)."""
+
+    @abstractmethod
+    def diagonal(self, X: Any) -> FloatArray:
+        """Return k(x, x) for every row of X, of shape (n_rows_X,)."""
+
+    @property
+    def name(self) -> str:
+        """A short name for tables and plots."""
+        return repr(self)
+
+    @property
+    def base_key(self) -> Hashable | None:
+        """What two kernels must have in common to share one pairwise matrix; None if nothing."""
+        return self.base
+
+    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
+        """Return the pairwise matrix that `from_base` turns into the kernel matrix."""
+        raise NotImplementedError(f"{self!r} is not computed from a pairwise matrix.")
+
+    def from_base(self, base: FloatArray) -> FloatArray:
+        """Return the kernel matrix made of the pairwise matrix, which is left as it is."""
+        raise NotImplementedError(f"{self!r} is not computed from a pairwise matrix.")
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The numbers the kernel matrix can be differentiated by."""
+        return {}
+
+    def with_parameters(self, **values: float) -> Self:
+        """Return the kernel with other values of some of its `parameters`."""
+        self._check_parameters(values)
+        return dataclasses.replace(self, **values)  # type: ignore[type-var]
+
+    def derivative(self, parameter: str, X: Any, Z: Any | None = None) -> FloatArray:
+        """Return the derivative of the kernel matrix by one of its `parameters`."""
+        self._check_parameters([parameter])
+        return self._derivative(parameter, X, Z)
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        raise NotImplementedError
+
+    def _check_parameters(self, names: Any) -> None:
+        unknown = [name for name in names if name not in self.parameters]
+        if unknown:
+            raise InvalidInputError(
+                f"The parameters of {self!r} that can be set or differentiated are "
+                f"{list(self.parameters)}. Got {unknown}. Resolve 'median' widths first, with "
+                "kernel.resolve(X)."
+            )
+
+    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
+        """Return the kernel with everything that depends on the training set fixed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The training rows.
+        frame : dataframe, optional
+            The training rows as the user gave them, for columns chosen by name or selector.
+        """
+        return self
+
+    def on(self, columns: Any, name: str | None = None) -> Restricted:
+        """Return this kernel on some columns only: one line for one data source.
+
+        Parameters
+        ----------
+        columns : int, str, slice, mask, list of int or str, or callable
+            Which columns. A callable is given the dataframe and returns one of the others, like
+            scikit-learn's ``make_column_selector``.
+        name : str, optional
+            The name of the source, for tables and plots.
+        """
+        if isinstance(columns, np.ndarray):
+            columns = tuple(columns.tolist())  # kernels are values: comparable, unchangeable
+        return Restricted(self, columns, name)
+
+    def named(self, name: str) -> Named:
+        """Return this kernel under another name."""
+        return Named(self, name)
+
+    def __add__(self, other: Kernel) -> Sum:
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel | float) -> Product | Scaled:
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        if isinstance(other, (int, float, np.number)):
+            return Scaled(self, float(other))
+        return NotImplemented
+
+    __rmul__ = __mul__
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class _Wrapper(Kernel):
+    """A kernel made of one other kernel."""
+
+    kernel: Kernel
+
+    @property
+    def trusted(self) -> bool:  # type: ignore[override]
+        return self.kernel.trusted
+
+    @property
+    def takes_any_rows(self) -> bool:  # type: ignore[override]
+        return self.kernel.takes_any_rows
+
+    @property
+    def precomputed(self) -> bool:  # type: ignore[override]
+        return self.kernel.precomputed
+
+    @property
+    def base_key(self) -> Hashable | None:
+        return self.kernel.base_key
+
+    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.kernel.base_matrix(X, Z)
+
+    def from_base(self, base: FloatArray) -> FloatArray:
+        return self.kernel.from_base(base)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.kernel(X, Z)
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return self.kernel.diagonal(X)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return self.kernel.parameters
+
+    def with_parameters(self, **values: float) -> Self:
+        return dataclasses.replace(self, kernel=self.kernel.with_parameters(**values))
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        return self.kernel.derivative(parameter, X, Z)
+
+    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
+        return dataclasses.replace(self, kernel=self.kernel.resolve(X, frame))
+
+    def __repr__(self) -> str:
+        return repr(self.kernel)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Named(_Wrapper):
+    """A kernel under a name of the user's choice."""
+
+    label: str
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Scaled(_Wrapper):
+    """A kernel times a positive number."""
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.factor) and self.factor > 0):
+            raise InvalidInputError(
+                f"A kernel may only be scaled by a positive number. Got {self.factor!r}."
+            )
+
+    def from_base(self, base: FloatArray) -> FloatArray:
+        return self.factor * self.kernel.from_base(base)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.factor * self.kernel(X, Z)
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return self.factor * self.kernel.diagonal(X)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {"factor": self.factor, **self.kernel.parameters}
+
+    def with_parameters(self, **values: float) -> Self:
+        factor = values.pop("factor", self.factor)
+        return dataclasses.replace(
+            self, kernel=self.kernel.with_parameters(**values), factor=factor
+        )
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        if parameter == "factor":
+            return self.kernel(X, Z)
+        return self.factor * self.kernel.derivative(parameter, X, Z)
+
+    def __repr__(self) -> str:
+        return f"{self.factor:g} * {self.kernel!r}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Restricted(_Wrapper):
+    """A kernel on some columns."""
+
+    columns: Any
+    label: str | None = None
+
+    @property
+    def name(self) -> str:
+        where = self.label if self.label is not None else describe_columns(self.columns)
+        return f"{self.kernel.name} on {where}"
+
+    @property
+    def base_key(self) -> Hashable | None:
+        inner = self.kernel.base_key
+        return None if inner is None else (inner, self.columns)
+
+    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
+        indices = column_indices(self.columns, X if frame is None else frame)
+        inner = self.kernel.resolve(take_columns(X, indices))
+        label = self.label if self.label is not None else describe_columns(self.columns)
+        return Restricted(inner, tuple(indices.tolist()), label)
+
+    def _taken(self, X: Any, Z: Any | None) -> tuple[Any, Any | None]:
+        indices = column_indices(self.columns, X)
+        return take_columns(X, indices), None if Z is None else take_columns(Z, indices)
+
+    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.kernel.base_matrix(*self._taken(X, Z))
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.kernel(*self._taken(X, Z))
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return self.kernel.diagonal(self._taken(X, None)[0])
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        return self.kernel.derivative(parameter, *self._taken(X, Z))
+
+    def __repr__(self) -> str:
+        return f"{self.kernel!r}.on({describe_columns(self.columns)})"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class _Pair(Kernel):
+    """A kernel made of two others, whose parameters are called ``left.*`` and ``right.*``."""
+
+    left: Kernel
+    right: Kernel
+
+    @property
+    def trusted(self) -> bool:  # type: ignore[override]
+        return self.left.trusted and self.right.trusted
+
+    @property
+    def takes_any_rows(self) -> bool:  # type: ignore[override]
+        return self.left.takes_any_rows and self.right.takes_any_rows
+
+    @property
+    def precomputed(self) -> bool:  # type: ignore[override]
+        return self.left.precomputed and self.right.precomputed
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {f"left.{name}": value for name, value in self.left.parameters.items()} | {
+            f"right.{name}": value for name, value in self.right.parameters.items()
+        }
+
+    def with_parameters(self, **values: float) -> Self:
+        self._check_parameters(values)
+        sides: dict[str, dict[str, float]] = {"left": {}, "right": {}}
+        for name, value in values.items():
+            side, _, inner = name.partition(".")
+            sides[side][inner] = value
+        return dataclasses.replace(
+            self,
+            left=self.left.with_parameters(**sides["left"]),
+            right=self.right.with_parameters(**sides["right"]),
+        )
+
+    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
+        return dataclasses.replace(
+            self, left=self.left.resolve(X, frame), right=self.right.resolve(X, frame)
+        )
+
+
+class Sum(_Pair):
+    """The sum of two kernels."""
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.left(X, Z) + self.right(X, Z)
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return self.left.diagonal(X) + self.right.diagonal(X)
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        side, _, inner = parameter.partition(".")
+        kernel: Kernel = getattr(self, side)
+        return kernel.derivative(inner, X, Z)
+
+    def __repr__(self) -> str:
+        return f"{self.left!r} + {self.right!r}"
+
+
+class Product(_Pair):
+    """The elementwise product of two kernels."""
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.left(X, Z) * self.right(X, Z)
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return self.left.diagonal(X) * self.right.diagonal(X)
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        side, _, inner = parameter.partition(".")
+        kernel: Kernel = getattr(self, side)
+        other = self.right if side == "left" else self.left
+        return kernel.derivative(inner, X, Z) * other(X, Z)
+
+    def __repr__(self) -> str:
+        def factor(kernel: Kernel) -> str:
+            return f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)
+
+        return f"{factor(self.left)} * {factor(self.right)}"

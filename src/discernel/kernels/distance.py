@@ -1,0 +1,223 @@
+"""Kernels of the Euclidean distance: Gaussian and exponential."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from discernel.backend import FloatArray, squared_distances
+from discernel.exceptions import InvalidInputError
+from discernel.kernels.base import Kernel
+
+__all__ = ["RBF", "DistanceKernel", "Exponential", "Width", "median_distance"]
+
+Width = float | str | None
+
+#: Rows from which the median distance is taken; its error from 2,000 rows is far below the
+#: step of any ladder of widths.
+_MEDIAN_ROWS = 2000
+
+
+def median_distance(X: Any) -> float:
+    """Return the median distance between different rows of X, of at most 2,000 rows.
+
+    Larger sets are thinned by taking every n-th row, which needs no seed and does not depend on
+    anything but the rows.
+    """
+    n_rows = X.shape[0]
+    X = X[:: -(-n_rows // _MEDIAN_ROWS)]
+    upper = squared_distances(X)[np.triu_indices(X.shape[0], k=1)]
+    positive = upper[upper > 0]
+    # Rows that are all the same have no scale: any width gives the same constant kernel.
+    return float(np.sqrt(np.median(positive))) if positive.size else 1.0
+
+
+def _median_factor(width: str) -> float:
+    """Return the factor of a width written ``"median"`` or ``"0.5*median"``."""
+    factor, star, word = width.rpartition("*")
+    try:
+        value = float(factor) if star else 1.0
+    except ValueError:
+        value = np.nan
+    if word.strip() != "median" or not (np.isfinite(value) and value > 0):
+        raise InvalidInputError(
+            "A width must be a positive number, 'median' or a multiple such as '0.5*median'. "
+            f"Got {width!r}."
+        )
+    return value
+
+
+@dataclass(frozen=True, repr=False)
+class DistanceKernel(Kernel):
+    """A kernel that depends on ‖x − z‖² only and is 1 at 0.
+
+    Exactly one of its fields is given; which one says which convention is meant.
+    """
+
+    base = "squared distance"
+
+    def __post_init__(self) -> None:
+        given = {f.name: getattr(self, f.name) for f in fields(self)}
+        given = {name: value for name, value in given.items() if value is not None}
+        if not given:
+            object.__setattr__(self, "width", "median")
+        elif len(given) > 1:
+            raise InvalidInputError(
+                f"{type(self).__name__} takes exactly one of {[f.name for f in fields(self)]}. "
+                f"Got {given}."
+            )
+        for name, value in given.items():
+            self._check_value(name, value)
+
+    def _check_value(self, name: str, value: Any) -> None:
+        if isinstance(value, str) and name != "gamma":
+            _median_factor(value)
+        elif isinstance(value, str) or not (np.isfinite(value) and value > 0):
+            choices = "a positive number" + ("" if name == "gamma" else " or 'median'")
+            raise InvalidInputError(
+                f"The {name} of {type(self).__name__} must be {choices}. Got {value!r}."
+            )
+
+    def _given(self) -> tuple[str, float | str]:
+        """Return the name and value of the one field that was given."""
+        return next(
+            (f.name, getattr(self, f.name))
+            for f in fields(self)
+            if getattr(self, f.name) is not None
+        )
+
+    def _number(self) -> tuple[str, float]:
+        name, value = self._given()
+        if isinstance(value, str):
+            raise InvalidInputError(
+                f"{self!r} depends on the training set. Call kernel.resolve(X) first."
+            )
+        return name, float(value)
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        name, value = self._given()
+        return {} if isinstance(value, str) else {name: float(value)}
+
+    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
+        name, value = self._given()
+        if not isinstance(value, str):
+            return self
+        return replace(self, **{name: _median_factor(value) * median_distance(X)})
+
+    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return squared_distances(X, Z)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.from_base(self.base_matrix(X, Z))
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return np.ones(X.shape[0])
+
+    @property
+    @abstractmethod
+    def exponent(self) -> float:
+        """The factor of the distance, or squared distance, in the exponent."""
+
+    @abstractmethod
+    def _exponent_derivative(self) -> float:
+        """Return the derivative of `exponent` by the one parameter."""
+
+    @abstractmethod
+    def _distance(self, base: FloatArray) -> FloatArray:
+        """Return the power of the distance that stands in the exponent, as a new array."""
+
+    def from_base(self, base: FloatArray) -> FloatArray:
+        matrix = self._distance(base)
+        matrix *= -self.exponent
+        return np.exp(matrix, out=matrix)
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        base = self.base_matrix(X, Z)
+        return -self._exponent_derivative() * self._distance(base) * self.from_base(base)
+
+    def __repr__(self) -> str:
+        name, value = self._given()
+        shown = repr(value) if isinstance(value, str) else f"{value:.4g}"
+        return f"{type(self).__name__}({name}={shown})"
+
+
+@dataclass(frozen=True, repr=False)
+class RBF(DistanceKernel):
+    """The Gaussian kernel, in the convention its parameter names.
+
+    ======================== ======================== =================================
+    given                    k(x, z)                  used by
+    ======================== ======================== =================================
+    ``RBF(width=s)``         exp(−‖x − z‖² / s²)      [Kim06]_, [Ye08]_, [Yeung06]_
+    ``RBF(length_scale=s)``  exp(−‖x − z‖² / (2 s²))  [Pothin06]_, Gaussian processes
+    ``RBF(gamma=g)``         exp(−g ‖x − z‖²)         [Fung04]_, scikit-learn
+    ======================== ======================== =================================
+
+    Parameters
+    ----------
+    width, length_scale : float or str, optional
+        A number, ``"median"`` (the median distance of the training set) or a multiple of it
+        such as ``"0.5*median"``. Without any parameter, ``width="median"``.
+    gamma : float, optional
+        The factor of the squared distance.
+
+    Examples
+    --------
+    >>> RBF(width=2.0)([[0.0]], [[2.0]]).item() == RBF(gamma=0.25)([[0.0]], [[2.0]]).item()
+    True
+    """
+
+    width: Width = None
+    length_scale: Width = None
+    gamma: float | None = None
+
+    @property
+    def exponent(self) -> float:
+        name, value = self._number()
+        return {"width": value**-2, "length_scale": 0.5 * value**-2, "gamma": value}[name]
+
+    def _exponent_derivative(self) -> float:
+        name, value = self._number()
+        return {"width": -2.0 * value**-3, "length_scale": -(value**-3), "gamma": 1.0}[name]
+
+    def _distance(self, base: FloatArray) -> FloatArray:
+        return base.copy()
+
+
+@dataclass(frozen=True, repr=False)
+class Exponential(DistanceKernel):
+    """The exponential kernel, of the distance itself and not of its square.
+
+    ========================= ===================== ===========================
+    given                     k(x, z)               note
+    ========================= ===================== ===========================
+    ``Exponential(width=s)``  exp(−‖x − z‖ / s)     [Pothin06]_: s = 2σ²
+    ``Exponential(gamma=g)``  exp(−g ‖x − z‖)
+    ========================= ===================== ===========================
+
+    Parameters
+    ----------
+    width : float or str, optional
+        A number, ``"median"`` or a multiple such as ``"0.5*median"``; ``"median"`` by default.
+    gamma : float, optional
+        The factor of the distance.
+    """
+
+    width: Width = None
+    gamma: float | None = None
+
+    @property
+    def exponent(self) -> float:
+        name, value = self._number()
+        return 1.0 / value if name == "width" else value
+
+    def _exponent_derivative(self) -> float:
+        name, value = self._number()
+        return -(value**-2) if name == "width" else 1.0
+
+    def _distance(self, base: FloatArray) -> FloatArray:
+        return np.sqrt(base)

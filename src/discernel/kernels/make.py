@@ -1,0 +1,115 @@
+"""From what a user writes to kernels: names, callables, ladders, ``"auto"``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
+
+from discernel.exceptions import InvalidInputError
+from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
+from discernel.kernels.base import Kernel
+from discernel.kernels.distance import RBF
+from discernel.kernels.inner import Cosine, Linear, Polynomial
+
+__all__ = ["as_kernel", "as_kernels", "kernel_names", "rbf_ladder"]
+
+
+def rbf_ladder(
+    n_kernels: int = 9, *, center: float | str = "median", step: float = 2.0
+) -> list[RBF]:
+    """Return Gaussian kernels whose widths form a geometric ladder around a centre.
+
+    Parameters
+    ----------
+    n_kernels : int, default=9
+        The number of rungs.
+    center : float or "median", default="median"
+        The width in the middle: a number or the median distance of the training set.
+    step : float, default=2.0
+        The ratio of neighbouring widths. With 2, each kernel is the fourth power of the next.
+
+    Returns
+    -------
+    list of RBF
+        From narrow to wide.
+
+    Examples
+    --------
+    >>> [kernel.width for kernel in rbf_ladder(3, center=10.0)]
+    [5.0, 10.0, 20.0]
+    """
+    if n_kernels < 1 or not step > 1:
+        raise InvalidInputError(
+            "A ladder needs at least one kernel and a step above 1. "
+            f"Got n_kernels={n_kernels!r} and step={step!r}."
+        )
+    factors = float(step) ** (np.arange(n_kernels) - (n_kernels - 1) / 2)
+    if isinstance(center, str):
+        if center != "median":
+            raise InvalidInputError(f"The center must be a number or 'median'. Got {center!r}.")
+        return [RBF(width=f"{factor:.6g}*median") for factor in factors]
+    return [RBF(width=float(center) * float(factor)) for factor in factors]
+
+
+def as_kernel(kernel: Any) -> Kernel:
+    """Return the kernel that is meant by a kernel, a name, a callable or a GP kernel."""
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str):
+        # Named kernels that the library has itself are better than scikit-learn's: they share
+        # distances and have derivatives.
+        own = {"linear": Linear(), "rbf": RBF(), "cosine": Cosine(), "precomputed": Precomputed()}
+        own |= {"poly": Polynomial(degree=3), "polynomial": Polynomial(degree=3)}
+        return own.get(kernel) or Pairwise(kernel)
+    if isinstance(kernel, SklearnGPKernel):
+        return GaussianProcess(kernel)
+    if callable(kernel):
+        return Function(kernel)
+    raise InvalidInputError(
+        "A kernel must be one of discernel.kernels, the name of a scikit-learn pairwise kernel, "
+        "a scikit-learn Gaussian process kernel or a callable(X, Z). "
+        f"Got {kernel!r} of type {type(kernel).__name__}."
+    )
+
+
+def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
+    """Return the candidate kernels that are meant.
+
+    Parameters
+    ----------
+    kernels : "auto", "precomputed", kernel, sequence of kernels, or mapping of name to kernel
+        ``"auto"`` is a ladder of nine Gaussian kernels around the median distance, plus linear.
+    n_precomputed : int, default=1
+        How many matrices a ``"precomputed"`` stack holds.
+    """
+    if isinstance(kernels, str) and kernels == "auto":
+        return [*rbf_ladder(), Linear()]
+    if isinstance(kernels, str) and kernels == "precomputed":
+        return [Precomputed(i) for i in range(n_precomputed)]
+    found: list[Kernel]
+    if isinstance(kernels, Mapping):
+        found = [as_kernel(kernel).named(str(name)) for name, kernel in kernels.items()]
+    elif isinstance(kernels, Sequence) and not isinstance(kernels, str):
+        found = [as_kernel(kernel) for kernel in kernels]
+    else:
+        found = [as_kernel(kernels)]
+    if not found:
+        raise InvalidInputError(
+            f"The kernels must be a non-empty list of kernels. Got {kernels!r}. Pass at least "
+            "one kernel, for example [RBF(width='median')], or 'auto'."
+        )
+    return found
+
+
+def kernel_names(kernels: Sequence[Kernel]) -> list[str]:
+    """Return one name a kernel, made different where two are the same."""
+    names = [kernel.name for kernel in kernels]
+    seen: dict[str, int] = {}
+    unique = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        unique.append(f"{name} #{seen[name]}" if names.count(name) > 1 else name)
+    return unique

@@ -1,0 +1,247 @@
+"""The semidefinite and quadratically constrained programs of both papers, through CVXPY.
+
+They exist to be compared with: `newton` finds the same weights some thousand times faster. The
+programs need the matrices themselves, so here, and only here, centred copies are made.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+
+from discernel.backend import FloatArray
+from discernel.bank import Bank
+from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA
+from discernel.exceptions import InvalidInputError, MissingExtraError, unknown_choice
+from discernel.learners.simplex import normalize, uniform
+from discernel.learners.solution import Monitor, Solution, Status
+
+__all__ = ["QCQP", "SDP"]
+
+
+def _import_cvxpy() -> Any:
+    try:
+        import cvxpy
+    except ImportError as error:
+        raise MissingExtraError(
+            "The solvers 'sdp', 'sdp_approximate' and 'qcqp' need CVXPY. Install the extra: "
+            "pip install 'discernel[conic]', or use solver='newton'."
+        ) from error
+    return cvxpy
+
+
+def _kernel_matrices(bank: Bank, basis: FloatArray) -> list[FloatArray]:
+    """Return the centred, normalised matrices in the coordinates of ``basis``, n_samples × n."""
+    units = np.eye(bank.n_kernels)
+    return [basis.T @ bank.combined(unit) @ basis for unit in units]
+
+
+def _orthogonal_to_ones(n_samples: int) -> FloatArray:
+    """Return an orthonormal basis of the vectors that sum to 0: what centred kernels act on."""
+    return np.asarray(scipy.linalg.helmert(n_samples)).T
+
+
+@dataclass(frozen=True)
+class _Conic:
+    backend: str = "CLARABEL"
+
+    def _solve(self, problem: Any) -> bool:
+        """Solve and return whether the conic solver is satisfied with its answer."""
+        cp = _import_cvxpy()
+        if self.backend not in cp.installed_solvers():
+            raise unknown_choice("conic solver", self.backend, sorted(cp.installed_solvers()))
+        with warnings.catch_warnings():
+            # CVXPY says 'inaccurate' by a warning; the status and the certified gap say more.
+            warnings.simplefilter("ignore")
+            try:
+                problem.solve(solver=self.backend)
+            except cp.SolverError:
+                return False
+        return bool(problem.status == cp.OPTIMAL)
+
+    @staticmethod
+    def _solution(
+        criterion: Criterion,
+        weights: FloatArray | None,
+        *,
+        satisfied: bool,
+        tol: float,
+        monitor: Monitor,
+        bound: float = -np.inf,
+        approximate: bool = False,
+    ) -> Solution:
+        """Evaluate and certify the weights a program gave with the criterion itself."""
+        n_kernels = criterion.bank.n_kernels
+        point = criterion.at(uniform(n_kernels) if weights is None else normalize(weights))
+        solution = Solution(
+            point.weights, point.value, max(bound, point.bound), Status.CONVERGED, 1
+        )
+        monitor(1, point.value, solution.gap, point.weights)
+        if approximate and satisfied:
+            status = Status.APPROXIMATE
+        elif satisfied and solution.gap <= tol:
+            status = Status.CONVERGED
+        else:
+            status = Status.INACCURATE
+        return Solution(point.weights, point.value, solution.bound, status, 1)
+
+
+@dataclass(frozen=True)
+class SDP(_Conic):
+    """The semidefinite programs: [Ye08]_ Eq. (8), (29), (32), (41), (45) and [Kim06]_ Eq. (9).
+
+    Parameters
+    ----------
+    backend : str, default="CLARABEL"
+        The name of a conic solver CVXPY has installed.
+    approximate : bool, default=False
+        One matrix inequality for all classes together, Eq. (32) and (45), instead of one a class:
+        stricter, so its weights are in general not optimal.
+    """
+
+    approximate: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the solver."""
+        return "sdp_approximate" if self.approximate else "sdp"
+
+    def solve(
+        self,
+        criterion: Criterion,
+        *,
+        tol: float,
+        max_iter: int | None,
+        init: FloatArray | None,
+        monitor: Monitor,
+    ) -> Solution:
+        if isinstance(criterion, FisherRatio):
+            return self._solve_fisher_ratio(criterion, tol, monitor)
+        assert isinstance(criterion, RKDA), "learn_kernel admits no other criterion"
+        return self._solve_rkda(criterion, tol, monitor)
+
+    def _solve_rkda(self, criterion: RKDA, tol: float, monitor: Monitor) -> Solution:
+        cp = _import_cvxpy()
+        basis = _orthogonal_to_ones(criterion.bank.n_samples)
+        kernels = _kernel_matrices(criterion.bank, basis)
+        indicator = basis.T @ criterion.target.indicator
+        n, n_classes = indicator.shape
+        weights = cp.Variable(len(kernels), nonneg=True)
+        bounds = cp.Variable(n_classes)
+        matrix = sum(w * K for w, K in zip(weights, kernels, strict=True))
+        if not isinstance(criterion, JointRKDA):
+            matrix = criterion.ridge * np.eye(n) + matrix
+        inequalities = []
+        if self.approximate:
+            inequalities = [cp.bmat([[matrix, indicator], [indicator.T, cp.diag(bounds)]]) >> 0]
+        else:
+            for j in range(n_classes):
+                column = indicator[:, [j]]
+                corner = cp.reshape(bounds[j], (1, 1), order="C")
+                inequalities.append(cp.bmat([[matrix, column], [column.T, corner]]) >> 0)
+        problem = cp.Problem(cp.Minimize(cp.sum(bounds)), [cp.sum(weights) == 1, *inequalities])
+        satisfied = self._solve(problem)
+        bound = -np.inf
+        if not self.approximate and inequalities[0].dual_value is not None:
+            # Complementarity: the last column of each multiplier is −N⁻¹h_j.
+            columns = [-lmi.dual_value[:n, n] / lmi.dual_value[n, n] for lmi in inequalities]
+            bound = criterion.lower_bound(
+                basis @ np.column_stack(columns), columns=criterion.target.indicator
+            )
+        return self._solution(
+            criterion,
+            weights.value,
+            satisfied=satisfied,
+            tol=tol,
+            monitor=monitor,
+            bound=bound,
+            approximate=self.approximate,
+        )
+
+    def _solve_fisher_ratio(self, criterion: FisherRatio, tol: float, monitor: Monitor) -> Solution:
+        if self.approximate:
+            raise InvalidInputError(
+                "solver='sdp_approximate' must go with criterion='rkda': it relaxes a program "
+                "with several classes. Got criterion='fdr'; use 'newton' or 'sdp'."
+            )
+        cp = _import_cvxpy()
+        target, bank = criterion.target, criterion.bank
+        kernels = _kernel_matrices(bank, np.eye(bank.n_samples))
+        within = target.membership @ np.diag(1.0 / target.counts) @ target.membership.T
+        J = (np.eye(bank.n_samples) - within) / np.sqrt(target.counts[target.codes])
+        a = target.mean_difference
+        weights, t = cp.Variable(bank.n_kernels, nonneg=True), cp.Variable()
+        matrix = criterion.regularization * np.eye(bank.n_samples) + sum(
+            w * (J @ K @ J) for w, K in zip(weights, kernels, strict=True)
+        )
+        column = sum(w * (J @ K @ a) for w, K in zip(weights, kernels, strict=True))
+        column = cp.reshape(column, (bank.n_samples, 1), order="C")
+        corner = cp.reshape(t, (1, 1), order="C")
+        # Eq. (9) without its factor 1/λ, which does not move the optimum but spoils the scaling.
+        linear = np.array([a @ K @ a for K in kernels])
+        problem = cp.Problem(
+            cp.Minimize(t - linear @ weights),
+            [cp.sum(weights) == 1, cp.bmat([[matrix, column], [column.T, corner]]) >> 0],
+        )
+        satisfied = self._solve(problem)
+        return self._solution(
+            criterion, weights.value, satisfied=satisfied, tol=tol, monitor=monitor
+        )
+
+
+@dataclass(frozen=True)
+class QCQP(_Conic):
+    """The quadratically constrained programs of [Ye08]_, Eq. (13), (34), (43) and (46).
+
+    Parameters
+    ----------
+    backend : str, default="CLARABEL"
+        The name of a conic solver CVXPY has installed.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the solver."""
+        return "qcqp"
+
+    def solve(
+        self,
+        criterion: Criterion,
+        *,
+        tol: float,
+        max_iter: int | None,
+        init: FloatArray | None,
+        monitor: Monitor,
+    ) -> Solution:
+        assert isinstance(criterion, RKDA), "learn_kernel admits no other criterion"
+        cp = _import_cvxpy()
+        basis = _orthogonal_to_ones(criterion.bank.n_samples)
+        scores = basis.T @ criterion.scores
+        # β = 2λB (fixed) or 2B (joint); in B the programs differ by the term of the ridge only.
+        dual, t = cp.Variable(scores.shape), cp.Variable()
+        constraints = [
+            cp.sum_squares(_square_root(K) @ dual) <= t
+            for K in _kernel_matrices(criterion.bank, basis)
+        ]
+        objective = 2.0 * cp.sum(cp.multiply(scores, dual)) - t
+        if not isinstance(criterion, JointRKDA):
+            objective -= criterion.ridge * cp.sum_squares(dual)
+        satisfied = self._solve(cp.Problem(cp.Maximize(objective), constraints))
+        weights, bound = None, -np.inf
+        if dual.value is not None:
+            weights = np.array([np.ravel(limit.dual_value)[0] for limit in constraints])
+            bound = criterion.lower_bound(basis @ dual.value)
+        return self._solution(
+            criterion, weights, satisfied=satisfied, tol=tol, monitor=monitor, bound=bound
+        )
+
+
+def _square_root(kernel: FloatArray) -> FloatArray:
+    """Return R with RᵀR = K, without the rows that rounding alone would fill."""
+    values, vectors = scipy.linalg.eigh(kernel)
+    keep = values > 1e-14 * values[-1]
+    return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)

@@ -1,0 +1,80 @@
+"""Newton's method on the simplex: the default for both convex criteria."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discernel.backend import FloatArray
+from discernel.criteria import Criterion, Point
+from discernel.learners.simplex import minimize_quadratic, uniform
+from discernel.learners.solution import Monitor, Solution, Status
+
+__all__ = ["Newton"]
+
+#: Proximal weight, relative to the mean curvature: keeps the step unique where kernels are
+#: duplicates of each other, and is too small to slow the quadratic convergence down.
+_PROXIMAL = 1e-10
+_SUFFICIENT_DECREASE = 1e-4
+_SMALLEST_STEP = 1e-8
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Minimise a smooth convex criterion over the simplex by exact Newton steps.
+
+    Each step minimises the second-order model over the simplex (a quadratic program in
+    n_kernels variables) and is shortened until the criterion falls enough.
+
+    Notes
+    -----
+    One factorisation of size n_samples and n_kernels · (n_classes − 1) triangular solves a step;
+    some 5 to 9 steps reach a relative gap of 1e-8.
+    """
+
+    name: str = "newton"
+
+    def solve(
+        self,
+        criterion: Criterion,
+        *,
+        tol: float,
+        max_iter: int | None,
+        init: FloatArray | None,
+        monitor: Monitor,
+    ) -> Solution:
+        max_iter = 100 if max_iter is None else max_iter
+        point = criterion.at(uniform(criterion.bank.n_kernels) if init is None else init)
+        bound = -np.inf
+        for iteration in range(max_iter + 1):
+            bound = max(bound, point.bound)
+            solution = Solution(point.weights, point.value, bound, Status.CONVERGED, iteration)
+            monitor(iteration, point.value, solution.gap, point.weights)
+            if solution.gap <= tol:
+                return solution
+            if iteration == max_iter:
+                break
+            following = self._step(criterion, point)
+            if following is None:
+                return Solution(point.weights, point.value, bound, Status.STALLED, iteration)
+            point = following
+        return Solution(point.weights, point.value, bound, Status.MAX_ITERATIONS, max_iter)
+
+    @staticmethod
+    def _step(criterion: Criterion, point: Point) -> Point | None:
+        """Return the next point, or None where rounding errors hide any decrease."""
+        weights, gradient, hessian = point.weights, point.gradient, point.hessian
+        curvature = float(np.trace(hessian)) / len(weights)
+        if not curvature > 0:
+            curvature = float(np.abs(gradient).max())
+        model = (hessian + _PROXIMAL * curvature * np.eye(len(weights))) / curvature
+        target = minimize_quadratic(gradient / curvature - model @ weights, model, weights)
+        slope = float(gradient @ (target - weights))
+        step = 1.0
+        while slope < 0 and step >= _SMALLEST_STEP:
+            trial = criterion.at(target if step == 1.0 else weights + step * (target - weights))
+            if trial.value <= point.value + _SUFFICIENT_DECREASE * step * slope:
+                return trial if trial.value < point.value else None
+            step /= 2.0
+        return None

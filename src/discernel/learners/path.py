@@ -1,0 +1,125 @@
+"""The path of learnt kernels over the regularization."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discernel.backend import FloatArray
+from discernel.bank import DenseBank
+from discernel.exceptions import InvalidInputError
+from discernel.learners.learn import (
+    DEFAULT_REGULARIZATIONS,
+    Request,
+    check_leave_one_out,
+    learn_path,
+)
+from discernel.learners.solution import Callback, LearnedKernel, Solver
+from discernel.targets import ClassTarget
+
+__all__ = ["RegularizationPath", "regularization_path"]
+
+
+@dataclass(frozen=True)
+class RegularizationPath:
+    """Learnt kernels along λ.
+
+    Attributes
+    ----------
+    regularizations : ndarray of shape (n_regularizations,)
+        In the order they were solved: falling.
+    weights : ndarray of shape (n_regularizations, n_kernels)
+    objectives, gaps, n_iters : ndarray of shape (n_regularizations,)
+        NaN where the criterion has no program.
+    leave_one_out_errors : ndarray of shape (n_regularizations,)
+        Mean squared leave-one-out error of the class scores.
+    learned : list of LearnedKernel
+        Everything else.
+    """
+
+    regularizations: FloatArray
+    weights: FloatArray
+    objectives: FloatArray
+    gaps: FloatArray
+    n_iters: FloatArray
+    leave_one_out_errors: FloatArray
+    learned: list[LearnedKernel]
+
+    @property
+    def best(self) -> LearnedKernel:
+        """The learnt kernel with the least leave-one-out error."""
+        return self.learned[int(self.leave_one_out_errors.argmin())]
+
+
+def regularization_path(
+    grams: Any,
+    y: Any,
+    regularizations: Sequence[float] | None = None,
+    *,
+    criterion: str = "auto",
+    solver: str | Solver = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    callback: Callback | None = None,
+) -> RegularizationPath:
+    """Learn the kernel for many λ, each started from the one before.
+
+    λ only scales the kernels, so neighbouring optima are close and a step or two lead from one
+    to the next: the warm start that [Kim06]_ announces.
+
+    Parameters
+    ----------
+    grams : array-like of shape (n_kernels, n_samples, n_samples)
+        Raw Gram matrices.
+    y : array-like of shape (n_samples,)
+        Class labels.
+    regularizations : sequence of float, optional
+        The values of λ; by default 13 from 1 to 1e-6.
+    criterion, solver, tol, max_iter, callback
+        As in `learn_kernel`.
+
+    Returns
+    -------
+    RegularizationPath
+        From the largest λ to the smallest.
+    """
+    values = DEFAULT_REGULARIZATIONS if regularizations is None else tuple(regularizations)
+    if not values or not all(0 < value < np.inf for value in values):
+        raise InvalidInputError(
+            f"The regularizations must be positive, finite numbers, at least one. Got {values!r}."
+        )
+    request = Request.make(
+        criterion=criterion,
+        solver=solver,
+        regularization=float(values[0]),
+        tol=tol,
+        max_iter=max_iter,
+        callback=callback,
+    )
+    target = ClassTarget.from_labels(y)
+    request.check_target(target)
+    check_leave_one_out(target, "regularization_path", "learn_kernel a number")
+    bank = DenseBank(grams, normalization=request.spec.normalization)
+    if bank.n_samples != target.n_samples:
+        raise InvalidInputError(
+            "There must be one label a row of the Gram matrices. "
+            f"Got {target.n_samples} labels and {bank.n_samples} rows."
+        )
+    path = learn_path(bank, target, request, sorted(map(float, values), reverse=True))
+    learned = [entry for entry, _ in path]
+
+    def numbers(name: str) -> FloatArray:
+        return np.array([getattr(entry, name) for entry in learned], dtype=np.float64)
+
+    return RegularizationPath(
+        regularizations=numbers("regularization"),
+        weights=numbers("weights"),
+        objectives=numbers("objective"),
+        gaps=numbers("gap"),
+        n_iters=numbers("n_iter"),
+        leave_one_out_errors=np.array([error for _, error in path]),
+        learned=learned,
+    )

@@ -1,0 +1,161 @@
+"""What a solver returns, and what a user gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+import numpy as np
+
+from discernel.backend import FloatArray
+from discernel.criteria import Criterion, relative_gap
+
+__all__ = ["Callback", "LearnedKernel", "Monitor", "Progress", "Solution", "Solver", "Status"]
+
+
+class Status(StrEnum):
+    """How a solver ended; `advice` says what to do about it."""
+
+    CONVERGED = "converged"
+    FLOOR = "converged at the floor of the regularization"
+    APPROXIMATE = "approximate by design"
+    MAX_ITERATIONS = "iteration limit reached"
+    STALLED = "no further progress in floating point"
+    INACCURATE = "the conic solver ended inaccurately"
+    NO_PROGRAM = "nothing to optimise"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the solver did what was asked of it."""
+        return self in (Status.CONVERGED, Status.FLOOR, Status.APPROXIMATE, Status.NO_PROGRAM)
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return {
+            Status.FLOOR: "The learnt λ is the smallest allowed; give a number if it overfits.",
+            Status.MAX_ITERATIONS: "Raise max_iter or tol.",
+            Status.STALLED: "Raise the regularization or tol.",
+            Status.INACCURATE: "Use solver='newton', raise tol, or try another conic solver.",
+        }.get(self, "")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told, once an iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        From 0, within the present value of the regularization.
+    objective : float
+        The criterion's value at the present weights.
+    gap : float
+        The certified relative gap so far.
+    n_active : int
+        The number of kernels with weight.
+    regularization : float or None
+        The present λ; None while it is being learnt with the weights.
+    stage, n_stages : int
+        The position on a λ path, from 0, and its length.
+    """
+
+    iteration: int
+    objective: float
+    gap: float
+    n_active: int
+    regularization: float | None = None
+    stage: int = 0
+    n_stages: int = 1
+
+
+Callback = Callable[[Progress], Any]
+Monitor = Callable[[int, float, float, FloatArray], None]
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver found: weights, the value there, and a bound on all values."""
+
+    weights: FloatArray
+    value: float
+    bound: float
+    status: Status
+    n_iter: int
+
+    @property
+    def gap(self) -> float:
+        """The certified relative duality gap."""
+        return relative_gap(self.value, self.bound)
+
+
+class Solver(Protocol):
+    """An algorithm that minimises a criterion over the simplex."""
+
+    @property
+    def name(self) -> str:
+        """The name of the solver."""
+
+    def solve(
+        self,
+        criterion: Criterion,
+        *,
+        tol: float,
+        max_iter: int | None,
+        init: FloatArray | None,
+        monitor: Monitor,
+    ) -> Solution:
+        """Return a solution with a gap of at most ``tol``, or a status that says why not."""
+
+
+@dataclass(frozen=True)
+class LearnedKernel:
+    """A combination of kernels, learnt, with its certificate.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        At least 0, summing to 1, over the normalised kernels.
+    coefficients : ndarray of shape (n_kernels,)
+        What the raw matrices are multiplied by: weights times normalisation.
+    regularization : float
+        The λ used, chosen or learnt.
+    objective : float or None
+        The value of the criterion's program at the weights.
+    gap : float or None
+        The certified relative duality gap; None where the program has no certificate.
+    status : Status
+        How the solver ended.
+    n_iter : int
+        Its iterations, over the whole path where λ was chosen on one.
+    history : list of Progress
+        One entry an iteration.
+    criterion, solver : str
+        What was asked for.
+    leave_one_out : dict of float to float
+        The leave-one-out error of every λ considered; empty where λ was not chosen by it.
+    """
+
+    weights: FloatArray
+    coefficients: FloatArray
+    regularization: float
+    objective: float | None
+    gap: float | None
+    status: Status
+    n_iter: int
+    criterion: str
+    solver: str
+    history: list[Progress] = field(default_factory=list, repr=False)
+    leave_one_out: dict[float, float] = field(default_factory=dict, repr=False)
+
+    def combine(self, grams: Any) -> FloatArray:
+        """Return the learnt combination of raw matrices, between any rows.
+
+        Parameters
+        ----------
+        grams : array-like of shape (n_kernels, n_rows, n_columns)
+            Raw matrices of the same kernels, for example between new rows and training rows.
+        """
+        return np.tensordot(self.coefficients, np.asarray(grams, dtype=np.float64), 1)

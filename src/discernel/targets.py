@@ -1,0 +1,104 @@
+"""From labels to what is to be separated."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from discernel.backend import FloatArray
+from discernel.exceptions import InvalidInputError
+
+__all__ = ["ClassTarget"]
+
+
+@dataclass(frozen=True)
+class ClassTarget:
+    """The classes of a training set.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels, sorted.
+    codes : ndarray of shape (n_samples,)
+        The class of each sample as a position in ``classes``.
+    """
+
+    classes: NDArray[Any]
+    codes: NDArray[np.intp]
+
+    @classmethod
+    def from_labels(cls, y: Any) -> ClassTarget:
+        """Return the target made of labels, or raise a clear error."""
+        y = np.asarray(y)
+        if y.ndim != 1:
+            raise InvalidInputError(
+                f"y should be a 1d array of labels, one a sample. Got shape {y.shape}."
+            )
+        if y.dtype.kind == "f" and not np.isfinite(y).all():
+            raise InvalidInputError(
+                "The labels must not contain NaN or infinity. Got "
+                f"{y[~np.isfinite(y)][0]} at position {np.flatnonzero(~np.isfinite(y))[0]}."
+            )
+        if type_of_target(y) not in ("binary", "multiclass"):
+            check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise InvalidInputError(
+                "There must be at least two classes to separate. Got 1 class: "
+                f"{classes.tolist()}. y may be filtered too far, or hold one class only."
+            )
+        if len(classes) >= len(y):
+            raise InvalidInputError(
+                "There must be more samples than classes. Got n_samples = "
+                f"{len(y)} and {len(classes)} classes. Are the labels continuous?"
+            )
+        return cls(classes, codes)
+
+    @property
+    def n_samples(self) -> int:
+        """The number of samples."""
+        return len(self.codes)
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.classes)
+
+    @cached_property
+    def counts(self) -> NDArray[np.intp]:
+        """The samples of each class, of shape (n_classes,)."""
+        return np.bincount(self.codes, minlength=self.n_classes)
+
+    @cached_property
+    def membership(self) -> FloatArray:
+        """1 where a sample is in a class, else 0; of shape (n_samples, n_classes)."""
+        return np.eye(self.n_classes)[self.codes]
+
+    @cached_property
+    def indicator(self) -> FloatArray:
+        """The matrix H of [Ye08]_, Eq. (24), of shape (n_samples, n_classes)."""
+        share = self.counts / self.n_samples
+        return self.membership / np.sqrt(share) - np.sqrt(share)
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """T with TTᵀ = HHᵀ and only n_classes − 1 columns, of length √n_samples each.
+
+        H has rank n_classes − 1, because H√share = 0. Everything that depends on HHᵀ alone is
+        cheaper with T, and for two classes one column is all there is to solve for.
+        """
+        null = np.sqrt(self.counts / self.n_samples)[:, None]
+        basis = np.linalg.qr(np.hstack([null, np.eye(self.n_classes)]))[0][:, 1:]
+        # A sign that does not depend on LAPACK: the last class has the larger score.
+        basis *= np.where(basis[-1] < 0, -1.0, 1.0)
+        return np.asarray(self.indicator @ basis)
+
+    @cached_property
+    def mean_difference(self) -> FloatArray:
+        """The vector a of [Kim06]_: 1/m₊ on the second class, −1/m₋ on the first."""
+        return np.where(self.codes == 1, 1.0, -1.0) / self.counts[self.codes]
