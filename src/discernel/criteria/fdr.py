@@ -65,7 +65,7 @@ class FisherRatioPoint(Point):
 
     @cached_property
     def bound(self) -> float:
-        return self.value + float(self.gradient.min() - self.weights @ self.gradient)
+        return self._criterion.lower_bound(self._beta, energies=-self.gradient)
 
 
 class FisherRatio(Criterion):
@@ -89,6 +89,22 @@ class FisherRatio(Criterion):
 
     def at(self, weights: FloatArray) -> FisherRatioPoint:
         return FisherRatioPoint(self, weights)
+
+    def lower_bound(self, beta: FloatArray, *, energies: FloatArray | None = None) -> float:
+        """Return a value no weights fall below, from any β with Cᵀβ = c.
+
+        Parameters
+        ----------
+        beta : ndarray of shape (n_samples,)
+            β.
+        energies : ndarray of shape (n_kernels,), optional
+            βᵀG_iβ/λ, where they are known.
+        """
+        if energies is None:
+            products = self.bank.products(beta[:, None])[:, :, 0]
+            energies = products @ beta / self.regularization
+        penalty = float(beta @ (self.ridge * beta)) / self.regularization  # βᵀDβ
+        return 2.0 - penalty - float(energies.max())
 
     def objective(self, value: float) -> float:
         """Return the Fisher ratio, which is maximised."""

@@ -45,6 +45,13 @@ def _orthogonal_to_ones(n_samples: int) -> FloatArray:
     return np.asarray(scipy.linalg.helmert(n_samples)).T
 
 
+def _unit(criterion: RKDA) -> float:
+    """Return λ, or where it is learnt, the share of it in a trace of 1."""
+    if isinstance(criterion, JointRKDA):
+        return 1.0 / criterion.bank.n_samples
+    return criterion.ridge
+
+
 @dataclass(frozen=True)
 class _Conic:
     backend: str = "CLARABEL"
@@ -81,10 +88,12 @@ class _Conic:
             point.weights, point.value, max(bound, point.bound), Status.CONVERGED, 1
         )
         monitor(1, point.value, solution.gap, point.weights)
-        if approximate and satisfied:
-            status = Status.APPROXIMATE
-        elif satisfied and solution.gap <= tol:
+        # The certificate is ours and rigorous: where it holds, the solver's own doubts, about
+        # tolerances of other quantities, do not matter.
+        if solution.gap <= tol:
             status = Status.CONVERGED
+        elif approximate and satisfied:
+            status = Status.APPROXIMATE
         else:
             status = Status.INACCURATE
         return Solution(point.weights, point.value, solution.bound, status, 1)
@@ -128,13 +137,14 @@ class SDP(_Conic):
         cp = _import_cvxpy()
         basis = _orthogonal_to_ones(criterion.bank.n_samples)
         kernels = _kernel_matrices(criterion.bank, basis)
-        indicator = basis.T @ criterion.target.indicator
+        indicator = basis.T @ criterion.target.indicator / np.sqrt(criterion.bank.n_samples)
         n, n_classes = indicator.shape
         weights = cp.Variable(len(kernels), nonneg=True)
         bounds = cp.Variable(n_classes)
-        matrix = sum(w * K for w, K in zip(weights, kernels, strict=True))
+        # Everything over λ (fixed) or 1/m (joint), as printed in the paper: entries of order 1.
+        matrix = sum(w * (K / _unit(criterion)) for w, K in zip(weights, kernels, strict=True))
         if not isinstance(criterion, JointRKDA):
-            matrix = criterion.ridge * np.eye(n) + matrix
+            matrix = np.eye(n) + matrix
         inequalities = []
         if self.approximate:
             inequalities = [cp.bmat([[matrix, indicator], [indicator.T, cp.diag(bounds)]]) >> 0]
@@ -180,16 +190,20 @@ class SDP(_Conic):
         )
         column = sum(w * (J @ K @ a) for w, K in zip(weights, kernels, strict=True))
         column = cp.reshape(column, (bank.n_samples, 1), order="C")
-        corner = cp.reshape(t, (1, 1), order="C")
+        inequality = cp.bmat([[matrix, column], [column.T, cp.reshape(t, (1, 1), order="C")]]) >> 0
         # Eq. (9) without its factor 1/λ, which does not move the optimum but spoils the scaling.
         linear = np.array([a @ K @ a for K in kernels])
         problem = cp.Problem(
             cp.Minimize(t - linear @ weights),
-            [cp.sum(weights) == 1, cp.bmat([[matrix, column], [column.T, corner]]) >> 0],
+            [cp.sum(weights) == 1, inequality],
         )
-        satisfied = self._solve(problem)
+        satisfied, bound = self._solve(problem), -np.inf
+        if inequality.dual_value is not None:
+            # Complementarity: the last column of the multiplier is −u, and β = a − Ju.
+            u = -inequality.dual_value[:-1, -1] / inequality.dual_value[-1, -1]
+            bound = criterion.lower_bound(a - J @ u)
         return self._solution(
-            criterion, weights.value, satisfied=satisfied, tol=tol, monitor=monitor
+            criterion, weights.value, satisfied=satisfied, tol=tol, monitor=monitor, bound=bound
         )
 
 
@@ -220,16 +234,16 @@ class QCQP(_Conic):
         assert isinstance(criterion, RKDA), "learn_kernel admits no other criterion"
         cp = _import_cvxpy()
         basis = _orthogonal_to_ones(criterion.bank.n_samples)
-        scores = basis.T @ criterion.scores
-        # β = 2λB (fixed) or 2B (joint); in B the programs differ by the term of the ridge only.
+        scores = basis.T @ criterion.scores / np.sqrt(criterion.bank.n_samples)
+        # In half the papers' β, and in units in which all entries are of order 1.
         dual, t = cp.Variable(scores.shape), cp.Variable()
         constraints = [
-            cp.sum_squares(_square_root(K) @ dual) <= t
+            cp.sum_squares(_square_root(K / _unit(criterion)) @ dual) <= t
             for K in _kernel_matrices(criterion.bank, basis)
         ]
         objective = 2.0 * cp.sum(cp.multiply(scores, dual)) - t
         if not isinstance(criterion, JointRKDA):
-            objective -= criterion.ridge * cp.sum_squares(dual)
+            objective -= cp.sum_squares(dual)
         satisfied = self._solve(cp.Problem(cp.Maximize(objective), constraints))
         weights, bound = None, -np.inf
         if dual.value is not None:

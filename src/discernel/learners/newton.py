@@ -15,9 +15,11 @@ __all__ = ["Newton"]
 
 #: Proximal weight, relative to the mean curvature: keeps the step unique where kernels are
 #: duplicates of each other, and is too small to slow the quadratic convergence down.
-_PROXIMAL = 1e-10
+_PROXIMAL = 1e-9
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-8
+#: Relative rounding error of a value: differences below it mean nothing.
+_NOISE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,24 @@ class Newton:
             if iteration == max_iter:
                 break
             following = self._step(criterion, point)
-            if following is None:
+            if following is None or not self._is_progress(point, following):
                 return Solution(point.weights, point.value, bound, Status.STALLED, iteration)
             point = following
         return Solution(point.weights, point.value, bound, Status.MAX_ITERATIONS, max_iter)
 
     @staticmethod
+    def _is_progress(point: Point, following: Point) -> bool:
+        """Whether a step was worth it.
+
+        The gap is of first order in the distance to the optimum and the value of second order:
+        long after the value has stopped falling in floating point, steps still close the gap.
+        """
+        falls = following.value < point.value - _NOISE * abs(point.value)
+        return falls or following.gap < point.gap
+
+    @staticmethod
     def _step(criterion: Criterion, point: Point) -> Point | None:
-        """Return the next point, or None where rounding errors hide any decrease."""
+        """Return the next point, or None where no step along the direction is good enough."""
         weights, gradient, hessian = point.weights, point.gradient, point.hessian
         curvature = float(np.trace(hessian)) / len(weights)
         if not curvature > 0:
@@ -71,10 +83,10 @@ class Newton:
         model = (hessian + _PROXIMAL * curvature * np.eye(len(weights))) / curvature
         target = minimize_quadratic(gradient / curvature - model @ weights, model, weights)
         slope = float(gradient @ (target - weights))
-        step = 1.0
-        while slope < 0 and step >= _SMALLEST_STEP:
+        noise, step = _NOISE * abs(point.value), 1.0
+        while slope < noise and step >= _SMALLEST_STEP:
             trial = criterion.at(target if step == 1.0 else weights + step * (target - weights))
-            if trial.value <= point.value + _SUFFICIENT_DECREASE * step * slope:
-                return trial if trial.value < point.value else None
+            if trial.value <= point.value + _SUFFICIENT_DECREASE * step * min(slope, 0.0) + noise:
+                return trial
             step /= 2.0
         return None

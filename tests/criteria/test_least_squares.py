@@ -1,0 +1,27 @@
+"""Kernel least squares and its leave-one-out predictions, against refits."""
+
+import numpy as np
+import pytest
+
+from discernel.bank import DenseBank
+from discernel.criteria import KernelLeastSquares
+from discernel.targets import ClassTarget
+from tests import reference
+
+
+@pytest.mark.parametrize("balanced", [False, True], ids=["samples", "classes"])
+@pytest.mark.parametrize("lam", [1.0, 1e-3, 1e-7])
+def test_fit_and_leave_one_out_against_refits(three_classes, lam, balanced):
+    grams, y = three_classes
+    target, bank = ClassTarget.from_labels(y), DenseBank(grams)
+    w = np.full(len(grams), 1 / len(grams))
+    ridge = lam * (target.counts[target.codes] if balanced else np.ones(len(y)))
+    K = np.tensordot(w, reference.trace_normalized(grams), 1)
+    fit = KernelLeastSquares(bank.system(w, ridge), ridge, target.scores)
+    coef, intercept = reference.least_squares(K, ridge, target.scores)
+    np.testing.assert_allclose(fit.fitted, K @ coef + intercept, atol=1e-8)
+    np.testing.assert_allclose(fit.coef.sum(axis=0), 0, atol=1e-8 * np.abs(fit.coef).max())
+    expected = reference.leave_one_out(K, ridge, target.scores)
+    np.testing.assert_allclose(fit.leave_one_out, expected, atol=1e-6)
+    error = np.mean((target.scores - expected) ** 2)
+    assert fit.leave_one_out_error() == pytest.approx(error, rel=1e-6)

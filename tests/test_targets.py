@@ -1,0 +1,56 @@
+"""The matrices the papers build from labels."""
+
+import numpy as np
+import pytest
+
+from discernel.exceptions import InvalidInputError
+from discernel.targets import ClassTarget
+from tests import reference
+
+LABELS = [np.array([1, 0, 1, 1, 0]), np.array(["b", "c", "a", "b", "c", "c", "a"])]
+
+
+@pytest.mark.parametrize("y", LABELS, ids=["two", "three"])
+def test_indicator_is_ye_2008_eq_24(y):
+    target = ClassTarget.from_labels(y)
+    np.testing.assert_allclose(target.indicator, reference.indicator(y), atol=1e-14)
+    np.testing.assert_allclose(target.indicator.sum(axis=0), 0, atol=1e-13)
+
+
+@pytest.mark.parametrize("y", LABELS, ids=["two", "three"])
+def test_scores_have_the_same_outer_product_as_the_indicator(y):
+    target = ClassTarget.from_labels(y)
+    H, T = target.indicator, target.scores
+    assert T.shape == (len(y), target.n_classes - 1)
+    np.testing.assert_allclose(T @ T.T, H @ H.T, atol=1e-13)
+    np.testing.assert_allclose(T.T @ T, len(y) * np.eye(T.shape[1]), atol=1e-12)
+
+
+def test_a_column_of_the_indicator_is_a_multiple_of_kims_a():
+    """Column j of H is (m − n_j)√(n_j/m) times the a of 'class j against the rest'."""
+    y = np.array([0, 1, 1, 0, 1, 1])
+    target = ClassTarget.from_labels(y)
+    a, _ = reference.kim_a_and_J(y)
+    np.testing.assert_allclose(target.mean_difference, a)
+    m, n_1 = 6, 4
+    np.testing.assert_allclose(target.indicator[:, 1], (m - n_1) * np.sqrt(n_1 / m) * a)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([1, 1, 1], "at least two classes.*Got 1 class"),
+        ([0, 1, 2], "more samples than classes"),
+        ([[0, 1], [1, 0]], "should be a 1d array"),
+        ([0.0, np.nan, 1.0], "must not contain NaN.*position 1"),
+        ([0.5, 1.5, 2.5, 0.5], "Unknown label type"),
+    ],
+)
+def test_labels_that_cannot_work(y, message):
+    with pytest.raises(ValueError, match=message):
+        ClassTarget.from_labels(y)
+
+
+def test_errors_are_of_the_house_and_built_in():
+    with pytest.raises(InvalidInputError):
+        ClassTarget.from_labels([1, 1])
