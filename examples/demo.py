@@ -72,9 +72,12 @@ class Split:
 
 def load_split(name: str) -> Split:
     rows, labels = DATA_SETS[name](return_X_y=True)
-    parts = train_test_split(rows, labels, test_size=0.25, stratify=labels, random_state=0)
-    standardised = StandardScaler().fit_transform(parts[0])
-    return Split(name, *parts, RBF(width="median").resolve(standardised).parameters["width"])
+    train_rows, test_rows, train_labels, test_labels = train_test_split(
+        rows, labels, test_size=0.25, stratify=labels, random_state=0
+    )
+    standardised = StandardScaler().fit_transform(train_rows)
+    median_distance = RBF(width="median").resolve(standardised).parameters["width"]
+    return Split(name, train_rows, test_rows, train_labels, test_labels, median_distance)
 
 
 # ---- what is shown while it works ----------------------------------------------------------------

@@ -189,9 +189,9 @@ def test_resolve_keeps_the_users_words_as_the_name() -> None:
 
 
 def test_resolve_takes_the_median_on_the_columns_only() -> None:
-    X = make_rows(9, seed=5) * np.array([1.0, 100.0, 1.0, 1.0, 1.0, 1.0])
+    X = make_rows(10, seed=5) * np.array([1.0, 100.0, 1.0, 1.0, 1.0, 1.0])
     part = X[:, [0, 3]]
-    distances = [np.linalg.norm(part[i] - part[j]) for i in range(9) for j in range(i)]
+    distances = [np.linalg.norm(part[i] - part[j]) for i in range(10) for j in range(i)]
     resolved = RBF(width="2*median").on(["height", "gene_a"]).resolve(X, pandas_frame(X))
     assert resolved.parameters == pytest.approx({"width": 2.0 * np.median(distances)})
 
@@ -274,7 +274,7 @@ def test_name_that_stands_twice_is_refused() -> None:
 @every_container
 @pytest.mark.parametrize("columns", [6, -7, [0, 6], [-7, 0]])
 def test_out_of_range_is_refused(columns: Any, container: Callable) -> None:
-    with pytest.raises(InvalidInputError, match="must lie in the 6 columns of the data. Got"):
+    with pytest.raises(InvalidInputError, match=r"must lie in the 6 columns of the data\. Got"):
         Linear().on(columns)(container(make_rows(9, seed=0)))
 
 

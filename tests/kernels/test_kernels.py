@@ -67,7 +67,8 @@ class Case:
 
     def rows(self, n_rows: int, seed: int) -> np.ndarray:
         X = make_rows(n_rows, seed)
-        return read_only(np.abs(X)) if self.positive else X
+        # Not read-only: scikit-learn's chi2 refuses such arrays.
+        return np.abs(X) if self.positive else X
 
 
 SQRT3 = np.sqrt(3.0)
@@ -337,7 +338,7 @@ def test_only_kernels_can_be_added(other: Any) -> None:
 
 
 def test_kernels_cannot_be_multiplied_by_a_name() -> None:
-    with pytest.raises(TypeError, match="multiply sequence|unsupported operand"):
+    with pytest.raises(TypeError, match="can't multiply sequence"):
         Linear() * "linear"
 
 
@@ -548,6 +549,7 @@ def test_pairwise_polynomial_derivatives_equal_those_of_polynomial(X: Any, Z: An
         ),
         (Pairwise("laplacian", (("gamma", 0.5),)), {"gamma": 0.5}),
         (Pairwise("laplacian"), {}),
+        (Pairwise("poly", (("degree", 3.0), ("gamma", 0.5))), {"gamma": 0.5}),
     ],
     ids=lambda value: repr(value),
 )
@@ -674,9 +676,8 @@ def test_median_keeps_the_convention(X: np.ndarray) -> None:
     )
 
 
-@pytest.mark.parametrize(("default", "meant"), [(RBF(), RBF(width="median"))])
-def test_default_width_is_the_median(default: Kernel, meant: Kernel) -> None:
-    assert default == meant
+def test_default_width_is_the_median() -> None:
+    assert RBF() == RBF(width="median")
     assert Exponential() == Exponential(width="median")
 
 
@@ -695,7 +696,7 @@ def test_rows_that_are_all_the_same_get_width_one() -> None:
 
 def test_median_of_many_rows_is_that_of_every_nth(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discernel.kernels.distance._MEDIAN_ROWS", 10)
-    X = make_rows(25, seed=11)
+    X = make_rows(28, seed=11)
     width = RBF().resolve(X).parameters["width"]
     assert_allclose(width, plain_median(X[::3]), rtol=1e-12)
     assert not np.isclose(width, plain_median(X))
@@ -726,7 +727,7 @@ def test_resolve_leaves_numbers_alone(kernel: Kernel, X: np.ndarray) -> None:
     ("metric", "gamma"), [("laplacian", 0.25), ("rbf", 0.25), ("poly", 0.25), ("chi2", 1.0)]
 )
 def test_pairwise_gamma_resolves_to_scikit_learns_default(metric: str, gamma: float) -> None:
-    X = read_only(np.abs(make_rows(8, seed=12)))
+    X = np.abs(make_rows(8, seed=12))  # not read-only: scikit-learn's chi2 refuses such arrays
     kernel = Pairwise(metric)
     resolved = kernel.resolve(X)
     assert resolved.parameters == {"gamma": gamma}
@@ -772,8 +773,20 @@ def test_exponential_width_must_be_positive(value: float) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "mean", "medians", "0.5median", "median*2", "x*median", "0*median", "-1*median"]
-    + ["nan*median", "inf*median", "*median", "1.0"],
+    [
+        "",
+        "mean",
+        "medians",
+        "0.5median",
+        "median*2",
+        "x*median",
+        "0*median",
+        "-1*median",
+        "nan*median",
+        "inf*median",
+        "*median",
+        "1",
+    ],
 )
 @pytest.mark.parametrize("kernel", [RBF, Exponential])
 def test_widths_in_words_must_be_multiples_of_the_median(kernel: Any, text: str) -> None:

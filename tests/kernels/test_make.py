@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def min_kernel(X: Any, Z: Any) -> np.ndarray:
 
 @pytest.fixture
 def X() -> np.ndarray:
-    X = np.random.default_rng(0).normal(size=(12, 3))
+    X = np.random.default_rng(0).normal(size=(11, 3))
     X.flags.writeable = False
     return X
 
@@ -55,7 +56,6 @@ def X() -> np.ndarray:
         (min_kernel, Function(min_kernel)),
         (RBF(gamma=2.0), RBF(gamma=2.0)),
     ],
-    ids=lambda value: repr(value),
 )
 def test_as_kernel_gives_the_kernel_that_is_meant(given: Any, meant: Any) -> None:
     assert as_kernel(given) == meant
@@ -81,10 +81,10 @@ def test_unknown_name_error_lists_the_known() -> None:
         as_kernel("gauss")
 
 
-@pytest.mark.parametrize("thing", [None, 3, 2.5, np.eye(2), object(), b"rbf"], ids=repr)
+@pytest.mark.parametrize("thing", [None, 3, 2.5, np.eye(2), object(), b"rbf"])
 def test_unknown_object_error_names_its_type(thing: Any) -> None:
     with pytest.raises(
-        InvalidInputError, match=f"A kernel must be one of .* of type {type(thing).__name__}"
+        InvalidInputError, match=f"(?s)A kernel must be one of .* of type {type(thing).__name__}"
     ):
         as_kernel(thing)
 
@@ -119,7 +119,6 @@ def test_precomputed_is_one_kernel_a_matrix(n_matrices: int) -> None:
         ),
         ({0: "linear"}, [Linear().named("0")]),
     ],
-    ids=lambda value: repr(value),
 )
 def test_as_kernels_takes_one_a_list_or_a_mapping(given: Any, meant: list) -> None:
     assert as_kernels(given) == meant
@@ -187,7 +186,7 @@ def test_with_step_2_each_matrix_is_the_fourth_power_of_the_next(
     center: float | str, X: np.ndarray
 ) -> None:
     matrices = [kernel.resolve(X)(X) for kernel in rbf_ladder(9, center=center, step=2.0)]
-    for narrow, wide in zip(matrices[:-1], matrices[1:], strict=True):
+    for narrow, wide in itertools.pairwise(matrices):
         assert_allclose(narrow, wide**4, rtol=1e-11, atol=1e-300)
     assert matrices[0][0, 1] < matrices[-1][0, 1] < 1.0
 
@@ -204,13 +203,13 @@ def test_ladder_has_nine_rungs_of_ratio_two_around_the_median_by_default() -> No
 def test_ladder_needs_rungs_and_a_step_above_one(n_kernels: int, step: float) -> None:
     with pytest.raises(
         InvalidInputError,
-        match=rf"at least one kernel and a step above 1\. Got n_kernels={n_kernels} and step={step}",
+        match=rf"one kernel and a step above 1\. Got n_kernels={n_kernels} and step={step}",
     ):
         rbf_ladder(n_kernels, step=step)
 
 
 def test_ladder_center_must_be_a_positive_number_or_median() -> None:
-    with pytest.raises(InvalidInputError, match="center must be a number or 'median'. Got 'mean'"):
+    with pytest.raises(InvalidInputError, match=r"must be a number or 'median'\. Got 'mean'"):
         rbf_ladder(3, center="mean")
     with pytest.raises(InvalidInputError, match="width of RBF must be a positive number"):
         rbf_ladder(3, center=-1.0)

@@ -177,7 +177,7 @@ class BaseKernelDiscriminant(
 
     def _scores(self, X: Any) -> FloatArray:
         """Return the fitted class scores of new rows."""
-        check_is_fitted(self)
+        check_is_fitted(self, "discriminant_")
         X = self._validate(X, self.kernels_)
         discriminant = self.discriminant_
         product = self.combined_kernel_.product(X, discriminant.dual_coef)

@@ -69,7 +69,7 @@ def _list_indices(chosen: NDArray[Any], frame: Any, n_columns: int) -> NDArray[n
     if chosen.dtype.kind in "iu":
         return chosen.astype(np.intp)
     if chosen.dtype.kind in "UO" and all(isinstance(name, str) for name in chosen):
-        return np.array([_position(name, frame) for name in chosen], dtype=np.intp)
+        return np.array([_position(str(name), frame) for name in chosen], dtype=np.intp)
     raise InvalidInputError(
         "Columns must be chosen by index, name, slice, mask or a selector that returns one of "
         f"these. Got {chosen.tolist()!r}."

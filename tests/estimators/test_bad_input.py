@@ -1,0 +1,191 @@
+"""Every bad input: what must hold, what was received, what to do, before any heavy work."""
+
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from discernel import (
+    SDP,
+    SILP,
+    KernelDiscriminant,
+    MultipleKernelDiscriminant,
+    learn_kernel,
+    regularization_path,
+)
+from discernel.exceptions import (
+    DiscernelError,
+    DroppedKernelWarning,
+    InvalidGramError,
+    InvalidInputError,
+    NumericalError,
+)
+from discernel.kernels import RBF, Linear, Precomputed
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"criterion": "svm"}, r"criterion must be one of 'auto', 'rkda', 'fdr', 'uniform'.*'svm'"),
+        (
+            {"solver": "admm"},
+            r"solver of criterion='rkda' must be one of .*'newton', 'sdp', .*'admm'",
+        ),
+        ({"criterion": "fdr", "solver": "qcqp"}, r"solver of criterion='fdr'.*'newton', 'sdp'"),
+        ({"criterion": "fdr", "solver": SILP()}, r"solver of criterion='fdr'.*Got 'silp'"),
+        ({"criterion": "fdr"}, r"defined for two classes. Got 3.*criterion='rkda'"),
+        ({"criterion": "fdr", "regularization": "joint"}, r"'auto', 'loo'. Got 'joint'"),
+        ({"regularization": 0.0}, r"regularization must be a positive.*Got 0.0"),
+        ({"regularization": -1}, r"regularization must be a positive.*Got -1"),
+        ({"regularization": np.nan}, r"regularization must be a positive.*Got nan"),
+        ({"regularization": "much"}, r"'auto', 'loo', 'joint'. Got 'much'"),
+        ({"tol": 0}, r"tol must be a positive number. Got 0"),
+        ({"max_iter": 0}, r"max_iter must be a positive integer or None. Got 0"),
+        (
+            {"solver": SDP(backend="NOPE"), "regularization": 0.1},
+            r"conic solver must be one of.*NOPE",
+        ),
+    ],
+)
+def test_learn_kernel_refuses_words_it_does_not_know(three_classes, options, message):
+    grams, y = three_classes
+    with pytest.raises(InvalidInputError, match=message):
+        learn_kernel(grams, y, **options)
+
+
+def test_learn_kernel_refuses_labels_that_do_not_fit(three_classes):
+    grams, y = three_classes
+    with pytest.raises(InvalidInputError, match=r"one label a row.*44 labels.*\(45, 45\)"):
+        learn_kernel(grams, y[:-1])
+    with pytest.raises(InvalidInputError, match="at least two classes"):
+        learn_kernel(grams, np.zeros(45))
+    single = np.where(np.arange(45) == 7, 9, y)
+    with pytest.raises(
+        InvalidInputError, match=r"Got 1 sample of \[9\].*a number as regularization"
+    ):
+        learn_kernel(grams, single)
+    assert learn_kernel(grams, single, regularization=0.1).gap <= 1e-6
+
+
+def test_path_refuses_bad_lambdas(three_classes):
+    grams, y = three_classes
+    for bad in ([], [0.1, 0.0], [np.inf]):
+        with pytest.raises(InvalidInputError, match="positive, finite numbers, at least one"):
+            regularization_path(grams, y, bad)
+    with pytest.raises(InvalidInputError, match="one label a row"):
+        regularization_path(grams, y[:-1])
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_rows_with_nan_or_inf(blobs, bad):
+    X, y = blobs
+    X = X.copy()
+    X[3, 2] = bad
+    with pytest.raises(ValueError, match="Input X contains (NaN|infinity)"):
+        MultipleKernelDiscriminant().fit(X, y)
+    clf = KernelDiscriminant(regularization=0.1).fit(blobs[0], y)
+    with pytest.raises(ValueError, match="Input X contains (NaN|infinity)"):
+        clf.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernels": []}, r"non-empty list of kernels. Got \[\].*'auto'"),
+        ({"kernels": [3]}, r"A kernel must be one of discernel.kernels.*Got 3 of type int"),
+        ({"kernels": ["rbff"]}, r"kernel name must be one of .*'rbff'"),
+        ({"kernels": [RBF().on("age")]}, r"only in a dataframe. Got the name 'age'"),
+        ({"kernels": [RBF().on([0, 99])]}, r"must lie in the 5 columns"),
+        ({"kernels": [Precomputed(0), Linear()]}, r"must not be mixed"),
+        ({"kernels": [lambda A, B: np.zeros((2, 2))]}, r"must return a matrix.*Got shape \(2, 2\)"),
+        ({"kernels": [lambda A, B: -(A @ B.T)]}, r"positive semidefinite. <lambda> has the eigen"),
+        (
+            {"kernels": [lambda A, B: A @ B.T * np.nan]},
+            r"NaN or infinity. <lambda> has nan at row 0",
+        ),
+        ({"statistics": "test"}, r"statistics must be one of 'loo', 'training'. Got 'test'"),
+        ({"n_components": 3}, r"from 1 to n_classes - 1 = 2, or None. Got 3"),
+        ({"priors": [0.5, 0.5]}, r"3 positive numbers, one a class.*Got \[0.5, 0.5\]"),
+        ({"priors": [0.5, 0.5, 0.5]}, r"must sum to 1"),
+        ({"priors": "flat"}, r"None, 'uniform' or.*Got 'flat'"),
+        ({"class_costs": {7: 2.0}}, r"must name classes of \[0, 1, 2\]. Got \[7\]"),
+        ({"class_costs": [1, 0, 1]}, r"a positive number a class"),
+        ({"threshold": 0.3}, r"A threshold is defined for two classes. Got 3"),
+    ],
+)
+def test_estimator_refuses(blobs, options, message):
+    X, y = blobs
+    clf = MultipleKernelDiscriminant(**{"regularization": 0.1, **options})
+    with pytest.raises(InvalidInputError, match=message):
+        clf.fit(X, y)
+    with pytest.raises(NotFittedError):  # nothing half-fitted is left behind
+        clf.predict(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"threshold": 1.5}, "probability between 0 and 1, 'roc' or None. Got 1.5"),
+        ({"threshold": 0.3, "class_costs": [1, 2]}, "not both"),
+    ],
+)
+def test_threshold_refuses(blobs, options, message):
+    X, y = blobs
+    with pytest.raises(InvalidInputError, match=message):
+        KernelDiscriminant(regularization=0.1, **options).fit(X[y > 0], y[y > 0])
+
+
+def test_a_class_of_one_sample_cannot_be_left_out(blobs):
+    X, y = blobs
+    y = np.where(np.arange(len(y)) == 0, 5, y)
+    with pytest.raises(InvalidInputError, match=r"statistics='loo'.*Got 1 sample of \[5\]"):
+        KernelDiscriminant(regularization=0.1).fit(X, y)
+    clf = KernelDiscriminant(regularization=0.1, statistics="training").fit(X, y)
+    assert 5 in clf.classes_
+    assert np.isfinite(clf.predict_proba(X)).all()
+
+
+def test_precomputed_of_wrong_layout_says_how_to_turn_it(three_classes):
+    grams, y = three_classes
+    clf = MultipleKernelDiscriminant("precomputed", regularization=0.1)
+    with pytest.raises(InvalidInputError, match=r"kernels last.*np.moveaxis\(stack, 0, -1\)"):
+        clf.fit(grams[:, :, :40], np.arange(6) % 2)
+    with pytest.raises(InvalidGramError, match="must be symmetric"):
+        clf.fit(np.moveaxis(grams, 0, -1) + np.arange(45)[:, None, None], y)
+
+
+def test_constant_column_kernel_is_left_out_by_name(blobs):
+    X, y = blobs
+    X = np.hstack([X, np.ones((len(y), 1))])
+    with pytest.warns(DroppedKernelWarning, match="Linear.. on 5. Such a kernel"):
+        clf = MultipleKernelDiscriminant([Linear().on(5), RBF()], regularization=0.1).fit(X, y)
+    assert clf.kernel_weights_.tolist() == [0.0, 1.0]
+    assert np.isfinite(clf.predict_proba(X)).all()
+
+
+def test_identical_rows_are_a_clear_error():
+    with pytest.raises(InvalidInputError, match="all 10 are constant"):
+        MultipleKernelDiscriminant().fit(np.ones((10, 3)), np.arange(10) % 2)
+
+
+def test_numerical_trouble_is_never_a_bare_linalg_error(monkeypatch):
+    """An indefinite matrix that hides from the early check is named when Cholesky breaks down."""
+    rng = np.random.default_rng(0)
+    basis = np.linalg.qr(rng.standard_normal((30, 30)))[0]
+    bad = (basis * np.append(np.ones(29), -0.5)) @ basis.T
+    y = np.arange(30) % 2
+    monkeypatch.setattr("discernel.bank.checks._CHECKED_ROWS", 3)
+    monkeypatch.setattr("discernel.bank.checks._INDEFINITE", 0.9)
+    with pytest.raises(NumericalError, match="broke down.*check the kernels or raise") as error:
+        learn_kernel(bad[None], y, regularization=1e-6)
+    assert isinstance(error.value, DiscernelError)
+    monkeypatch.setattr("discernel.bank.dense.check_no_indefinite", _strict_check)
+    with pytest.raises(InvalidGramError, match=r"eigenvalue -0\.5"):
+        learn_kernel(bad[None], y, regularization=1e-6)
+
+
+def _strict_check(stack, names):
+    from discernel.bank import checks
+
+    checks._INDEFINITE = 1e-6
+    for gram, name in zip(stack, names, strict=True):
+        checks._check_definite(gram, name, len(gram))

@@ -1,0 +1,169 @@
+"""The discriminant: linear discriminant analysis in the feature space, and honest statistics."""
+
+import numpy as np
+import pytest
+import scipy.linalg
+from sklearn.datasets import load_iris, load_wine, make_classification
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.metrics import log_loss
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import scale
+
+from discernel import KernelDiscriminant
+from discernel.kernels import RBF, Linear
+from tests import reference
+
+
+def linear(**options):
+    return KernelDiscriminant(Linear(), regularization=1e-9, statistics="training", **options)
+
+
+def data_sets():
+    X, y = make_classification(
+        200, n_features=8, n_informative=5, n_classes=4, class_sep=0.7, random_state=0
+    )
+    return {"iris": load_iris(return_X_y=True), "wine": load_wine(return_X_y=True), "made": (X, y)}
+
+
+@pytest.mark.parametrize("name", ["iris", "wine", "made"])
+def test_linear_kernel_and_vanishing_lambda_is_lda(name):
+    """More samples than features: the same predictions and probabilities as scikit-learn's."""
+    X, y = data_sets()[name]
+    X = scale(X)
+    lda = LinearDiscriminantAnalysis(solver="lsqr").fit(X[::2], y[::2])
+    ours = linear().fit(X[::2], y[::2])
+    np.testing.assert_array_equal(ours.predict(X), lda.predict(X))
+    np.testing.assert_allclose(ours.predict_proba(X), lda.predict_proba(X), atol=1e-5)
+
+
+def test_transform_spans_the_directions_of_lda_in_order():
+    X, y = load_wine(return_X_y=True)
+    X = scale(X)
+    theirs = LinearDiscriminantAnalysis(solver="eigen").fit(X, y)
+    ours = linear().fit(X, y)
+    for a, b in zip(ours.transform(X).T, theirs.transform(X).T, strict=True):
+        assert abs(np.corrcoef(a, b)[0, 1]) == pytest.approx(1.0, abs=1e-8)
+    np.testing.assert_allclose(
+        ours.explained_variance_ratio_, theirs.explained_variance_ratio_, atol=1e-6
+    )
+
+
+@pytest.mark.parametrize("statistics", ["loo", "training"])
+def test_training_classes_have_covariance_one(blobs, statistics):
+    """Of the scores the statistics were taken from, in the coordinates of transform."""
+    X, y = blobs
+    clf = KernelDiscriminant(RBF(), regularization=0.1, statistics=statistics).fit(X, y)
+    Z = clf.discriminant_.coordinates(clf.discriminant_.training_scores)
+    residuals = Z - np.array([Z[y == label].mean(axis=0) for label in np.unique(y)])[y]
+    if statistics == "loo":
+        np.testing.assert_allclose(residuals.T @ residuals / (len(y) - 3), np.eye(2), atol=1e-8)
+    else:  # the penalty of Eq. (23) is part of the covariance, so what is left is smaller
+        assert np.linalg.eigvalsh(residuals.T @ residuals / len(y)).max() < 1.0
+
+
+def test_directions_maximise_ye_2008_eq_23(blobs):
+    """tr[(Wᵀ(S+λI)W)⁻¹WᵀBW] is as large as the generalised eigenvalues of size m allow."""
+    X, y = blobs
+    lam = 0.01
+    clf = KernelDiscriminant(RBF(), regularization=lam, statistics="training").fit(X, y)
+    kernel = RBF().resolve(X)
+    K = reference.trace_normalized(kernel(X)[None])[0]
+    H = reference.indicator(y)
+    between, total = K @ H @ H.T @ K / len(y), K @ K + lam * K
+    total += 1e-12 * np.trace(total) * np.eye(len(y)) / len(y)
+    best = scipy.linalg.eigh(between, total, eigvals_only=True)[-2:].sum()
+    A = clf.discriminant_.dual_coef
+    ratio = np.trace(np.linalg.solve(A.T @ total @ A, A.T @ between @ A))
+    assert ratio == pytest.approx(best, rel=1e-6)
+
+
+def test_fdr_direction_is_kim_2006_eq_5():
+    """α* = (1/λ)[I − J(λI + JGJ)⁻¹JG]a, up to scale."""
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], [15, 25])
+    X = rng.standard_normal((40, 3)) + 0.8 * y[:, None]
+    lam = 0.05
+    G = RBF(width=2.0)(X)  # trace m already
+    a, J = reference.kim_a_and_J(y)
+    alpha = a - J @ np.linalg.solve(lam * np.eye(40) + J @ G @ J, J @ G @ a)
+    clf = KernelDiscriminant(RBF(width=2.0), criterion="fdr", regularization=lam).fit(X, y)
+    ours = clf.discriminant_.dual_coef[:, 0]
+    np.testing.assert_allclose(ours / ours[0], alpha / alpha[0], rtol=1e-6)
+
+
+def test_training_scores_are_the_scores_of_the_training_rows(blobs):
+    X, y = blobs
+    clf = KernelDiscriminant(RBF(), regularization=0.01, statistics="training").fit(X, y)
+    direct = clf.discriminant_.coordinates(clf.discriminant_.training_scores)
+    np.testing.assert_allclose(clf.transform(X), direct, atol=1e-8)
+
+
+def test_leave_one_out_scores_are_those_of_refits(blobs):
+    """The statistics of 'loo' are those of models that have not seen the row."""
+    X, y = blobs
+    clf = KernelDiscriminant(RBF(width=4.0), regularization=0.01).fit(X, y)
+    K = reference.trace_normalized(RBF(width=4.0)(X)[None])[0]
+    from discernel.targets import ClassTarget
+
+    T = ClassTarget.from_labels(y).scores
+    expected = reference.leave_one_out(K, np.full(len(y), 0.01), T)
+    np.testing.assert_allclose(clf.discriminant_.training_scores, expected, atol=1e-7)
+
+
+def test_loo_statistics_are_honest_where_training_ones_are_not(blobs):
+    """A narrow kernel with a tiny λ fits its own rows perfectly and new ones not at all."""
+    X, y = blobs
+    train, test = train_test_split(np.arange(len(y)), stratify=y, random_state=0)
+    losses = {}
+    for statistics in ("loo", "training"):
+        clf = KernelDiscriminant(RBF(width=3.0), regularization=1e-6, statistics=statistics)
+        clf.fit(X[train], y[train])
+        losses[statistics] = log_loss(y[test], clf.predict_proba(X[test]))
+    assert losses["loo"] < np.log(3) < losses["training"]
+
+
+def test_costs_move_the_boundary_and_not_the_probabilities(blobs):
+    X, y = blobs
+    plain = KernelDiscriminant(regularization=0.1).fit(X, y)
+    costly = KernelDiscriminant(regularization=0.1, class_costs={2: 5.0}).fit(X, y)
+    np.testing.assert_array_equal(plain.predict_proba(X), costly.predict_proba(X))
+    expected = (plain.predict_proba(X) * [1.0, 1.0, 5.0]).argmax(axis=1)
+    np.testing.assert_array_equal(costly.predict(X), expected)
+    assert (costly.predict(X) == 2).sum() > (plain.predict(X) == 2).sum()
+    listed = KernelDiscriminant(regularization=0.1, class_costs=[1, 1, 5]).fit(X, y)
+    np.testing.assert_array_equal(listed.predict(X), expected)
+
+
+@pytest.mark.parametrize("threshold", [0.2, 0.5, 0.9])
+def test_threshold_is_a_probability_of_the_second_class(blobs, threshold):
+    X, y = blobs
+    X, y = X[y > 0], y[y > 0]
+    clf = KernelDiscriminant(regularization=0.1, threshold=threshold).fit(X, y)
+    probability = clf.predict_proba(X)[:, 1]
+    np.testing.assert_array_equal(clf.predict(X) == 2, probability > threshold)
+    np.testing.assert_array_equal(clf.predict(X) == 2, clf.decision_function(X) > 0)
+
+
+def test_roc_threshold_has_the_largest_youden_index(blobs):
+    X, y = blobs
+    X, y = X[y > 0], y[y > 0]
+    clf = KernelDiscriminant(regularization=0.1, threshold="roc", priors=[0.9, 0.1]).fit(X, y)
+    posterior = clf.discriminant_.log_posterior(clf.discriminant_.training_scores, clf.priors_)
+    probability = 1 / (1 + np.exp(posterior[:, 0] - posterior[:, 1]))
+
+    def youden(t):
+        return np.mean(probability[y == 2] > t) - np.mean(probability[y == 1] > t)
+
+    best = max(youden(t) for t in np.append(probability - 1e-12, 1.0))
+    assert youden(clf.threshold_) == pytest.approx(best)
+
+
+def test_priors_shift_log_odds_by_their_ratio(blobs):
+    X, y = blobs
+    X, y = X[y > 0], y[y > 0]
+    even = KernelDiscriminant(regularization=0.1, priors="uniform").fit(X, y)
+    skew = KernelDiscriminant(regularization=0.1, priors=[0.2, 0.8]).fit(X, y)
+    shift = skew.decision_function(X) - even.decision_function(X)
+    np.testing.assert_allclose(shift, np.log(4.0), rtol=1e-9)
+    share = KernelDiscriminant(regularization=0.1).fit(X, y)
+    np.testing.assert_allclose(share.priors_, [25 / 60, 35 / 60])
