@@ -80,10 +80,10 @@ def test_rows_with_nan_or_inf(blobs, bad):
     X, y = blobs
     X = X.copy()
     X[3, 2] = bad
-    with pytest.raises(ValueError, match="Input X contains (NaN|infinity)"):
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
         MultipleKernelDiscriminant().fit(X, y)
     clf = KernelDiscriminant(regularization=0.1).fit(blobs[0], y)
-    with pytest.raises(ValueError, match="Input X contains (NaN|infinity)"):
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
         clf.predict(X)
 
 
@@ -175,7 +175,7 @@ def test_numerical_trouble_is_never_a_bare_linalg_error(monkeypatch):
     y = np.arange(30) % 2
     monkeypatch.setattr("discernel.bank.checks._CHECKED_ROWS", 3)
     monkeypatch.setattr("discernel.bank.checks._INDEFINITE", 0.9)
-    with pytest.raises(NumericalError, match="broke down.*check the kernels or raise") as error:
+    with pytest.raises(NumericalError, match=r"broke down.*check the kernels or raise") as error:
         learn_kernel(bad[None], y, regularization=1e-6)
     assert isinstance(error.value, DiscernelError)
     monkeypatch.setattr("discernel.bank.dense.check_no_indefinite", _strict_check)

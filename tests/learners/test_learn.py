@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discernel import Newton, Progress, SILP, Status, learn_kernel, regularization_path
+from discernel import SILP, Newton, Progress, Status, learn_kernel, regularization_path
 from discernel.exceptions import ConvergenceWarning, DroppedKernelWarning, MissingExtraError
 from tests import reference
 from tests.conftest import make_problem

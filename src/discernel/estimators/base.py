@@ -15,7 +15,7 @@ from sklearn.base import (
 )
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, blas_threads
 from discernel.bank import CombinedKernel, DenseBank, gram_stack
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import Decision, fit_discriminant
@@ -75,7 +75,18 @@ class BaseKernelDiscriminant(
         target = ClassTarget.from_labels(y)
         decision = self._check_target(target, request)
         kernels = _resolve(candidates, X, frame)
+        with blas_threads(target.n_samples):
+            return self._fit(X, kernels, target, request, decision)
 
+    def _fit(
+        self,
+        X: Any,
+        kernels: list[Kernel],
+        target: ClassTarget,
+        request: Request,
+        decision: Decision,
+    ) -> Self:
+        """Learn from what has been checked, and store."""
         bank = DenseBank(
             gram_stack(kernels, X),
             kernel_names(kernels),

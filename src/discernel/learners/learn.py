@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Bank, DenseBank, Normalization
 from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA, KernelLeastSquares
 from discernel.exceptions import (
@@ -331,8 +331,9 @@ def learn_kernel(
             "There must be one label a row of the Gram matrices. "
             f"Got {target.n_samples} labels and matrices of shape {shape[1:]}."
         )
-    bank = DenseBank(grams, normalization=request.spec.normalization)
-    return learn(bank, target, request)
+    with blas_threads(target.n_samples):
+        bank = DenseBank(grams, normalization=request.spec.normalization)
+        return learn(bank, target, request)
 
 
 def learn(bank: Bank, target: ClassTarget, request: Request) -> LearnedKernel:

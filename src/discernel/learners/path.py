@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, blas_threads
 from discernel.bank import DenseBank
 from discernel.exceptions import InvalidInputError
 from discernel.learners.learn import (
@@ -108,7 +108,8 @@ def regularization_path(
             "There must be one label a row of the Gram matrices. "
             f"Got {target.n_samples} labels and {bank.n_samples} rows."
         )
-    path = learn_path(bank, target, request, sorted(map(float, values), reverse=True))
+    with blas_threads(bank.n_samples):
+        path = learn_path(bank, target, request, sorted(map(float, values), reverse=True))
     learned = [entry for entry, _ in path]
 
     def numbers(name: str) -> FloatArray:
