@@ -28,7 +28,8 @@ THOUSAND_ROWS = ["segment", "satimage", "digits"]
 def main() -> None:
     results = []
     print(
-        f"{'data':24}{'rows':>6}{'classes':>8}  {'criterion':10}{'lambda':>8}{'steps':>6}{'gap':>10}"
+        f"{'data':24}{'rows':>6}{'classes':>8}  {'criterion':10}"
+        f"{'lambda':>8}{'steps':>6}{'gap':>10}"
     )
     for name in ALL_ROWS + THOUSAND_ROWS:
         X, y = load(name)

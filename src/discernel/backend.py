@@ -22,7 +22,9 @@ from discernel.exceptions import NumericalError
 __all__ = [
     "Cholesky",
     "FloatArray",
+    "as_rows",
     "blas_threads",
+    "inner",
     "inner_products",
     "matmul",
     "n_rows",
@@ -38,22 +40,36 @@ def n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
+def as_rows(X: Any) -> Any:
+    """Return rows as a float64 array or sparse matrix, so that integers cannot overflow."""
+    if hasattr(X, "tocsr"):
+        return X.astype(np.float64)
+    return np.asarray(X, dtype=np.float64)
+
+
 def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
     """Return ‖x − z‖² for all rows of X and Z, dense or CSR; exactly 0 on the diagonal of X, X."""
+    X, Z = as_rows(X), None if Z is None or Z is X else as_rows(Z)
+    if isinstance(X, np.ndarray):
+        # ‖x‖² − 2⟨x, z⟩ + ‖z‖² loses the digits that all rows share: take one of them off first.
+        origin = (X if Z is None else Z)[0]
+        X, Z = X - origin, None if Z is None else Z - origin
     return np.asarray(euclidean_distances(X, Z, squared=True), dtype=np.float64)
 
 
 def inner_products(X: Any, Z: Any | None = None) -> FloatArray:
     """Return ⟨x, z⟩ for all rows of X and Z, dense or CSR."""
-    other = X if Z is None else Z
+    X = as_rows(X)
+    other = X if Z is None else as_rows(Z)
     return np.asarray(safe_sparse_dot(X, other.T, dense_output=True), dtype=np.float64)
 
 
 def squared_norms(X: Any) -> FloatArray:
     """Return ‖x‖² for all rows of X, dense or CSR."""
-    if hasattr(X, "multiply"):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X), dtype=np.float64)
+    X = as_rows(X)
+    if isinstance(X, np.ndarray):
+        return np.asarray(np.einsum("ij,ij->i", X, X), dtype=np.float64)
+    return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
 
 
 #: Below this size a factorisation gains nothing from a second thread.
@@ -75,6 +91,11 @@ def blas_threads(n_samples: int) -> AbstractContextManager[object]:
     if n_samples < _ONE_THREAD_BELOW:
         context = _thread_pools().limit(limits=1, user_api="blas")
     return context
+
+
+def inner(left: FloatArray, right: FloatArray) -> float:
+    """Return Σ left·right of two arrays of one shape, without BLAS, for the reason of `matmul`."""
+    return float(np.sum(left * right))
 
 
 def matmul(left: FloatArray, right: FloatArray) -> FloatArray:

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
-from scipy.special import softmax
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, softmax
 
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
@@ -49,6 +50,8 @@ class Discriminant:
         The share of the variance between the classes along each coordinate.
     training_scores : ndarray of shape (n_samples, n_classes - 1)
         The scores of the training rows that the statistics were taken from.
+    sharpness : float
+        What log-likelihoods are multiplied by, because classes are not Gaussian.
     """
 
     dual_coef: FloatArray
@@ -58,6 +61,7 @@ class Discriminant:
     center: FloatArray
     explained: FloatArray
     training_scores: FloatArray
+    sharpness: float = 1.0
 
     def coordinates(self, scores: FloatArray) -> FloatArray:
         """Return fitted scores in discriminant coordinates, covariance the identity."""
@@ -66,7 +70,8 @@ class Discriminant:
     def log_likelihood(self, scores: FloatArray) -> FloatArray:
         """Return log p(x | class) up to a constant of the row, of shape (n_rows, n_classes)."""
         coordinates = self.coordinates(scores)
-        return np.asarray(coordinates @ self.means.T - 0.5 * np.sum(self.means**2, axis=1))
+        likelihood = coordinates @ self.means.T - 0.5 * np.sum(self.means**2, axis=1)
+        return np.asarray(self.sharpness * likelihood)
 
     def log_posterior(self, scores: FloatArray, priors: FloatArray) -> FloatArray:
         """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
@@ -90,7 +95,8 @@ def fit_discriminant(
         ``"training"`` takes means and covariance from the fit, with the regularised within-class
         covariance of [Ye08]_ Eq. (23); it is linear discriminant analysis for a linear kernel and
         vanishing λ. ``"loo"`` takes them from leave-one-out predictions: a flexible kernel fits
-        its training rows far better than new ones, and only these say how sure one may be.
+        its training rows far better than new ones, and only these say how sure one may be. The
+        sharpness is then fitted to them too.
     """
     if statistics == "loo":
         scores = fit.leave_one_out
@@ -106,7 +112,7 @@ def fit_discriminant(
         penalty = fit.coef.T @ (scores - fit.intercept)
         covariance = (weighted + penalty) / np.sum(1.0 / ridge)
     center, scalings, explained = _discriminant_coordinates(means, covariance, target)
-    return Discriminant(
+    discriminant = Discriminant(
         dual_coef=fit.coef,
         intercept=fit.intercept,
         means=(means - center) @ scalings,
@@ -115,6 +121,28 @@ def fit_discriminant(
         explained=explained,
         training_scores=scores,
     )
+    if statistics == "training":
+        return discriminant
+    return replace(discriminant, sharpness=_fit_sharpness(discriminant, target))
+
+
+def _fit_sharpness(discriminant: Discriminant, target: ClassTarget) -> float:
+    """Return the factor of the log-likelihoods with the least leave-one-out log-loss.
+
+    Scores have heavier tails than Gaussians: most rows lie close to their class, few far out, and
+    without the factor those few would be called with far too much confidence. Convex in one
+    variable.
+    """
+    likelihood = discriminant.log_likelihood(discriminant.training_scores)
+    log_share = np.log(target.counts / target.n_samples)
+    own = np.arange(target.n_samples), target.codes
+
+    def loss(log_factor: float) -> float:
+        posterior = log_softmax(np.exp(log_factor) * likelihood + log_share, axis=1)
+        return -float(posterior[own].mean())
+
+    # From e^-7, rows far farther out than Gaussian, to e^2.5, classes far apart.
+    return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded").x))
 
 
 def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:

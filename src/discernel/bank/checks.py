@@ -15,7 +15,8 @@ __all__ = ["check_grams", "check_no_indefinite"]
 
 #: Largest |G_ij − G_ji| that rounding explains, as a share of the largest |G_ij|.
 _ASYMMETRY = 1e-8
-#: A matrix is clearly indefinite if an eigenvalue is below minus this share of the largest one.
+#: A matrix is clearly indefinite if an eigenvalue is below minus this share of its 1-norm, which
+#: bounds the largest eigenvalue.
 _INDEFINITE = 1e-6
 #: Definiteness is checked on at most this many rows. A principal submatrix of a Gram matrix is a
 #: Gram matrix, so what fails on some rows is proven to fail; what hides is found by
@@ -28,7 +29,10 @@ def check_grams(
 ) -> tuple[FloatArray, list[str]]:
     """Return the stack as a float64 array and the names, or raise a clear error."""
     try:
-        stack = np.ascontiguousarray(grams, dtype=np.float64)
+        given = np.asarray(grams)
+        if given.dtype.kind not in "biuf":
+            raise ValueError(f"They hold values of type {given.dtype}.")
+        stack = np.ascontiguousarray(given, dtype=np.float64)
     except (ValueError, TypeError) as error:
         raise InvalidInputError(
             "The Gram matrices must be one array of numbers of shape (n_kernels, n_samples, "
@@ -69,7 +73,9 @@ def check_no_indefinite(stack: FloatArray, names: Sequence[str]) -> None:
 
 def _check_finite(gram: FloatArray, name: str) -> None:
     # One pass without a mask: the sum of a matrix with NaN or inf is not finite.
-    if not np.isfinite(gram.sum()) and not np.isfinite(gram).all():
+    with np.errstate(invalid="ignore", over="ignore"):
+        total = gram.sum()
+    if not np.isfinite(total) and not np.isfinite(gram).all():
         row, column = np.argwhere(~np.isfinite(gram))[0]
         raise InvalidInputError(
             f"Kernel matrices must not contain NaN or infinity. {name} has "
@@ -93,14 +99,14 @@ def _check_definite(gram: FloatArray, name: str, max_rows: int) -> None:
     if len(gram) > max_rows:
         rows = np.sort(np.random.default_rng(0).choice(len(gram), max_rows, replace=False))
         gram = gram[np.ix_(rows, rows)]
-    # ‖G‖₁ bounds the largest eigenvalue. G + tI is positive definite exactly if no eigenvalue is
-    # below −t: one Cholesky factorisation where eigenvalues would cost thirty.
-    shifted = gram + _INDEFINITE * np.abs(gram).sum(axis=0).max() * np.eye(len(gram))
+    # G + tI is positive definite exactly if no eigenvalue is below −t: one Cholesky factorisation
+    # where eigenvalues would cost thirty.
+    tolerance = _INDEFINITE * float(np.abs(gram).sum(axis=0).max())
     try:
-        Cholesky(shifted)
+        Cholesky(gram + tolerance * np.eye(len(gram)))
     except NumericalError:
         smallest, largest = scipy.linalg.eigvalsh(gram)[[0, -1]]
-        if smallest >= -_INDEFINITE * abs(largest):
+        if smallest >= -tolerance:
             return
         raise InvalidGramError(
             f"Kernel matrices must be positive semidefinite. {name} has the eigenvalue "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray, matmul
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.checks import check_grams, check_no_indefinite
-from discernel.exceptions import DroppedKernelWarning, InvalidInputError
+from discernel.exceptions import DroppedKernelWarning, InvalidInputError, unknown_choice
 
 __all__ = ["DenseBank"]
 
@@ -48,6 +48,8 @@ class DenseBank(Bank):
         normalization: Normalization = "centered_trace",
         trusted: Sequence[bool] | None = None,
     ) -> None:
+        if normalization not in get_args(Normalization):
+            raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
         self._grams, self.names = check_grams(grams, names, trusted)
         self.n_candidates, self.n_samples, _ = self._grams.shape
         self._row_means = np.array([gram.mean(axis=1) for gram in self._grams])

@@ -42,18 +42,18 @@ class FisherRatioPoint(Point):
         self._system = criterion.bank.system(weights, criterion.ridge)
         membership = criterion.target.membership
         self._small = membership.T @ self._system.solve(membership)  # CᵀN⁻¹C
-        multipliers = np.linalg.solve(self._small, _SUMS)
-        self._beta = self._system.solve(membership @ multipliers)
-        ratio = float(_SUMS @ multipliers) / criterion.regularization - 2.0
-        self.value = -ratio
-
-    @cached_property
-    def _products(self) -> FloatArray:
-        return self._criterion.bank.products(self._beta[:, None])[:, :, 0]  # G_iβ
+        beta = self._system.solve(membership @ np.linalg.solve(self._small, _SUMS))
+        # Rounding must not cost feasibility, on which the certificate rests.
+        missing = (_SUMS - membership.T @ beta) / criterion.target.counts
+        self._beta = beta + membership @ missing
+        self._products = criterion.bank.products(self._beta[:, None])[:, :, 0]  # G_iβ
+        self._energies = self._products @ self._beta / criterion.regularization
+        # β minimises, so errors of β enter this form of the value squared.
+        self.value = 2.0 - criterion.penalty(self._beta) - float(weights @ self._energies)
 
     @cached_property
     def gradient(self) -> FloatArray:
-        return -(self._products @ self._beta) / self._criterion.regularization
+        return -self._energies
 
     @cached_property
     def hessian(self) -> FloatArray:
@@ -65,7 +65,7 @@ class FisherRatioPoint(Point):
 
     @cached_property
     def bound(self) -> float:
-        return self._criterion.lower_bound(self._beta, energies=-self.gradient)
+        return self._criterion.lower_bound(self._beta, energies=self._energies)
 
 
 class FisherRatio(Criterion):
@@ -103,8 +103,11 @@ class FisherRatio(Criterion):
         if energies is None:
             products = self.bank.products(beta[:, None])[:, :, 0]
             energies = products @ beta / self.regularization
-        penalty = float(beta @ (self.ridge * beta)) / self.regularization  # βᵀDβ
-        return 2.0 - penalty - float(energies.max())
+        return 2.0 - self.penalty(beta) - float(energies.max())
+
+    def penalty(self, beta: FloatArray) -> float:
+        """Return βᵀDβ."""
+        return float(beta @ (self.ridge * beta)) / self.regularization
 
     def objective(self, value: float) -> float:
         """Return the Fisher ratio, which is maximised."""

@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from discernel.backend import FloatArray, matmul
+from discernel.backend import FloatArray, inner, matmul
 from discernel.bank import Bank, WithIdentity
 from discernel.criteria.base import Criterion, Point
 from discernel.targets import ClassTarget
@@ -40,16 +40,18 @@ class RKDAPoint(Point):
         self._criterion = criterion
         self._system = criterion.bank.system(weights, criterion.ridge)
         self.dual = self._system.solve(criterion.scores)  # B = N⁻¹T
-        self.value = criterion.scale * float(np.vdot(criterion.scores, self.dual))
-
-    @cached_property
-    def _products(self) -> FloatArray:
-        return self._criterion.bank.products(self.dual)  # K_iB
+        self._products = criterion.bank.products(self.dual)  # K_iB
+        self._energies = _energies(self._products, self.dual)
+        # ⟨T, N⁻¹T⟩ = max over B of this form, so errors of B enter it squared.
+        strength = inner(criterion.scores, self.dual)
+        norm = inner(self.dual, self.dual)
+        quadratic = criterion.ridge * norm + float(weights @ self._energies)
+        self.value = criterion.scale * (2.0 * strength - quadratic)
 
     @cached_property
     def gradient(self) -> FloatArray:
         # ∂⟨T, N⁻¹T⟩/∂w_i = −⟨B, K_iB⟩
-        return -self._criterion.scale * _energies(self._products, self.dual)
+        return -self._criterion.scale * self._energies
 
     @cached_property
     def hessian(self) -> FloatArray:
@@ -62,8 +64,7 @@ class RKDAPoint(Point):
 
     @cached_property
     def bound(self) -> float:
-        energies = -self.gradient / self._criterion.scale
-        return self._criterion.lower_bound(self.dual, energies=energies)
+        return self._criterion.lower_bound(self.dual, energies=self._energies)
 
 
 class RKDA(Criterion):
@@ -109,8 +110,8 @@ class RKDA(Criterion):
         """
         if energies is None:
             energies = _energies(self.bank.products(dual), dual)
-        strength = float(np.vdot(self.scores if columns is None else columns, dual))
-        norm = float(np.vdot(dual, dual))
+        strength = inner(self.scores if columns is None else columns, dual)
+        norm = inner(dual, dual)
         return self.bound_scale * strength**2 / (self.bound_ridge * norm + float(energies.max()))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ class Function(Kernel):
         return matrix
 
     def diagonal(self, X: Any) -> FloatArray:
-        return np.array([self(X[i : i + 1])[0, 0] for i in range(len(X))])
+        return np.array([self(X[i : i + 1])[0, 0] for i in range(n_rows(X))])
 
     @property
     def name(self) -> str:
@@ -83,6 +84,10 @@ class Function(Kernel):
 
     def __repr__(self) -> str:
         return f"Function({self.name})"
+
+
+def _writeable(X: Any) -> Any:
+    return X.copy() if isinstance(X, np.ndarray) and not X.flags.writeable else X
 
 
 @dataclass(frozen=True)
@@ -106,6 +111,8 @@ class Pairwise(Kernel):
             raise unknown_choice("kernel name", self.metric, sorted(PAIRWISE_KERNEL_FUNCTIONS))
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        # Some of scikit-learn's compiled kernels refuse read-only memory.
+        X, Z = _writeable(X), None if Z is None else _writeable(Z)
         matrix = pairwise_kernels(X, Z, metric=self.metric, **dict(self.options))
         return np.asarray(matrix, dtype=np.float64)
 
@@ -126,8 +133,11 @@ class Pairwise(Kernel):
 
     @property
     def parameters(self) -> dict[str, float]:
-        numbers = {k: v for k, v in self.options if isinstance(v, float)}
-        return {name: value for name, value in numbers.items() if name != "degree"}
+        return {
+            name: float(value)
+            for name, value in self.options
+            if isinstance(value, Real) and name != "degree"
+        }
 
     def with_parameters(self, **values: float) -> Pairwise:
         self._check_parameters(values)
@@ -142,7 +152,8 @@ class Pairwise(Kernel):
         return np.asarray((above - below) / (2.0 * step))
 
     def __repr__(self) -> str:
-        options = "".join(f", {name}={value:.4g}" for name, value in self.options)
+        shown = {k: f"{v:.4g}" if isinstance(v, float) else repr(v) for k, v in self.options}
+        options = "".join(f", {name}={value}" for name, value in shown.items())
         return f"Pairwise({self.metric!r}{options})"
 
 
@@ -170,6 +181,8 @@ class GaussianProcess(Kernel):
 
     def with_parameters(self, **values: float) -> GaussianProcess:
         self._check_parameters(values)
+        if not all(value > 0 for value in values.values()):
+            raise InvalidInputError(f"The parameters of {self!r} must be positive. Got {values}.")
         theta = np.log(list({**self.parameters, **values}.values()))
         return GaussianProcess(clone(self.kernel).clone_with_theta(theta))
 

@@ -118,8 +118,8 @@ class Kernel(ABC):
         name : str, optional
             The name of the source, for tables and plots.
         """
-        if isinstance(columns, np.ndarray):
-            columns = tuple(columns.tolist())  # kernels are values: comparable, unchangeable
+        if hasattr(columns, "__len__") and not isinstance(columns, str):
+            columns = tuple(np.asarray(columns).ravel().tolist())  # comparable, unchangeable
         return Restricted(self, columns, name)
 
     def named(self, name: str) -> Named:
@@ -129,10 +129,16 @@ class Kernel(ABC):
     def __add__(self, other: Kernel) -> Sum:
         return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
 
+    def __radd__(self, other: object) -> Self:
+        # sum(kernels) starts from 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def __mul__(self, other: Kernel | float) -> Product | Scaled:
         if isinstance(other, Kernel):
             return Product(self, other)
         if isinstance(other, (int, float, np.number)):
+            if isinstance(self, Scaled):
+                return Scaled(self.kernel, self.factor * float(other))
             return Scaled(self, float(other))
         return NotImplemented
 
@@ -224,9 +230,10 @@ class Scaled(_Wrapper):
 
     @property
     def parameters(self) -> dict[str, float]:
-        return {"factor": self.factor, **self.kernel.parameters}
+        return {**self.kernel.parameters, "factor": self.factor}
 
     def with_parameters(self, **values: float) -> Self:
+        self._check_parameters(values)
         factor = values.pop("factor", self.factor)
         return dataclasses.replace(
             self, kernel=self.kernel.with_parameters(**values), factor=factor
@@ -238,7 +245,7 @@ class Scaled(_Wrapper):
         return self.factor * self.kernel.derivative(parameter, X, Z)
 
     def __repr__(self) -> str:
-        return f"{self.factor:g} * {self.kernel!r}"
+        return f"{self.factor:g} * {_grouped(self.kernel)}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -265,8 +272,10 @@ class Restricted(_Wrapper):
         return Restricted(inner, tuple(indices.tolist()), label)
 
     def _taken(self, X: Any, Z: Any | None) -> tuple[Any, Any | None]:
-        indices = column_indices(self.columns, X)
-        return take_columns(X, indices), None if Z is None else take_columns(Z, indices)
+        taken = take_columns(X, column_indices(self.columns, X))
+        if Z is None:
+            return taken, None
+        return taken, take_columns(Z, column_indices(self.columns, Z))
 
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.kernel.base_matrix(*self._taken(X, Z))
@@ -281,7 +290,7 @@ class Restricted(_Wrapper):
         return self.kernel.derivative(parameter, *self._taken(X, Z))
 
     def __repr__(self) -> str:
-        return f"{self.kernel!r}.on({describe_columns(self.columns)})"
+        return f"{_grouped(self.kernel)}.on({describe_columns(self.columns)})"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -361,7 +370,10 @@ class Product(_Pair):
         return kernel.derivative(inner, X, Z) * other(X, Z)
 
     def __repr__(self) -> str:
-        def factor(kernel: Kernel) -> str:
-            return f"({kernel!r})" if isinstance(kernel, Sum) else repr(kernel)
+        return f"{_grouped(self.left)} * {_grouped(self.right)}"
 
-        return f"{factor(self.left)} * {factor(self.right)}"
+
+def _grouped(kernel: Kernel) -> str:
+    """Return the text of a kernel as part of a larger one, in brackets where it needs them."""
+    inner = kernel.kernel if isinstance(kernel, Named) else kernel
+    return f"({kernel!r})" if isinstance(inner, (Sum, Product, Scaled)) else repr(kernel)

@@ -53,7 +53,7 @@ def _slice_indices(columns: slice, frame: Any, n_columns: int) -> NDArray[np.int
     # As in pandas and in scikit-learn's ColumnTransformer, a slice of names includes its end.
     start = 0 if columns.start is None else _position(columns.start, frame)
     stop = n_columns if columns.stop is None else _position(columns.stop, frame) + 1
-    return np.arange(start, stop)
+    return np.arange(start, stop, columns.step)
 
 
 def _list_indices(chosen: NDArray[Any], frame: Any, n_columns: int) -> NDArray[np.intp]:
@@ -104,8 +104,8 @@ def describe_columns(columns: Any) -> str:
     if callable(columns):
         return getattr(columns, "__name__", type(columns).__name__)
     if isinstance(columns, slice):
-        ends = ("" if end is None else str(end) for end in (columns.start, columns.stop))
-        return ":".join(ends)
+        ends = [columns.start, columns.stop] + ([columns.step] if columns.step else [])
+        return ":".join("" if end is None else str(end) for end in ends)
     chosen = np.atleast_1d(np.asarray(columns))
     if chosen.dtype.kind == "b":
         chosen = np.flatnonzero(chosen)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, fields, replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from discernel.backend import FloatArray, squared_distances
+from discernel.backend import FloatArray, as_rows, n_rows, squared_distances
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 
@@ -27,12 +28,13 @@ def median_distance(X: Any) -> float:
     Larger sets are thinned by taking every n-th row, which needs no seed and does not depend on
     anything but the rows.
     """
-    n_rows = X.shape[0]
-    X = X[:: -(-n_rows // _MEDIAN_ROWS)]
+    X = as_rows(X)
+    X = X[:: -(-X.shape[0] // _MEDIAN_ROWS)]
     upper = squared_distances(X)[np.triu_indices(X.shape[0], k=1)]
-    positive = upper[upper > 0]
+    # Equal rows, whose distance may be a rounding error, say nothing about the scale.
+    different = upper[upper > 1e-12 * upper.max(initial=0.0)]
     # Rows that are all the same have no scale: any width gives the same constant kernel.
-    return float(np.sqrt(np.median(positive))) if positive.size else 1.0
+    return float(np.median(np.sqrt(different))) if different.size else 1.0
 
 
 def _median_factor(width: str) -> float:
@@ -75,7 +77,7 @@ class DistanceKernel(Kernel):
     def _check_value(self, name: str, value: Any) -> None:
         if isinstance(value, str) and name != "gamma":
             _median_factor(value)
-        elif isinstance(value, str) or not (np.isfinite(value) and value > 0):
+        elif not (isinstance(value, Real) and 0 < float(value) < np.inf):
             choices = "a positive number" + ("" if name == "gamma" else " or 'median'")
             raise InvalidInputError(
                 f"The {name} of {type(self).__name__} must be {choices}. Got {value!r}."
@@ -115,7 +117,7 @@ class DistanceKernel(Kernel):
         return self.from_base(self.base_matrix(X, Z))
 
     def diagonal(self, X: Any) -> FloatArray:
-        return np.ones(X.shape[0])
+        return np.ones(n_rows(X))
 
     @property
     @abstractmethod
@@ -178,11 +180,15 @@ class RBF(DistanceKernel):
     @property
     def exponent(self) -> float:
         name, value = self._number()
-        return {"width": value**-2, "length_scale": 0.5 * value**-2, "gamma": value}[name]
+        if name == "gamma":
+            return value
+        return value**-2 if name == "width" else 0.5 * value**-2
 
     def _exponent_derivative(self) -> float:
         name, value = self._number()
-        return {"width": -2.0 * value**-3, "length_scale": -(value**-3), "gamma": 1.0}[name]
+        if name == "gamma":
+            return 1.0
+        return -2.0 * value**-3 if name == "width" else -(value**-3)
 
     def _distance(self, base: FloatArray) -> FloatArray:
         return base.copy()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -57,15 +58,15 @@ class Polynomial(_InnerProductKernel):
     coef0: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (float(self.degree).is_integer() and self.degree >= 1):
+        if not (isinstance(self.degree, Integral) and self.degree >= 1):
             raise InvalidInputError(
                 f"The degree of Polynomial must be an integer of at least 1. Got {self.degree!r}."
             )
-        if not (np.isfinite(self.gamma) and self.gamma > 0):
+        if not (isinstance(self.gamma, Real) and np.isfinite(self.gamma) and self.gamma > 0):
             raise InvalidInputError(
                 f"The gamma of Polynomial must be positive. Got {self.gamma!r}."
             )
-        if not (np.isfinite(self.coef0) and self.coef0 >= 0):
+        if not (isinstance(self.coef0, Real) and np.isfinite(self.coef0) and self.coef0 >= 0):
             raise InvalidInputError(
                 "The coef0 of Polynomial must be at least 0, or the kernel is not positive "
                 f"semidefinite. Got {self.coef0!r}."

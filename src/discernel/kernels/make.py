@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.gaussian_process.kernels import Kernel as SklearnGPKernel
+from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
 from discernel.kernels.base import Kernel
 from discernel.kernels.distance import RBF
@@ -63,15 +64,18 @@ def as_kernel(kernel: Any) -> Kernel:
         # distances and have derivatives.
         own = {"linear": Linear(), "rbf": RBF(), "cosine": Cosine(), "precomputed": Precomputed()}
         own |= {"poly": Polynomial(degree=3), "polynomial": Polynomial(degree=3)}
+        if kernel not in own and kernel not in PAIRWISE_KERNEL_FUNCTIONS:
+            raise unknown_choice("kernel name", kernel, sorted({*own, *PAIRWISE_KERNEL_FUNCTIONS}))
         return own.get(kernel) or Pairwise(kernel)
     if isinstance(kernel, SklearnGPKernel):
         return GaussianProcess(kernel)
-    if callable(kernel):
+    if callable(kernel) and not isinstance(kernel, type):
         return Function(kernel)
     raise InvalidInputError(
         "A kernel must be one of discernel.kernels, the name of a scikit-learn pairwise kernel, "
         "a scikit-learn Gaussian process kernel or a callable(X, Z). "
         f"Got {kernel!r} of type {type(kernel).__name__}."
+        + (" Call the class to make a kernel of it." if isinstance(kernel, type) else "")
     )
 
 
@@ -107,9 +111,10 @@ def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
 def kernel_names(kernels: Sequence[Kernel]) -> list[str]:
     """Return one name a kernel, made different where two are the same."""
     names = [kernel.name for kernel in kernels]
-    seen: dict[str, int] = {}
-    unique = []
+    unique: list[str] = []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(f"{name} #{seen[name]}" if names.count(name) > 1 else name)
+        chosen, copy = name, 1
+        while chosen in unique or (names.count(name) > 1 and copy == 1 and chosen == name):
+            chosen, copy = f"{name} #{copy}", copy + 1
+        unique.append(chosen)
     return unique
