@@ -202,3 +202,13 @@ def test_a_missing_extra_is_named(monkeypatch, three_classes):
 def test_solver_objects_are_values():
     assert SILP() == SILP(stopping="gap")
     assert SILP() != SILP(stopping="paper")
+
+
+def test_joint_gives_all_to_lambda_where_no_kernel_helps():
+    """A kernel along a direction orthogonal to the classes: the identity is better."""
+    y = np.repeat([0, 1], 10)
+    direction = np.tile([1.0, -1.0], 10)
+    learned = learn_kernel(np.outer(direction, direction)[None], y, regularization="joint")
+    assert learned.weights.tolist() == [1.0]
+    assert learned.regularization > 1e6
+    assert learned.gap <= 1e-6

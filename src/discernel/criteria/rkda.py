@@ -26,6 +26,9 @@ from discernel.targets import ClassTarget
 
 __all__ = ["RKDA", "JointRKDA", "RKDAPoint"]
 
+#: Where λ is learnt, the least weight that all kernels together are left with.
+_SMALLEST_SHARE = 1e-9
+
 
 def _energies(products: FloatArray, dual: FloatArray) -> FloatArray:
     """Return ⟨B, K_iB⟩ for all kernels."""
@@ -140,6 +143,9 @@ class JointRKDA(RKDA):
 
     def split(self, weights: FloatArray) -> tuple[FloatArray, float]:
         """Return the weights of the kernels, summing to 1, and λ relative to them."""
-        share = 1.0 - weights[0]
+        kernels = weights[1:]
+        share = float(kernels.sum())
+        if share < _SMALLEST_SHARE:  # no kernel tells the classes apart better than the identity
+            kernels, share = np.full(len(kernels), _SMALLEST_SHARE / len(kernels)), _SMALLEST_SHARE
         regularization = (weights[0] / self.bank.n_samples + self.ridge) / share
-        return weights[1:] / share, float(regularization)
+        return kernels / share, float(regularization)

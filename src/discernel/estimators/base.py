@@ -21,8 +21,7 @@ from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import Decision, fit_discriminant
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, as_kernels, kernel_names
-from discernel.learners import Request, learn, sample_ridge
-from discernel.learners.learn import check_leave_one_out
+from discernel.learners import Request, check_leave_one_out, learn, sample_ridge
 from discernel.targets import ClassTarget
 
 __all__ = ["BaseKernelDiscriminant"]

@@ -58,7 +58,13 @@ class Precomputed(Kernel):
 
 @dataclass(frozen=True)
 class Function(Kernel):
-    """A callable ``function(X, Z)`` that returns the kernel matrix of the rows of X and Z."""
+    """A kernel that the user computes.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, Z)`` returns the kernel matrix of the rows of X and Z.
+    """
 
     function: Callable[[Any, Any], Any]
     trusted = False
@@ -159,7 +165,13 @@ class Pairwise(Kernel):
 
 @dataclass(frozen=True, eq=False)
 class GaussianProcess(Kernel):
-    """A kernel of `sklearn.gaussian_process.kernels`, as it is; it is not tuned."""
+    """A kernel of `sklearn.gaussian_process.kernels`, as it is; it is not tuned.
+
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+        The kernel.
+    """
 
     kernel: Any
 

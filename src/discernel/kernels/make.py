@@ -56,7 +56,13 @@ def rbf_ladder(
 
 
 def as_kernel(kernel: Any) -> Kernel:
-    """Return the kernel that is meant by a kernel, a name, a callable or a GP kernel."""
+    """Return the kernel that is meant.
+
+    Parameters
+    ----------
+    kernel : Kernel, str, callable or sklearn.gaussian_process.kernels.Kernel
+        A name is that of a scikit-learn pairwise kernel.
+    """
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
@@ -109,7 +115,13 @@ def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
 
 
 def kernel_names(kernels: Sequence[Kernel]) -> list[str]:
-    """Return one name a kernel, made different where two are the same."""
+    """Return one name a kernel, made different where two are the same.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels.
+    """
     names = [kernel.name for kernel in kernels]
     unique: list[str] = []
     for name in names:

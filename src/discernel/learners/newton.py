@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -35,7 +36,7 @@ class Newton:
     some 5 to 9 steps reach a relative gap of 1e-8.
     """
 
-    name: str = "newton"
+    name: ClassVar[str] = "newton"
 
     def solve(
         self,

@@ -11,12 +11,8 @@ import numpy as np
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import DenseBank
 from discernel.exceptions import InvalidInputError
-from discernel.learners.learn import (
-    DEFAULT_REGULARIZATIONS,
-    Request,
-    check_leave_one_out,
-    learn_path,
-)
+from discernel.learners.learn import DEFAULT_REGULARIZATIONS, learn_path
+from discernel.learners.request import Request, check_leave_one_out
 from discernel.learners.solution import Callback, LearnedKernel, Solver
 from discernel.targets import ClassTarget
 

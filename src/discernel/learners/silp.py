@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.optimize import linprog
@@ -34,7 +34,7 @@ class SILP:
     """
 
     stopping: Literal["gap", "paper"] = "gap"
-    name: str = "silp"
+    name: ClassVar[str] = "silp"
 
     def __post_init__(self) -> None:
         if self.stopping not in ("gap", "paper"):

@@ -1,0 +1,97 @@
+"""What the documentation says is true: examples run, parameters are the real ones."""
+
+import doctest
+import importlib
+import inspect
+import json
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+from numpydoc.validate import validate
+
+import discernel
+import discernel.kernels
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(
+    info.name for info in pkgutil.walk_packages(discernel.__path__, prefix="discernel.")
+)
+#: What is returned to users, not made by them: documented by attributes, not parameters.
+RESULTS = {"LearnedKernel", "Progress", "RegularizationPath", "Status"}
+PUBLIC = [f"discernel.{name}" for name in discernel.__all__ if name not in RESULTS] + [
+    f"discernel.kernels.{name}" for name in discernel.kernels.__all__
+]
+#: Nothing undocumented, parameters as in the signature and in its order, sentences that end.
+CHECKED = {"GL08", "PR01", "PR02", "PR03", "PR07", "SS03", "SS05"}
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_run(name):
+    result = doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
+    assert result.failed == 0
+
+
+def test_some_examples_exist():
+    counts = [doctest.testmod(importlib.import_module(name)).attempted for name in MODULES]
+    assert sum(counts) > 15
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/guide.md"])
+def test_examples_in_pages_run(page):
+    result = doctest.testfile(
+        str(ROOT / page), module_relative=False, optionflags=doctest.ELLIPSIS, encoding="utf-8"
+    )
+    assert result.attempted > 5
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docstrings_name_the_real_parameters(name):
+    errors = [(code, text) for code, text in validate(name)["errors"] if code in CHECKED]
+    assert errors == []
+
+
+def test_public_methods_of_estimators_are_documented():
+    for estimator in (discernel.KernelDiscriminant, discernel.MultipleKernelDiscriminant):
+        for name, method in inspect.getmembers(estimator, inspect.isfunction):
+            if not name.startswith("_"):
+                assert method.__doc__, f"{estimator.__name__}.{name}"
+
+
+def test_every_key_is_in_the_bibliography():
+    bibliography = (ROOT / "docs" / "references.md").read_text(encoding="utf-8")
+    keys = set()
+    for path in (ROOT / "src").rglob("*.py"):
+        keys |= set(re.findall(r"\[([A-Z][A-Za-z]+\d\d)\]_", path.read_text(encoding="utf-8")))
+    assert keys
+    assert [key for key in keys if f"[{key}]" not in bibliography] == []
+
+
+def test_links_of_pages_lead_somewhere():
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    for page in pages:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_figures_of_the_readme_are_those_of_the_records():
+    """Claims are computed, not typed: the table quotes what the benchmarks wrote."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+
+    def results(name):
+        return json.loads((ROOT / "benchmarks" / "records" / f"{name}.json").read_text())["results"]
+
+    convergence = results("convergence")
+    assert f"at most {max(entry['steps'] for entry in convergence)} steps" in readme
+    assert f"{sum(entry['holds'] for entry in convergence)} of {len(convergence)}" in readme
+    ratio = min(entry["ratio"] for entry in results("newton_against_sdp"))
+    quoted = re.search(r"([\d,]+) times faster", readme)
+    assert quoted is not None
+    assert float(quoted[1].replace(",", "")) <= ratio
+    for entry in results("kim2006_table1"):
+        assert f"{entry['mean']:.1f} ({entry['published']})" in readme
+    for entry in results("ye2008_binary"):
+        if entry["regularization"] != "joint":
+            assert f"{entry['mean']:.1f} ({entry['published']})" in readme
