@@ -52,7 +52,9 @@ def draw(clf, X_test, y_test, path: Path) -> None:
     left.barh(learner.kernel_names_[::-1], weights, color=COLORS[2], height=0.65)
     for position, weight in enumerate(weights):
         left.text(weight + 0.01, position, f"{weight:.2f}", va="center")
-    left.set(title="Which source, which kernel", xlabel="learnt weight", xlim=(0, weights.max() * 1.18))
+    left.set(
+        title="Which source, which kernel", xlabel="learnt weight", xlim=(0, weights.max() * 1.18)
+    )
     Z = np.asarray(clf.transform(X_test))
     for label, color, marker in zip(learner.classes_, COLORS, "osD", strict=True):
         middle.scatter(
@@ -64,7 +66,9 @@ def draw(clf, X_test, y_test, path: Path) -> None:
         ylabel="second discriminant",
     )
     middle.legend(frameon=False, loc="best")
-    steps = [p for p in learner.learned_kernel_.history if p.regularization == learner.regularization_]
+    steps = [
+        p for p in learner.learned_kernel_.history if p.regularization == learner.regularization_
+    ]
     gaps = [max(step.gap, 1e-16) for step in steps]
     right.semilogy(range(len(gaps)), gaps, "o-", color=COLORS[0])
     right.axhline(learner.tol, color=INK, ls=":", lw=1)

@@ -18,7 +18,7 @@ from discernel.bank import Bank
 from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA
 from discernel.exceptions import InvalidInputError, MissingExtraError, unknown_choice
 from discernel.learners.simplex import normalize, uniform
-from discernel.learners.solution import Monitor, Solution, Status
+from discernel.learners.solution import Solution, Status, Task
 
 __all__ = ["QCQP", "SDP"]
 
@@ -56,11 +56,15 @@ def _unit(criterion: RKDA) -> float:
 class _Conic:
     backend: str = "CLARABEL"
 
+    def check_installed(self) -> None:
+        """Raise a clear error if CVXPY or the conic solver is missing, before any work."""
+        installed = _import_cvxpy().installed_solvers()
+        if self.backend not in installed:
+            raise unknown_choice("conic solver", self.backend, sorted(installed))
+
     def _solve(self, problem: Any) -> bool:
         """Solve and return whether the conic solver is satisfied with its answer."""
         cp = _import_cvxpy()
-        if self.backend not in cp.installed_solvers():
-            raise unknown_choice("conic solver", self.backend, sorted(cp.installed_solvers()))
         with warnings.catch_warnings():
             # CVXPY says 'inaccurate' by a warning; the status and the certified gap say more.
             warnings.simplefilter("ignore")
@@ -73,11 +77,10 @@ class _Conic:
     @staticmethod
     def _solution(
         criterion: Criterion,
+        task: Task,
         weights: FloatArray | None,
         *,
         satisfied: bool,
-        tol: float,
-        monitor: Monitor,
         bound: float = -np.inf,
         approximate: bool = False,
     ) -> Solution:
@@ -87,10 +90,10 @@ class _Conic:
         solution = Solution(
             point.weights, point.value, max(bound, point.bound), Status.CONVERGED, 1
         )
-        monitor(1, point.value, solution.gap, point.weights)
+        task.monitor(1, point.value, solution.gap, point.weights)
         # The certificate is ours and rigorous: where it holds, the solver's own doubts, about
         # tolerances of other quantities, do not matter.
-        if solution.gap <= tol:
+        if solution.gap <= task.tol:
             status = Status.CONVERGED
         elif approximate and satisfied:
             status = Status.APPROXIMATE
@@ -119,21 +122,13 @@ class SDP(_Conic):
         """The name of the solver."""
         return "sdp_approximate" if self.approximate else "sdp"
 
-    def solve(
-        self,
-        criterion: Criterion,
-        *,
-        tol: float,
-        max_iter: int | None,
-        init: FloatArray | None,
-        monitor: Monitor,
-    ) -> Solution:
+    def solve(self, criterion: Criterion, task: Task) -> Solution:
         if isinstance(criterion, FisherRatio):
-            return self._solve_fisher_ratio(criterion, tol, monitor)
+            return self._solve_fisher_ratio(criterion, task)
         assert isinstance(criterion, RKDA), "learn_kernel admits no other criterion"
-        return self._solve_rkda(criterion, tol, monitor)
+        return self._solve_rkda(criterion, task)
 
-    def _solve_rkda(self, criterion: RKDA, tol: float, monitor: Monitor) -> Solution:
+    def _solve_rkda(self, criterion: RKDA, task: Task) -> Solution:
         cp = _import_cvxpy()
         basis = _orthogonal_to_ones(criterion.bank.n_samples)
         kernels = _kernel_matrices(criterion.bank, basis)
@@ -164,15 +159,14 @@ class SDP(_Conic):
             )
         return self._solution(
             criterion,
+            task,
             weights.value,
             satisfied=satisfied,
-            tol=tol,
-            monitor=monitor,
             bound=bound,
             approximate=self.approximate,
         )
 
-    def _solve_fisher_ratio(self, criterion: FisherRatio, tol: float, monitor: Monitor) -> Solution:
+    def _solve_fisher_ratio(self, criterion: FisherRatio, task: Task) -> Solution:
         if self.approximate:
             raise InvalidInputError(
                 "solver='sdp_approximate' must go with criterion='rkda': it relaxes a program "
@@ -202,9 +196,7 @@ class SDP(_Conic):
             # Complementarity: the last column of the multiplier is −u, and β = a − Ju.
             u = -inequality.dual_value[:-1, -1] / inequality.dual_value[-1, -1]
             bound = criterion.lower_bound(a - J @ u)
-        return self._solution(
-            criterion, weights.value, satisfied=satisfied, tol=tol, monitor=monitor, bound=bound
-        )
+        return self._solution(criterion, task, weights.value, satisfied=satisfied, bound=bound)
 
 
 @dataclass(frozen=True)
@@ -222,15 +214,7 @@ class QCQP(_Conic):
         """The name of the solver."""
         return "qcqp"
 
-    def solve(
-        self,
-        criterion: Criterion,
-        *,
-        tol: float,
-        max_iter: int | None,
-        init: FloatArray | None,
-        monitor: Monitor,
-    ) -> Solution:
+    def solve(self, criterion: Criterion, task: Task) -> Solution:
         assert isinstance(criterion, RKDA), "learn_kernel admits no other criterion"
         cp = _import_cvxpy()
         basis = _orthogonal_to_ones(criterion.bank.n_samples)
@@ -249,9 +233,7 @@ class QCQP(_Conic):
         if dual.value is not None:
             weights = np.array([np.ravel(limit.dual_value)[0] for limit in constraints])
             bound = criterion.lower_bound(basis @ dual.value)
-        return self._solution(
-            criterion, weights, satisfied=satisfied, tol=tol, monitor=monitor, bound=bound
-        )
+        return self._solution(criterion, task, weights, satisfied=satisfied, bound=bound)
 
 
 def _square_root(kernel: FloatArray) -> FloatArray:

@@ -15,7 +15,7 @@ from discernel.criteria import JointRKDA, KernelLeastSquares
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.learners.request import Request, sample_ridge
 from discernel.learners.simplex import uniform
-from discernel.learners.solution import Callback, LearnedKernel, Progress, Solver, Status
+from discernel.learners.solution import Callback, LearnedKernel, Progress, Solver, Status, Task
 from discernel.targets import ClassTarget
 
 __all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_path"]
@@ -172,9 +172,8 @@ def _solve_one(
         if request.callback is not None:
             request.callback(progress)
 
-    solution = request.solver.solve(
-        criterion, tol=request.tol, max_iter=request.max_iter, init=init, monitor=monitor
-    )
+    task = Task(request.tol, request.max_iter, init, monitor)
+    solution = request.solver.solve(criterion, task)
     weights, used, status = solution.weights, regularization, solution.status
     if isinstance(criterion, JointRKDA):
         weights, used = criterion.split(weights)

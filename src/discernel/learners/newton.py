@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from discernel.backend import FloatArray
 from discernel.criteria import Criterion, Point
 from discernel.learners.simplex import minimize_quadratic, uniform
-from discernel.learners.solution import Monitor, Solution, Status
+from discernel.learners.solution import Solution, Status, Task
 
 __all__ = ["Newton"]
 
@@ -38,23 +37,16 @@ class Newton:
 
     name: ClassVar[str] = "newton"
 
-    def solve(
-        self,
-        criterion: Criterion,
-        *,
-        tol: float,
-        max_iter: int | None,
-        init: FloatArray | None,
-        monitor: Monitor,
-    ) -> Solution:
-        max_iter = 100 if max_iter is None else max_iter
-        point = criterion.at(uniform(criterion.bank.n_kernels) if init is None else init)
+    def solve(self, criterion: Criterion, task: Task) -> Solution:
+        max_iter = 100 if task.max_iter is None else task.max_iter
+        start = uniform(criterion.bank.n_kernels) if task.init is None else task.init
+        point = criterion.at(start)
         bound = -np.inf
         for iteration in range(max_iter + 1):
             bound = max(bound, point.bound)
             solution = Solution(point.weights, point.value, bound, Status.CONVERGED, iteration)
-            monitor(iteration, point.value, solution.gap, point.weights)
-            if solution.gap <= tol:
+            task.monitor(iteration, point.value, solution.gap, point.weights)
+            if solution.gap <= task.tol:
                 return solution
             if iteration == max_iter:
                 break

@@ -192,7 +192,10 @@ def _check_solver(solver: str | Solver, criterion: str) -> Solver | None:
         return SOLVERS[known[0]]() if known else None
     if name not in known:
         raise unknown_choice(f"solver of criterion='{criterion}'", name, ["auto", *known])
-    return SOLVERS[name]() if isinstance(solver, str) else solver
+    chosen = SOLVERS[name]() if isinstance(solver, str) else solver
+    if isinstance(chosen, (SDP, QCQP)):
+        chosen.check_installed()
+    return chosen
 
 
 def _check_regularization(

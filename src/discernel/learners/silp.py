@@ -12,7 +12,7 @@ from discernel.backend import FloatArray
 from discernel.criteria import Criterion
 from discernel.exceptions import unknown_choice
 from discernel.learners.simplex import normalize, uniform
-from discernel.learners.solution import Monitor, Solution, Status
+from discernel.learners.solution import Solution, Status, Task
 
 __all__ = ["SILP"]
 
@@ -40,17 +40,9 @@ class SILP:
         if self.stopping not in ("gap", "paper"):
             raise unknown_choice("stopping rule of SILP", self.stopping, ["gap", "paper"])
 
-    def solve(
-        self,
-        criterion: Criterion,
-        *,
-        tol: float,
-        max_iter: int | None,
-        init: FloatArray | None,
-        monitor: Monitor,
-    ) -> Solution:
-        max_iter = 1000 if max_iter is None else max_iter
-        weights = uniform(criterion.bank.n_kernels) if init is None else init
+    def solve(self, criterion: Criterion, task: Task) -> Solution:
+        max_iter = 1000 if task.max_iter is None else task.max_iter
+        weights = uniform(criterion.bank.n_kernels) if task.init is None else task.init
         best, bound, level = criterion.at(weights), -np.inf, None
         point, slopes, offsets = best, [], []
         for iteration in range(max_iter + 1):
@@ -58,8 +50,8 @@ class SILP:
                 best = point
             bound = max(bound, point.bound)
             solution = Solution(best.weights, best.value, bound, Status.CONVERGED, iteration)
-            monitor(iteration, best.value, solution.gap, best.weights)
-            if self._is_done(solution.gap, tol, point.value, level):
+            task.monitor(iteration, best.value, solution.gap, best.weights)
+            if self._is_done(solution.gap, task.tol, point.value, level):
                 return solution
             slopes.append(point.gradient)
             offsets.append(point.value - float(point.gradient @ point.weights))

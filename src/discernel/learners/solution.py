@@ -12,7 +12,16 @@ import numpy as np
 from discernel.backend import FloatArray
 from discernel.criteria import Criterion, relative_gap
 
-__all__ = ["Callback", "LearnedKernel", "Monitor", "Progress", "Solution", "Solver", "Status"]
+__all__ = [
+    "Callback",
+    "LearnedKernel",
+    "Monitor",
+    "Progress",
+    "Solution",
+    "Solver",
+    "Status",
+    "Task",
+]
 
 
 class Status(StrEnum):
@@ -76,6 +85,28 @@ Monitor = Callable[[int, float, float, FloatArray], None]
 
 
 @dataclass(frozen=True)
+class Task:
+    """How a solver is to go about its work.
+
+    Attributes
+    ----------
+    tol : float
+        The relative gap to certify.
+    max_iter : int or None
+        The limit of iterations; None is the solver's own.
+    init : ndarray of shape (n_kernels,) or None
+        Weights to start from; None is equal weights.
+    monitor : callable
+        To be called with iteration, value, gap and weights.
+    """
+
+    tol: float
+    max_iter: int | None
+    init: FloatArray | None
+    monitor: Monitor
+
+
+@dataclass(frozen=True)
 class Solution:
     """What a solver found: weights, the value there, and a bound on all values."""
 
@@ -98,16 +129,8 @@ class Solver(Protocol):
     def name(self) -> str:
         """The name of the solver."""
 
-    def solve(
-        self,
-        criterion: Criterion,
-        *,
-        tol: float,
-        max_iter: int | None,
-        init: FloatArray | None,
-        monitor: Monitor,
-    ) -> Solution:
-        """Return a solution with a gap of at most ``tol``, or a status that says why not."""
+    def solve(self, criterion: Criterion, task: Task) -> Solution:
+        """Return a solution with a gap of at most ``task.tol``, or a status that says why not."""
 
 
 @dataclass(frozen=True)
