@@ -72,8 +72,8 @@ def squared_norms(X: Any) -> FloatArray:
     return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
 
 
-#: Below this size a factorisation gains nothing from a second thread.
-_ONE_THREAD_BELOW = 400
+#: Below this size a second thread gains a third at best and, on a busy machine, costs far more.
+_ONE_THREAD_BELOW = 1000
 
 
 @lru_cache(maxsize=1)
@@ -85,7 +85,7 @@ def blas_threads(n_samples: int) -> AbstractContextManager[object]:
     """Return a context in which BLAS uses as many threads as matrices of this size are worth.
 
     OpenBLAS starts all its threads for a matrix of 100 rows and lets them spin. On an idle
-    machine that gains nothing; on a busy one, small fits were seen to take 100 times longer.
+    machine that gains little; on a busy one, small fits were seen to take 100 times longer.
     """
     context: AbstractContextManager[object] = nullcontext()
     if n_samples < _ONE_THREAD_BELOW:
