@@ -14,7 +14,6 @@ from discernel.bank import Bank, DenseBank
 from discernel.criteria import JointRKDA, KernelLeastSquares
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.learners.request import Request, sample_ridge
-from discernel.learners.simplex import uniform
 from discernel.learners.solution import Callback, LearnedKernel, Progress, Solver, Status, Task
 from discernel.targets import ClassTarget
 
@@ -158,9 +157,11 @@ def _solve_one(
     n_stages: int = 1,
 ) -> LearnedKernel:
     """Learn the weights for one λ, or the weights and λ where it is None."""
-    if request.spec.build is None or request.solver is None:
+    if request.spec.weigh is not None:
         assert regularization is not None, "no criterion without a program can learn λ"
-        return _plain_average(bank, request, regularization)
+        return _weigh(bank, target, request, regularization)
+    assert request.spec.build is not None
+    assert request.solver is not None
     criterion = request.spec.build(bank, target, regularization)
     history: list[Progress] = []
 
@@ -194,19 +195,22 @@ def _solve_one(
     )
 
 
-def _plain_average(bank: Bank, request: Request, regularization: float) -> LearnedKernel:
-    """Return equal weights: there is no program, so no certificate."""
-    weights = uniform(bank.n_kernels)
+def _weigh(
+    bank: Bank, target: ClassTarget, request: Request, regularization: float
+) -> LearnedKernel:
+    """Return weights that do not depend on λ; there is no program, so no certificate."""
+    assert request.spec.weigh is not None
+    found = request.spec.weigh(bank, target, request)
     return LearnedKernel(
-        weights=bank.expand(weights),
-        coefficients=bank.coefficients(weights),
+        weights=bank.expand(found.weights),
+        coefficients=bank.coefficients(found.weights),
         regularization=regularization,
-        objective=None,
+        objective=found.objective,
         gap=None,
-        status=Status.NO_PROGRAM,
-        n_iter=0,
+        status=found.status,
+        n_iter=found.n_iter,
         criterion=request.criterion,
-        solver="none",
+        solver="none" if request.solver is None else request.solver.name,
     )
 
 

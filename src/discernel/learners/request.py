@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,7 +15,8 @@ from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners.conic import QCQP, SDP
 from discernel.learners.newton import Newton
 from discernel.learners.silp import SILP
-from discernel.learners.solution import Callback, Solver
+from discernel.learners.simplex import uniform
+from discernel.learners.solution import Callback, Solver, Weighting
 from discernel.targets import ClassTarget
 
 __all__ = [
@@ -49,19 +50,26 @@ class CriterionSpec:
     regularizations : tuple of str
         The words that may stand for λ.
     build : callable or None
-        From bank, target and λ (None: learn it) to the criterion; None where there is no program.
+        From bank, target and λ (None: learn it) to a convex criterion, which a solver minimises.
+    weigh : callable or None
+        From bank, target and request to weights that do not depend on λ. Either this or ``build``.
     balanced : bool
         Whether the discriminant that goes with it weighs classes, not samples, equally.
     two_classes : bool
         Whether it is defined for two classes only.
+    options : callable or None
+        Makes the default options, where the criterion has any; a user may pass others in place of
+        its name.
     """
 
     normalization: Normalization
     solvers: tuple[str, ...]
     regularizations: tuple[str, ...]
     build: Callable[[Bank, ClassTarget, float | None], Criterion] | None = None
+    weigh: Callable[[Bank, ClassTarget, Request], Weighting] | None = None
     balanced: bool = False
     two_classes: bool = False
+    options: Callable[[], Any] | None = None
 
 
 def _build_rkda(bank: Bank, target: ClassTarget, regularization: float | None) -> Criterion:
@@ -73,6 +81,10 @@ def _build_rkda(bank: Bank, target: ClassTarget, regularization: float | None) -
 def _build_fdr(bank: Bank, target: ClassTarget, regularization: float | None) -> Criterion:
     assert regularization is not None, "'joint' is not among the regularizations of fdr"
     return FisherRatio(bank, target, regularization)
+
+
+def _plain_average(bank: Bank, target: ClassTarget, request: Request) -> Weighting:
+    return Weighting(uniform(bank.n_kernels))
 
 
 CRITERIA: dict[str, CriterionSpec] = {
@@ -90,7 +102,9 @@ CRITERIA: dict[str, CriterionSpec] = {
         balanced=True,
         two_classes=True,
     ),
-    "uniform": CriterionSpec("centered_trace", solvers=(), regularizations=("loo",)),
+    "uniform": CriterionSpec(
+        normalization="centered_trace", solvers=(), regularizations=("loo",), weigh=_plain_average
+    ),
 }
 
 
@@ -118,6 +132,8 @@ class Request:
     regularization : float, "loo" or "joint"
     tol, max_iter, callback
         As in `learn_kernel`.
+    options : object
+        What else the criterion is told.
     """
 
     criterion: str
@@ -126,12 +142,13 @@ class Request:
     tol: float = 1e-6
     max_iter: int | None = None
     callback: Callback | None = None
+    options: Any = None
 
     @classmethod
     def make(
         cls,
         *,
-        criterion: str = "auto",
+        criterion: Any = "auto",
         solver: str | Solver = "auto",
         regularization: float | str = "auto",
         tol: float = 1e-6,
@@ -139,9 +156,16 @@ class Request:
         callback: Callback | None = None,
     ) -> Request:
         """Return the request these words stand for, or raise a clear error."""
+        options = None if isinstance(criterion, str) else criterion
+        criterion = (
+            criterion if isinstance(criterion, str) else getattr(criterion, "name", criterion)
+        )
         criterion = "rkda" if criterion == "auto" else criterion
         if criterion not in CRITERIA:
             raise unknown_choice("criterion", criterion, ["auto", *CRITERIA])
+        spec = CRITERIA[criterion]
+        if options is None and spec.options is not None:
+            options = spec.options()
         if not (isinstance(tol, (int, float)) and tol > 0):
             raise InvalidInputError(f"tol must be a positive number. Got {tol!r}.")
         if max_iter is not None and not (isinstance(max_iter, (int, np.integer)) and max_iter > 0):
@@ -155,6 +179,7 @@ class Request:
             float(tol),
             max_iter,
             callback,
+            options,
         )
 
     @property

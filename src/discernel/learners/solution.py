@@ -21,6 +21,7 @@ __all__ = [
     "Solver",
     "Status",
     "Task",
+    "Weighting",
 ]
 
 
@@ -120,6 +121,31 @@ class Solution:
     def gap(self) -> float:
         """The certified relative duality gap."""
         return relative_gap(self.value, self.bound)
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """Weights found without a program that knows λ: a closed form, a heuristic, an alternation.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        At least 0, summing to 1, over the normalised kernels of the bank.
+    objective : float or None
+        The value of what was optimised.
+    status : Status
+        How it ended.
+    n_iter : int
+        Its iterations.
+    objectives : tuple of float
+        The objective after each of them.
+    """
+
+    weights: FloatArray
+    objective: float | None = None
+    status: Status = Status.NO_PROGRAM
+    n_iter: int = 0
+    objectives: tuple[float, ...] = ()
 
 
 class Solver(Protocol):
