@@ -37,7 +37,7 @@ def fit():
     for source, columns in SOURCES.items():
         kernels[f"{source}, Gaussian"] = RBF(width="median").on(columns)
         kernels[f"{source}, linear"] = Linear().on(columns)
-    clf = make_pipeline(StandardScaler(), MultipleKernelDiscriminant(kernels))
+    clf = make_pipeline(StandardScaler(), MultipleKernelDiscriminant(kernels, criterion="rkda"))
     clf.set_output(transform="pandas").fit(X_train, y_train)
     return clf, X_test, y_test
 

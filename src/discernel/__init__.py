@@ -4,9 +4,11 @@ from importlib.metadata import version
 
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.learners import (
+    LOO,
     QCQP,
     SDP,
     SILP,
+    Candidate,
     LearnedKernel,
     Newton,
     Progress,
@@ -17,9 +19,11 @@ from discernel.learners import (
 )
 
 __all__ = [
+    "LOO",
     "QCQP",
     "SDP",
     "SILP",
+    "Candidate",
     "KernelDiscriminant",
     "LearnedKernel",
     "MultipleKernelDiscriminant",

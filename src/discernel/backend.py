@@ -28,6 +28,7 @@ __all__ = [
     "inner_products",
     "matmul",
     "n_rows",
+    "self_product",
     "squared_distances",
     "squared_norms",
 ]
@@ -73,7 +74,7 @@ def squared_norms(X: Any) -> FloatArray:
 
 
 #: Below this size a second thread gains a third at best and, on a busy machine, costs far more.
-_ONE_THREAD_BELOW = 1000
+_ONE_THREAD_BELOW = 2000
 
 
 @lru_cache(maxsize=1)
@@ -112,6 +113,18 @@ def matmul(left: FloatArray, right: FloatArray) -> FloatArray:
     return np.asarray(product, dtype=np.float64)
 
 
+def self_product(matrix: FloatArray) -> FloatArray:
+    """Return matrix @ matrix.T, symmetric, for half the price of the general product."""
+    return _mirrored(scipy.linalg.blas.dsyrk(1.0, matrix, lower=1))
+
+
+def _mirrored(lower: FloatArray) -> FloatArray:
+    """Return the symmetric matrix whose lower triangle this is; the other one must be 0."""
+    matrix = lower + lower.T
+    matrix[np.diag_indices_from(matrix)] = lower.diagonal()
+    return np.asarray(matrix, dtype=np.float64)
+
+
 class Cholesky:
     """A symmetric positive definite matrix, factored once and in place.
 
@@ -129,7 +142,7 @@ class Cholesky:
     def __init__(self, matrix: FloatArray) -> None:
         # The transpose of a C-ordered array is Fortran-ordered, which LAPACK overwrites without
         # a copy; the matrix is symmetric, so it is the same matrix.
-        factor, info = scipy.linalg.lapack.dpotrf(matrix.T, lower=1, clean=0, overwrite_a=1)
+        factor, info = scipy.linalg.lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
         if info != 0:
             raise NumericalError(
                 "The regularised kernel matrix must be positive definite, but its Cholesky "
@@ -144,8 +157,12 @@ class Cholesky:
         solution, _ = scipy.linalg.lapack.dpotrs(self._lower, right, lower=1)
         return np.asarray(solution, dtype=np.float64)
 
+    def inverse(self) -> FloatArray:
+        """Return the inverse, symmetric, for about the price of two factorisations."""
+        inverse, _ = scipy.linalg.lapack.dpotri(self._lower, lower=1)
+        return _mirrored(inverse)
+
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, for about the price of the factorisation."""
         inverse, _ = scipy.linalg.lapack.dtrtri(self._lower, lower=1)
-        # dtrtri leaves the other triangle as it was: blank it, a column at a time.
-        return np.array([column[i:] @ column[i:] for i, column in enumerate(inverse.T)])
+        return np.asarray(np.einsum("ij,ij->j", inverse, inverse))

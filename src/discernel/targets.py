@@ -59,6 +59,11 @@ class ClassTarget:
             )
         return cls(classes, codes)
 
+    def subset(self, rows: NDArray[np.intp]) -> ClassTarget:
+        """Return the target of some of the samples; classes that vanish are left out."""
+        present, codes = np.unique(self.codes[rows], return_inverse=True)
+        return ClassTarget(self.classes[present], codes)
+
     @property
     def n_samples(self) -> int:
         """The number of samples."""

@@ -5,6 +5,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from discernel import (
+    LOO,
     SDP,
     SILP,
     KernelDiscriminant,
@@ -25,7 +26,10 @@ from discernel.kernels import RBF, Linear, Precomputed
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"criterion": "svm"}, r"criterion must be one of 'auto', 'rkda', 'fdr', 'uniform'.*'svm'"),
+        (
+            {"criterion": "svm"},
+            r"criterion must be one of 'auto', 'rkda', 'fdr', 'loo'.*'uniform'.*'svm'",
+        ),
         (
             {"solver": "admm"},
             r"solver of criterion='rkda' must be one of .*'newton', 'sdp', .*'admm'",
@@ -37,7 +41,13 @@ from discernel.kernels import RBF, Linear, Precomputed
         ({"regularization": 0.0}, r"regularization must be a positive.*Got 0.0"),
         ({"regularization": -1}, r"regularization must be a positive.*Got -1"),
         ({"regularization": np.nan}, r"regularization must be a positive.*Got nan"),
-        ({"regularization": "much"}, r"'auto', 'loo', 'joint'. Got 'much'"),
+        ({"regularization": "much"}, r"criterion='auto'.*'auto', 'loo'. Got 'much'"),
+        (
+            {"criterion": "rkda", "regularization": "much"},
+            r"'auto', 'loo', 'joint'. Got 'much'",
+        ),
+        ({"criterion": 3}, r"criterion must be one of .*Got 3"),
+        ({"criterion": LOO(), "solver": "newton"}, r"solver of criterion='loo'.*'lbfgs'"),
         ({"tol": 0}, r"tol must be a positive number. Got 0"),
         ({"max_iter": 0}, r"max_iter must be a positive integer or None. Got 0"),
         (
@@ -59,11 +69,10 @@ def test_learn_kernel_refuses_labels_that_do_not_fit(three_classes):
     with pytest.raises(InvalidInputError, match="at least two classes"):
         learn_kernel(grams, np.zeros(45))
     single = np.where(np.arange(45) == 7, 9, y)
-    with pytest.raises(
-        InvalidInputError, match=r"Got 1 sample of \[9\].*a number as regularization"
-    ):
-        learn_kernel(grams, single)
-    assert learn_kernel(grams, single, regularization=0.1).gap <= 1e-6
+    for criterion in ("auto", "rkda"):
+        with pytest.raises(InvalidInputError, match=r"Got 1 sample of \[9\].*a number as regular"):
+            learn_kernel(grams, single, criterion=criterion)
+    assert learn_kernel(grams, single, criterion="rkda", regularization=0.1).gap <= 1e-6
 
 
 def test_path_refuses_bad_lambdas(three_classes):

@@ -30,6 +30,7 @@ EXPECTED_FAILED_CHECKS = {}
         KernelDiscriminant(),
         KernelDiscriminant(Linear(), regularization=0.1, statistics="training"),
         MultipleKernelDiscriminant(),
+        MultipleKernelDiscriminant(criterion="rkda"),
         MultipleKernelDiscriminant(regularization="joint"),
         MultipleKernelDiscriminant(criterion="uniform", regularization=0.1),
     ],
@@ -58,7 +59,8 @@ def views():
 
 def test_weights_are_readable(wine):
     X, y = wine
-    clf = MultipleKernelDiscriminant([RBF(width=3.0), RBF(width=10.0), Linear()]).fit(scale(X), y)
+    kernels = [RBF(width=3.0), RBF(width=10.0), Linear()]
+    clf = MultipleKernelDiscriminant(kernels, criterion="rkda").fit(scale(X), y)
     assert clf.kernel_names_ == ["RBF(width=3)", "RBF(width=10)", "Linear()"]
     assert clf.kernel_weights_.sum() == pytest.approx(1.0)
     assert clf.gap_ <= 1e-6

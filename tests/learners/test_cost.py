@@ -38,7 +38,7 @@ def test_estimator_holds_one_stack():
     X, y = rng.standard_normal((300, 4)), np.arange(300) % 2
     tracemalloc.start()
     kernels = [RBF(width=width) for width in np.geomspace(0.5, 50, 12)]
-    MultipleKernelDiscriminant(kernels, regularization=0.01).fit(X, y)
+    MultipleKernelDiscriminant(kernels, criterion="rkda", regularization=0.01).fit(X, y)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= (12 + 6) * 8 * 300**2

@@ -47,6 +47,10 @@ class System:
         """Return the inverse times ``right``, of shape (n_samples, n)."""
         return self._factor.solve(right)
 
+    def inverse(self) -> FloatArray:
+        """Return the inverse, of shape (n_samples, n_samples)."""
+        return self._factor.inverse()
+
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, of shape (n_samples,)."""
         return self._factor.inverse_diagonal()
@@ -83,6 +87,18 @@ class Bank(ABC):
     @abstractmethod
     def products(self, vectors: FloatArray) -> FloatArray:
         """Return every G̃_i V, of shape (n_kernels, n_samples, n_vectors)."""
+
+    @abstractmethod
+    def inner(self, matrix: FloatArray) -> FloatArray:
+        """Return ⟨G̃_i, S⟩_F for every kernel and one symmetric matrix S."""
+
+    @abstractmethod
+    def inner_products(self) -> FloatArray:
+        """Return ⟨G̃_i, G̃_j⟩_F, of shape (n_kernels, n_kernels)."""
+
+    @abstractmethod
+    def subset(self, rows: NDArray[np.intp]) -> Bank:
+        """Return the same kernels on some of the samples, centred and normalised anew."""
 
     @abstractmethod
     def combined(self, weights: FloatArray) -> FloatArray:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
@@ -50,6 +51,7 @@ class DenseBank(Bank):
     ) -> None:
         if normalization not in get_args(Normalization):
             raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
+        self.normalization = normalization
         self._grams, self.names = check_grams(grams, names, trusted)
         self.n_candidates, self.n_samples, _ = self._grams.shape
         self._row_means = np.array([gram.mean(axis=1) for gram in self._grams])
@@ -96,13 +98,37 @@ class DenseBank(Bank):
         out *= self.scales[:, None, None]
         return out
 
+    def inner(self, matrix: FloatArray) -> FloatArray:
+        # ⟨PGP, S⟩ = ⟨G, PSP⟩: one matrix is centred, not n_kernels.
+        centered = matrix - matrix.mean(axis=0)
+        centered -= centered.mean(axis=1, keepdims=True)
+        flat = centered.ravel()
+        products = [scipy.linalg.blas.ddot(self._grams[i].ravel(), flat) for i in self.kept]
+        return np.asarray(self.scales * np.array(products))
+
+    def inner_products(self) -> FloatArray:
+        # tr(PGPG') = ⟨G, G'⟩ − 2m ⟨row means⟩ + m² ⟨grand means⟩
+        flat = self._grams[self.kept].reshape(self.n_kernels, -1)
+        rows, grand = self._row_means[self.kept], self._grand_means[self.kept]
+        m = self.n_samples
+        products = matmul(flat, flat.T) - 2.0 * m * rows @ rows.T + m**2 * np.outer(grand, grand)
+        return np.asarray(products * np.outer(self.scales, self.scales))
+
+    def subset(self, rows: NDArray[np.intp]) -> DenseBank:
+        stack = np.empty((self.n_kernels, len(rows), len(rows)))
+        for position, index in enumerate(self.kept):
+            stack[position] = self._grams[index][np.ix_(rows, rows)]
+        names = [self.names[index] for index in self.kept]
+        return DenseBank(
+            stack, names, normalization=self.normalization, trusted=[True] * self.n_kernels
+        )
+
     def combined(self, weights: FloatArray) -> FloatArray:
         matrix = np.zeros((self.n_samples, self.n_samples))
-        buffer = np.empty_like(matrix)
+        flat = matrix.ravel()
         for index, coefficient in zip(self.kept, weights * self.scales, strict=True):
-            if coefficient != 0.0:
-                np.multiply(self._grams[index], coefficient, out=buffer)
-                matrix += buffer
+            if coefficient != 0.0:  # one pass in place, where NumPy would need two
+                scipy.linalg.blas.daxpy(self._grams[index].ravel(), flat, a=coefficient)
         centering = self.centering(weights)
         matrix -= centering.row_means[:, None]
         matrix -= centering.row_means - centering.grand_mean

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
 from discernel.bank.base import Bank, Centering
@@ -32,6 +33,19 @@ class WithIdentity(Bank):
     def products(self, vectors: FloatArray) -> FloatArray:
         identity = (vectors / self.n_samples)[None]
         return np.concatenate([identity, self.bank.products(vectors)])
+
+    def inner(self, matrix: FloatArray) -> FloatArray:
+        return np.concatenate([[np.trace(matrix) / self.n_samples], self.bank.inner(matrix)])
+
+    def inner_products(self) -> FloatArray:
+        products = np.empty((self.n_kernels, self.n_kernels))
+        products[1:, 1:] = self.bank.inner_products()
+        products[0, 1:] = products[1:, 0] = self.bank.traces() / self.n_samples
+        products[0, 0] = 1.0 / self.n_samples
+        return products
+
+    def subset(self, rows: NDArray[np.intp]) -> WithIdentity:
+        return WithIdentity(self.bank.subset(rows))
 
     def combined(self, weights: FloatArray) -> FloatArray:
         matrix = self.bank.combined(weights[1:])

@@ -3,7 +3,8 @@
 from discernel.criteria.base import Criterion, Point, relative_gap
 from discernel.criteria.fdr import FisherRatio
 from discernel.criteria.least_squares import KernelLeastSquares
-from discernel.criteria.rkda import RKDA, JointRKDA
+from discernel.criteria.loo import LeaveOneOut
+from discernel.criteria.rkda import RKDA, JointRKDA, ShrunkRKDA
 
 __all__ = [
     "RKDA",
@@ -11,6 +12,8 @@ __all__ = [
     "FisherRatio",
     "JointRKDA",
     "KernelLeastSquares",
+    "LeaveOneOut",
     "Point",
+    "ShrunkRKDA",
     "relative_gap",
 ]

@@ -21,7 +21,7 @@ from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import Decision, fit_discriminant
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, as_kernels, kernel_names
-from discernel.learners import Request, check_leave_one_out, learn, sample_ridge
+from discernel.learners import Request, check_leave_one_out, learn
 from discernel.targets import ClassTarget
 
 __all__ = ["BaseKernelDiscriminant"]
@@ -94,7 +94,7 @@ class BaseKernelDiscriminant(
         )
         learned = learn(bank, target, request)
         weights = learned.weights[bank.kept]
-        ridge = sample_ridge(request.criterion, target, learned.regularization)
+        ridge = request.spec.sample_ridge(target, learned.regularization)
         fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.scores)
         discriminant = fit_discriminant(fit, ridge, target, self.statistics)
         if isinstance(self.threshold, str):

@@ -2,24 +2,22 @@
 
 from discernel.learners.conic import QCQP, SDP
 from discernel.learners.learn import learn, learn_kernel
+from discernel.learners.loo import LOO
 from discernel.learners.newton import Newton
 from discernel.learners.path import RegularizationPath, regularization_path
-from discernel.learners.request import (
-    CRITERIA,
-    SOLVERS,
-    Request,
-    check_leave_one_out,
-    sample_ridge,
-)
+from discernel.learners.registry import CRITERIA, SOLVERS, make_request
+from discernel.learners.request import Request, check_leave_one_out
 from discernel.learners.silp import SILP
-from discernel.learners.solution import LearnedKernel, Progress, Status
+from discernel.learners.solution import Candidate, LearnedKernel, Progress, Status
 
 __all__ = [
     "CRITERIA",
+    "LOO",
     "QCQP",
     "SDP",
     "SILP",
     "SOLVERS",
+    "Candidate",
     "LearnedKernel",
     "Newton",
     "Progress",
@@ -29,6 +27,6 @@ __all__ = [
     "check_leave_one_out",
     "learn",
     "learn_kernel",
+    "make_request",
     "regularization_path",
-    "sample_ridge",
 ]

@@ -13,7 +13,9 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Bank, DenseBank
 from discernel.criteria import JointRKDA, KernelLeastSquares
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
-from discernel.learners.request import Request, sample_ridge
+from discernel.learners.loo import FLAT
+from discernel.learners.registry import make_request
+from discernel.learners.request import Request
 from discernel.learners.solution import Callback, LearnedKernel, Progress, Solver, Status, Task
 from discernel.targets import ClassTarget
 
@@ -22,15 +24,12 @@ __all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_path"]
 #: λ considered by ``regularization="loo"``, in units of the (trace-normalised) kernels.
 DEFAULT_REGULARIZATIONS: tuple[float, ...] = tuple(np.logspace(0.0, -6.0, 13).tolist())
 
-#: Leave-one-out errors that differ by less than this share count as equal.
-_FLAT = 0.01
-
 
 def learn_kernel(
     grams: Any,
     y: Any,
     *,
-    criterion: str = "auto",
+    criterion: Any = "auto",
     solver: str | Solver = "auto",
     regularization: float | str = "auto",
     tol: float = 1e-6,
@@ -46,12 +45,15 @@ def learn_kernel(
         Raw Gram matrices; they are centred and normalised here.
     y : array-like of shape (n_samples,)
         Class labels.
-    criterion : {"auto", "rkda", "fdr", "uniform"}, default="auto"
+    criterion : {"auto", "rkda", "fdr", "loo", "uniform"} or object, default="auto"
         ``"rkda"`` is that of [Ye08]_, for any number of classes; ``"fdr"`` that of [Kim06]_, for
-        two; ``"uniform"`` is the plain average. ``"auto"`` is ``"rkda"``.
+        two; ``"loo"`` is the leave-one-out error itself, pulled towards equal weights;
+        ``"uniform"`` is the plain average. ``"auto"`` takes what predicts left-out samples best:
+        plain average, best single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with a solver
+        of the convex program or ``regularization="joint"`` it is ``"rkda"``. `LOO` sets the pull.
     solver : {"auto", "newton", "sdp", "sdp_approximate", "qcqp", "silp"} or object
-        ``"auto"`` is ``"newton"``. Objects, such as ``SILP(stopping="paper")`` or
-        ``SDP(backend="SCS")``, set more than a name can.
+        ``"auto"`` is ``"newton"`` for the convex criteria. Objects, such as
+        ``SILP(stopping="paper")`` or ``SDP(backend="SCS")``, set more than a name can.
     regularization : float, "auto", "loo" or "joint", default="auto"
         λ > 0, in units of the normalised kernels. ``"loo"``, which is ``"auto"``, takes the λ
         with the least leave-one-out error of a path, the largest of those within 1 % of it;
@@ -62,7 +64,7 @@ def learn_kernel(
     max_iter : int, optional
         The limit of the solver's iterations; by default its own.
     random_state : int or RandomState, optional
-        No criterion of this version draws random numbers; accepted for those that will.
+        Draws the samples ``"auto"`` searches on where there are more than 500; None is 0.
     callback : callable, optional
         Called with a `Progress` once an iteration.
 
@@ -97,18 +99,20 @@ def learn_kernel(
     >>> from discernel.kernels import RBF
     >>> X, y = load_wine(return_X_y=True)
     >>> X = scale(X)
-    >>> learned = learn_kernel([RBF(width=s)(X) for s in (1, 4, 16)], y, regularization=1e-3)
+    >>> grams = [RBF(width=s)(X) for s in (1, 4, 16)]
+    >>> learned = learn_kernel(grams, y, criterion="rkda", regularization=1e-3)
     >>> learned.weights.round(2).tolist()
     [0.4, 0.54, 0.07]
     >>> learned.gap <= 1e-6
     True
     """
-    request = Request.make(
+    request = make_request(
         criterion=criterion,
         solver=solver,
         regularization=regularization,
         tol=tol,
         max_iter=max_iter,
+        random_state=random_state,
         callback=callback,
     )
     target = ClassTarget.from_labels(y)
@@ -127,7 +131,9 @@ def learn_kernel(
 def learn(bank: Bank, target: ClassTarget, request: Request) -> LearnedKernel:
     """Learn on a bank; the estimators' way in. Warns if the gap could not be certified."""
     try:
-        if request.regularization == "loo":
+        if request.spec.learn is not None:
+            learned = request.spec.learn(bank, target, request)
+        elif request.regularization == "loo":
             learned = _learn_by_leave_one_out(bank, target, request)
         else:
             regularization = None if request.regularization == "joint" else request.regularization
@@ -190,7 +196,7 @@ def _solve_one(
         status=status,
         n_iter=solution.n_iter,
         criterion=request.criterion,
-        solver=request.solver.name,
+        solver=request.solver_name,
         history=history,
     )
 
@@ -210,7 +216,7 @@ def _weigh(
         status=found.status,
         n_iter=found.n_iter,
         criterion=request.criterion,
-        solver="none" if request.solver is None else request.solver.name,
+        solver=request.solver_name,
     )
 
 
@@ -223,7 +229,7 @@ def learn_path(
     for stage, lam in enumerate(regularizations):
         learned = _solve_one(bank, target, request, lam, init=init, stage=stage, n_stages=n_stages)
         init = learned.weights[bank.kept]
-        ridge = sample_ridge(request.criterion, target, lam)
+        ridge = request.spec.sample_ridge(target, lam)
         fit = KernelLeastSquares(bank.system(init, ridge), ridge, target.scores)
         path.append((learned, fit.leave_one_out_error()))
     return path
@@ -231,8 +237,7 @@ def learn_path(
 
 def _learn_by_leave_one_out(bank: Bank, target: ClassTarget, request: Request) -> LearnedKernel:
     path = learn_path(bank, target, request, DEFAULT_REGULARIZATIONS)
-    # Towards 0 the error often becomes flat: of λ that are as good, the largest is the simplest.
-    limit = (1.0 + _FLAT) * min(error for _, error in path)
+    limit = (1.0 + FLAT) * min(error for _, error in path)
     best = next(learned for learned, error in path if error <= limit)
     return replace(
         best,

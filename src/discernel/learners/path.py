@@ -12,7 +12,8 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.bank import DenseBank
 from discernel.exceptions import InvalidInputError
 from discernel.learners.learn import DEFAULT_REGULARIZATIONS, learn_path
-from discernel.learners.request import Request, check_leave_one_out
+from discernel.learners.registry import make_request
+from discernel.learners.request import check_leave_one_out
 from discernel.learners.solution import Callback, LearnedKernel, Solver
 from discernel.targets import ClassTarget
 
@@ -55,7 +56,7 @@ def regularization_path(
     y: Any,
     regularizations: Sequence[float] | None = None,
     *,
-    criterion: str = "auto",
+    criterion: Any = "rkda",
     solver: str | Solver = "auto",
     tol: float = 1e-6,
     max_iter: int | None = None,
@@ -87,7 +88,7 @@ def regularization_path(
         raise InvalidInputError(
             f"The regularizations must be positive, finite numbers, at least one. Got {values!r}."
         )
-    request = Request.make(
+    request = make_request(
         criterion=criterion,
         solver=solver,
         regularization=float(values[0]),

@@ -1,4 +1,4 @@
-"""What can be asked for: criteria, solvers, values of λ; the words of `learn_kernel`, checked."""
+"""What is to be learnt, in checked form: what every learner is given."""
 
 from __future__ import annotations
 
@@ -10,41 +10,22 @@ import numpy as np
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank, Normalization
-from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA
-from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.learners.conic import QCQP, SDP
-from discernel.learners.newton import Newton
-from discernel.learners.silp import SILP
-from discernel.learners.simplex import uniform
-from discernel.learners.solution import Callback, Solver, Weighting
+from discernel.criteria import Criterion
+from discernel.exceptions import InvalidInputError
+from discernel.learners.solution import Callback, LearnedKernel, Solver, Weighting
 from discernel.targets import ClassTarget
 
-__all__ = [
-    "CRITERIA",
-    "SOLVERS",
-    "CriterionSpec",
-    "Request",
-    "check_leave_one_out",
-    "sample_ridge",
-]
-
-SOLVERS: dict[str, Callable[[], Solver]] = {
-    "newton": Newton,
-    "sdp": SDP,
-    "sdp_approximate": lambda: SDP(approximate=True),
-    "qcqp": QCQP,
-    "silp": SILP,
-}
+__all__ = ["CriterionSpec", "Request", "check_leave_one_out"]
 
 
 @dataclass(frozen=True)
 class CriterionSpec:
     """What `learn_kernel` has to know about a criterion.
 
+    Exactly one of ``build``, ``weigh`` and ``learn`` is given.
+
     Attributes
     ----------
-    normalization : str
-        How the bank normalises the kernels for it.
     solvers : tuple of str
         The solvers that can be asked for; the first is the default.
     regularizations : tuple of str
@@ -52,7 +33,11 @@ class CriterionSpec:
     build : callable or None
         From bank, target and λ (None: learn it) to a convex criterion, which a solver minimises.
     weigh : callable or None
-        From bank, target and request to weights that do not depend on λ. Either this or ``build``.
+        From bank, target and request to weights that do not depend on λ.
+    learn : callable or None
+        From bank, target and request to weights and λ.
+    normalization : str
+        How the bank normalises the kernels for it.
     balanced : bool
         Whether the discriminant that goes with it weighs classes, not samples, equally.
     two_classes : bool
@@ -62,130 +47,59 @@ class CriterionSpec:
         its name.
     """
 
-    normalization: Normalization
     solvers: tuple[str, ...]
     regularizations: tuple[str, ...]
     build: Callable[[Bank, ClassTarget, float | None], Criterion] | None = None
     weigh: Callable[[Bank, ClassTarget, Request], Weighting] | None = None
+    learn: Callable[[Bank, ClassTarget, Request], LearnedKernel] | None = None
+    normalization: Normalization = "centered_trace"
     balanced: bool = False
     two_classes: bool = False
     options: Callable[[], Any] | None = None
 
+    def sample_ridge(self, target: ClassTarget, regularization: float) -> FloatArray:
+        """Return λ times the inverse sample weights of the discriminant that goes with it.
 
-def _build_rkda(bank: Bank, target: ClassTarget, regularization: float | None) -> Criterion:
-    if regularization is None:
-        return JointRKDA(bank, target)
-    return RKDA(bank, target, regularization)
-
-
-def _build_fdr(bank: Bank, target: ClassTarget, regularization: float | None) -> Criterion:
-    assert regularization is not None, "'joint' is not among the regularizations of fdr"
-    return FisherRatio(bank, target, regularization)
-
-
-def _plain_average(bank: Bank, target: ClassTarget, request: Request) -> Weighting:
-    return Weighting(uniform(bank.n_kernels))
-
-
-CRITERIA: dict[str, CriterionSpec] = {
-    "rkda": CriterionSpec(
-        normalization="centered_trace",
-        solvers=("newton", "sdp", "sdp_approximate", "qcqp", "silp"),
-        regularizations=("loo", "joint"),
-        build=_build_rkda,
-    ),
-    "fdr": CriterionSpec(
-        normalization="trace",
-        solvers=("newton", "sdp"),
-        regularizations=("loo",),
-        build=_build_fdr,
-        balanced=True,
-        two_classes=True,
-    ),
-    "uniform": CriterionSpec(
-        normalization="centered_trace", solvers=(), regularizations=("loo",), weigh=_plain_average
-    ),
-}
-
-
-def sample_ridge(criterion: str, target: ClassTarget, regularization: float) -> FloatArray:
-    """Return λ times the inverse sample weights of the discriminant that goes with a criterion.
-
-    1 for [Ye08]_, whose scatter counts samples; the class size for [Kim06]_, whose scatter is the
-    sum of the class covariances.
-    """
-    if CRITERIA[criterion].balanced:
-        return regularization * target.counts[target.codes].astype(np.float64)
-    return np.full(target.n_samples, regularization)
+        1 for [Ye08]_, whose scatter counts samples; the class size for [Kim06]_, whose scatter is
+        the sum of the class covariances.
+        """
+        if self.balanced:
+            return regularization * target.counts[target.codes].astype(np.float64)
+        return np.full(target.n_samples, regularization)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to learn and how, checked; the words a user gives to `learn_kernel`.
+    """What to learn and how.
 
     Attributes
     ----------
     criterion : str
-        A key of `CRITERIA`.
+        The name of the criterion.
+    spec : CriterionSpec
+        What is known about it.
     solver : Solver or None
-        None where the criterion has no program.
+        What minimises it, where it is a program.
+    solver_name : str
+        The name of the algorithm.
     regularization : float, "loo" or "joint"
-    tol, max_iter, callback
+        ``"loo"`` chooses λ, ``"joint"`` learns it with the weights.
+    tol, max_iter, random_state, callback
         As in `learn_kernel`.
     options : object
         What else the criterion is told.
     """
 
     criterion: str
+    spec: CriterionSpec
     solver: Solver | None
+    solver_name: str
     regularization: float | Literal["loo", "joint"]
     tol: float = 1e-6
     max_iter: int | None = None
+    random_state: Any = None
     callback: Callback | None = None
     options: Any = None
-
-    @classmethod
-    def make(
-        cls,
-        *,
-        criterion: Any = "auto",
-        solver: str | Solver = "auto",
-        regularization: float | str = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        callback: Callback | None = None,
-    ) -> Request:
-        """Return the request these words stand for, or raise a clear error."""
-        options = None if isinstance(criterion, str) else criterion
-        criterion = (
-            criterion if isinstance(criterion, str) else getattr(criterion, "name", criterion)
-        )
-        criterion = "rkda" if criterion == "auto" else criterion
-        if criterion not in CRITERIA:
-            raise unknown_choice("criterion", criterion, ["auto", *CRITERIA])
-        spec = CRITERIA[criterion]
-        if options is None and spec.options is not None:
-            options = spec.options()
-        if not (isinstance(tol, (int, float)) and tol > 0):
-            raise InvalidInputError(f"tol must be a positive number. Got {tol!r}.")
-        if max_iter is not None and not (isinstance(max_iter, (int, np.integer)) and max_iter > 0):
-            raise InvalidInputError(
-                f"max_iter must be a positive integer or None. Got {max_iter!r}."
-            )
-        return cls(
-            criterion,
-            _check_solver(solver, criterion),
-            _check_regularization(regularization, criterion),
-            float(tol),
-            max_iter,
-            callback,
-            options,
-        )
-
-    @property
-    def spec(self) -> CriterionSpec:
-        """The entry of the criterion in `CRITERIA`."""
-        return CRITERIA[self.criterion]
 
     def check_target(self, target: ClassTarget) -> None:
         """Raise a clear error if the classes cannot be learnt as asked."""
@@ -195,7 +109,10 @@ class Request:
                 f"{target.n_classes}: {target.classes.tolist()}. Use criterion='rkda', which "
                 "takes any number of classes."
             )
-        if self.regularization == "loo":
+        if self.spec.learn is not None:
+            what = f"criterion='{self.criterion}'"
+            check_leave_one_out(target, what, "criterion='rkda' and a number as regularization")
+        elif self.regularization == "loo":
             check_leave_one_out(target, "regularization='loo'", "a number as regularization")
 
 
@@ -208,38 +125,3 @@ def check_leave_one_out(target: ClassTarget, what: str, instead: str) -> None:
             f"samples. Got 1 sample of {single.tolist()}. Merge or remove the class, or give "
             f"{instead}."
         )
-
-
-def _check_solver(solver: str | Solver, criterion: str) -> Solver | None:
-    known = CRITERIA[criterion].solvers
-    name = solver if isinstance(solver, str) else getattr(solver, "name", repr(solver))
-    if name == "auto":
-        return SOLVERS[known[0]]() if known else None
-    if name not in known:
-        raise unknown_choice(f"solver of criterion='{criterion}'", name, ["auto", *known])
-    chosen = SOLVERS[name]() if isinstance(solver, str) else solver
-    if isinstance(chosen, (SDP, QCQP)):
-        chosen.check_installed()
-    return chosen
-
-
-def _check_regularization(
-    regularization: float | str, criterion: str
-) -> float | Literal["loo", "joint"]:
-    words = CRITERIA[criterion].regularizations
-    if isinstance(regularization, str):
-        if regularization in ("auto", "loo"):
-            return "loo"
-        if regularization == "joint" and "joint" in words:
-            return "joint"
-        raise unknown_choice(
-            f"regularization of criterion='{criterion}', where it is not a number,",
-            regularization,
-            ["auto", *words],
-        )
-    if not (isinstance(regularization, (int, float, np.number)) and 0 < regularization < np.inf):
-        raise InvalidInputError(
-            "The regularization must be a positive, finite number or one of "
-            f"{['auto', *words]}. Got {regularization!r}."
-        )
-    return float(regularization)

@@ -14,6 +14,7 @@ from discernel.criteria import Criterion, relative_gap
 
 __all__ = [
     "Callback",
+    "Candidate",
     "LearnedKernel",
     "Monitor",
     "Progress",
@@ -35,11 +36,18 @@ class Status(StrEnum):
     STALLED = "no further progress in floating point"
     INACCURATE = "the conic solver ended inaccurately"
     NO_PROGRAM = "nothing to optimise"
+    NO_CERTIFICATE = "the best found; the program is not convex"
 
     @property
     def is_success(self) -> bool:
         """Whether the solver did what was asked of it."""
-        return self in (Status.CONVERGED, Status.FLOOR, Status.APPROXIMATE, Status.NO_PROGRAM)
+        return self in (
+            Status.CONVERGED,
+            Status.FLOOR,
+            Status.APPROXIMATE,
+            Status.NO_PROGRAM,
+            Status.NO_CERTIFICATE,
+        )
 
     @property
     def advice(self) -> str:
@@ -62,8 +70,8 @@ class Progress:
         From 0, within the present value of the regularization.
     objective : float
         The criterion's value at the present weights.
-    gap : float
-        The certified relative gap so far.
+    gap : float or None
+        The certified relative gap so far; None where there is no certificate.
     n_active : int
         The number of kernels with weight.
     regularization : float or None
@@ -74,7 +82,7 @@ class Progress:
 
     iteration: int
     objective: float
-    gap: float
+    gap: float | None
     n_active: int
     regularization: float | None = None
     stage: int = 0
@@ -160,6 +168,42 @@ class Solver(Protocol):
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """One of the combinations that ``"auto"`` chooses from.
+
+    Attributes
+    ----------
+    name : str
+        How the weights were found.
+    weights : ndarray of shape (n_kernels,)
+        The weights.
+    regularization : float
+        λ.
+    error : float
+        The mean squared leave-one-out error of the class scores; 1 is that of knowing nothing.
+    pull : float
+        What is added for being away from equal weights.
+    """
+
+    name: str
+    weights: FloatArray
+    regularization: float
+    error: float
+    pull: float
+
+    @property
+    def score(self) -> float:
+        """Error and pull together: the least is chosen."""
+        return self.error + self.pull
+
+    def __repr__(self) -> str:
+        return (
+            f"{self.name}: error {self.error:.4f} + pull {self.pull:.4f} "
+            f"at λ = {self.regularization:.1e}, {np.count_nonzero(self.weights)} kernels"
+        )
+
+
+@dataclass(frozen=True)
 class LearnedKernel:
     """A combination of kernels, learnt, with its certificate.
 
@@ -185,6 +229,8 @@ class LearnedKernel:
         What was asked for.
     leave_one_out : dict of float to float
         The leave-one-out error of every λ considered; empty where λ was not chosen by it.
+    considered : tuple of Candidate
+        What ``"auto"`` chose from, the chosen one first.
     """
 
     weights: FloatArray
@@ -198,6 +244,7 @@ class LearnedKernel:
     solver: str
     history: list[Progress] = field(default_factory=list, repr=False)
     leave_one_out: dict[float, float] = field(default_factory=dict, repr=False)
+    considered: tuple[Candidate, ...] = ()
 
     def combine(self, grams: Any) -> FloatArray:
         """Return the learnt combination of raw matrices, between any rows.

@@ -1,0 +1,66 @@
+"""The leave-one-out error as a function of the weights and of λ, with its gradient.
+
+With N = λI + G̃(w), Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1) and the class scores T, the error that row i is
+predicted with by the fit to all other rows is e_i = (QT)_i/Q_ii. The mean of ‖e_i‖² is smooth in
+(w, λ), not convex, and its gradient for all kernels costs one product of size n_samples more:
+
+    ∂/∂w_i = ⟨K_i, S⟩,  ∂/∂λ = tr S,  S = Q diag(2‖e_i‖²/Q_ii) Q − sym(Q(2e_i/Q_ii) (QT)ᵀ),
+
+up to the factor of the mean.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discernel.backend import FloatArray, matmul, self_product
+from discernel.bank import Bank
+from discernel.targets import ClassTarget
+
+__all__ = ["LeaveOneOut", "LeaveOneOutPoint"]
+
+
+@dataclass(frozen=True)
+class LeaveOneOutPoint:
+    """The error and its derivatives at some weights and λ."""
+
+    value: float
+    by_weights: FloatArray
+    by_regularization: float
+
+
+class LeaveOneOut:
+    """The mean squared leave-one-out error of the class scores.
+
+    Parameters
+    ----------
+    bank : Bank
+        The kernels, normalised to centred trace 1.
+    target : ClassTarget
+        The classes.
+    """
+
+    def __init__(self, bank: Bank, target: ClassTarget) -> None:
+        self.bank = bank
+        self.target = target
+
+    def at(self, weights: FloatArray, regularization: float) -> LeaveOneOutPoint:
+        """Return error and gradient; about eight factorisations of size n_samples."""
+        T = self.target.scores
+        # G̃1 = 0, so N⁻¹1 = 1/λ, and Q is N⁻¹ less a constant.
+        Q = self.bank.system(weights, regularization).inverse()
+        Q -= 1.0 / (regularization * self.bank.n_samples)
+        diagonal = Q.diagonal().copy()
+        QT = matmul(Q, T)
+        errors = QT / diagonal[:, None]
+        influence = matmul(Q, 2.0 * errors / diagonal[:, None])
+        leverage = 2.0 * np.einsum("ij,ij->i", errors, errors) / diagonal
+        S = self_product(Q * np.sqrt(leverage))
+        mixed = matmul(influence, QT.T)
+        mixed *= 0.5
+        S -= mixed
+        S -= mixed.T
+        S /= errors.size
+        return LeaveOneOutPoint(float(np.mean(errors**2)), self.bank.inner(S), float(np.trace(S)))

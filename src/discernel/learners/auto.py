@@ -1,0 +1,196 @@
+"""Which criterion: whatever predicts left-out rows best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from discernel.backend import FloatArray
+from discernel.bank import Bank
+from discernel.criteria import ShrunkRKDA
+from discernel.learners.loo import (
+    FLAT,
+    LOO,
+    leave_one_out_error,
+    minimize_leave_one_out,
+    pull_to_equal,
+)
+from discernel.learners.newton import Newton
+from discernel.learners.request import Request
+from discernel.learners.simplex import uniform
+from discernel.learners.solution import Candidate, LearnedKernel, Progress, Status, Task
+from discernel.targets import ClassTarget
+
+__all__ = ["learn_auto", "learn_loo"]
+
+#: Up to this many samples everything is done on all of them.
+_SMALL = 500
+#: Evaluations of the leave-one-out gradient on all samples, after a start from a part of them.
+_REFINEMENTS = 4
+_LAMBDAS = tuple(np.logspace(0.0, -6.0, 7).tolist())
+_SHRINKAGES = (0.0, 0.03, 0.1, 0.3)
+
+
+@dataclass
+class _Search:
+    """One search for the best candidate on one set of samples."""
+
+    bank: Bank
+    target: ClassTarget
+    request: Request
+    history: list[Progress]
+    found: dict[str, Candidate] = field(default_factory=dict)
+    n_evaluations: int = 0
+
+    @property
+    def pull(self) -> float:
+        options = self.request.options
+        return options.pull if isinstance(options, LOO) else LOO().pull
+
+    def add(self, name: str, weights: FloatArray, regularization: float, error: float) -> None:
+        """Note a candidate if it is the best of its name so far."""
+        pull = pull_to_equal(weights, self.pull, self.bank.n_samples)
+        candidate = Candidate(name, weights, regularization, error, pull)
+        if name not in self.found or candidate.score < self.found[name].score:
+            self.found[name] = candidate
+
+    def try_lambdas(self, name: str, weights: FloatArray, lambdas: tuple[float, ...]) -> None:
+        """Try weights with some λ, falling; of those that are as good, the largest counts."""
+        errors = [leave_one_out_error(self.bank, self.target, weights, lam) for lam in lambdas]
+        limit = (1.0 + FLAT) * min(errors)
+        position = next(i for i, error in enumerate(errors) if error <= limit)
+        self.add(name, weights, lambdas[position], errors[position])
+
+    def try_rkda(self, lambdas: tuple[float, ...]) -> None:
+        """Try the optimum of `rkda` for some λ, and what shrinkage makes of the best of them."""
+        init = None
+        for lam in lambdas:
+            init = self._solve_rkda(lam, 0.0, init)
+            self.try_lambdas("rkda", init, (lam,))
+        best = self.found["rkda"]
+        init = best.weights
+        for shrinkage in _SHRINKAGES[1:]:
+            init = self._solve_rkda(best.regularization, shrinkage, init)
+            self.try_lambdas("rkda", init, (best.regularization,))
+
+    def _solve_rkda(self, lam: float, shrinkage: float, init: FloatArray | None) -> FloatArray:
+        criterion = ShrunkRKDA(self.bank, self.target, lam, shrinkage)
+        task = Task(1e-3, None, init, lambda *_: None)
+        return Newton().solve(criterion, task).weights
+
+    def try_loo(self, start: Candidate, max_evaluations: int = 60) -> None:
+        """Try the least leave-one-out error that descent finds from a candidate."""
+        fixed = isinstance(self.request.regularization, float)
+        solution = minimize_leave_one_out(
+            self.bank,
+            self.target,
+            pull=self.pull,
+            weights=start.weights,
+            regularization=start.regularization,
+            fixed_regularization=fixed,
+            max_evaluations=max_evaluations,
+            monitor=self._monitor,
+        )
+        self.n_evaluations += solution.n_evaluations
+        self.add("loo", solution.weights, solution.regularization, solution.error)
+
+    def _monitor(self, value: float, weights: FloatArray) -> None:
+        progress = Progress(len(self.history), value, None, int(np.count_nonzero(weights > 1e-3)))
+        self.history.append(progress)
+        if self.request.callback is not None:
+            self.request.callback(progress)
+
+    def ranking(self) -> tuple[Candidate, ...]:
+        """Return the candidates, the one with the least score first."""
+        return tuple(sorted(self.found.values(), key=lambda candidate: candidate.score))
+
+
+def learn_auto(bank: Bank, target: ClassTarget, request: Request) -> LearnedKernel:
+    """Choose among plain average, best single kernel, `rkda` with shrinkage, and `loo`.
+
+    Every candidate is scored by its leave-one-out error plus the pull towards equal weights; the
+    least score wins. On more than 500 samples the candidates are found on a third of them (300 to
+    600) and scored on all, and the weights of `loo` take a few more steps there.
+    """
+    history: list[Progress] = []
+    rows = _sample_rows(target, request.random_state)
+    small = _Search(bank.subset(rows), target.subset(rows), request, history)
+    if len(rows) == target.n_samples:
+        small = _Search(bank, target, request, history)
+    lambdas = _lambdas(request)
+    p = bank.n_kernels
+    small.try_lambdas("average", uniform(p), lambdas)
+    for unit in np.eye(p):
+        small.try_lambdas("single", unit, lambdas)
+    small.try_rkda(lambdas)
+    small.try_loo(small.found["average"])
+    other = small.ranking()[0]
+    if other.name != "loo":  # descent from the average ended in a worse place
+        small.try_loo(other)
+    if len(rows) == target.n_samples:
+        return _learned(bank, small, request, history)
+    full = _Search(bank, target, request, history)
+    for name, candidate in small.found.items():
+        full.try_lambdas(name, candidate.weights, _around(candidate.regularization, request))
+    full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
+    return _learned(bank, full, request, history)
+
+
+def learn_loo(bank: Bank, target: ClassTarget, request: Request) -> LearnedKernel:
+    """Minimise the leave-one-out error over weights and λ, from equal weights, on all samples."""
+    search = _Search(bank, target, request, [])
+    search.try_lambdas("average", uniform(bank.n_kernels), _lambdas(request))
+    start = search.found.pop("average")
+    search.try_loo(start, max_evaluations=request.max_iter or 60)
+    return _learned(bank, search, request, search.history)
+
+
+def _learned(
+    bank: Bank, search: _Search, request: Request, history: list[Progress]
+) -> LearnedKernel:
+    ranking = search.ranking()
+    best = ranking[0]
+    return LearnedKernel(
+        weights=bank.expand(best.weights),
+        coefficients=bank.coefficients(best.weights),
+        regularization=best.regularization,
+        objective=best.score,
+        gap=None,
+        status=Status.NO_CERTIFICATE,
+        n_iter=search.n_evaluations,
+        criterion=request.criterion,
+        solver=request.solver_name,
+        history=history,
+        considered=ranking,
+    )
+
+
+def _lambdas(request: Request) -> tuple[float, ...]:
+    lam = request.regularization
+    return (lam,) if isinstance(lam, float) else _LAMBDAS
+
+
+def _around(regularization: float, request: Request) -> tuple[float, ...]:
+    """Return λ of a part of the samples and a smaller one: more samples want less of it."""
+    if isinstance(request.regularization, float):
+        return (regularization,)
+    return (regularization, 0.3 * regularization)
+
+
+def _sample_rows(target: ClassTarget, random_state: Any) -> NDArray[np.intp]:
+    """Return the samples to search on: all of few, else a third, at least two of each class."""
+    n = target.n_samples
+    if n <= _SMALL:
+        return np.arange(n)
+    share = min(max(n // 3, 300), 600) / n
+    # None is 0 here: the same data give the same kernel.
+    rng = check_random_state(0 if random_state is None else random_state)
+    chosen = [
+        rng.permutation(np.flatnonzero(target.codes == code))[: max(2, round(share * count))]
+        for code, count in enumerate(target.counts)
+    ]
+    return np.sort(np.concatenate(chosen))

@@ -1,0 +1,140 @@
+"""Weights and λ with the least leave-one-out error, pulled towards equal weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+from discernel.backend import FloatArray
+from discernel.bank import Bank
+from discernel.criteria import KernelLeastSquares, LeaveOneOut
+from discernel.exceptions import InvalidInputError
+from discernel.learners.simplex import normalize
+from discernel.targets import ClassTarget
+
+__all__ = [
+    "FLAT",
+    "LOO",
+    "LooSolution",
+    "leave_one_out_error",
+    "minimize_leave_one_out",
+    "pull_to_equal",
+]
+
+#: Leave-one-out errors that differ by less than this share count as equal. Towards λ = 0 the error
+#: often becomes flat: of λ that are as good, the largest is the simplest.
+FLAT = 0.01
+_LAMBDA_BOUNDS = (1e-7, 10.0)
+#: Softmax weights never vanish: what is below this share is rounded to 0.
+_NEGLIGIBLE = 1e-3
+#: Relative decrease below which a step is not worth its eight factorisations.
+_WORTHWHILE = 1e-5
+
+
+@dataclass(frozen=True)
+class LOO:
+    """Options of the criterion ``"loo"``.
+
+    Parameters
+    ----------
+    pull : float, default=5.0
+        The error is minimised with (pull / n_samples) · KL(weights ‖ equal weights) added. Many
+        weights on few samples can overfit the leave-one-out error itself; the pull prevents it
+        and fades with the number of samples.
+    """
+
+    pull: float = 5.0
+    name: ClassVar[str] = "loo"
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.pull) and self.pull >= 0):
+            raise InvalidInputError(f"The pull of LOO must be at least 0. Got {self.pull!r}.")
+
+
+@dataclass(frozen=True)
+class LooSolution:
+    """What was found: weights, λ, the leave-one-out error there, and how."""
+
+    weights: FloatArray
+    regularization: float
+    error: float
+    n_evaluations: int
+    converged: bool
+
+
+def leave_one_out_error(
+    bank: Bank, target: ClassTarget, weights: FloatArray, regularization: float
+) -> float:
+    """Return the mean squared leave-one-out error; about two factorisations."""
+    ridge = np.full(bank.n_samples, regularization)
+    fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.scores)
+    return fit.leave_one_out_error()
+
+
+def pull_to_equal(weights: FloatArray, pull: float, n_samples: int) -> float:
+    """Return (pull / n_samples) · KL(weights ‖ equal weights)."""
+    positive = weights[weights > 0]
+    return pull / n_samples * float(positive @ np.log(positive * len(weights)))
+
+
+def minimize_leave_one_out(
+    bank: Bank,
+    target: ClassTarget,
+    *,
+    pull: float,
+    weights: FloatArray,
+    regularization: float,
+    fixed_regularization: bool = False,
+    max_evaluations: int = 60,
+    monitor: Callable[[float, FloatArray], None] | None = None,
+) -> LooSolution:
+    """Minimise the leave-one-out error plus the pull over the simplex and log λ, by L-BFGS.
+
+    Parameters
+    ----------
+    bank, target
+        The kernels, normalised to centred trace 1, and the classes.
+    pull : float
+        See `LOO`.
+    weights, regularization
+        Where to start. The error is not convex: the start matters.
+    fixed_regularization : bool, default=False
+        Whether λ stays as it is.
+    max_evaluations : int, default=60
+        The limit of evaluations, of about eight factorisations each.
+    monitor : callable, optional
+        Called with the value and the weights of every evaluation.
+    """
+    criterion, p = LeaveOneOut(bank, target), bank.n_kernels
+
+    def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
+        w, lam = softmax(z[:p]), float(np.exp(z[p]))
+        point = criterion.at(w, lam)
+        value = point.value + pull_to_equal(w, pull, bank.n_samples)
+        by_w = point.by_weights + pull / bank.n_samples * (np.log(w * p) + 1.0)
+        if monitor is not None:
+            monitor(value, w)
+        by_log_lambda = 0.0 if fixed_regularization else point.by_regularization * lam
+        return value, np.append(w * (by_w - w @ by_w), by_log_lambda)
+
+    low, high = (regularization, regularization) if fixed_regularization else _LAMBDA_BOUNDS
+    start = np.append(np.log(np.maximum(weights, _NEGLIGIBLE / p)), np.log(regularization))
+    result = minimize(
+        value_and_gradient,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        # Below e^-20 a weight is 0, and softmax must not divide 0 by 0.
+        bounds=[(-20.0, 20.0)] * p + [(np.log(low), np.log(high))],
+        options={"maxfun": max_evaluations, "ftol": _WORTHWHILE},
+    )
+    found = softmax(result.x[:p])
+    found = normalize(np.where(found < _NEGLIGIBLE, 0.0, found))
+    lam = regularization if fixed_regularization else float(np.exp(result.x[p]))
+    error = leave_one_out_error(bank, target, found, lam)
+    return LooSolution(found, lam, error, int(result.nfev), bool(result.success))
