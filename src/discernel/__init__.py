@@ -2,7 +2,12 @@
 
 from importlib.metadata import version
 
-from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel.estimators import (
+    KernelDiscriminant,
+    LearnedKernelTransformer,
+    MultipleKernelDiscriminant,
+    MultipleKernelRidge,
+)
 from discernel.learners import (
     LOO,
     QCQP,
@@ -26,7 +31,9 @@ __all__ = [
     "Candidate",
     "KernelDiscriminant",
     "LearnedKernel",
+    "LearnedKernelTransformer",
     "MultipleKernelDiscriminant",
+    "MultipleKernelRidge",
     "Newton",
     "Progress",
     "RegularizationPath",

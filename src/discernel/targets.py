@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,29 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["ClassTarget"]
+__all__ = ["ClassTarget", "RegressionTarget", "Target"]
+
+
+class Target(Protocol):
+    """What is to be told apart or predicted."""
+
+    @property
+    def n_samples(self) -> int:
+        """The number of samples."""
+
+    @property
+    def scores(self) -> FloatArray:
+        """The columns to be fitted, centred, of mean square 1; (n_samples, n_columns)."""
+
+    @property
+    def indicator(self) -> FloatArray:
+        """Columns with the same outer product as ``scores``, as the papers write them."""
+
+    def subset(self, rows: NDArray[np.intp]) -> Target:
+        """Return the target of some of the samples."""
+
+    def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
+        """Return a share of the samples, at random, sorted, that still has all there is."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +86,14 @@ class ClassTarget:
         present, codes = np.unique(self.codes[rows], return_inverse=True)
         return ClassTarget(self.classes[present], codes)
 
+    def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
+        """Return a share of each class, at least two samples, at random, sorted."""
+        chosen = [
+            rng.permutation(np.flatnonzero(self.codes == code))[: max(2, round(share * count))]
+            for code, count in enumerate(self.counts)
+        ]
+        return np.sort(np.concatenate(chosen))
+
     @property
     def n_samples(self) -> int:
         """The number of samples."""
@@ -107,3 +137,54 @@ class ClassTarget:
     def mean_difference(self) -> FloatArray:
         """The vector a of [Kim06]_: 1/m₊ on the second class, −1/m₋ on the first."""
         return np.where(self.codes == 1, 1.0, -1.0) / self.counts[self.codes]
+
+
+@dataclass(frozen=True)
+class RegressionTarget:
+    """Numbers to be predicted: one column or several that share one kernel.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples, n_targets)
+        The numbers.
+    """
+
+    values: FloatArray
+
+    @classmethod
+    def from_values(cls, y: Any) -> RegressionTarget:
+        """Return the target made of numbers, or raise a clear error."""
+        values = np.asarray(y, dtype=np.float64)
+        values = values[:, None] if values.ndim == 1 else values
+        constant = np.flatnonzero(np.ptp(values, axis=0) == 0)
+        if len(constant):
+            raise InvalidInputError(
+                "Every target must vary over the samples. Got a constant in column "
+                f"{constant[0]} of y. Leave it out: there is nothing to learn."
+            )
+        return cls(values)
+
+    @property
+    def n_samples(self) -> int:
+        """The number of samples."""
+        return len(self.values)
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """The columns, centred and of mean square 1, so that all count the same."""
+        centered = self.values - self.values.mean(axis=0)
+        return np.asarray(centered / np.sqrt(np.mean(centered**2, axis=0)))
+
+    @property
+    def indicator(self) -> FloatArray:
+        """The same as ``scores``."""
+        return self.scores
+
+    def subset(self, rows: NDArray[np.intp]) -> RegressionTarget:
+        """Return the target of some of the samples."""
+        return RegressionTarget(self.values[rows])
+
+    def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
+        """Return a share of the samples, at random, sorted."""
+        n = max(2, round(share * self.n_samples))
+        return np.sort(rng.permutation(self.n_samples)[:n])

@@ -16,7 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discernel import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel import (
+    KernelDiscriminant,
+    LearnedKernelTransformer,
+    MultipleKernelDiscriminant,
+    MultipleKernelRidge,
+)
 from discernel.kernels import RBF, Linear, Polynomial, Precomputed, rbf_ladder
 
 #: No check is expected to fail. A check that has to goes here with its reason: {name: reason}.
@@ -33,6 +38,8 @@ EXPECTED_FAILED_CHECKS = {}
         MultipleKernelDiscriminant(criterion="rkda"),
         MultipleKernelDiscriminant(regularization="joint"),
         MultipleKernelDiscriminant(criterion="uniform", regularization=0.1),
+        LearnedKernelTransformer(regularization=0.1),
+        MultipleKernelRidge(),
     ],
     expected_failed_checks=lambda estimator: EXPECTED_FAILED_CHECKS,
 )

@@ -17,7 +17,7 @@ import numpy as np
 
 from discernel.backend import FloatArray, matmul, self_product
 from discernel.bank import Bank
-from discernel.targets import ClassTarget
+from discernel.targets import Target
 
 __all__ = ["LeaveOneOut", "LeaveOneOutPoint"]
 
@@ -38,11 +38,11 @@ class LeaveOneOut:
     ----------
     bank : Bank
         The kernels, normalised to centred trace 1.
-    target : ClassTarget
-        The classes.
+    target : Target
+        What is to be separated.
     """
 
-    def __init__(self, bank: Bank, target: ClassTarget) -> None:
+    def __init__(self, bank: Bank, target: Target) -> None:
         self.bank = bank
         self.target = target
 

@@ -1,6 +1,6 @@
 """Regularised kernel discriminant analysis: the criterion of Ye, Ji and Chen (2008).
 
-With the normalised kernels K_i of the bank, T with TTᵀ = HHᵀ (`ClassTarget.scores`) and
+With the normalised kernels K_i of the bank, T with TTᵀ = HHᵀ (`Target.scores`) and
 N(w) = ρI + Σ w_i K_i, both programs of the paper minimise ⟨T, N(w)⁻¹T⟩ over the simplex:
 
 * λ given, Eq. (11), (26) and Lemma 3.1: ρ = λ, and the value is λ⟨T, N⁻¹T⟩;
@@ -22,7 +22,7 @@ import numpy as np
 from discernel.backend import FloatArray, inner, matmul
 from discernel.bank import Bank, WithIdentity
 from discernel.criteria.base import Criterion, Point
-from discernel.targets import ClassTarget
+from discernel.targets import Target
 
 __all__ = ["RKDA", "JointRKDA", "RKDAPoint", "ShrunkRKDA"]
 
@@ -77,13 +77,13 @@ class RKDA(Criterion):
     ----------
     bank : Bank
         The kernels, normalised to centred trace 1.
-    target : ClassTarget
-        The classes.
+    target : Target
+        What is to be separated.
     regularization : float
         λ.
     """
 
-    def __init__(self, bank: Bank, target: ClassTarget, regularization: float) -> None:
+    def __init__(self, bank: Bank, target: Target, regularization: float) -> None:
         self.bank = bank
         self.target = target
         self.scores = target.scores
@@ -129,13 +129,13 @@ class JointRKDA(RKDA):
     ----------
     bank : Bank
         The kernels without the identity, normalised to centred trace 1.
-    target : ClassTarget
-        The classes.
+    target : Target
+        What is to be separated.
     floor : float, default=1e-10
         The smallest λ.
     """
 
-    def __init__(self, bank: Bank, target: ClassTarget, floor: float = 1e-10) -> None:
+    def __init__(self, bank: Bank, target: Target, floor: float = 1e-10) -> None:
         super().__init__(WithIdentity(bank), target, floor)
         # θ = (w_0/m + floor, w_i/r_i) sums to θᵀr = 1 + m·floor; scaling it to 1 scales the value.
         self.scale = 1.0 + bank.n_samples * floor
@@ -186,9 +186,7 @@ class ShrunkRKDA(RKDA):
         data set. 0 is [Ye08]_; at 1 the weights are nearly equal.
     """
 
-    def __init__(
-        self, bank: Bank, target: ClassTarget, regularization: float, shrinkage: float
-    ) -> None:
+    def __init__(self, bank: Bank, target: Target, regularization: float, shrinkage: float) -> None:
         super().__init__(bank, target, regularization)
         p = bank.n_kernels
         self.strength = shrinkage * p * super().at(np.full(p, 1.0 / p)).value

@@ -1,5 +1,12 @@
 """The scikit-learn face."""
 
 from discernel.estimators.discriminant import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel.estimators.ridge import MultipleKernelRidge
+from discernel.estimators.transformer import LearnedKernelTransformer
 
-__all__ = ["KernelDiscriminant", "MultipleKernelDiscriminant"]
+__all__ = [
+    "KernelDiscriminant",
+    "LearnedKernelTransformer",
+    "MultipleKernelDiscriminant",
+    "MultipleKernelRidge",
+]

@@ -23,7 +23,7 @@ from discernel.learners.newton import Newton
 from discernel.learners.request import Request
 from discernel.learners.simplex import uniform
 from discernel.learners.solution import Candidate, LearnedKernel, Progress, Status, Task
-from discernel.targets import ClassTarget
+from discernel.targets import Target
 
 __all__ = ["learn_auto", "learn_loo"]
 
@@ -40,7 +40,7 @@ class _Search:
     """One search for the best candidate on one set of samples."""
 
     bank: Bank
-    target: ClassTarget
+    target: Target
     request: Request
     history: list[Progress]
     found: dict[str, Candidate] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class _Search:
         return tuple(sorted(self.found.values(), key=lambda candidate: candidate.score))
 
 
-def learn_auto(bank: Bank, target: ClassTarget, request: Request) -> LearnedKernel:
+def learn_auto(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """Choose among plain average, best single kernel, `rkda` with shrinkage, and `loo`.
 
     Every candidate is scored by its leave-one-out error plus the pull towards equal weights; the
@@ -140,7 +140,7 @@ def learn_auto(bank: Bank, target: ClassTarget, request: Request) -> LearnedKern
     return _learned(bank, full, request, history)
 
 
-def learn_loo(bank: Bank, target: ClassTarget, request: Request) -> LearnedKernel:
+def learn_loo(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """Minimise the leave-one-out error over weights and λ, from equal weights, on all samples."""
     search = _Search(bank, target, request, [])
     search.try_lambdas("average", uniform(bank.n_kernels), _lambdas(request))
@@ -181,16 +181,11 @@ def _around(regularization: float, request: Request) -> tuple[float, ...]:
     return (regularization, 0.3 * regularization)
 
 
-def _sample_rows(target: ClassTarget, random_state: Any) -> NDArray[np.intp]:
-    """Return the samples to search on: all of few, else a third, at least two of each class."""
+def _sample_rows(target: Target, random_state: Any) -> NDArray[np.intp]:
+    """Return the samples to search on: all of few, else a third."""
     n = target.n_samples
     if n <= _SMALL:
         return np.arange(n)
-    share = min(max(n // 3, 300), 600) / n
     # None is 0 here: the same data give the same kernel.
     rng = check_random_state(0 if random_state is None else random_state)
-    chosen = [
-        rng.permutation(np.flatnonzero(target.codes == code))[: max(2, round(share * count))]
-        for code, count in enumerate(target.counts)
-    ]
-    return np.sort(np.concatenate(chosen))
+    return target.draw(min(max(n // 3, 300), 600) / n, rng)

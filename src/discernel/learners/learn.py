@@ -17,7 +17,7 @@ from discernel.learners.loo import FLAT
 from discernel.learners.registry import make_request
 from discernel.learners.request import Request
 from discernel.learners.solution import Callback, LearnedKernel, Progress, Solver, Status, Task
-from discernel.targets import ClassTarget
+from discernel.targets import ClassTarget, Target
 
 __all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_path"]
 
@@ -128,7 +128,7 @@ def learn_kernel(
         return learn(bank, target, request)
 
 
-def learn(bank: Bank, target: ClassTarget, request: Request) -> LearnedKernel:
+def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """Learn on a bank; the estimators' way in. Warns if the gap could not be certified."""
     try:
         if request.spec.learn is not None:
@@ -154,7 +154,7 @@ def learn(bank: Bank, target: ClassTarget, request: Request) -> LearnedKernel:
 
 def _solve_one(
     bank: Bank,
-    target: ClassTarget,
+    target: Target,
     request: Request,
     regularization: float | None,
     *,
@@ -201,9 +201,7 @@ def _solve_one(
     )
 
 
-def _weigh(
-    bank: Bank, target: ClassTarget, request: Request, regularization: float
-) -> LearnedKernel:
+def _weigh(bank: Bank, target: Target, request: Request, regularization: float) -> LearnedKernel:
     """Return weights that do not depend on λ; there is no program, so no certificate."""
     assert request.spec.weigh is not None
     found = request.spec.weigh(bank, target, request)
@@ -221,7 +219,7 @@ def _weigh(
 
 
 def learn_path(
-    bank: Bank, target: ClassTarget, request: Request, regularizations: Sequence[float]
+    bank: Bank, target: Target, request: Request, regularizations: Sequence[float]
 ) -> list[tuple[LearnedKernel, float]]:
     """Learn for every λ, each from the weights of the one before, with its leave-one-out error."""
     path: list[tuple[LearnedKernel, float]] = []
@@ -235,7 +233,7 @@ def learn_path(
     return path
 
 
-def _learn_by_leave_one_out(bank: Bank, target: ClassTarget, request: Request) -> LearnedKernel:
+def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     path = learn_path(bank, target, request, DEFAULT_REGULARIZATIONS)
     limit = (1.0 + FLAT) * min(error for _, error in path)
     best = next(learned for learned, error in path if error <= limit)

@@ -15,7 +15,7 @@ from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares, LeaveOneOut
 from discernel.exceptions import InvalidInputError
 from discernel.learners.simplex import normalize
-from discernel.targets import ClassTarget
+from discernel.targets import Target
 
 __all__ = [
     "FLAT",
@@ -68,7 +68,7 @@ class LooSolution:
 
 
 def leave_one_out_error(
-    bank: Bank, target: ClassTarget, weights: FloatArray, regularization: float
+    bank: Bank, target: Target, weights: FloatArray, regularization: float
 ) -> float:
     """Return the mean squared leave-one-out error; about two factorisations."""
     ridge = np.full(bank.n_samples, regularization)
@@ -84,7 +84,7 @@ def pull_to_equal(weights: FloatArray, pull: float, n_samples: int) -> float:
 
 def minimize_leave_one_out(
     bank: Bank,
-    target: ClassTarget,
+    target: Target,
     *,
     pull: float,
     weights: FloatArray,
@@ -111,16 +111,19 @@ def minimize_leave_one_out(
         Called with the value and the weights of every evaluation.
     """
     criterion, p = LeaveOneOut(bank, target), bank.n_kernels
+    units: dict[str, float] = {}
 
     def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
-        w, lam = softmax(z[:p]), float(np.exp(z[p]))
+        w, lam = np.maximum(softmax(z[:p]), 1e-300), float(np.exp(z[p]))
         point = criterion.at(w, lam)
         value = point.value + pull_to_equal(w, pull, bank.n_samples)
         by_w = point.by_weights + pull / bank.n_samples * (np.log(w * p) + 1.0)
         if monitor is not None:
             monitor(value, w)
         by_log_lambda = 0.0 if fixed_regularization else point.by_regularization * lam
-        return value, np.append(w * (by_w - w @ by_w), by_log_lambda)
+        # In units of the first value: the tolerance of L-BFGS-B is absolute for values below 1.
+        unit = units.setdefault("value", value)
+        return value / unit, np.append(w * (by_w - w @ by_w), by_log_lambda) / unit
 
     low, high = (regularization, regularization) if fixed_regularization else _LAMBDA_BOUNDS
     start = np.append(np.log(np.maximum(weights, _NEGLIGIBLE / p)), np.log(regularization))
@@ -129,8 +132,9 @@ def minimize_leave_one_out(
         start,
         jac=True,
         method="L-BFGS-B",
-        # Below e^-20 a weight is 0, and softmax must not divide 0 by 0.
-        bounds=[(-20.0, 20.0)] * p + [(np.log(low), np.log(high))],
+        # No bounds on the weights: where all variables have bounds, the first step of L-BFGS-B is
+        # the gradient itself, so short that the descent takes it for its end.
+        bounds=[(None, None)] * p + [(np.log(low), np.log(high))],
         options={"maxfun": max_evaluations, "ftol": _WORTHWHILE},
     )
     found = softmax(result.x[:p])

@@ -18,7 +18,7 @@ from discernel.learners.request import CriterionSpec, Request
 from discernel.learners.silp import SILP
 from discernel.learners.simplex import uniform
 from discernel.learners.solution import Callback, Solver, Weighting
-from discernel.targets import ClassTarget
+from discernel.targets import ClassTarget, Target
 
 __all__ = ["CRITERIA", "SOLVERS", "make_request"]
 
@@ -31,18 +31,19 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
 }
 
 
-def _build_rkda(bank: Bank, target: ClassTarget, regularization: float | None) -> Criterion:
+def _build_rkda(bank: Bank, target: Target, regularization: float | None) -> Criterion:
     if regularization is None:
         return JointRKDA(bank, target)
     return RKDA(bank, target, regularization)
 
 
-def _build_fdr(bank: Bank, target: ClassTarget, regularization: float | None) -> Criterion:
+def _build_fdr(bank: Bank, target: Target, regularization: float | None) -> Criterion:
     assert regularization is not None, "'joint' is not among the regularizations of fdr"
+    assert isinstance(target, ClassTarget), "fdr is for two classes"
     return FisherRatio(bank, target, regularization)
 
 
-def _plain_average(bank: Bank, target: ClassTarget, request: Request) -> Weighting:
+def _plain_average(bank: Bank, target: Target, request: Request) -> Weighting:
     return Weighting(uniform(bank.n_kernels))
 
 

@@ -13,7 +13,7 @@ from discernel.bank import Bank, Normalization
 from discernel.criteria import Criterion
 from discernel.exceptions import InvalidInputError
 from discernel.learners.solution import Callback, LearnedKernel, Solver, Weighting
-from discernel.targets import ClassTarget
+from discernel.targets import ClassTarget, Target
 
 __all__ = ["CriterionSpec", "Request", "check_leave_one_out"]
 
@@ -49,21 +49,22 @@ class CriterionSpec:
 
     solvers: tuple[str, ...]
     regularizations: tuple[str, ...]
-    build: Callable[[Bank, ClassTarget, float | None], Criterion] | None = None
-    weigh: Callable[[Bank, ClassTarget, Request], Weighting] | None = None
-    learn: Callable[[Bank, ClassTarget, Request], LearnedKernel] | None = None
+    build: Callable[[Bank, Target, float | None], Criterion] | None = None
+    weigh: Callable[[Bank, Target, Request], Weighting] | None = None
+    learn: Callable[[Bank, Target, Request], LearnedKernel] | None = None
     normalization: Normalization = "centered_trace"
     balanced: bool = False
     two_classes: bool = False
     options: Callable[[], Any] | None = None
 
-    def sample_ridge(self, target: ClassTarget, regularization: float) -> FloatArray:
+    def sample_ridge(self, target: Target, regularization: float) -> FloatArray:
         """Return λ times the inverse sample weights of the discriminant that goes with it.
 
         1 for [Ye08]_, whose scatter counts samples; the class size for [Kim06]_, whose scatter is
         the sum of the class covariances.
         """
         if self.balanced:
+            assert isinstance(target, ClassTarget), "only classes can be balanced"
             return regularization * target.counts[target.codes].astype(np.float64)
         return np.full(target.n_samples, regularization)
 

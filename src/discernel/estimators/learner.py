@@ -1,0 +1,148 @@
+"""What all estimators share: from rows to a bank, from a bank to a learnt kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from discernel.backend import FloatArray
+from discernel.bank import Bank, CombinedKernel, DenseBank, gram_stack
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import Kernel, as_kernels, kernel_names
+from discernel.learners import Request, learn
+from discernel.targets import Target
+
+__all__ = ["BaseKernelLearner"]
+
+
+class BaseKernelLearner(BaseEstimator):
+    """Validate, build the bank, learn, store.
+
+    Subclasses say which candidates there are and what is to be learnt.
+    """
+
+    def _candidates(self) -> Any:
+        """Return the kernels as the user gave them."""
+        raise NotImplementedError
+
+    def _request(self) -> Request:
+        """Return what is to be learnt, checked."""
+        raise NotImplementedError
+
+    def _validate_training(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, list[Kernel]]:
+        """Return X and y, checked, and the kernels with all that depends on X fixed."""
+        candidates = as_kernels(self._candidates(), n_precomputed=_n_matrices(X))
+        frame = X
+        X, y = self._validate(X, candidates, y, reset=True, **options)
+        return X, y, _resolve(candidates, X, frame)
+
+    def _learn(
+        self, X: Any, kernels: list[Kernel], target: Target, request: Request
+    ) -> tuple[Bank, FloatArray]:
+        """Learn and store; return the bank and the weights of its kernels."""
+        bank = DenseBank(
+            gram_stack(kernels, X),
+            kernel_names(kernels),
+            normalization=request.spec.normalization,
+            trusted=[kernel.trusted for kernel in kernels],
+        )
+        learned = learn(bank, target, request)
+        weights = learned.weights[bank.kept]
+        active = np.flatnonzero(learned.coefficients)
+        self.combined_kernel_ = CombinedKernel(
+            [kernels[i] for i in active],
+            learned.coefficients[active],
+            None if kernels[0].precomputed else X,
+            bank.centering(weights),
+        )
+        self.learned_kernel_ = learned
+        self.kernels_ = kernels
+        self.kernel_names_ = bank.names
+        self.kernel_weights_ = learned.weights
+        self.regularization_ = learned.regularization
+        self.gap_ = learned.gap
+        self.n_iter_ = max(1, learned.n_iter)
+        return bank, weights
+
+    def _validate(
+        self,
+        X: Any,
+        kernels: list[Kernel],
+        y: Any = None,
+        *,
+        reset: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Return X as the kernels take it, at training (``reset``) with y."""
+        if all(kernel.takes_any_rows for kernel in kernels) and not _is_table_of_numbers(X):
+            rows = np.empty(len(X), dtype=object)
+            rows[:] = list(X)
+            if reset and len(rows) != len(y):
+                raise InvalidInputError(
+                    f"There must be one label a row. Got {len(rows)} rows and {len(y)} labels."
+                )
+            return (rows, y) if reset else rows
+        precomputed = any(kernel.precomputed for kernel in kernels)
+        if precomputed and not all(kernel.precomputed for kernel in kernels):
+            raise InvalidInputError(
+                "Precomputed kernels must not be mixed with kernels of rows: X is either a stack "
+                f"of matrices or rows. Got {kernel_names(kernels)}. Compute the others too, with "
+                "kernel(X), and stack all of them."
+            )
+        checked = validate_data(
+            self,
+            X,
+            **({"y": y} if reset else {}),
+            reset=reset,
+            dtype=np.float64,
+            accept_sparse=False if precomputed else "csr",
+            allow_nd=precomputed,
+            ensure_min_samples=2 if reset else 1,
+            **options,
+        )
+        if precomputed and reset and checked[0].shape[0] != checked[0].shape[1]:
+            raise InvalidInputError(
+                "Precomputed kernels must be given as (n_samples, n_samples) or (n_samples, "
+                f"n_samples, n_kernels), the kernels last. Got {checked[0].shape}. A stack with "
+                "the kernels first is turned by np.moveaxis(stack, 0, -1)."
+            )
+        return checked
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = _are_precomputed(self._candidates())
+        tags.input_tags.sparse = not tags.input_tags.pairwise
+        return tags
+
+
+def _n_matrices(X: Any) -> int:
+    shape = getattr(X, "shape", None)
+    return int(shape[2]) if shape is not None and len(shape) == 3 else 1
+
+
+def _are_precomputed(candidates: Any) -> bool:
+    """Whether X is a stack of matrices; False for candidates that are no kernels at all."""
+    try:
+        return as_kernels(candidates)[0].precomputed
+    except InvalidInputError:
+        return False
+
+
+def _is_table_of_numbers(X: Any) -> bool:
+    """Whether X is anything but rows of a kind that only the user's own callables understand."""
+    if hasattr(X, "columns") or hasattr(X, "tocsr"):
+        return True
+    try:
+        return np.asarray(X).dtype.kind in "fiub"
+    except ValueError:  # rows of different lengths
+        return False
+
+
+def _resolve(candidates: list[Kernel], X: Any, frame: Any) -> list[Kernel]:
+    if candidates[0].precomputed:
+        return candidates
+    names = frame if hasattr(frame, "columns") else X
+    return [kernel.resolve(X, names) for kernel in candidates]

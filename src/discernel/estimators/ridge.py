@@ -1,0 +1,153 @@
+"""Kernel ridge regression with the best combination of several kernels."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from discernel.backend import FloatArray, blas_threads
+from discernel.criteria import KernelLeastSquares
+from discernel.estimators.learner import BaseKernelLearner
+from discernel.exceptions import InvalidInputError
+from discernel.learners import Request, make_request
+from discernel.targets import RegressionTarget
+
+__all__ = ["MultipleKernelRidge"]
+
+
+class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
+    """Kernel ridge regression whose kernel weights and λ are learnt; several targets share them.
+
+    The programs are those of the classifiers with other columns to fit: y, centred, in place of
+    class scores.
+
+    Parameters
+    ----------
+    kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
+        As in `MultipleKernelDiscriminant`.
+    criterion : {"auto", "rkda", "loo", "uniform"} or object, default="auto"
+        As in `MultipleKernelDiscriminant`; ``"rkda"`` is here the regularised squared error.
+    solver, regularization, tol, max_iter, random_state, callback
+        As in `MultipleKernelDiscriminant`.
+
+    Attributes
+    ----------
+    kernel_weights_ : ndarray of shape (n_kernels,)
+        At least 0, summing to 1, over the normalised kernels.
+    kernel_names_ : list of str
+        What the weights belong to.
+    regularization_ : float
+        The λ used, chosen or learnt.
+    gap_ : float or None
+        The certified relative duality gap; None where the criterion is not convex.
+    learned_kernel_ : LearnedKernel
+        Everything the solver said.
+    dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        The expansion in the training rows.
+    intercept_ : float or ndarray of shape (n_targets,)
+        The constant.
+    leave_one_out_ : ndarray of the shape of y
+        The prediction for each training row of the fit to all the others.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = make_pipeline(StandardScaler(), MultipleKernelRidge()).fit(X[::2], y[::2])
+    >>> bool(reg.score(X[1::2], y[1::2]) > 0.4)
+    True
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "auto",
+        *,
+        criterion: Any = "auto",
+        solver: Any = "auto",
+        regularization: float | str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        callback: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.criterion = criterion
+        self.solver = solver
+        self.regularization = regularization
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callback = callback
+
+    def _candidates(self) -> Any:
+        return self.kernels
+
+    def _request(self) -> Request:
+        request = make_request(
+            criterion=self.criterion,
+            solver=self.solver,
+            regularization=self.regularization,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            callback=self.callback,
+        )
+        if request.spec.two_classes:
+            raise InvalidInputError(
+                f"criterion='{request.criterion}' is for two classes. Use 'auto', 'rkda', 'loo' or "
+                "'uniform' for regression."
+            )
+        return request
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the kernel and the regression.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows, of any kind `MultipleKernelDiscriminant` takes.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets)
+            The numbers to predict.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        request = self._request()
+        X, y, kernels = self._validate_training(X, y, y_numeric=True, multi_output=True)
+        y = np.asarray(y, dtype=np.float64)
+        target = RegressionTarget.from_values(y)
+        with blas_threads(target.n_samples):
+            bank, weights = self._learn(X, kernels, target, request)
+            ridge = np.full(target.n_samples, self.regularization_)
+            fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.values)
+        # One target in, one target out: no column where y had none.
+        self.dual_coef_ = fit.coef if y.ndim == 2 else fit.coef[:, 0]
+        self.intercept_ = fit.intercept if y.ndim == 2 else float(fit.intercept[0])
+        self.leave_one_out_ = fit.leave_one_out if y.ndim == 2 else fit.leave_one_out[:, 0]
+        return self
+
+    def predict(self, X: Any) -> FloatArray:
+        """Return the prediction for each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_targets)
+            Predictions.
+        """
+        check_is_fitted(self, "dual_coef_")
+        X = self._validate(X, self.kernels_)
+        coef = self.dual_coef_ if self.dual_coef_.ndim == 2 else self.dual_coef_[:, None]
+        predicted = self.combined_kernel_.product(X, coef) + self.intercept_
+        return np.asarray(predicted if self.dual_coef_.ndim == 2 else predicted[:, 0])
