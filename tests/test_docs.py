@@ -19,7 +19,14 @@ MODULES = sorted(
     info.name for info in pkgutil.walk_packages(discernel.__path__, prefix="discernel.")
 )
 #: What is returned to users, not made by them: documented by attributes, not parameters.
-RESULTS = {"Candidate", "LearnedKernel", "Progress", "RegularizationPath", "Status"}
+RESULTS = {
+    "AlignedKernels",
+    "Candidate",
+    "LearnedKernel",
+    "Progress",
+    "RegularizationPath",
+    "Status",
+}
 PUBLIC = [f"discernel.{name}" for name in discernel.__all__ if name not in RESULTS] + [
     f"discernel.kernels.{name}" for name in discernel.kernels.__all__
 ]

@@ -28,7 +28,7 @@ from discernel.kernels import RBF, Linear, Precomputed
     [
         (
             {"criterion": "svm"},
-            r"criterion must be one of 'auto', 'rkda', 'fdr', 'loo'.*'uniform'.*'svm'",
+            r"criterion must be one of 'auto', 'rkda', 'fdr', .*'loo', 'uniform'.*'svm'",
         ),
         (
             {"solver": "admm"},

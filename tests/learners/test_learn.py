@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 
-from discernel import SILP, Newton, Progress, Status, learn_kernel, regularization_path
+from discernel import (
+    SILP,
+    Alignment,
+    Newton,
+    Progress,
+    Status,
+    learn_kernel,
+    regularization_path,
+)
 from discernel.exceptions import ConvergenceWarning, DroppedKernelWarning, MissingExtraError
 from tests import reference
 from tests.conftest import make_problem
@@ -214,3 +222,18 @@ def test_joint_gives_all_to_lambda_where_no_kernel_helps():
     assert learned.weights.tolist() == [1.0]
     assert learned.regularization > 1e6
     assert learned.gap <= 1e-6
+
+
+@pytest.mark.parametrize("method", ["greedy", "qp"])
+def test_alignment_is_learnt_once_and_lambda_chosen_after_it(three_classes, method):
+    grams, y = three_classes
+    learned = learn_kernel(grams, y, criterion="alignment", solver=method)
+    assert (learned.solver, learned.gap) == (method, None)
+    same = learn_kernel(grams, y, criterion=Alignment(method=method))
+    np.testing.assert_array_equal(same.weights, learned.weights)
+    K = np.tensordot(learned.weights, reference.trace_normalized(grams), 1)
+    target = reference.indicator(y) @ reference.indicator(y).T
+    expected = np.sum(K * target) / np.linalg.norm(K) / np.linalg.norm(target)
+    assert learned.objective == pytest.approx(expected, rel=1e-9)
+    assert len(learned.leave_one_out) == 13
+    assert learned.n_iter <= len(grams)

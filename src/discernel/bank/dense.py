@@ -13,12 +13,10 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray, matmul
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.checks import check_grams, check_no_indefinite
+from discernel.bank.products import inner_products, is_constant
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError, unknown_choice
 
 __all__ = ["DenseBank"]
-
-#: A kernel whose centred trace is below this share of its trace is constant up to rounding.
-_CONSTANT = 1e-12
 
 
 class DenseBank(Bank):
@@ -58,14 +56,14 @@ class DenseBank(Bank):
         self._grand_means = self._row_means.mean(axis=1)
         raw_traces = np.trace(self._grams, axis1=1, axis2=2)
         self._centered_traces = raw_traces - self.n_samples * self._grand_means
-        self.kept = self._not_constant(raw_traces)
+        self.kept = self._not_constant()
         if normalization == "centered_trace":
             self.scales = 1.0 / self._centered_traces[self.kept]
         else:
             self.scales = self.n_samples / raw_traces[self.kept]
 
-    def _not_constant(self, raw_traces: FloatArray) -> NDArray[np.intp]:
-        constant = self._centered_traces <= _CONSTANT * np.abs(raw_traces)
+    def _not_constant(self) -> NDArray[np.intp]:
+        constant = is_constant(self._grams)
         if constant.all():
             raise InvalidInputError(
                 "At least one kernel must vary over the training set, but all "
@@ -107,11 +105,7 @@ class DenseBank(Bank):
         return np.asarray(self.scales * np.array(products))
 
     def inner_products(self) -> FloatArray:
-        # tr(PGPG') = ⟨G, G'⟩ − 2m ⟨row means⟩ + m² ⟨grand means⟩
-        flat = self._grams[self.kept].reshape(self.n_kernels, -1)
-        rows, grand = self._row_means[self.kept], self._grand_means[self.kept]
-        m = self.n_samples
-        products = matmul(flat, flat.T) - 2.0 * m * rows @ rows.T + m**2 * np.outer(grand, grand)
+        products = inner_products(self._grams)[np.ix_(self.kept, self.kept)]
         return np.asarray(products * np.outer(self.scales, self.scales))
 
     def subset(self, rows: NDArray[np.intp]) -> DenseBank:

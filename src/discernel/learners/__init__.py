@@ -1,5 +1,7 @@
-"""The algorithms: from a criterion to weights. They never see X."""
+"""The algorithms: from a criterion to weights. Only `align_kernels` sees X."""
 
+from discernel.learners.alignment import Alignment
+from discernel.learners.alignment_parameters import AlignedKernels, align_kernels
 from discernel.learners.conic import QCQP, SDP
 from discernel.learners.learn import learn, learn_kernel
 from discernel.learners.loo import LOO
@@ -17,6 +19,8 @@ __all__ = [
     "SDP",
     "SILP",
     "SOLVERS",
+    "AlignedKernels",
+    "Alignment",
     "Candidate",
     "LearnedKernel",
     "Newton",
@@ -24,6 +28,7 @@ __all__ = [
     "RegularizationPath",
     "Request",
     "Status",
+    "align_kernels",
     "check_leave_one_out",
     "learn",
     "learn_kernel",

@@ -45,9 +45,10 @@ def learn_kernel(
         Raw Gram matrices; they are centred and normalised here.
     y : array-like of shape (n_samples,)
         Class labels.
-    criterion : {"auto", "rkda", "fdr", "loo", "uniform"} or object, default="auto"
+    criterion : {"auto", "rkda", "fdr", "alignment", "loo", "uniform"} or object, default="auto"
         ``"rkda"`` is that of [Ye08]_, for any number of classes; ``"fdr"`` that of [Kim06]_, for
         two; ``"loo"`` is the leave-one-out error itself, pulled towards equal weights;
+        ``"alignment"`` the kernel alignment of [Pothin06]_, by `Alignment` greedily or exactly;
         ``"uniform"`` is the plain average. ``"auto"`` takes what predicts left-out samples best:
         plain average, best single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with a solver
         of the convex program or ``regularization="joint"`` it is ``"rkda"``. `LOO` sets the pull.
@@ -142,10 +143,12 @@ def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
         bank.check_definite()  # if that is the reason, its error says so better
         raise
     if not learned.status.is_success:
+        gap = "without a certificate"
+        if learned.gap is not None:
+            gap = f"certified relative gap {learned.gap:.1e}, asked for {request.tol:.1e}"
         warnings.warn(
             f"The kernel weights may not be optimal: {learned.status} after {learned.n_iter} "
-            f"iterations of '{learned.solver}', certified relative gap {learned.gap:.1e}, asked "
-            f"for {request.tol:.1e}. {learned.status.advice}",
+            f"iterations of '{learned.solver}', {gap}. {learned.status.advice}",
             ConvergenceWarning,
             stacklevel=3,
         )
@@ -225,7 +228,12 @@ def learn_path(
     path: list[tuple[LearnedKernel, float]] = []
     init, n_stages = None, len(regularizations)
     for stage, lam in enumerate(regularizations):
-        learned = _solve_one(bank, target, request, lam, init=init, stage=stage, n_stages=n_stages)
+        if path and request.spec.weigh is not None:
+            learned = replace(path[0][0], regularization=lam, n_iter=0)  # weights do not know λ
+        else:
+            learned = _solve_one(
+                bank, target, request, lam, init=init, stage=stage, n_stages=n_stages
+            )
         init = learned.weights[bank.kept]
         ridge = request.spec.sample_ridge(target, lam)
         fit = KernelLeastSquares(bank.system(init, ridge), ridge, target.scores)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from discernel.bank import Bank
 from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA
 from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.learners.alignment import Alignment, weigh_by_alignment
 from discernel.learners.auto import learn_auto, learn_loo
 from discernel.learners.conic import QCQP, SDP
 from discernel.learners.loo import LOO
@@ -60,6 +62,9 @@ CRITERIA: dict[str, CriterionSpec] = {
         balanced=True,
         two_classes=True,
     ),
+    "alignment": CriterionSpec(
+        ("greedy", "qp"), ("loo",), weigh=weigh_by_alignment, options=Alignment
+    ),
     "loo": CriterionSpec(("lbfgs",), ("loo",), learn=learn_loo, options=LOO),
     "uniform": CriterionSpec((), ("loo",), weigh=_plain_average),
 }
@@ -82,13 +87,18 @@ def make_request(
     if name not in CRITERIA:
         raise unknown_choice("criterion", criterion, list(CRITERIA))
     spec = CRITERIA[name]
-    options = criterion if not isinstance(criterion, str) else None
+    options: Any = criterion if not isinstance(criterion, str) else None
     if options is None and spec.options is not None:
         options = spec.options()
     if not (isinstance(tol, (int, float)) and tol > 0):
         raise InvalidInputError(f"tol must be a positive number. Got {tol!r}.")
     if max_iter is not None and not (isinstance(max_iter, (int, np.integer)) and max_iter > 0):
         raise InvalidInputError(f"max_iter must be a positive integer or None. Got {max_iter!r}.")
+    if hasattr(options, "method"):  # the name of a method may be given as that of a solver
+        if solver == "auto":
+            solver = options.method
+        elif solver in spec.solvers:
+            options = replace(options, method=solver)
     chosen, solver_name = _check_solver(solver, name)
     return Request(
         criterion=name,

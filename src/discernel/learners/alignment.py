@@ -1,0 +1,223 @@
+"""Alignment maximised over the weights, greedily or exactly: p×p numbers are all it needs.
+
+The algorithms of Pothin and Richard (2006), sections 2 and 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import nnls
+
+from discernel.backend import FloatArray
+from discernel.bank import Bank
+from discernel.criteria.alignment import alignment, bank_products, best_pair
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.learners.request import Request
+from discernel.learners.simplex import normalize
+from discernel.learners.solution import Status, Weighting
+from discernel.targets import Target
+
+__all__ = ["Alignment", "GreedyPath", "check_number", "greedy", "qp", "weigh_by_alignment"]
+
+#: Eigenvalues of M below this share of the largest are rounding errors.
+_NOISE = 1e-15
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """How the alignment of a combination of kernels is maximised, [Pothin06]_ section 3.
+
+    Parameters
+    ----------
+    method : {"greedy", "qp"}, default="greedy"
+        ``"greedy"`` adds one kernel at a time, Table 1; ``"qp"`` is the program of Eq. (6), whose
+        alignment is the largest there is where λ = 0.
+    epsilon : float, default=1e-3
+        ``"greedy"`` stops where the next kernel adds no more than this to the alignment; at
+        least 0. Larger means fewer kernels.
+    lam : float, default=0.0
+        The λ of ``"qp"``, which penalises ‖μ‖² over the normalised kernels; at least 0. Larger
+        spreads the weights, in the end in proportion to f.
+    """
+
+    method: Literal["greedy", "qp"] = "greedy"
+    epsilon: float = 1e-3
+    lam: float = 0.0
+    name: ClassVar[str] = "alignment"
+
+    def __post_init__(self) -> None:
+        if self.method not in ("greedy", "qp"):
+            raise unknown_choice("method of Alignment", self.method, ["greedy", "qp"])
+        check_number("epsilon of Alignment", self.epsilon)
+        check_number("lam of Alignment", self.lam)
+        if self.lam > 0 and self.method == "greedy":
+            raise InvalidInputError(
+                f"The lam of Alignment must be 0 with method='greedy'. Got {self.lam!r}. Use "
+                "method='qp', or epsilon for fewer kernels."
+            )
+
+
+class GreedyPath(NamedTuple):
+    """What `greedy` returns.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        μ, at least 0, of any scale.
+    alignments : tuple of float
+        The alignment after each step, rising.
+    order : tuple of int
+        The kernels in the order they were taken.
+    """
+
+    weights: FloatArray
+    alignments: tuple[float, ...]
+    order: tuple[int, ...]
+
+
+def greedy(M: FloatArray, f: FloatArray, epsilon: float, *, norm: float = 1.0) -> GreedyPath:
+    """Maximise the alignment by one kernel at a time, Table 1 of [Pothin06]_.
+
+    The best kernel first; then, of all best pairs of the sum so far and a kernel that is left,
+    Eq. (7) and (8), the best; until no pair adds more than ε.
+
+    Parameters
+    ----------
+    M : ndarray of shape (n_kernels, n_kernels)
+        ⟨K_i, K_j⟩_F.
+    f : ndarray of shape (n_kernels,)
+        ⟨K_i, K*⟩_F.
+    epsilon : float
+        ε, in units of the alignment.
+    norm : float, default=1.0
+        ‖K*‖_F; 1 where f is that of a target of length 1.
+
+    Returns
+    -------
+    GreedyPath
+        Weights, alignments, order.
+
+    Notes
+    -----
+    n_kernels² operations a step, at most n_kernels steps.
+    """
+    squares = np.diag(M)
+    singles = alignment(squares[:, None, None], f[:, None], np.ones((len(f), 1)), norm)
+    chosen, value, pair = int(np.argmax(singles)), float(np.max(singles)), np.array([0.0, 1.0])
+    weights, left = np.zeros(len(f)), np.ones(len(f), dtype=bool)
+    alignments, order = [], []
+    while True:
+        weights *= pair[0]
+        weights[chosen] = pair[1]
+        left[chosen] = False
+        alignments.append(value)
+        order.append(chosen)
+        rest = np.flatnonzero(left)
+        if len(rest) == 0:
+            break
+        squares_of_pairs, strengths = _pairs(M, f, weights, rest)
+        pairs = best_pair(squares_of_pairs, strengths)
+        values = np.asarray(alignment(squares_of_pairs, strengths, pairs, norm))
+        best = int(values.argmax())
+        if not values[best] - value > epsilon:
+            break
+        chosen, value, pair = int(rest[best]), float(values[best]), pairs[best]
+    return GreedyPath(weights, tuple(alignments), tuple(order))
+
+
+def _pairs(
+    M: FloatArray, f: FloatArray, weights: FloatArray, rest: NDArray[np.intp]
+) -> tuple[FloatArray, FloatArray]:
+    """Return the products of the pairs (Σ μ_iK_i, K_j) for every j that is left, Eq. (8)."""
+    crosses = M @ weights
+    squares, strengths = np.empty((len(rest), 2, 2)), np.empty((len(rest), 2))
+    squares[:, 0, 0], squares[:, 1, 1] = weights @ crosses, M[rest, rest]
+    squares[:, 0, 1] = squares[:, 1, 0] = crosses[rest]
+    strengths[:, 0], strengths[:, 1] = f @ weights, f[rest]
+    return squares, strengths
+
+
+def qp(M: FloatArray, f: FloatArray, lam: float = 0.0) -> FloatArray:
+    """Return argmax of −μᵀ(M + λI)μ + fᵀμ over μ ≥ 0, Eq. (6) of [Pothin06]_.
+
+    With λ = 0 the direction of μ is that of the largest alignment.
+
+    Parameters
+    ----------
+    M : ndarray of shape (n_kernels, n_kernels)
+        ⟨K_i, K_j⟩_F, positive semidefinite.
+    f : ndarray of shape (n_kernels,)
+        ⟨K_i, K*⟩_F.
+    lam : float, default=0.0
+        λ.
+
+    Returns
+    -------
+    ndarray of shape (n_kernels,)
+        μ, with exact zeros; all zeros only if no kernel has anything in common with the target.
+
+    Notes
+    -----
+    With M + λI = RᵀR and Rᵀb = f/2 it is the non-negative least-squares problem min ‖Rμ − b‖².
+    Kernels are scaled to length 1 first, which is why neither polynomials of a high degree nor
+    duplicates cost digits: first-order conditions hold to some 1e-13 of the largest f. The paper
+    saw general solvers fail here.
+    """
+    lengths = np.sqrt(np.maximum(np.diag(M) + lam, 0.0))
+    there = np.flatnonzero(lengths > 0)
+    weights, lengths = np.zeros(len(f)), lengths[there]
+    scaled = (M + lam * np.eye(len(M)))[np.ix_(there, there)] / np.outer(lengths, lengths)
+    values, vectors = np.linalg.eigh(scaled)
+    # Lifting the eigenvalues that are noise changes M by noise; leaving them out would change f,
+    # whose part along them is as large as their root.
+    roots = np.sqrt(np.maximum(values, _NOISE * values[-1]))
+    right = vectors.T @ (f[there] / (2.0 * lengths)) / roots
+    weights[there] = nnls(roots[:, None] * vectors.T, right)[0] / lengths
+    return weights
+
+
+def weigh_by_alignment(bank: Bank, target: Target, request: Request) -> Weighting:
+    """Return the weights of the largest centred alignment with the target, [Pothin06]_.
+
+    Parameters
+    ----------
+    bank : Bank
+        The kernels.
+    target : Target
+        Any number of classes, or numbers; K* = TTᵀ with T its `scores`.
+    request : Request
+        Its ``options`` are an `Alignment`.
+
+    Returns
+    -------
+    Weighting
+        The objective is the alignment. Where no kernel has anything in common with the target,
+        ``"qp"`` returns equal weights.
+    """
+    options: Alignment = request.options
+    M, f, norm = bank_products(bank, target)
+    if options.method == "greedy":
+        path = greedy(M, f, options.epsilon, norm=norm)
+        return Weighting(
+            normalize(path.weights),
+            path.alignments[-1],
+            Status.APPROXIMATE,
+            len(path.order),
+            path.alignments,
+        )
+    weights = normalize(qp(M, f, options.lam))
+    value = float(alignment(M, f, weights, norm))
+    return Weighting(weights, value, Status.CONVERGED, 1, (value,))
+
+
+def check_number(what: str, value: Any, *, positive: bool = False) -> None:
+    """Raise a clear error if a value is not a finite number of at least, or above, 0."""
+    number = float(value) if isinstance(value, Real) else -1.0
+    if not 0 <= number < np.inf or (positive and number == 0):
+        must = "a positive, finite number" if positive else "a finite number of at least 0"
+        raise InvalidInputError(f"The {what} must be {must}. Got {value!r}.")
