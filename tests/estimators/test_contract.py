@@ -128,14 +128,16 @@ def test_set_output_gives_named_columns(wine):
     assert list(frame.index) == list(X.index)
 
 
-def test_sample_order_does_not_matter(wine):
+@pytest.mark.parametrize(("criterion", "tolerance"), [("rkda", 1e-6), ("auto", 1e-2)])
+def test_sample_order_does_not_matter(wine, criterion, tolerance):
+    """To the accuracy of the solver: a certified optimum, or where a descent found it flat."""
     X, y = wine
     X = scale(X)
     order = np.random.default_rng(0).permutation(len(y))
-    plain = MultipleKernelDiscriminant().fit(X, y)
-    other = MultipleKernelDiscriminant().fit(X[order], y[order])
-    np.testing.assert_allclose(other.kernel_weights_, plain.kernel_weights_, atol=1e-6)
-    np.testing.assert_allclose(other.predict_proba(X), plain.predict_proba(X), atol=1e-6)
+    plain = MultipleKernelDiscriminant(criterion=criterion).fit(X, y)
+    other = MultipleKernelDiscriminant(criterion=criterion).fit(X[order], y[order])
+    np.testing.assert_allclose(other.kernel_weights_, plain.kernel_weights_, atol=tolerance)
+    np.testing.assert_allclose(other.predict_proba(X), plain.predict_proba(X), atol=tolerance)
 
 
 def test_renaming_labels_renames_predictions_only(wine):
