@@ -46,7 +46,8 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.dev
-	for script in convergence newton_against_sdp kim2006_table1 ye2008_binary; do \
+	for script in convergence newton_against_sdp kim2006_table1 ye2008_binary \
+	  default_against_baselines; do \
 	  $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 clean:

@@ -98,6 +98,11 @@ def test_figures_of_the_readme_are_those_of_the_records():
     quoted = re.search(r"([\d,]+) times faster", readme)
     assert quoted is not None
     assert float(quoted[1].replace(",", "")) <= ratio
+    default = results("default_against_baselines")
+    ranks = default["mean_rank"]
+    others = ", ".join(f"{ranks[m]:.2f}" for m in ("average", "single", "svc grid", "easymkl"))
+    assert f"mean rank {ranks['auto']:.2f} ({others})" in readme
+    assert f"on {default['tasks_where_auto_is_clearly_worse']} tasks" in readme
     for entry in results("kim2006_table1"):
         assert f"{entry['mean']:.1f} ({entry['published']})" in readme
     for entry in results("ye2008_binary"):
