@@ -47,7 +47,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	for script in convergence newton_against_sdp kim2006_table1 ye2008_binary \
-	  default_against_baselines; do \
+	  fung2004_table1 default_against_baselines; do \
 	  $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 clean:

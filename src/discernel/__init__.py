@@ -3,12 +3,14 @@
 from importlib.metadata import version
 
 from discernel.estimators import (
+    AKFDClassifier,
     KernelDiscriminant,
     LearnedKernelTransformer,
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
 )
 from discernel.learners import (
+    AKFD,
     LOO,
     QCQP,
     SDP,
@@ -27,10 +29,12 @@ from discernel.learners import (
 )
 
 __all__ = [
+    "AKFD",
     "LOO",
     "QCQP",
     "SDP",
     "SILP",
+    "AKFDClassifier",
     "AlignedKernels",
     "Alignment",
     "Candidate",

@@ -237,3 +237,11 @@ def test_alignment_is_learnt_once_and_lambda_chosen_after_it(three_classes, meth
     assert learned.objective == pytest.approx(expected, rel=1e-9)
     assert len(learned.leave_one_out) == 13
     assert learned.n_iter <= len(grams)
+
+
+def test_akfd_gives_weights_for_our_discriminant(three_classes):
+    grams, y = three_classes
+    learned = learn_kernel(grams, y, criterion="akfd")
+    assert (learned.criterion, learned.solver, learned.gap) == ("akfd", "alternating", None)
+    assert learned.weights.sum() == pytest.approx(1.0)
+    assert len(learned.leave_one_out) == 13

@@ -1,10 +1,12 @@
 """The scikit-learn face."""
 
+from discernel.estimators.akfd import AKFDClassifier
 from discernel.estimators.discriminant import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.estimators.ridge import MultipleKernelRidge
 from discernel.estimators.transformer import LearnedKernelTransformer
 
 __all__ = [
+    "AKFDClassifier",
     "KernelDiscriminant",
     "LearnedKernelTransformer",
     "MultipleKernelDiscriminant",

@@ -2,6 +2,7 @@
 
 from discernel.learners.alignment import Alignment
 from discernel.learners.alignment_parameters import AlignedKernels, align_kernels
+from discernel.learners.alternating import AKFD
 from discernel.learners.conic import QCQP, SDP
 from discernel.learners.learn import learn, learn_kernel
 from discernel.learners.loo import LOO
@@ -13,6 +14,7 @@ from discernel.learners.silp import SILP
 from discernel.learners.solution import Candidate, LearnedKernel, Progress, Status
 
 __all__ = [
+    "AKFD",
     "CRITERIA",
     "LOO",
     "QCQP",

@@ -45,10 +45,11 @@ def learn_kernel(
         Raw Gram matrices; they are centred and normalised here.
     y : array-like of shape (n_samples,)
         Class labels.
-    criterion : {"auto", "rkda", "fdr", "alignment", "loo", "uniform"} or object, default="auto"
+    criterion : {"auto", "rkda", "fdr", "akfd", "alignment", "loo", "uniform"} or object
         ``"rkda"`` is that of [Ye08]_, for any number of classes; ``"fdr"`` that of [Kim06]_, for
         two; ``"loo"`` is the leave-one-out error itself, pulled towards equal weights;
-        ``"alignment"`` the kernel alignment of [Pothin06]_, by `Alignment` greedily or exactly;
+        ``"akfd"`` are the weights of [Fung04]_, by `AKFD` with another ν; ``"alignment"`` the
+        kernel alignment of [Pothin06]_, by `Alignment` greedily or exactly;
         ``"uniform"`` is the plain average. ``"auto"`` takes what predicts left-out samples best:
         plain average, best single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with a solver
         of the convex program or ``regularization="joint"`` it is ``"rkda"``. `LOO` sets the pull.

@@ -12,6 +12,7 @@ from discernel.bank import Bank
 from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners.alignment import Alignment, weigh_by_alignment
+from discernel.learners.alternating import AKFD, weigh_by_alternation
 from discernel.learners.auto import learn_auto, learn_loo
 from discernel.learners.conic import QCQP, SDP
 from discernel.learners.loo import LOO
@@ -62,6 +63,7 @@ CRITERIA: dict[str, CriterionSpec] = {
         balanced=True,
         two_classes=True,
     ),
+    "akfd": CriterionSpec(("alternating",), ("loo",), weigh=weigh_by_alternation, options=AKFD),
     "alignment": CriterionSpec(
         ("greedy", "qp"), ("loo",), weigh=weigh_by_alignment, options=Alignment
     ),
