@@ -202,17 +202,3 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         self.max_iter = max_iter
         self.random_state = random_state
         self.callback = callback
-
-    def _candidates(self) -> Any:
-        return self.kernels
-
-    def _request(self) -> Request:
-        return make_request(
-            criterion=self.criterion,
-            solver=self.solver,
-            regularization=self.regularization,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-            callback=self.callback,
-        )

@@ -12,7 +12,7 @@ from discernel.backend import FloatArray
 from discernel.bank import Bank, CombinedKernel, DenseBank, gram_stack
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, as_kernels, kernel_names
-from discernel.learners import Request, learn
+from discernel.learners import Request, learn, make_request
 from discernel.targets import Target
 
 __all__ = ["BaseKernelLearner"]
@@ -21,16 +21,34 @@ __all__ = ["BaseKernelLearner"]
 class BaseKernelLearner(BaseEstimator):
     """Validate, build the bank, learn, store.
 
-    Subclasses say which candidates there are and what is to be learnt.
+    Subclasses have the parameters named here, or say otherwise which candidates there are and
+    what is to be learnt.
     """
+
+    kernels: Any
+    criterion: Any
+    solver: Any
+    regularization: Any
+    tol: float
+    max_iter: Any
+    random_state: Any
+    callback: Any
 
     def _candidates(self) -> Any:
         """Return the kernels as the user gave them."""
-        raise NotImplementedError
+        return self.kernels
 
     def _request(self) -> Request:
         """Return what is to be learnt, checked."""
-        raise NotImplementedError
+        return make_request(
+            criterion=self.criterion,
+            solver=self.solver,
+            regularization=self.regularization,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            callback=self.callback,
+        )
 
     def _validate_training(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, list[Kernel]]:
         """Return X and y, checked, and the kernels with all that depends on X fixed."""

@@ -12,7 +12,7 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.exceptions import InvalidInputError
-from discernel.learners import Request, make_request
+from discernel.learners import Request
 from discernel.targets import RegressionTarget
 
 __all__ = ["MultipleKernelRidge"]
@@ -84,19 +84,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         self.random_state = random_state
         self.callback = callback
 
-    def _candidates(self) -> Any:
-        return self.kernels
-
     def _request(self) -> Request:
-        request = make_request(
-            criterion=self.criterion,
-            solver=self.solver,
-            regularization=self.regularization,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-            callback=self.callback,
-        )
+        request = super()._request()
         if request.spec.two_classes:
             raise InvalidInputError(
                 f"criterion='{request.criterion}' is for two classes. Use 'auto', 'rkda', 'loo' or "

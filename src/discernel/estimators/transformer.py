@@ -11,7 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.estimators.learner import BaseKernelLearner
-from discernel.learners import Request, make_request
 from discernel.targets import ClassTarget
 
 __all__ = ["LearnedKernelTransformer"]
@@ -73,20 +72,6 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         self.max_iter = max_iter
         self.random_state = random_state
         self.callback = callback
-
-    def _candidates(self) -> Any:
-        return self.kernels
-
-    def _request(self) -> Request:
-        return make_request(
-            criterion=self.criterion,
-            solver=self.solver,
-            regularization=self.regularization,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            random_state=self.random_state,
-            callback=self.callback,
-        )
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the kernel.

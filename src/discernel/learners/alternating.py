@@ -220,8 +220,7 @@ def _alternate(
             following, after = weights, before
         converged = bool(objectives) and objectives[-1] - after <= tol * objectives[-1]
         objectives += [before, after]
-        state = weights, v, gamma = following, v, gamma
-        n_iter += 1
+        weights, state, n_iter = following, (following, v, gamma), n_iter + 1
         if callback is not None:
             callback(Progress(n_iter, after, None, int(np.count_nonzero(weights))))
     return Alternation(*state, tuple(objectives), n_iter, converged)
