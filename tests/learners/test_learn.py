@@ -237,6 +237,8 @@ def test_alignment_is_learnt_once_and_lambda_chosen_after_it(three_classes, meth
     assert learned.objective == pytest.approx(expected, rel=1e-9)
     assert len(learned.leave_one_out) == 13
     assert learned.n_iter <= len(grams)
+    assert len(learned.history) == learned.n_iter
+    assert learned.history[-1].objective == learned.objective
 
 
 def test_akfd_gives_weights_for_our_discriminant(three_classes):

@@ -209,6 +209,11 @@ def _weigh(bank: Bank, target: Target, request: Request, regularization: float) 
     """Return weights that do not depend on λ; there is no program, so no certificate."""
     assert request.spec.weigh is not None
     found = request.spec.weigh(bank, target, request)
+    n_active = int(np.count_nonzero(found.weights))
+    history = [
+        Progress(iteration, objective, None, n_active)
+        for iteration, objective in enumerate(found.objectives)
+    ]
     return LearnedKernel(
         weights=bank.expand(found.weights),
         coefficients=bank.coefficients(found.weights),
@@ -219,6 +224,7 @@ def _weigh(bank: Bank, target: Target, request: Request, regularization: float) 
         n_iter=found.n_iter,
         criterion=request.criterion,
         solver=request.solver_name,
+        history=history,
     )
 
 
@@ -230,7 +236,8 @@ def learn_path(
     init, n_stages = None, len(regularizations)
     for stage, lam in enumerate(regularizations):
         if path and request.spec.weigh is not None:
-            learned = replace(path[0][0], regularization=lam, n_iter=0)  # weights do not know λ
+            # Weights that do not know λ are found once.
+            learned = replace(path[0][0], regularization=lam, n_iter=0, history=[])
         else:
             learned = _solve_one(
                 bank, target, request, lam, init=init, stage=stage, n_stages=n_stages
