@@ -80,6 +80,9 @@ def test_path_refuses_bad_lambdas(three_classes):
     for bad in ([], [0.1, 0.0], [np.inf]):
         with pytest.raises(InvalidInputError, match="positive, finite numbers, at least one"):
             regularization_path(grams, y, bad)
+    for criterion in ("auto", "loo"):
+        with pytest.raises(InvalidInputError, match="learns λ itself, so there is no path"):
+            regularization_path(grams, y, [0.1], criterion=criterion)
     with pytest.raises(InvalidInputError, match="one label a row"):
         regularization_path(grams, y[:-1])
 

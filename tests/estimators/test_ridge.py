@@ -87,6 +87,7 @@ def test_matches_a_grid_searched_kernel_ridge_on_diabetes(diabetes):
     [
         (np.ones(20), {}, "must vary over the samples. Got a constant in column 0"),
         (np.arange(20.0), {"criterion": "fdr"}, "criterion='fdr' is for two classes"),
+        (np.arange(20.0), {"criterion": "akfd"}, "criterion='akfd' is for classes. Got numbers"),
     ],
 )
 def test_refuses(y, options, message):

@@ -51,3 +51,13 @@ def test_newton_factors_once_a_step(monkeypatch, three_classes):
     monkeypatch.setattr(DenseBank, "system", lambda *args: factorisations.append(1) or plain(*args))
     learned = learn_kernel(grams, y, criterion="rkda", regularization=1e-2, tol=1e-8)
     assert len(factorisations) == learned.n_iter + 1
+
+
+def test_auto_copies_no_stack_of_few_samples():
+    """Up to 500 samples it searches on all of them, and needs a dozen matrices for its gradient."""
+    grams, y = make_problem(300, 2, 24)
+    tracemalloc.start()
+    learn_kernel(grams, y)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak <= 12 * grams[0].nbytes

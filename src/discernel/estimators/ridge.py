@@ -11,8 +11,6 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.backend import FloatArray, blas_threads
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.learner import BaseKernelLearner
-from discernel.exceptions import InvalidInputError
-from discernel.learners import Request
 from discernel.targets import RegressionTarget
 
 __all__ = ["MultipleKernelRidge"]
@@ -84,15 +82,6 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         self.random_state = random_state
         self.callback = callback
 
-    def _request(self) -> Request:
-        request = super()._request()
-        if request.spec.two_classes:
-            raise InvalidInputError(
-                f"criterion='{request.criterion}' is for two classes. Use 'auto', 'rkda', 'loo' or "
-                "'uniform' for regression."
-            )
-        return request
-
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the kernel and the regression.
 
@@ -112,6 +101,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         X, y, kernels = self._validate_training(X, y, y_numeric=True, multi_output=True)
         y = np.asarray(y, dtype=np.float64)
         target = RegressionTarget.from_values(y)
+        request.check_target(target)
         with blas_threads(target.n_samples):
             bank, weights = self._learn(X, kernels, target, request)
             ridge = np.full(target.n_samples, self.regularization_)

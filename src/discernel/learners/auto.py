@@ -118,9 +118,13 @@ def learn_auto(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """
     history: list[Progress] = []
     rows = _sample_rows(target, request.random_state)
-    small = _Search(bank.subset(rows), target.subset(rows), request, history)
-    if len(rows) == target.n_samples:
-        small = _Search(bank, target, request, history)
+    is_whole = len(rows) == target.n_samples
+    small = _Search(
+        bank if is_whole else bank.subset(rows),
+        target if is_whole else target.subset(rows),
+        request,
+        history,
+    )
     lambdas = _lambdas(request)
     p = bank.n_kernels
     small.try_lambdas("average", uniform(p), lambdas)
@@ -131,7 +135,7 @@ def learn_auto(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     other = small.ranking()[0]
     if other.name != "loo":  # descent from the average ended in a worse place
         small.try_loo(other)
-    if len(rows) == target.n_samples:
+    if is_whole:
         return _learned(bank, small, request, history)
     full = _Search(bank, target, request, history)
     for name, candidate in small.found.items():

@@ -96,6 +96,11 @@ def regularization_path(
         max_iter=max_iter,
         callback=callback,
     )
+    if request.spec.learn is not None:
+        raise InvalidInputError(
+            f"criterion='{request.criterion}' learns λ itself, so there is no path. Use 'rkda', "
+            "'fdr' or another criterion that is given λ, or learn_kernel."
+        )
     target = ClassTarget.from_labels(y)
     request.check_target(target)
     check_leave_one_out(target, "regularization_path", "learn_kernel a number")

@@ -62,8 +62,11 @@ CRITERIA: dict[str, CriterionSpec] = {
         normalization="trace",
         balanced=True,
         two_classes=True,
+        classes_only=True,
     ),
-    "akfd": CriterionSpec(("alternating",), ("loo",), weigh=weigh_by_alternation, options=AKFD),
+    "akfd": CriterionSpec(
+        ("alternating",), ("loo",), weigh=weigh_by_alternation, classes_only=True, options=AKFD
+    ),
     "alignment": CriterionSpec(
         ("greedy", "qp"), ("loo",), weigh=weigh_by_alignment, options=Alignment
     ),

@@ -42,6 +42,8 @@ class CriterionSpec:
         Whether the discriminant that goes with it weighs classes, not samples, equally.
     two_classes : bool
         Whether it is defined for two classes only.
+    classes_only : bool
+        Whether it needs classes, and cannot regress.
     options : callable or None
         Makes the default options, where the criterion has any; a user may pass others in place of
         its name.
@@ -55,6 +57,7 @@ class CriterionSpec:
     normalization: Normalization = "centered_trace"
     balanced: bool = False
     two_classes: bool = False
+    classes_only: bool = False
     options: Callable[[], Any] | None = None
 
     def sample_ridge(self, target: Target, regularization: float) -> FloatArray:
@@ -102,8 +105,16 @@ class Request:
     callback: Callback | None = None
     options: Any = None
 
-    def check_target(self, target: ClassTarget) -> None:
-        """Raise a clear error if the classes cannot be learnt as asked."""
+    def check_target(self, target: Target) -> None:
+        """Raise a clear error if the target cannot be learnt as asked."""
+        if not isinstance(target, ClassTarget):
+            if self.spec.classes_only:
+                kind = "two classes" if self.spec.two_classes else "classes"
+                raise InvalidInputError(
+                    f"criterion='{self.criterion}' is for {kind}. Got numbers to regress on. Use "
+                    "'auto', 'rkda', 'alignment', 'loo' or 'uniform'."
+                )
+            return
         if self.spec.two_classes and target.n_classes != 2:
             raise InvalidInputError(
                 f"criterion='{self.criterion}' is defined for two classes. Got "
