@@ -222,6 +222,7 @@ def summarize(task: str, runs: list[dict[str, Any]], methods: list[str]) -> dict
         "train": n_train,
         "test": n_test,
         "accuracy": dict(zip(methods, table.mean(axis=0).tolist(), strict=True)),
+        "partitions": {m: [round(run["accuracy"][m], 3) for run in runs] for m in methods},
         "seconds": {m: float(np.mean([run["seconds"][m] for run in runs])) for m in methods},
         "auto_minus": versus,
         "worse_than": [

@@ -20,6 +20,9 @@ ORDER = [
     "learners",
     "discriminant",
     "estimators",
+    "displays",
+    "datasets",
+    "experiments",
 ]
 
 

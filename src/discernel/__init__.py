@@ -3,11 +3,18 @@
 from importlib.metadata import version
 
 from discernel.estimators import (
+    KDDA,
     AKFDClassifier,
+    ConformalKernelTransformer,
     KernelDiscriminant,
+    KernelNeighborsClassifier,
+    LearnedKernelSVC,
     LearnedKernelTransformer,
+    MultiLabelKernelDiscriminant,
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
+    SeparabilityClassifier,
+    SingleKernelClassifier,
 )
 from discernel.learners import (
     AKFD,
@@ -19,17 +26,22 @@ from discernel.learners import (
     Alignment,
     Candidate,
     LearnedKernel,
+    Margin,
     Newton,
     Progress,
     RegularizationPath,
+    Separability,
+    Shrinkage,
     Status,
     align_kernels,
     learn_kernel,
     regularization_path,
+    reweigh_spectrum,
 )
 
 __all__ = [
     "AKFD",
+    "KDDA",
     "LOO",
     "QCQP",
     "SDP",
@@ -38,18 +50,28 @@ __all__ = [
     "AlignedKernels",
     "Alignment",
     "Candidate",
+    "ConformalKernelTransformer",
     "KernelDiscriminant",
+    "KernelNeighborsClassifier",
     "LearnedKernel",
+    "LearnedKernelSVC",
     "LearnedKernelTransformer",
+    "Margin",
+    "MultiLabelKernelDiscriminant",
     "MultipleKernelDiscriminant",
     "MultipleKernelRidge",
     "Newton",
     "Progress",
     "RegularizationPath",
+    "Separability",
+    "SeparabilityClassifier",
+    "Shrinkage",
+    "SingleKernelClassifier",
     "Status",
     "align_kernels",
     "learn_kernel",
     "regularization_path",
+    "reweigh_spectrum",
 ]
 
 __version__ = version("discernel")

@@ -6,7 +6,8 @@ Every error is also the built-in a caller would expect, so plain ``except ValueE
     ├── InvalidInputError     (ValueError)   data, labels or parameters that cannot work
     │   └── InvalidGramError                 a Gram matrix that is not one
     ├── NumericalError        (LinAlgError)  a factorisation that broke down
-    └── MissingExtraError     (ImportError)  an optional package that is not installed
+    ├── MissingExtraError     (ImportError)  an optional package that is not installed
+    └── DataUnavailableError  (OSError)      a data set that cannot be had here
 
     DiscernelWarning          (UserWarning)
     ├── DroppedKernelWarning                 a kernel that is constant on the training set
@@ -20,6 +21,7 @@ from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 
 __all__ = [
     "ConvergenceWarning",
+    "DataUnavailableError",
     "DiscernelError",
     "DiscernelWarning",
     "DroppedKernelWarning",
@@ -48,6 +50,10 @@ class NumericalError(DiscernelError, np.linalg.LinAlgError):
 
 class MissingExtraError(DiscernelError, ImportError):
     """An optional package is needed and not installed; the message names the extra."""
+
+
+class DataUnavailableError(DiscernelError, OSError):
+    """A data set cannot be had here; the message says what to do."""
 
 
 class DiscernelWarning(UserWarning):

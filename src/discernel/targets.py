@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["ClassTarget", "RegressionTarget", "Target"]
+__all__ = ["ClassTarget", "LabelsTarget", "RegressionTarget", "Target"]
 
 
 class Target(Protocol):
@@ -22,6 +22,10 @@ class Target(Protocol):
     @property
     def n_samples(self) -> int:
         """The number of samples."""
+
+    @property
+    def kind(self) -> str:
+        """What it consists of, for messages."""
 
     @property
     def scores(self) -> FloatArray:
@@ -52,6 +56,7 @@ class ClassTarget:
 
     classes: NDArray[Any]
     codes: NDArray[np.intp]
+    kind: ClassVar[str] = "classes"
 
     @classmethod
     def from_labels(cls, y: Any) -> ClassTarget:
@@ -150,6 +155,7 @@ class RegressionTarget:
     """
 
     values: FloatArray
+    kind: ClassVar[str] = "numbers to regress on"
 
     @classmethod
     def from_values(cls, y: Any) -> RegressionTarget:
@@ -188,3 +194,55 @@ class RegressionTarget:
         """Return a share of the samples, at random, sorted."""
         n = max(2, round(share * self.n_samples))
         return np.sort(rng.permutation(self.n_samples)[:n])
+
+
+@dataclass(frozen=True)
+class LabelsTarget:
+    """Labels of which a sample may have any number; all share one kernel.
+
+    Attributes
+    ----------
+    has : ndarray of bool of shape (n_samples, n_labels)
+        Whether a sample has a label. No label that all samples have, or none.
+    """
+
+    has: NDArray[np.bool_]
+    kind: ClassVar[str] = "several labels a sample"
+
+    @property
+    def n_samples(self) -> int:
+        """The number of samples."""
+        return len(self.has)
+
+    @cached_property
+    def parts(self) -> list[ClassTarget]:
+        """One target a label: the samples without it and those with it."""
+        return [ClassTarget(np.arange(2), column.astype(np.intp)) for column in self.has.T]
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """One column a label, centred and of mean square 1, so that rare labels count as much."""
+        return np.hstack([part.scores for part in self.parts])
+
+    @property
+    def indicator(self) -> FloatArray:
+        """The same as ``scores``."""
+        return self.scores
+
+    def subset(self, rows: NDArray[np.intp]) -> LabelsTarget:
+        """Return the target of some of the samples; labels that do not vary there are left out."""
+        has = self.has[rows]
+        return LabelsTarget(has[:, has.any(axis=0) & ~has.all(axis=0)])
+
+    def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
+        """Return a share of the samples, at random, sorted; two with and without each label."""
+        order = rng.permutation(self.n_samples)
+        chosen = order[: max(2, round(share * self.n_samples))]
+        shuffled = self.has[order]
+        # The first two of each kind in the order drawn: mostly chosen already.
+        first = [
+            order[np.flatnonzero(column == value)[:2]]
+            for column in shuffled.T
+            for value in (False, True)
+        ]
+        return np.unique(np.concatenate([chosen, *first]))

@@ -7,6 +7,7 @@ candidate, and what asks it for something never learns how the candidates are st
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -42,6 +43,7 @@ class System:
     def __init__(self, matrix: FloatArray, ridge: float | FloatArray) -> None:
         matrix[np.diag_indices_from(matrix)] += ridge
         self._factor = Cholesky(matrix)
+        self._inverse_diagonal: FloatArray | None = None
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the inverse times ``right``, of shape (n_samples, n)."""
@@ -52,8 +54,10 @@ class System:
         return self._factor.inverse()
 
     def inverse_diagonal(self) -> FloatArray:
-        """Return the diagonal of the inverse, of shape (n_samples,)."""
-        return self._factor.inverse_diagonal()
+        """Return the diagonal of the inverse, of shape (n_samples,), computed once."""
+        if self._inverse_diagonal is None:
+            self._inverse_diagonal = self._factor.inverse_diagonal()
+        return self._inverse_diagonal
 
 
 class Bank(ABC):
@@ -118,6 +122,11 @@ class Bank(ABC):
     def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
         """Return diag(ridge) + G̃(w), factored; ``ridge`` is one number or one a sample."""
         return System(self.combined(weights), ridge)
+
+    def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
+        """Return the function from a ridge to its system; the kernels are combined once."""
+        matrix = self.combined(weights)
+        return lambda ridge: System(matrix.copy(), ridge)
 
     def expand(self, values: FloatArray) -> FloatArray:
         """Return values of the kernels as values of the candidates, 0 for those left out."""

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
 from discernel.bank.base import Bank, Centering, Normalization
-from discernel.bank.checks import check_grams, check_no_indefinite
-from discernel.bank.products import inner_products, is_constant
+from discernel.bank.checks import check_no_indefinite, check_stack, check_values
+from discernel.bank.products import inner_products, is_constant, row_means
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError, unknown_choice
 
 __all__ = ["DenseBank"]
@@ -50,9 +50,10 @@ class DenseBank(Bank):
         if normalization not in get_args(Normalization):
             raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
         self.normalization = normalization
-        self._grams, self.names = check_grams(grams, names, trusted)
+        self._grams, self.names = check_stack(grams, names)
         self.n_candidates, self.n_samples, _ = self._grams.shape
-        self._row_means = np.array([gram.mean(axis=1) for gram in self._grams])
+        self._row_means = row_means(self._grams)
+        check_values(self._grams, self._row_means, self.names, trusted)
         self._grand_means = self._row_means.mean(axis=1)
         raw_traces = np.trace(self._grams, axis1=1, axis2=2)
         self._centered_traces = raw_traces - self.n_samples * self._grand_means
@@ -63,7 +64,7 @@ class DenseBank(Bank):
             self.scales = self.n_samples / raw_traces[self.kept]
 
     def _not_constant(self) -> NDArray[np.intp]:
-        constant = is_constant(self._grams)
+        constant = is_constant(self._grams, self._row_means)
         if constant.all():
             raise InvalidInputError(
                 "At least one kernel must vary over the training set, but all "
@@ -97,15 +98,15 @@ class DenseBank(Bank):
         return out
 
     def inner(self, matrix: FloatArray) -> FloatArray:
-        # ⟨PGP, S⟩ = ⟨G, PSP⟩: one matrix is centred, not n_kernels.
-        centered = matrix - matrix.mean(axis=0)
-        centered -= centered.mean(axis=1, keepdims=True)
-        flat = centered.ravel()
+        # ⟨PGP, S⟩ = ⟨G, S⟩ − 2(G1)ᵀs + (1ᵀG1)·mean(s), s the row means of S: nothing is centred.
+        flat, means = matrix.ravel(), matrix.mean(axis=1)
         products = [scipy.linalg.blas.ddot(self._grams[i].ravel(), flat) for i in self.kept]
-        return np.asarray(self.scales * np.array(products))
+        sums = self.n_samples * self._row_means[self.kept]
+        centering = sums.sum(axis=1) * means.mean() - 2.0 * sums @ means
+        return np.asarray(self.scales * (np.array(products) + centering))
 
     def inner_products(self) -> FloatArray:
-        products = inner_products(self._grams)[np.ix_(self.kept, self.kept)]
+        products = inner_products(self._grams, self._row_means)[np.ix_(self.kept, self.kept)]
         return np.asarray(products * np.outer(self.scales, self.scales))
 
     def subset(self, rows: NDArray[np.intp]) -> DenseBank:

@@ -40,6 +40,11 @@ class Point(ABC):
     def bound(self) -> float: ...
 
     @property
+    def intercept(self) -> float:
+        """The criterion is nowhere below ``intercept + gradient @ weights``."""
+        return self.value - float(self.gradient @ self.weights)
+
+    @property
     def gap(self) -> float:
         """How far the value can be above the smallest one at most, relative to itself."""
         return relative_gap(self.value, self.bound)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discernel.backend import FloatArray, matmul, self_product
+from discernel.backend import FloatArray, matmul, self_product_less
 from discernel.bank import Bank
 from discernel.targets import Target
 
@@ -57,10 +57,8 @@ class LeaveOneOut:
         errors = QT / diagonal[:, None]
         influence = matmul(Q, 2.0 * errors / diagonal[:, None])
         leverage = 2.0 * np.einsum("ij,ij->i", errors, errors) / diagonal
-        S = self_product(Q * np.sqrt(leverage))
-        mixed = matmul(influence, QT.T)
-        mixed *= 0.5
-        S -= mixed
-        S -= mixed.T
-        S /= errors.size
-        return LeaveOneOutPoint(float(np.mean(errors**2)), self.bank.inner(S), float(np.trace(S)))
+        value = float(np.mean(errors**2))
+        Q *= np.sqrt(leverage)[:, None]  # no longer Q: its rows, scaled
+        # Q is symmetric and C-ordered, so the transpose of its scaled rows is its scaled columns.
+        S = self_product_less(Q.T, influence, QT, 1.0 / errors.size)
+        return LeaveOneOutPoint(value, self.bank.inner(S), float(np.trace(S)))

@@ -183,7 +183,7 @@ class ShrunkRKDA(RKDA):
         As in `RKDA`.
     shrinkage : float
         ρ relative to p times the value at equal weights, so that it means the same for every
-        data set. 0 is [Ye08]_; at 1 the weights are nearly equal.
+        data set. 0 is [Ye08]_; the larger, the closer the weights are to equal.
     """
 
     def __init__(self, bank: Bank, target: Target, regularization: float, shrinkage: float) -> None:

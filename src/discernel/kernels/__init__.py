@@ -4,7 +4,13 @@ from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Prec
 from discernel.kernels.base import Kernel
 from discernel.kernels.distance import RBF, Exponential
 from discernel.kernels.inner import Cosine, Linear, Polynomial
-from discernel.kernels.make import as_kernel, as_kernels, kernel_names, rbf_ladder
+from discernel.kernels.make import (
+    as_kernel,
+    as_kernels,
+    feature_kernels,
+    kernel_names,
+    rbf_ladder,
+)
 
 __all__ = [
     "RBF",
@@ -19,6 +25,7 @@ __all__ = [
     "Precomputed",
     "as_kernel",
     "as_kernels",
+    "feature_kernels",
     "kernel_names",
     "rbf_ladder",
 ]

@@ -15,7 +15,7 @@ from discernel.kernels.base import Kernel
 from discernel.kernels.distance import RBF
 from discernel.kernels.inner import Cosine, Linear, Polynomial
 
-__all__ = ["as_kernel", "as_kernels", "kernel_names", "rbf_ladder"]
+__all__ = ["as_kernel", "as_kernels", "feature_kernels", "kernel_names", "rbf_ladder"]
 
 
 def rbf_ladder(
@@ -53,6 +53,49 @@ def rbf_ladder(
             raise InvalidInputError(f"The center must be a number or 'median'. Got {center!r}.")
         return [RBF(width=f"{factor:.6g}*median") for factor in factors]
     return [RBF(width=float(center) * float(factor)) for factor in factors]
+
+
+def feature_kernels(columns: Any, kernel: Any = "rbf") -> dict[str, Kernel]:
+    """Return one kernel a feature, or one a group of features, by name.
+
+    With a criterion that makes weights zero, such as ``"rkda"``, learning their combination is
+    the selection of features that [Fung04]_ leaves as future work.
+
+    Parameters
+    ----------
+    columns : int, dataframe, sequence of columns, or mapping of group name to columns
+        The number of features, a dataframe with all of them, or which: whatever ``kernel.on``
+        takes for one column. A mapping makes one kernel a group.
+    kernel : kernel, str or callable, default="rbf"
+        What each of them gets; ``"rbf"`` takes the median distance within the feature.
+
+    Returns
+    -------
+    dict of str to Kernel
+        To be given to an estimator as its ``kernels``.
+
+    Examples
+    --------
+    >>> list(feature_kernels({"shape": [0, 1], "colour": slice(2, 5)}))
+    ['shape', 'colour']
+    >>> list(feature_kernels(3))
+    ['feature 0', 'feature 1', 'feature 2']
+    """
+    made = as_kernel(kernel)
+    if isinstance(columns, Mapping):
+        groups: dict[str, Any] = {str(name): group for name, group in columns.items()}
+    elif isinstance(columns, (int, np.integer)):
+        groups = {f"feature {i}": [i] for i in range(columns)}
+    else:
+        names = columns.columns if hasattr(columns, "columns") else columns
+        groups = {
+            name if isinstance(name, str) else f"feature {name}": [name] for name in list(names)
+        }
+    if not groups:
+        raise InvalidInputError(
+            f"There must be at least one feature to make a kernel of. Got {columns!r}."
+        )
+    return {name: made.on(group).named(name) for name, group in groups.items()}
 
 
 def as_kernel(kernel: Any) -> Kernel:

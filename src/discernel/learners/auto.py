@@ -13,9 +13,8 @@ from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import ShrunkRKDA
 from discernel.learners.loo import (
-    FLAT,
     LOO,
-    leave_one_out_error,
+    choose_regularization,
     minimize_leave_one_out,
     pull_to_equal,
 )
@@ -30,7 +29,9 @@ __all__ = ["learn_auto", "learn_loo"]
 #: Up to this many samples everything is done on all of them.
 _SMALL = 500
 #: Evaluations of the leave-one-out gradient on all samples, after a start from a part of them.
-_REFINEMENTS = 4
+_REFINEMENTS = 3
+#: A candidate on a part of the samples counts as close up to this multiple of the best score.
+_CLOSE = 1.1
 _LAMBDAS = tuple(np.logspace(0.0, -6.0, 7).tolist())
 _SHRINKAGES = (0.0, 0.03, 0.1, 0.3)
 
@@ -43,6 +44,8 @@ class _Search:
     target: Target
     request: Request
     history: list[Progress]
+    stage: int = 0
+    n_stages: int = 1
     found: dict[str, Candidate] = field(default_factory=dict)
     n_evaluations: int = 0
 
@@ -58,12 +61,17 @@ class _Search:
         if name not in self.found or candidate.score < self.found[name].score:
             self.found[name] = candidate
 
-    def try_lambdas(self, name: str, weights: FloatArray, lambdas: tuple[float, ...]) -> None:
-        """Try weights with some λ, falling; of those that are as good, the largest counts."""
-        errors = [leave_one_out_error(self.bank, self.target, weights, lam) for lam in lambdas]
-        limit = (1.0 + FLAT) * min(errors)
-        position = next(i for i, error in enumerate(errors) if error <= limit)
-        self.add(name, weights, lambdas[position], errors[position])
+    def try_lambdas(
+        self,
+        name: str,
+        weights: FloatArray,
+        lambdas: tuple[float, ...],
+        start: float | None = None,
+    ) -> float:
+        """Try weights with some λ, falling, all or from a start downhill; return the best."""
+        best, error = choose_regularization(self.bank, self.target, weights, lambdas, start)
+        self.add(name, weights, best, error)
+        return best
 
     def try_rkda(self, lambdas: tuple[float, ...]) -> None:
         """Try the optimum of `rkda` for some λ, and what shrinkage makes of the best of them."""
@@ -99,7 +107,14 @@ class _Search:
         self.add("loo", solution.weights, solution.regularization, solution.error)
 
     def _monitor(self, value: float, weights: FloatArray) -> None:
-        progress = Progress(len(self.history), value, None, int(np.count_nonzero(weights > 1e-3)))
+        progress = Progress(
+            iteration=len(self.history),
+            objective=value,
+            gap=None,
+            n_active=int(np.count_nonzero(weights > 1e-3)),
+            stage=self.stage,
+            n_stages=self.n_stages,
+        )
         self.history.append(progress)
         if self.request.callback is not None:
             self.request.callback(progress)
@@ -124,12 +139,13 @@ def learn_auto(bank: Bank, target: Target, request: Request) -> LearnedKernel:
         target if is_whole else target.subset(rows),
         request,
         history,
+        n_stages=1 if is_whole else 2,
     )
     lambdas = _lambdas(request)
     p = bank.n_kernels
-    small.try_lambdas("average", uniform(p), lambdas)
-    for unit in np.eye(p):
-        small.try_lambdas("single", unit, lambdas)
+    best = small.try_lambdas("average", uniform(p), lambdas)
+    for unit in np.eye(p):  # neighbours on a ladder want about the same λ
+        best = small.try_lambdas("single", unit, lambdas, start=best)
     small.try_rkda(lambdas)
     small.try_loo(small.found["average"])
     other = small.ranking()[0]
@@ -137,9 +153,13 @@ def learn_auto(bank: Bank, target: Target, request: Request) -> LearnedKernel:
         small.try_loo(other)
     if is_whole:
         return _learned(bank, small, request, history)
-    full = _Search(bank, target, request, history)
+    full = _Search(bank, target, request, history, stage=1, n_stages=2)
+    limit = _CLOSE * small.ranking()[0].score
     for name, candidate in small.found.items():
-        full.try_lambdas(name, candidate.weights, _around(candidate.regularization, request))
+        lambdas = _around(candidate.regularization, request)
+        # A candidate far behind is scored too, but not worth a second λ.
+        lambdas = lambdas if candidate.score <= limit else lambdas[:1]
+        full.try_lambdas(name, candidate.weights, lambdas)
     full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
     return _learned(bank, full, request, history)
 

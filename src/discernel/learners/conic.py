@@ -16,6 +16,7 @@ import scipy.linalg
 from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA
+from discernel.criteria.margin import SoftMargin
 from discernel.exceptions import InvalidInputError, MissingExtraError, unknown_choice
 from discernel.learners.simplex import normalize, uniform
 from discernel.learners.solution import Solution, Status, Task
@@ -203,6 +204,8 @@ class SDP(_Conic):
 class QCQP(_Conic):
     """The quadratically constrained programs of [Ye08]_, Eq. (13), (34), (43) and (46).
 
+    And those of [Lanckriet04]_ for the soft margins.
+
     Parameters
     ----------
     backend : str, default="CLARABEL"
@@ -215,7 +218,12 @@ class QCQP(_Conic):
         return "qcqp"
 
     def solve(self, criterion: Criterion, task: Task) -> Solution:
+        if isinstance(criterion, SoftMargin):
+            return self._solve_margin(criterion, task)
         assert isinstance(criterion, RKDA), "learn_kernel admits no other criterion"
+        return self._solve_rkda(criterion, task)
+
+    def _solve_rkda(self, criterion: RKDA, task: Task) -> Solution:
         cp = _import_cvxpy()
         basis = _orthogonal_to_ones(criterion.bank.n_samples)
         scores = basis.T @ criterion.scores / np.sqrt(criterion.bank.n_samples)
@@ -233,6 +241,25 @@ class QCQP(_Conic):
         if dual.value is not None:
             weights = np.array([np.ravel(limit.dual_value)[0] for limit in constraints])
             bound = criterion.lower_bound(basis @ dual.value)
+        return self._solution(criterion, task, weights, satisfied=satisfied, bound=bound)
+
+    def _solve_margin(self, criterion: SoftMargin, task: Task) -> Solution:
+        cp = _import_cvxpy()
+        alpha, t = cp.Variable(len(criterion.signs), nonneg=True), cp.Variable()
+        beta = cp.multiply(criterion.signs, alpha)
+        limits = [
+            cp.sum_squares(_square_root(criterion.matrix(unit)) @ beta) <= t
+            for unit in np.eye(criterion.n_weights)
+        ]
+        others = [cp.sum(beta) == 0]
+        if np.isfinite(criterion.limit):
+            others.append(alpha <= criterion.limit)
+        value = 2.0 * cp.sum(alpha) - t - criterion.ridge * cp.sum_squares(alpha)
+        satisfied = self._solve(cp.Problem(cp.Maximize(value), limits + others))
+        weights, bound = uniform(criterion.n_weights), -np.inf
+        if alpha.value is not None:
+            weights = np.array([np.ravel(limit.dual_value)[0] for limit in limits])
+            bound = criterion.lower_bound(criterion.signs * alpha.value)
         return self._solution(criterion, task, weights, satisfied=satisfied, bound=bound)
 
 

@@ -45,16 +45,20 @@ def learn_kernel(
         Raw Gram matrices; they are centred and normalised here.
     y : array-like of shape (n_samples,)
         Class labels.
-    criterion : {"auto", "rkda", "fdr", "akfd", "alignment", "loo", "uniform"} or object
+    criterion : str or object, default="auto"
         ``"rkda"`` is that of [Ye08]_, for any number of classes; ``"fdr"`` that of [Kim06]_, for
         two; ``"loo"`` is the leave-one-out error itself, pulled towards equal weights;
         ``"akfd"`` are the weights of [Fung04]_, by `AKFD` with another ν; ``"alignment"`` the
-        kernel alignment of [Pothin06]_, by `Alignment` greedily or exactly;
-        ``"uniform"`` is the plain average. ``"auto"`` takes what predicts left-out samples best:
+        kernel alignment of [Pothin06]_, by `Alignment` greedily or exactly; ``"margin"`` the soft
+        margin of [Lanckriet04]_, for two classes, by `Margin` with another C or kind;
+        ``"separability"`` the scatter between and within classes of [Yeung06]_, by
+        `Separability` with another α or as a ratio; ``"uniform"`` is the plain average.
+        ``"auto"`` takes what predicts left-out samples best:
         plain average, best single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with a solver
         of the convex program or ``regularization="joint"`` it is ``"rkda"``. `LOO` sets the pull.
     solver : {"auto", "newton", "sdp", "sdp_approximate", "qcqp", "silp"} or object
-        ``"auto"`` is ``"newton"`` for the convex criteria. Objects, such as
+        ``"auto"`` is ``"newton"`` for the convex criteria but ``"interior_point"`` for
+        ``"margin"``, which takes ``"silp"`` and ``"qcqp"`` too. Objects, such as
         ``SILP(stopping="paper")`` or ``SDP(backend="SCS")``, set more than a name can.
     regularization : float, "auto", "loo" or "joint", default="auto"
         λ > 0, in units of the normalised kernels. ``"loo"``, which is ``"auto"``, takes the λ
@@ -172,7 +176,7 @@ def _solve_one(
         return _weigh(bank, target, request, regularization)
     assert request.spec.build is not None
     assert request.solver is not None
-    criterion = request.spec.build(bank, target, regularization)
+    criterion = request.spec.build(bank, target, regularization, request)
     history: list[Progress] = []
 
     def monitor(iteration: int, value: float, gap: float, weights: FloatArray) -> None:
@@ -206,25 +210,27 @@ def _solve_one(
 
 
 def _weigh(bank: Bank, target: Target, request: Request, regularization: float) -> LearnedKernel:
-    """Return weights that do not depend on λ; there is no program, so no certificate."""
+    """Return weights that do not depend on λ."""
     assert request.spec.weigh is not None
     found = request.spec.weigh(bank, target, request)
     n_active = int(np.count_nonzero(found.weights))
+    gaps = found.gaps or (None,) * len(found.objectives)
     history = [
-        Progress(iteration, objective, None, n_active)
-        for iteration, objective in enumerate(found.objectives)
+        Progress(iteration, objective, gap, n_active)
+        for iteration, (objective, gap) in enumerate(zip(found.objectives, gaps, strict=True))
     ]
     return LearnedKernel(
         weights=bank.expand(found.weights),
         coefficients=bank.coefficients(found.weights),
         regularization=regularization,
         objective=found.objective,
-        gap=None,
+        gap=found.gap,
         status=found.status,
         n_iter=found.n_iter,
         criterion=request.criterion,
         solver=request.solver_name,
         history=history,
+        learnt=found.learnt,
     )
 
 
@@ -233,7 +239,7 @@ def learn_path(
 ) -> list[tuple[LearnedKernel, float]]:
     """Learn for every λ, each from the weights of the one before, with its leave-one-out error."""
     path: list[tuple[LearnedKernel, float]] = []
-    init, n_stages = None, len(regularizations)
+    init, n_stages, system = None, len(regularizations), None
     for stage, lam in enumerate(regularizations):
         if path and request.spec.weigh is not None:
             # Weights that do not know λ are found once.
@@ -243,8 +249,10 @@ def learn_path(
                 bank, target, request, lam, init=init, stage=stage, n_stages=n_stages
             )
         init = learned.weights[bank.kept]
+        if system is None or request.spec.weigh is None:
+            system = bank.systems(init)
         ridge = request.spec.sample_ridge(target, lam)
-        fit = KernelLeastSquares(bank.system(init, ridge), ridge, target.scores)
+        fit = KernelLeastSquares(system(ridge), ridge, target.scores)
         path.append((learned, fit.leave_one_out_error()))
     return path
 

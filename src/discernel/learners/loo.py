@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ __all__ = [
     "FLAT",
     "LOO",
     "LooSolution",
+    "choose_regularization",
     "leave_one_out_error",
     "minimize_leave_one_out",
     "pull_to_equal",
@@ -72,8 +73,51 @@ def leave_one_out_error(
 ) -> float:
     """Return the mean squared leave-one-out error; about two factorisations."""
     ridge = np.full(bank.n_samples, regularization)
-    fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.scores)
-    return fit.leave_one_out_error()
+    return KernelLeastSquares(
+        bank.system(weights, ridge), ridge, target.scores
+    ).leave_one_out_error()
+
+
+def choose_regularization(
+    bank: Bank,
+    target: Target,
+    weights: FloatArray,
+    regularizations: Sequence[float],
+    start: float | None = None,
+) -> tuple[float, float]:
+    """Return the λ with the least leave-one-out error of given weights, and the error.
+
+    Parameters
+    ----------
+    bank, target, weights
+        What is fitted.
+    regularizations : sequence of float
+        λ to choose from, falling. Of those that are as good as the best, the largest is taken.
+    start : float, optional
+        One of them that was good for other weights. The error mostly has one valley: from here
+        it is followed downhill, and some λ are never tried. By default all are.
+    """
+    system = bank.systems(weights)
+    errors: dict[int, float] = {}
+
+    def error(position: int) -> float:
+        if not 0 <= position < len(regularizations):
+            return np.inf
+        if position not in errors:
+            ridge = np.full(bank.n_samples, regularizations[position])
+            fit = KernelLeastSquares(system(ridge), ridge, target.scores)
+            errors[position] = fit.leave_one_out_error()
+        return errors[position]
+
+    if start is None:
+        here = min(range(len(regularizations)), key=error)
+    else:
+        here = regularizations.index(start)
+        while (there := min((here, here + 1, here - 1), key=error)) != here:
+            here = there
+    limit = (1.0 + FLAT) * error(here)
+    best = next(position for position in range(here + 1) if errors.get(position, np.inf) <= limit)
+    return regularizations[best], errors[best]
 
 
 def pull_to_equal(weights: FloatArray, pull: float, n_samples: int) -> float:

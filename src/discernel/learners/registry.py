@@ -9,15 +9,18 @@ from typing import Any, Literal
 import numpy as np
 
 from discernel.bank import Bank
-from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA
+from discernel.criteria import Criterion, FisherRatio
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners.alignment import Alignment, weigh_by_alignment
 from discernel.learners.alternating import AKFD, weigh_by_alternation
 from discernel.learners.auto import learn_auto, learn_loo
 from discernel.learners.conic import QCQP, SDP
 from discernel.learners.loo import LOO
+from discernel.learners.margin import InteriorPoint, Margin, weigh_by_margin
 from discernel.learners.newton import Newton
 from discernel.learners.request import CriterionSpec, Request
+from discernel.learners.separability import Separability, weigh_by_separability
+from discernel.learners.shrinkage import Shrinkage, build_rkda
 from discernel.learners.silp import SILP
 from discernel.learners.simplex import uniform
 from discernel.learners.solution import Callback, Solver, Weighting
@@ -31,16 +34,13 @@ SOLVERS: dict[str, Callable[[], Solver]] = {
     "sdp_approximate": lambda: SDP(approximate=True),
     "qcqp": QCQP,
     "silp": SILP,
+    "interior_point": InteriorPoint,
 }
 
 
-def _build_rkda(bank: Bank, target: Target, regularization: float | None) -> Criterion:
-    if regularization is None:
-        return JointRKDA(bank, target)
-    return RKDA(bank, target, regularization)
-
-
-def _build_fdr(bank: Bank, target: Target, regularization: float | None) -> Criterion:
+def _build_fdr(
+    bank: Bank, target: Target, regularization: float | None, request: Request
+) -> Criterion:
     assert regularization is not None, "'joint' is not among the regularizations of fdr"
     assert isinstance(target, ClassTarget), "fdr is for two classes"
     return FisherRatio(bank, target, regularization)
@@ -53,7 +53,10 @@ def _plain_average(bank: Bank, target: Target, request: Request) -> Weighting:
 CRITERIA: dict[str, CriterionSpec] = {
     "auto": CriterionSpec(("lbfgs",), ("loo",), learn=learn_auto, options=LOO),
     "rkda": CriterionSpec(
-        ("newton", "sdp", "sdp_approximate", "qcqp", "silp"), ("loo", "joint"), build=_build_rkda
+        ("newton", "sdp", "sdp_approximate", "qcqp", "silp"),
+        ("loo", "joint"),
+        build=build_rkda,
+        options=lambda: Shrinkage(0.0),
     ),
     "fdr": CriterionSpec(
         ("newton", "sdp"),
@@ -69,6 +72,23 @@ CRITERIA: dict[str, CriterionSpec] = {
     ),
     "alignment": CriterionSpec(
         ("greedy", "qp"), ("loo",), weigh=weigh_by_alignment, options=Alignment
+    ),
+    "margin": CriterionSpec(
+        ("interior_point", "silp", "qcqp"),
+        ("loo",),
+        weigh=weigh_by_margin,
+        normalization="trace",
+        balanced=True,  # as for fdr: λ times class sizes suits kernels of trace n_samples
+        two_classes=True,
+        classes_only=True,
+        options=Margin,
+    ),
+    "separability": CriterionSpec(
+        ("closed_form", "dinkelbach"),
+        ("loo",),
+        weigh=weigh_by_separability,
+        classes_only=True,
+        options=Separability,
     ),
     "loo": CriterionSpec(("lbfgs",), ("loo",), learn=learn_loo, options=LOO),
     "uniform": CriterionSpec((), ("loo",), weigh=_plain_average),
@@ -105,6 +125,8 @@ def make_request(
         elif solver in spec.solvers:
             options = replace(options, method=solver)
     chosen, solver_name = _check_solver(solver, name)
+    if isinstance(options, Shrinkage):
+        options.check(solver_name, regularization)
     return Request(
         criterion=name,
         spec=spec,

@@ -31,7 +31,8 @@ class CriterionSpec:
     regularizations : tuple of str
         The words that may stand for λ.
     build : callable or None
-        From bank, target and λ (None: learn it) to a convex criterion, which a solver minimises.
+        From bank, target, λ (None: learn it) and request to a convex criterion, which a solver
+        minimises.
     weigh : callable or None
         From bank, target and request to weights that do not depend on λ.
     learn : callable or None
@@ -51,7 +52,7 @@ class CriterionSpec:
 
     solvers: tuple[str, ...]
     regularizations: tuple[str, ...]
-    build: Callable[[Bank, Target, float | None], Criterion] | None = None
+    build: Callable[[Bank, Target, float | None, Request], Criterion] | None = None
     weigh: Callable[[Bank, Target, Request], Weighting] | None = None
     learn: Callable[[Bank, Target, Request], LearnedKernel] | None = None
     normalization: Normalization = "centered_trace"
@@ -111,7 +112,7 @@ class Request:
             if self.spec.classes_only:
                 kind = "two classes" if self.spec.two_classes else "classes"
                 raise InvalidInputError(
-                    f"criterion='{self.criterion}' is for {kind}. Got numbers to regress on. Use "
+                    f"criterion='{self.criterion}' is for {kind}. Got {target.kind}. Use "
                     "'auto', 'rkda', 'alignment', 'loo' or 'uniform'."
                 )
             return

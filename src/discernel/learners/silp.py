@@ -54,7 +54,7 @@ class SILP:
             if self._is_done(solution.gap, task.tol, point.value, level):
                 return solution
             slopes.append(point.gradient)
-            offsets.append(point.value - float(point.gradient @ point.weights))
+            offsets.append(point.intercept)
             weights, level, master_bound = _solve_master(np.array(slopes), np.array(offsets))
             bound = max(bound, master_bound)
             if iteration < max_iter:

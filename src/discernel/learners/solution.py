@@ -56,7 +56,7 @@ class Status(StrEnum):
             Status.FLOOR: "The learnt λ is the smallest allowed; give a number if it overfits.",
             Status.MAX_ITERATIONS: "Raise max_iter or tol.",
             Status.STALLED: "Raise the regularization or tol.",
-            Status.INACCURATE: "Use solver='newton', raise tol, or try another conic solver.",
+            Status.INACCURATE: "Use solver='auto', raise tol, or try another conic solver.",
         }.get(self, "")
 
 
@@ -77,7 +77,8 @@ class Progress:
     regularization : float or None
         The present λ; None while it is being learnt with the weights.
     stage, n_stages : int
-        The position on a λ path, from 0, and its length.
+        The position on a λ path, from 0, and its length; for ``"auto"``, whether a part of the
+        samples or all of them are looked at.
     """
 
     iteration: int
@@ -147,6 +148,12 @@ class Weighting:
         Its iterations.
     objectives : tuple of float
         The objective after each of them.
+    gap : float or None
+        The certified relative gap; None where there is no certificate.
+    gaps : tuple of float
+        The gap after each of the iterations; empty where there is no certificate.
+    learnt : dict of str to float
+        What else was learnt.
     """
 
     weights: FloatArray
@@ -154,6 +161,9 @@ class Weighting:
     status: Status = Status.NO_PROGRAM
     n_iter: int = 0
     objectives: tuple[float, ...] = ()
+    gap: float | None = None
+    gaps: tuple[float, ...] = ()
+    learnt: dict[str, float] = field(default_factory=dict)
 
 
 class Solver(Protocol):
@@ -231,6 +241,8 @@ class LearnedKernel:
         The leave-one-out error of every λ considered; empty where λ was not chosen by it.
     considered : tuple of Candidate
         What ``"auto"`` chose from, the chosen one first.
+    learnt : dict of str to float
+        What else the criterion's program learnt: the ``"C"`` of ``Margin("SM2_C")``.
     """
 
     weights: FloatArray
@@ -245,6 +257,7 @@ class LearnedKernel:
     history: list[Progress] = field(default_factory=list, repr=False)
     leave_one_out: dict[float, float] = field(default_factory=dict, repr=False)
     considered: tuple[Candidate, ...] = ()
+    learnt: dict[str, float] = field(default_factory=dict)
 
     def combine(self, grams: Any) -> FloatArray:
         """Return the learnt combination of raw matrices, between any rows.

@@ -1,0 +1,15 @@
+"""Plots of what was learnt, in scikit-learn's manner. Matplotlib is imported when one is drawn."""
+
+from discernel.displays.candidates import CandidatesDisplay
+from discernel.displays.embedding import DiscriminantEmbeddingDisplay
+from discernel.displays.learning import LearningPathDisplay
+from discernel.displays.regularization import RegularizationPathDisplay
+from discernel.displays.weights import KernelWeightsDisplay
+
+__all__ = [
+    "CandidatesDisplay",
+    "DiscriminantEmbeddingDisplay",
+    "KernelWeightsDisplay",
+    "LearningPathDisplay",
+    "RegularizationPathDisplay",
+]

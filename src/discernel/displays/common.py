@@ -1,0 +1,162 @@
+"""What all displays share: the axes to draw on, colours, and the way to the learnt kernel."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.learners import LearnedKernel
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "LINE_STYLES",
+    "MARKERS",
+    "class_colors",
+    "fitted_learner",
+    "format_number",
+    "ink_color",
+    "learned_kernel",
+    "make_axes",
+    "place_legend",
+    "pyplot",
+    "wrap",
+]
+
+#: The palette of Okabe and Ito without black and yellow, which one of two backgrounds swallows.
+#: The colour-blind can tell them apart; for print, classes differ in marker and lines in dash too.
+_PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+MARKERS = "osD^vPX<>p"
+LINE_STYLES = ("-", "--", "-.", ":")
+#: The longest name that is set in one line: about a third of a page of 390 pixels.
+_LONGEST_LINE = 28
+
+
+def pyplot() -> Any:
+    """Return ``matplotlib.pyplot``, or raise an error that names the extra."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise MissingExtraError(
+            "Displays need matplotlib. Install the extra: pip install 'discernel[app]'."
+        ) from error
+    return plt
+
+
+def make_axes(ax: Any, n_panels: int = 1, height: float | None = None) -> list[Axes]:
+    """Return the axes to draw on: those given, or those of a new figure, one below the other.
+
+    Parameters
+    ----------
+    ax : Axes, sequence of Axes or None
+        One, or one a panel. They are left as they are, but for what is drawn.
+    n_panels : int, default=1
+        The number of axes of a new figure.
+    height : float, optional
+        The height of a new figure, in inches; by default that of the style, and a quarter more for
+        a second panel.
+    """
+    plt = pyplot()
+    if ax is not None:
+        given = np.ravel(np.asarray(ax, dtype=object)).tolist()
+        if len(given) not in (1, n_panels):
+            count = "one axes" if n_panels == 1 else f"one axes or {n_panels}"
+            raise InvalidInputError(f"ax must be {count}. Got {len(given)}.")
+        return given
+    width, default = plt.rcParams["figure.figsize"]
+    height = (0.75 + 0.25 * n_panels) * default if height is None else height
+    _, axes = plt.subplots(
+        n_panels, sharex=True, squeeze=False, figsize=(width, height), layout="constrained"
+    )
+    for panel in axes[:, 0]:
+        panel.spines[["top", "right"]].set_visible(False)
+    return list(axes[:, 0])
+
+
+def class_colors(n_colors: int) -> list[Any]:
+    """Return colours: those of the style where it has its own, else ours."""
+    plt = pyplot()
+    from matplotlib import rcParamsDefault
+
+    cycle = plt.rcParams["axes.prop_cycle"]
+    own = cycle.by_key().get("color", _PALETTE)
+    palette = _PALETTE if cycle == rcParamsDefault["axes.prop_cycle"] else own
+    return [palette[i % len(palette)] for i in range(n_colors)]
+
+
+def ink_color() -> Any:
+    """Return the colour of text, which the style has made to suit the background."""
+    return pyplot().rcParams["text.color"]
+
+
+def place_legend(ax: Axes, where: Literal["beside", "above", "best"], **options: Any) -> None:
+    """Add a legend, if there is anything to explain, in which every label comes once.
+
+    Beside or above the axes of a figure of ours, which makes room for it; inside other axes, where
+    it covers least.
+    """
+    unique: dict[str, Any] = {}
+    for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        unique.setdefault(label, handle)
+    if not unique:
+        return
+    places: dict[str, dict[str, Any]] = {
+        "beside": {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0), "frameon": False},
+        "above": {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "frameon": False, "ncols": 2},
+        "best": {"loc": "best"},
+    }
+    compact = {"fontsize": "small", "borderaxespad": 0.2, "borderpad": 0.2, "handlelength": 1.6}
+    look = {**compact, **places[where], **options}
+    ax.legend(list(unique.values()), list(unique), **look)
+
+
+def wrap(name: str) -> str:
+    """Return a name in lines of at most 28 characters."""
+    return textwrap.fill(name, _LONGEST_LINE)
+
+
+def format_number(value: float) -> str:
+    """Return two digits, such as 0.032 or 3.2e-4."""
+    if 0.01 <= abs(value) < 100:
+        return f"{value:.2g}"
+    mantissa, exponent = f"{value:.1e}".split("e")
+    return f"{float(mantissa):g}e{int(exponent)}"
+
+
+def fitted_learner(estimator: Any) -> Any:
+    """Return the estimator that learnt a kernel: itself, or the last such step of a pipeline.
+
+    Raises
+    ------
+    NotFittedError
+        If it is not fitted.
+    InvalidInputError
+        If there is no estimator of discernel in it.
+    """
+    check_is_fitted(estimator)
+    inner = getattr(estimator, "best_estimator_", estimator)
+    steps = [step for _, step in inner.steps] if isinstance(inner, Pipeline) else [inner]
+    learners = [step for step in steps if hasattr(step, "kernel_weights_")]
+    if not learners:
+        raise InvalidInputError(
+            "The estimator must be one of discernel with kernel_weights_, or a pipeline or a "
+            f"refitted search with one. Got {estimator!r}."
+        )
+    return learners[-1]
+
+
+def learned_kernel(estimator: Any) -> tuple[LearnedKernel, Any]:
+    """Return what the solver of a fitted estimator said, and the estimator itself."""
+    learner = fitted_learner(estimator)
+    if not hasattr(learner, "learned_kernel_"):
+        raise InvalidInputError(
+            f"The estimator must have a learned_kernel_. Got {learner!r}, which has none: give "
+            "the display its data directly."
+        )
+    return learner.learned_kernel_, learner

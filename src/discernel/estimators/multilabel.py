@@ -1,0 +1,240 @@
+"""Discriminants for samples with any number of labels, all with one learnt kernel."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from discernel.backend import FloatArray, blas_threads
+from discernel.criteria import KernelLeastSquares
+from discernel.discriminant import fit_discriminant
+from discernel.estimators.learner import BaseKernelLearner
+from discernel.exceptions import InvalidInputError
+from discernel.targets import ClassTarget, LabelsTarget
+
+__all__ = ["MultiLabelKernelDiscriminant"]
+
+
+class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
+    """Tell for every label which rows have it; all labels share one learnt kernel and one λ.
+
+    One program over all labels together, which [Ye08]_ leaves as future work, gives the weights;
+    each label then has a two-class discriminant of its own, and all of them cost one
+    factorisation. Labels count the same, rare or frequent. Given one class a row instead, it is
+    one class against the rest, and the most probable class is predicted.
+
+    Parameters
+    ----------
+    kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
+        As in `MultipleKernelDiscriminant`.
+    criterion : {"auto", "rkda", "alignment", "loo", "uniform"} or object, default="auto"
+        As in `MultipleKernelDiscriminant`.
+    solver, regularization, tol, max_iter, random_state, callback
+        As in `MultipleKernelDiscriminant`.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_labels,)
+        The positions of the labels, or the classes.
+    multilabel_ : bool
+        Whether rows may have any number of labels.
+    kernel_weights_ : ndarray of shape (n_kernels,)
+        At least 0, summing to 1, over the normalised kernels.
+    kernel_names_ : list of str
+        What the weights belong to.
+    regularization_ : float
+        The λ used, chosen or learnt.
+    gap_ : float or None
+        The certified relative duality gap; None where the criterion is not convex.
+    learned_kernel_ : LearnedKernel
+        Everything the solver said.
+    discriminants_ : dict of int to Discriminant
+        That of every label which varies over the training rows, by its position.
+    combined_kernel_ : CombinedKernel
+        The centred learnt kernel between new rows and the training rows.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_multilabel_classification
+    >>> X, Y = make_multilabel_classification(n_samples=200, random_state=0)
+    >>> clf = MultiLabelKernelDiscriminant().fit(X[::2], Y[::2])
+    >>> clf.predict(X[1:2])
+    array([[0, 0, 1, 0, 0]])
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "auto",
+        *,
+        criterion: Any = "auto",
+        solver: Any = "auto",
+        regularization: float | str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        callback: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.criterion = criterion
+        self.solver = solver
+        self.regularization = regularization
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+        self.callback = callback
+
+    # ---- fitting -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the kernel and a discriminant a label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Training rows, of any kind `MultipleKernelDiscriminant` takes.
+        y : array-like of shape (n_samples, n_labels) or (n_samples,)
+            1 where a row has a label, else 0; or one class a row.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        request = self._request()
+        y = y.toarray() if hasattr(y, "toarray") else y
+        X, y, kernels = self._validate_training(X, y, multi_output=True)
+        has = self._indicate(np.asarray(y))
+        varies = _check_labels(has, self.classes_)
+        target = LabelsTarget(has[:, varies])
+        request.check_target(target)
+        with blas_threads(target.n_samples):
+            bank, weights = self._learn(X, kernels, target, request)
+            ridge = request.spec.sample_ridge(target, self.regularization_)
+            system = bank.system(weights, ridge)
+            found = [
+                fit_discriminant(KernelLeastSquares(system, ridge, part.scores), ridge, part, "loo")
+                for part in target.parts
+            ]
+        self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
+        share = has.mean(axis=0)
+        self._priors = np.column_stack([1.0 - share, share])
+        # A label that all rows have, or none: the same answer for every row.
+        self._constant = np.where(share == 1.0, np.inf, -np.inf)
+        return self
+
+    def _indicate(self, y: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which row has which label; one class a row becomes one label a class."""
+        self.multilabel_ = y.ndim == 2 and y.shape[1] > 1
+        if not self.multilabel_:
+            y = column_or_1d(y, warn=True)
+            self.classes_ = ClassTarget.from_labels(y).classes
+            return np.asarray(LabelBinarizer().fit_transform(y) == 1)
+        if type_of_target(y) != "multilabel-indicator":
+            raise InvalidInputError(
+                "y must hold 0 and 1, one column a label, or one class a row. Got "
+                f"{type_of_target(y)} of shape {y.shape}. Sets of labels are turned into columns "
+                "by sklearn.preprocessing.MultiLabelBinarizer."
+            )
+        self.classes_ = np.arange(y.shape[1])
+        return np.asarray(y == 1)
+
+    # ---- prediction --------------------------------------------------------------------------
+
+    def _log_odds(self, X: Any) -> FloatArray:
+        """Return the log-odds of every label, ±inf for labels that never varied."""
+        check_is_fitted(self, "discriminants_")
+        X = self._validate(X, self.kernels_)
+        coef = np.hstack([found.dual_coef for found in self.discriminants_.values()])
+        scores = self.combined_kernel_.product(X, coef)
+        odds = np.tile(self._constant, (len(scores), 1))
+        for column, (label, found) in enumerate(self.discriminants_.items()):
+            score = scores[:, [column]] + found.intercept
+            posterior = found.log_posterior(score, self._priors[label])
+            odds[:, label] = posterior[:, 1] - posterior[:, 0]
+        return odds
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return the log-odds of every label.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels), or (n_rows,) for two classes
+            Above 0 where the label is more likely than not.
+        """
+        odds = self._log_odds(X)
+        return odds if odds.shape[1] > 1 or self.multilabel_ else odds[:, 0]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the labels of each row, or its class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels) or (n_rows,)
+            1 where a row has a label; or the most probable class.
+        """
+        odds = self._log_odds(X)
+        if self.multilabel_:
+            return np.asarray((odds > 0).astype(np.intp))
+        codes = odds.argmax(axis=1) if odds.shape[1] > 1 else (odds[:, 0] > 0).astype(np.intp)
+        return np.asarray(self.classes_[codes])
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of every label or class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_labels) or (n_rows, n_classes)
+            Labels: each for itself. Classes: rows sum to 1.
+        """
+        odds = self._log_odds(X)
+        if self.multilabel_:
+            return np.asarray(expit(odds))
+        if odds.shape[1] == 1:
+            return np.hstack([expit(-odds), expit(odds)])
+        return np.asarray(softmax(log_expit(odds), axis=1))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def _check_labels(has: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the labels that vary; warn of the others, and raise if there is none."""
+    varies = has.any(axis=0) & ~has.all(axis=0)
+    if not varies.any():
+        raise InvalidInputError(
+            "At least one label must vary over the samples. Got "
+            f"{has.shape[1]} labels that all samples have or none. y may be filtered too far."
+        )
+    if not varies.all():
+        warnings.warn(
+            f"Labels that all samples have, or none, are predicted as such: "
+            f"{classes[~varies].tolist()}.",
+            UserWarning,
+            stacklevel=3,
+        )
+    return np.flatnonzero(varies)

@@ -1,0 +1,288 @@
+"""A kernel learnt from labelled and unlabelled rows, by Yeung, Chang and Dai (2006)."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, clone
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from discernel.backend import FloatArray, as_rows, blas_threads, squared_norms
+from discernel.bank import gram_stack
+from discernel.bank.checks import check_grams
+from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.neighbors import KernelNeighborsClassifier, check_n_neighbors
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import RBF, Kernel, kernel_names
+from discernel.learners.spectrum import Labels, Method
+from discernel.learners.spectrum_choice import choose_reweighing
+
+__all__ = ["SeparabilityClassifier"]
+
+#: σ² of the default kernels, in units of the mean squared distance.
+_SQUARED_WIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0)
+
+
+def _final_has(method: str) -> Any:
+    """Return a check that the final estimator has a method."""
+
+    def check(self: SeparabilityClassifier) -> bool:
+        final = getattr(self, "estimator_", self.estimator)
+        return final is None or hasattr(final, method)
+
+    return check
+
+
+class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
+    """Learn a kernel from labelled and unlabelled rows, then classify the latter.
+
+    The kernel matrix of all rows keeps its leading eigenvectors and gets eigenvalues that set
+    the labelled classes apart, [Yeung06]_. The classifier is then that of nearest neighbours, or
+    any other that takes kernel matrices, fitted to the labelled rows. Data should be scaled.
+
+    Parameters
+    ----------
+    kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
+        Candidates, one of which is chosen. ``"auto"`` are Gaussian kernels exp(−d²/σ²), with σ²
+        from an eighth to twice the mean squared distance of the rows.
+    method : {"closed_form", "dinkelbach", "alignment"}, default="closed_form"
+        How eigenvalues are found: ``"closed_form"`` is that of [Yeung06]_; ``"dinkelbach"`` the
+        largest ratio of the scatter between and within classes for weights with an upper limit;
+        ``"alignment"`` the spectral alignment of [Cristianini02]_.
+    alpha : float or str, default="auto"
+        The α of the closed form; 10⁴ in the paper. ``"2*critical"`` is twice the α above which
+        the closed form is a maximum for certain. ``"auto"`` chooses from these two.
+    cap : float, default=2.0
+        ``"dinkelbach"``: how many times its plain weight an eigenvector may have; at least 1.
+    share : float or "auto", default="auto"
+        The share of the trace that the eigenvectors kept have; ``"auto"`` chooses from 0.2 to
+        0.99. Much depends on it: with all eigenvectors the learnt kernel is mostly noise.
+    include_plain : bool, default=True
+        Whether the plain kernel is among what is chosen from. It is then given up only for
+        something that classifies clearly more labelled rows right.
+    n_neighbors : int, default=1
+        The neighbours that vote, also where something is to be chosen.
+    estimator : estimator, optional
+        What classifies in place of nearest neighbours, such as ``SVC(kernel="precomputed")``.
+    unlabelled : object, default=-1
+        What marks rows without label in y, as in scikit-learn's semi-supervised estimators. None
+        and NaN always do. Set it to None if -1 is a class.
+    require_unlabelled : bool, default=True
+        Whether it is an error if all rows have labels. If False, the kernel is learnt from
+        labelled rows alone, and `predict` is for new ones.
+
+    Attributes
+    ----------
+    transduction_ : ndarray of shape (n_samples,)
+        The classes of all training rows, those without label among them.
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    kernel_ : Kernel
+        The chosen kernel, before it was re-weighted.
+    kernel_name_ : str
+        Its name.
+    spectrum_ : ReweighedSpectrum
+        The learnt kernel matrix; ``method`` is ``"plain"`` where the plain kernel was kept.
+    mu_ : ndarray of shape (n_vectors,)
+        μ, the square roots of the eigenvalues.
+    share_ : float
+        The share of the trace, given or chosen.
+    alpha_ : float or None
+        α, given or chosen; None where there is none.
+    is_maximum_ : bool or None
+        Whether μ is the maximum of its program; None where there is no program.
+    trials_ : tuple of Trial
+        What was tried on the labelled rows, the chosen one first; empty where nothing was to be
+        chosen.
+    estimator_ : estimator
+        The fitted classifier.
+
+    Notes
+    -----
+    Kernel, share and α are chosen by the leave-one-out accuracy of nearest neighbours on the
+    labelled rows, where the row left out has no say in μ either. With few labelled rows that is
+    a rough guide: with 20 % labelled, the default gained 9 points over the plain kernel on
+    ionosphere and lost 2 on heart disease.
+
+    New rows get the eigenvectors v_r(x) = k(x, X)v_r / λ_r, which on the training rows are v_r,
+    so `predict` on the training rows is ``transduction_``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_wine(return_X_y=True)
+    >>> known = np.arange(len(y)) % 5 == 0
+    >>> clf = SeparabilityClassifier(method="dinkelbach", include_plain=False)
+    >>> clf = clf.fit(scale(X), np.where(known, y, -1))
+    >>> print(round(np.mean(clf.transduction_[~known] == y[~known]), 2))
+    0.95
+    """
+
+    def __init__(
+        self,
+        kernels: Any = "auto",
+        *,
+        method: Method = "closed_form",
+        alpha: float | str = "auto",
+        cap: float = 2.0,
+        share: float | str = "auto",
+        include_plain: bool = True,
+        n_neighbors: int = 1,
+        estimator: Any = None,
+        unlabelled: Any = -1,
+        require_unlabelled: bool = True,
+    ) -> None:
+        self.kernels = kernels
+        self.method = method
+        self.alpha = alpha
+        self.cap = cap
+        self.share = share
+        self.include_plain = include_plain
+        self.n_neighbors = n_neighbors
+        self.estimator = estimator
+        self.unlabelled = unlabelled
+        self.require_unlabelled = require_unlabelled
+
+    def _candidates(self) -> Any:
+        return "rbf" if isinstance(self.kernels, str) and self.kernels == "auto" else self.kernels
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the kernel and classify all rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Labelled and unlabelled rows, or for precomputed kernels their kernel matrix or a
+            stack of shape (n_samples, n_samples, n_kernels).
+        y : array-like of shape (n_samples,)
+            Class labels; -1, None or NaN for rows without.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        check_n_neighbors(self.n_neighbors)
+        X, labels, kernels = self._validate_partial(X, y)
+        final = self._final(len(labels.rows))
+        with blas_threads(labels.n_samples):
+            matrix = self._learn_kernel(X, labels, kernels)
+            known = labels.target.classes[labels.target.codes]
+            self.estimator_ = final.fit(matrix[np.ix_(labels.rows, labels.rows)], known)
+            self.transduction_ = np.asarray(self.estimator_.predict(self._kernel(X)))
+        self.classes_ = labels.target.classes
+        return self
+
+    def _learn_kernel(self, X: Any, labels: Labels, kernels: list[Kernel]) -> FloatArray:
+        """Learn from what has been checked, store, and return the learnt matrix."""
+        trusted = [kernel.trusted for kernel in kernels]
+        grams, names = check_grams(gram_stack(kernels, X), kernel_names(kernels), trusted)
+        choice = choose_reweighing(
+            grams,
+            labels,
+            method=self.method,
+            alpha=self.alpha,
+            cap=self.cap,
+            share=self.share,
+            n_neighbors=self.n_neighbors,
+            include_plain=self.include_plain,
+        )
+        found = choice.spectrum
+        self.kernel_, self.kernel_name_ = kernels[choice.kernel], names[choice.kernel]
+        self.spectrum_, self.mu_, self.trials_ = found, found.mu, choice.trials
+        self.share_, self.alpha_, self.is_maximum_ = found.share, found.alpha, found.is_maximum
+        self._rows = None if self.kernel_.precomputed else X
+        self._labelled = labels.rows
+        return grams[choice.kernel] if found.method == "plain" else found.matrix
+
+    def _validate_partial(self, X: Any, y: Any) -> tuple[Any, Labels, list[Kernel]]:
+        """Return the rows, the labels there are, and the kernels, checked."""
+        if y is None:
+            self._validate_training(X, None)  # says what scikit-learn says
+        # Categories say which classes there should be, and an array of them would not.
+        declares = hasattr(getattr(y, "dtype", None), "categories")
+        given = y if declares else column_or_1d(y, warn=True)
+        labels = Labels.from_partial(given, self.unlabelled, required=self.require_unlabelled)
+        marks = np.zeros(labels.n_samples)  # what stands for labels has been checked
+        X, _, kernels = self._validate_training(X, marks)
+        if isinstance(self.kernels, str) and self.kernels == "auto":
+            kernels = _default_kernels(X)
+        return X, labels, kernels
+
+    def _final(self, n_labelled: int) -> Any:
+        """Return the classifier to be fitted to the labelled rows."""
+        if self.estimator is not None:
+            if getattr(self.estimator, "kernel", "precomputed") != "precomputed":
+                raise InvalidInputError(
+                    "The estimator must take kernel matrices. Got one with "
+                    f"kernel={self.estimator.kernel!r}: set kernel='precomputed'."
+                )
+            return clone(self.estimator)
+        if self.n_neighbors > n_labelled:
+            raise InvalidInputError(
+                f"n_neighbors must be at most the number of labelled rows, {n_labelled}. "
+                f"Got {self.n_neighbors}."
+            )
+        return KernelNeighborsClassifier(self.n_neighbors, kernel="precomputed")
+
+    def _kernel(self, X: Any) -> FloatArray:
+        """Return the learnt kernel between checked rows and the labelled ones."""
+        cross = self.kernel_(X, self._rows)
+        return np.ascontiguousarray(self.spectrum_.extend(cross)[:, self._labelled])
+
+    def _learnt(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "spectrum_")
+        X = self._validate(X, [self.kernel_])
+        with blas_threads(len(self.transduction_)):
+            return self._kernel(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row; on the training rows, ``transduction_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows; for precomputed kernels, their kernel with the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels.
+        """
+        learnt = self._learnt(X)
+        return np.asarray(self.estimator_.predict(learnt))
+
+    @available_if(_final_has("predict_proba"))  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class, where the classifier has any.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows; for precomputed kernels, their kernel with the training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Rows sum to 1. Of nearest neighbours, the share of the votes.
+        """
+        learnt = self._learnt(X)
+        return np.asarray(self.estimator_.predict_proba(learnt))
+
+
+def _default_kernels(X: Any) -> list[Kernel]:
+    """Return Gaussian kernels around the mean squared distance, as in [Yeung06]_."""
+    X = as_rows(X)
+    mean = np.asarray(X.mean(axis=0)).ravel()
+    # The mean of ‖x − z‖² over all pairs is twice the mean of ‖x − mean‖².
+    if isinstance(X, np.ndarray):
+        spread = 2.0 * float(squared_norms(X - mean).mean())
+    else:
+        spread = 2.0 * float(squared_norms(X).mean() - mean @ mean)
+    scale = np.sqrt(spread) if spread > 0 else 1.0
+    return [RBF(width=float(scale * np.sqrt(factor))) for factor in _SQUARED_WIDTHS]

@@ -1,0 +1,367 @@
+"""The margin criteria of Lanckriet et al. (2004), by a primal-dual interior-point method.
+
+The dual of all three programs is one quadratically constrained program in α alone,
+
+    max 2αᵀ1 − ρ‖α‖² − t   over   0 ≤ α ≤ B, Σβ = 0, βᵀK_iβ ≤ t,   β = diag(y)α,
+
+and the weights are the multipliers of its constraints. A Newton step costs one Cholesky
+factorisation of size n_samples, no more than a step of a single support vector machine does. The
+weights come with the machine, where a cutting-plane method needs a new machine for every cut.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from discernel.backend import Cholesky, FloatArray, matmul
+from discernel.bank import Bank
+from discernel.criteria import Criterion, relative_gap
+from discernel.criteria.margin import Machine, MarginKind, MarginPoint, MarginProgram, SoftMargin
+from discernel.exceptions import unknown_choice
+from discernel.learners.alignment import check_number
+from discernel.learners.request import Request
+from discernel.learners.simplex import normalize, uniform
+from discernel.learners.solution import Monitor, Progress, Solution, Status, Task, Weighting
+from discernel.targets import ClassTarget, Target
+
+__all__ = ["InteriorPoint", "Margin", "maximize", "weigh_by_margin"]
+
+_KINDS: tuple[MarginKind, ...] = ("SM1", "SM2", "SM2_C")
+
+#: How much of the way to the boundary a step goes at most.
+_FRACTION = 0.995
+_SMALLEST_STEP = 1e-8
+#: After so many steps without a smaller gap, rounding errors have taken over; but above a certain
+#: gap, as long as α is far too small for a large C, it need not fall.
+_PATIENCE, _NEAR = 5, 0.1
+#: The relative gap of the machine at fixed weights, if floating point allows it.
+_INNER_TOL = 1e-11
+_TINY = 1e-300
+#: The least that is added to the diagonal of kernels of trace n_samples.
+_FLOOR = 1e-12
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Which soft margin is maximised, [Lanckriet04]_; in place of the name ``"margin"``.
+
+    Parameters
+    ----------
+    kind : {"SM1", "SM2", "SM2_C"}, default="SM2"
+        What a slack ξ costs: ``"SM1"`` Cξ, ``"SM2"`` Cξ²; ``"SM2_C"`` is ``"SM2"`` with C learnt
+        in the same program, found as ``learnt["C"]`` of the `LearnedKernel`.
+    C : float, default=1.0
+        The cost, above 0, for kernels of trace n_samples; ``"SM2_C"`` does not use it.
+
+    Notes
+    -----
+    All three are certified. The objective is the primal value of the support vector machine at
+    the weights, and the gap is relative to it. The learnt C is that of the combined kernel, of
+    trace n_samples. It is infinite, or some 1e8, where no slack pays, and not unique where a
+    kernel is close to a multiple of the identity, such as a very narrow Gaussian.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from discernel import Margin, learn_kernel
+    >>> from discernel.kernels import RBF
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, y = scale(X[:100]), y[:100]
+    >>> grams = [RBF(width=s)(X) for s in (1, 4, 16)]
+    >>> learned = learn_kernel(grams, y, criterion=Margin("SM1", C=10.0))
+    >>> learned.weights.round(2).tolist()
+    [0.46, 0.54, 0.0]
+    >>> learned.gap <= 1e-6
+    True
+    """
+
+    kind: MarginKind = "SM2"
+    C: float = 1.0
+    name: ClassVar[str] = "margin"
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise unknown_choice("kind of Margin", self.kind, list(_KINDS))
+        check_number("C of Margin", self.C, positive=True)
+
+
+@dataclass(frozen=True)
+class InteriorPoint:
+    """A primal-dual interior-point method for the margin criteria, [Mehrotra92]_.
+
+    Weights that the certificate does not need are 0 in the end.
+
+    Notes
+    -----
+    A step is one factorisation of size n_samples and two products with every kernel. Some 5 to 25
+    steps reach a relative gap of 1e-6; large C take more than small ones.
+    """
+
+    name: ClassVar[str] = "interior_point"
+
+    def solve(self, criterion: Criterion, task: Task) -> Solution:
+        assert isinstance(criterion, SoftMargin), "learn_kernel admits no other criterion"
+        max_iter = 200 if task.max_iter is None else task.max_iter
+        best, status, n_iter = _solve(criterion, task.tol, max_iter, task.monitor)
+        point = best.point
+        if status is Status.CONVERGED:
+            point = _pruned(best, task.tol)
+        return Solution(point.weights, point.value, best.point.bound, status, n_iter)
+
+
+def maximize(program: MarginProgram) -> Machine:
+    """Return the support vector machine of a program with one kernel, as exactly as can be."""
+    return _solve(program, _INNER_TOL, 200, lambda *_: None)[0].machine
+
+
+def weigh_by_margin(bank: Bank, target: Target, request: Request) -> Weighting:
+    """Return the weights of the largest soft margin, [Lanckriet04]_.
+
+    Parameters
+    ----------
+    bank : Bank
+        The kernels, normalised to raw trace n_samples.
+    target : Target
+        Two classes.
+    request : Request
+        Its ``options`` are a `Margin`.
+
+    Returns
+    -------
+    Weighting
+        The objective is the primal value of the machine, never below the true one, so that the
+        gap is certified. ``learnt`` holds the C of ``"SM2_C"``.
+    """
+    assert isinstance(target, ClassTarget), "a margin is between two classes"
+    assert request.solver is not None, "every solver of this criterion is an object"
+    options: Margin = request.options
+    criterion = SoftMargin(bank, target, options.kind, float(options.C), maximize)
+    objectives: list[float] = []
+    gaps: list[float] = []
+
+    def monitor(iteration: int, value: float, gap: float, weights: FloatArray) -> None:
+        objectives.append(value)
+        gaps.append(gap)
+        if request.callback is not None:
+            request.callback(Progress(iteration, value, gap, int(np.count_nonzero(weights))))
+
+    start = uniform(criterion.n_weights)
+    solution = request.solver.solve(criterion, Task(request.tol, request.max_iter, start, monitor))
+    weights, learnt = solution.weights, {}
+    if options.kind == "SM2_C":
+        weights, learnt["C"] = criterion.split(weights)
+    return Weighting(
+        weights,
+        solution.value,
+        solution.status,
+        solution.n_iter,
+        tuple(objectives),
+        solution.gap,
+        tuple(gaps),
+        learnt,
+    )
+
+
+class _Iterate:
+    """Where the method is: numbers x > 0 with multipliers u > 0, a threshold b and a level τ.
+
+    x are α, the room B − α where there is a limit, and the weights. u are the multipliers of
+    α ≥ 0 and of α ≤ B, and what is left of τ ≥ ½βᵀK_iβ. At the optimum x∘u = 0.
+    """
+
+    def __init__(
+        self, program: MarginProgram, x: FloatArray, u: FloatArray, threshold: float, level: float
+    ) -> None:
+        self.program, self.x, self.u = program, x, u
+        self.threshold, self.level = threshold, level
+        n_samples = len(program.signs)
+        self.limited = slice(0, n_samples if np.isfinite(program.limit) else 0)
+        #: The three parts of x, and of u.
+        self.parts = np.split(np.arange(len(x)), [n_samples, len(x) - program.n_weights])
+        beta = program.feasible(program.signs * x[:n_samples])
+        self.machine = Machine(beta, threshold)
+        self.products = program.products(beta)
+        weights = normalize(x[-program.n_weights :])
+        self.point = MarginPoint(program, weights, self.machine, self.products)
+
+    @classmethod
+    def start(cls, program: MarginProgram) -> _Iterate:
+        """Return equal weights and equal α in each class, of the best size they can have."""
+        signs, weights = program.signs, uniform(program.n_weights)
+        second = signs > 0
+        beta = signs / np.where(second, second.sum(), (~second).sum())
+        products = program.products(beta)
+        largest = float((products @ beta).max())
+        size = 2.0 / max(largest + program.ridge * float(beta @ beta), _TINY)
+        size = min(size, 0.5 * program.limit / float(np.abs(beta).max()))
+        alpha, energies = size * np.abs(beta), size**2 * (products @ beta)
+        level = 0.5 * float(energies.max()) + 0.05 * float(alpha.sum())
+        excess = size * signs * (weights @ products + program.ridge * beta) - 1.0
+        multipliers = np.maximum(excess, 0.0) + 0.1
+        room = program.limit - alpha if np.isfinite(program.limit) else np.empty(0)
+        x = np.concatenate([alpha, room, weights])
+        # For a large C, multipliers of the limit as large as those of α are right if many α end
+        # there, and products x∘u as large as those of α if none do: take the geometric mean.
+        balanced = float(np.mean(alpha * multipliers)) / room
+        u = np.concatenate([multipliers, np.sqrt(0.1 * balanced), level - 0.5 * energies])
+        return cls(program, x, u, 0.0, level)
+
+    @property
+    def mean(self) -> float:
+        """The mean of x∘u, which the method drives to 0."""
+        return float(self.x @ self.u) / len(self.x)
+
+    def moved(self, step: _Step, length: float) -> _Iterate:
+        """Return where a step of some length leads."""
+        return _Iterate(
+            self.program,
+            self.x + length * step.x,
+            self.u + length * step.u,
+            self.threshold + length * step.threshold,
+            self.level + length * step.level,
+        )
+
+    def longest(self, step: _Step) -> float:
+        """Return the length, at most 1, at which a step is nearly at the boundary."""
+        here, change = np.append(self.x, self.u), np.append(step.x, step.u)
+        falls = change < 0
+        reach = float(np.min(-here[falls] / change[falls], initial=np.inf))
+        return min(1.0, _FRACTION * reach)
+
+
+class _Step(NamedTuple):
+    """A change of an `_Iterate`."""
+
+    x: FloatArray
+    u: FloatArray
+    threshold: float
+    level: float
+
+
+class _NewtonSystem:
+    """The optimality conditions, linearised at an iterate and factored.
+
+    In terms of β, with D = z/α + v/(B − α), z and v the multipliers of α, and g_i = K_iβ:
+
+        (K(w) + ρI + D) Δβ + Σ Δw_i g_i + 1 Δb = ...,    1ᵀΔβ = 0,    1ᵀΔw = 1 − 1ᵀw,
+        Δτ − g_iᵀΔβ + (s_i/w_i) Δw_i = ...
+
+    Eliminating Δβ leaves a system of size n_weights + 2.
+    """
+
+    def __init__(self, at: _Iterate) -> None:
+        self.at, program = at, at.program
+        self._signs, self._n = program.signs, program.n_weights
+        samples, limited, kernels = at.parts
+        weights = at.x[kernels]
+        ratio = at.u / at.x
+        diagonal = ratio[samples] + program.ridge
+        diagonal[at.limited] += ratio[limited]
+        matrix = program.matrix(weights)
+        # Where α is large, D is below the rounding errors of the kernels; a floor keeps the
+        # factorisation going and changes the direction only, never the conditions.
+        matrix[np.diag_indices_from(matrix)] += np.maximum(diagonal, _FLOOR)
+        self._factor = Cholesky(matrix)
+        self._border = np.vstack([at.products, np.ones(len(samples))])
+        self._solved = self._factor.solve(np.asfortranarray(self._border.T))
+        n = self._n
+        self._small = np.zeros((n + 2, n + 2))
+        self._small[: n + 1, : n + 1] = matmul(self._border, self._solved)
+        self._small[np.arange(n), np.arange(n)] += ratio[kernels]
+        self._small[n + 1, :n] = self._small[:n, n + 1] = 1.0
+        # What is missing in the conditions themselves.
+        beta = at.machine.beta
+        scores = weights @ at.products + program.ridge * beta + at.threshold
+        self.stationarity = 1.0 - self._signs * scores + at.u[samples]
+        self.stationarity[at.limited] -= at.u[limited]
+        self.levels = at.level - 0.5 * (at.products @ beta) - at.u[kernels]
+        self._total = 1.0 - float(weights.sum())
+
+    def step(
+        self, complementarity: FloatArray, stationarity: FloatArray, levels: FloatArray
+    ) -> _Step:
+        """Return the step that makes good what is missing of x∘u, stationarity and levels."""
+        at, n = self.at, self._n
+        samples, limited, kernels = at.parts
+        share = complementarity / at.x
+        right = stationarity + share[samples]
+        right[at.limited] -= share[limited]
+        solved = self._factor.solve(self._signs * right)
+        known = self._border @ solved
+        known[:n] += share[kernels] - levels
+        small = np.linalg.solve(self._small, np.append(known, self._total))
+        alpha = self._signs * (solved - self._solved @ small[: n + 1])
+        x = np.concatenate([alpha, -alpha[at.limited], small[:n]])
+        return _Step(x, (complementarity - at.u * x) / at.x, float(small[n]), float(small[n + 1]))
+
+
+def _advance(at: _Iterate) -> _Iterate | None:
+    """Return the next iterate by a predictor and a corrector, or None if there is no way on."""
+    try:
+        system = _NewtonSystem(at)
+        affine = system.step(-at.x * at.u, system.stationarity, system.levels)
+        ahead = at.longest(affine)
+        reached = float((at.x + ahead * affine.x) @ (at.u + ahead * affine.u)) / len(at.x)
+        center = (max(reached, 0.0) / at.mean) ** 3 * at.mean
+        # What the linearisation left out, as far as the predictor shows it.
+        signs, kernels = at.program.signs, at.parts[2]
+        change = signs * affine.x[: len(signs)]
+        products = at.program.products(change)
+        step = system.step(
+            center - at.x * at.u - affine.x * affine.u,
+            system.stationarity - signs * (affine.x[kernels] @ products),
+            system.levels - 0.5 * (products @ change),
+        )
+    except np.linalg.LinAlgError:  # rounding errors have taken over
+        return None
+    length = at.longest(step)
+    if not length >= _SMALLEST_STEP or not np.isfinite(step.x).all():
+        return None
+    return at.moved(step, length)
+
+
+def _solve(
+    program: MarginProgram, tol: float, max_iter: int, monitor: Monitor
+) -> tuple[_Iterate, Status, int]:
+    """Return the iterate with the least certified gap, how the method ended, and its steps."""
+    best = at = _Iterate.start(program)
+    idle = 0
+    for iteration in range(max_iter + 1):
+        better = _is_better(at.point, best.point)
+        if better:
+            best = at
+        monitor(iteration, best.point.value, best.point.gap, best.point.weights)
+        if best.point.gap <= tol:
+            return best, Status.CONVERGED, iteration
+        idle = 0 if better or not best.point.gap < _NEAR else idle + 1
+        following = _advance(at) if idle < _PATIENCE else None
+        if following is None:
+            return best, Status.STALLED, iteration
+        at = following
+    return best, Status.MAX_ITERATIONS, max_iter
+
+
+def _is_better(point: MarginPoint, other: MarginPoint) -> bool:
+    """Whether the gap is smaller, or, before there is one, the bound larger."""
+    if np.isfinite(other.value):
+        return point.gap < other.gap
+    return bool(np.isfinite(point.value)) or point.bound > other.bound
+
+
+def _pruned(at: _Iterate, tol: float) -> MarginPoint:
+    """Return the point without the smallest weights, as many as the certificate can spare."""
+    point, bound = at.point, at.point.bound
+    for index in np.argsort(point.weights)[:-1]:
+        if index == 0 and at.program.identity_first:
+            continue  # without it C would be infinite
+        weights = point.weights.copy()
+        weights[index] = 0.0
+        without = MarginPoint(at.program, normalize(weights), at.machine, at.products)
+        if relative_gap(without.value, bound) > tol:
+            break
+        point = without
+    return point
