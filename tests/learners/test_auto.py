@@ -9,7 +9,12 @@ from discernel import LOO, MultipleKernelDiscriminant, Status, learn_kernel
 from discernel.bank import DenseBank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, as_kernels
-from discernel.learners.loo import leave_one_out_error, minimize_leave_one_out, pull_to_equal
+from discernel.learners.loo import (
+    choose_regularization,
+    leave_one_out_error,
+    minimize_leave_one_out,
+    pull_to_equal,
+)
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 
@@ -129,3 +134,22 @@ def test_callback_sees_the_descent(three_classes):
 def test_pull_must_not_be_negative():
     with pytest.raises(InvalidInputError, match=r"at least 0. Got -1"):
         LOO(pull=-1)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lambda_followed_downhill_is_that_of_all_lambdas(seed):
+    """From any start, on curves with one valley; of λ that are as good, the largest tried."""
+    grams, y = make_problem(60, 3, 4, seed=seed)
+    bank, target = DenseBank(grams), ClassTarget.from_labels(y)
+    lambdas = tuple(np.logspace(0, -6, 7).tolist())
+    weights = np.full(4, 0.25)
+    errors = [leave_one_out_error(bank, target, weights, lam) for lam in lambdas]
+    valley = int(np.argmin(errors))
+    assert (np.diff(errors[: valley + 1]) < 0).all()
+    assert (np.diff(errors[valley:]) > 0).all()
+    best, error = choose_regularization(bank, target, weights, lambdas)
+    assert error == errors[lambdas.index(best)] <= 1.01 * min(errors)
+    assert all(e > 1.01 * min(errors) for e in errors[: lambdas.index(best)])
+    for start in lambdas:
+        _, found = choose_regularization(bank, target, weights, lambdas, start)
+        assert found <= 1.01 * min(errors)
