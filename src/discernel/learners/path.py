@@ -12,6 +12,7 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.bank import DenseBank
 from discernel.exceptions import InvalidInputError
 from discernel.learners.learn import DEFAULT_REGULARIZATIONS, learn_path
+from discernel.learners.loo import FLAT
 from discernel.learners.registry import make_request
 from discernel.learners.request import check_leave_one_out
 from discernel.learners.solution import Callback, LearnedKernel, Solver
@@ -47,8 +48,12 @@ class RegularizationPath:
 
     @property
     def best(self) -> LearnedKernel:
-        """The learnt kernel with the least leave-one-out error."""
-        return self.learned[int(self.leave_one_out_errors.argmin())]
+        """The learnt kernel of the largest λ whose leave-one-out error is as good as the least.
+
+        As good is within 1 %: what ``regularization="loo"`` takes.
+        """
+        limit = (1.0 + FLAT) * self.leave_one_out_errors.min()
+        return self.learned[int(np.argmax(self.leave_one_out_errors <= limit))]
 
 
 def regularization_path(
