@@ -11,7 +11,7 @@ endif
 
 .PHONY: help demo test check format bench clean
 help:
-	@echo "make demo    set up, then learn kernels on wine, breast cancer and digits"
+	@echo "make demo    set up, then compare learnt kernels with baselines; ends with a report"
 	@echo "make test    set up, then run all tests"
 	@echo "make check   formatting, lint, types, spelling, layering"
 	@echo "make bench   the measured claims of the README (needs DISCERNEL_DATA)"
@@ -28,7 +28,7 @@ $(VENV)/.dev: pyproject.toml
 	@touch $@ $(VENV)/.app
 
 demo: $(VENV)/.app
-	$(BIN)/python examples/demo.py
+	$(BIN)/discernel compare wine
 
 # One BLAS thread a worker: two workers with two threads each only get in each other's way.
 test: $(VENV)/.dev

@@ -23,6 +23,9 @@ ORDER = [
     "displays",
     "datasets",
     "experiments",
+    "report",
+    "cli",
+    "__main__",
 ]
 
 

@@ -101,12 +101,12 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         Lists and dictionaries hold kernels of `discernel.kernels`, names of scikit-learn pairwise
         kernels, scikit-learn Gaussian process kernels or callables; ``kernel.on(columns)`` is
         one kernel for one data source.
-    criterion : {"auto", "rkda", "fdr", "akfd", "alignment", "loo", "uniform"} or object
-        What makes a combination good: ``"rkda"`` [Ye08]_, for any number of classes, and
-        ``"fdr"`` [Kim06]_, for two, are convex and certified; ``"loo"`` is the leave-one-out
-        error itself, pulled towards equal weights; ``"akfd"`` and ``"alignment"``
-        are those of [Fung04]_ and [Pothin06]_;
-        ``"uniform"`` takes the plain average.
+    criterion : str or object, default="auto"
+        What makes a combination good. Convex and certified: ``"rkda"`` [Ye08]_, for any number of
+        classes, with `Shrinkage` towards equal weights if you like; ``"fdr"`` [Kim06]_ and
+        ``"margin"`` [Lanckriet04]_, for two. ``"loo"`` is the leave-one-out error itself, pulled
+        towards equal weights; ``"akfd"`` [Fung04]_, ``"alignment"`` [Pothin06]_ and
+        ``"separability"`` [Yeung06]_ are those papers'; ``"uniform"`` takes the plain average.
         ``"auto"`` takes what predicts left-out rows best: plain average, best single kernel,
         ``"rkda"`` with shrinkage, or ``"loo"``; ``learned_kernel_.considered`` says why.
     solver : {"auto", "newton", "sdp", "sdp_approximate", "qcqp", "silp"} or object
