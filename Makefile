@@ -28,7 +28,7 @@ $(VENV)/.dev: pyproject.toml
 	@touch $@ $(VENV)/.app
 
 demo: $(VENV)/.app
-	$(BIN)/discernel compare wine
+	$(BIN)/discernel compare wine --divisions 5
 
 # One BLAS thread a worker: two workers with two threads each only get in each other's way.
 test: $(VENV)/.dev

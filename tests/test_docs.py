@@ -12,6 +12,8 @@ import pytest
 from numpydoc.validate import validate
 
 import discernel
+import discernel.datasets
+import discernel.displays
 import discernel.kernels
 
 ROOT = Path(__file__).parent.parent
@@ -28,7 +30,10 @@ RESULTS = {
     "Status",
 }
 PUBLIC = [f"discernel.{name}" for name in discernel.__all__ if name not in RESULTS] + [
-    f"discernel.kernels.{name}" for name in discernel.kernels.__all__
+    f"{room.__name__}.{name}"
+    for room in (discernel.kernels, discernel.displays, discernel.datasets)
+    for name in room.__all__
+    if name not in ("Dataset", "DataUnavailableError")
 ]
 #: Nothing undocumented, parameters as in the signature and in its order, sentences that end.
 CHECKED = {"GL08", "PR01", "PR02", "PR03", "PR07", "SS03", "SS05"}

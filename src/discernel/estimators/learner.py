@@ -21,18 +21,30 @@ __all__ = ["BaseKernelLearner"]
 class BaseKernelLearner(BaseEstimator):
     """Validate, build the bank, learn, store.
 
-    Subclasses have the parameters named here, or say otherwise which candidates there are and
-    what is to be learnt.
+    Subclasses have the parameters of this class, described in `MultipleKernelDiscriminant`, or
+    say otherwise which candidates there are and what is to be learnt.
     """
 
-    kernels: Any
-    criterion: Any
-    solver: Any
-    regularization: Any
-    tol: float
-    max_iter: Any
-    random_state: Any
-    callback: Any
+    def __init__(
+        self,
+        kernels: Any = "auto",
+        *,
+        criterion: Any = "auto",
+        solver: Any = "auto",
+        regularization: float | str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        callback: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.criterion = criterion
+        self.solver = solver
+        self.regularization = regularization
+        self.tol = tol
+        self.max_iter: Any = max_iter  # a number, always, where a subclass says so
+        self.random_state = random_state
+        self.callback = callback
 
     def _candidates(self) -> Any:
         """Return the kernels as the user gave them."""

@@ -52,27 +52,6 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
     0.98
     """
 
-    def __init__(
-        self,
-        kernels: Any = "auto",
-        *,
-        criterion: Any = "auto",
-        solver: Any = "auto",
-        regularization: float | str = "auto",
-        tol: float = 1e-6,
-        max_iter: int | None = None,
-        random_state: Any = None,
-        callback: Any = None,
-    ) -> None:
-        self.kernels = kernels
-        self.criterion = criterion
-        self.solver = solver
-        self.regularization = regularization
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.callback = callback
-
     def fit(self, X: Any, y: Any) -> Self:
         """Learn the kernel.
 
