@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import scipy.linalg
-from sklearn.datasets import load_iris, load_wine, make_classification
+from sklearn.datasets import load_iris, load_wine, make_blobs, make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
@@ -167,3 +167,17 @@ def test_priors_shift_log_odds_by_their_ratio(blobs):
     np.testing.assert_allclose(shift, np.log(4.0), rtol=1e-9)
     share = KernelDiscriminant(regularization=0.1).fit(X, y)
     np.testing.assert_allclose(share.priors_, [25 / 60, 35 / 60])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_far_too_much_regularization_does_not_turn_predictions_round(n_classes):
+    """Leaving a row out moves the constant away from its class: nothing to be told, not the
+    opposite. The posterior is the prior, and the most frequent class is predicted."""
+    X, y = make_blobs([30, 20, 25][:n_classes], n_features=3, cluster_std=1.0, random_state=0)
+    accuracies = []
+    for lam in (1e-3, 1e-1, 1e1, 1e3):
+        clf = KernelDiscriminant(RBF(width=3.0), regularization=lam).fit(X, y)
+        accuracies.append(clf.score(X, y))
+    assert accuracies[0] == 1.0
+    assert min(accuracies) >= np.bincount(y).max() / len(y)
+    np.testing.assert_allclose(clf.predict_proba(X), [np.bincount(y) / len(y)] * len(y))

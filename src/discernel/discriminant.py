@@ -123,7 +123,22 @@ def fit_discriminant(
     )
     if statistics == "training":
         return discriminant
+    discriminant = _without_misleading(discriminant, fit, target)
     return replace(discriminant, sharpness=_fit_sharpness(discriminant, target))
+
+
+def _without_misleading(
+    discriminant: Discriminant, fit: KernelLeastSquares, target: ClassTarget
+) -> Discriminant:
+    """Return the discriminant without the coordinates along which left-out rows lie reversed.
+
+    With far too much regularisation, leaving a row out moves the constant away from its class by
+    more than its neighbours move the fit towards it. Taken at its word, that would turn every
+    prediction round; what it says is that there is nothing to be told along this coordinate.
+    """
+    trained = _class_means(fit.fitted, target) - fit.fitted.mean(axis=0)
+    agreement = target.counts @ (discriminant.means * (trained @ discriminant.scalings))
+    return replace(discriminant, means=np.where(agreement > 0, discriminant.means, 0.0))
 
 
 def _fit_sharpness(discriminant: Discriminant, target: ClassTarget) -> float:

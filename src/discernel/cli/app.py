@@ -1,0 +1,349 @@
+"""The commands. Each parses, calls one function, and prints what it returned."""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.console import Console
+
+import discernel
+from discernel.cli import models, show
+from discernel.exceptions import DiscernelError, InvalidInputError
+from discernel.experiments import reproduce as reproductions
+from discernel.experiments.compare import DEFAULT_STORE, compare, file_data, stored_records
+from discernel.experiments.formats import ENDINGS
+from discernel.experiments.plan import Data
+from discernel.experiments.store import Store
+from discernel.report import write_report
+
+__all__ = ["app"]
+
+#: Divisions a plan with ``reproduce --quick``.
+QUICK = 3
+
+app = typer.Typer(
+    help="Learn the kernel that best separates your classes, and compare it with others.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+_out = Console(highlight=False)
+
+
+@contextmanager
+def _one_line_errors(resume: str = "") -> Iterator[None]:
+    """Turn what a user can mend into one line, and an interruption into how to go on."""
+    try:
+        yield
+    except (DiscernelError, OSError) as error:
+        typer.echo(f"error: {error}", err=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        typer.echo(f"\nInterrupted. {resume}".rstrip(), err=True)
+        raise typer.Exit(130) from None
+
+
+# ---- parameters that several commands have -----------------------------------------------------
+
+_DataName = Annotated[
+    str,
+    typer.Argument(metavar="DATA", help="A CSV, Parquet or NPZ file, or the name of a data set."),
+]
+_Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        help="Column with the classes. (default: found by its name)",
+    ),
+]
+_Drop = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Leave a column out. May be repeated."),
+]
+_Categorical = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Turn it into one feature a value. May be repeated."),
+]
+_Missing = Annotated[
+    Literal["error", "drop", "median"],
+    typer.Option(help="Missing values: refuse them, leave their rows out, or put medians in."),
+]
+_Store = Annotated[
+    Path, typer.Option(metavar="FILE", help="File of results; a second run goes on from it.")
+]
+_Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs", "-j", min=1, metavar="N", help="Processes side by side. (default: one a core)"
+    ),
+]
+
+
+def _data(
+    source: str,
+    target: str | None,
+    drop: Sequence[str] | None,
+    categorical: Sequence[str] | None,
+    missing: Literal["error", "drop", "median"],
+    rows: int | None = None,
+) -> Data:
+    """Return what the words of the command line mean."""
+    path = Path(source)
+    if path.suffix.lower() in ENDINGS or path.is_file():
+        return file_data(
+            path,
+            target,
+            drop=drop or (),
+            categorical=categorical or (),
+            missing=missing,
+            rows=rows,
+        )
+    if path.suffix or len(path.parts) > 1:
+        raise InvalidInputError(
+            f"The data must be a file that is there, or the name of a data set. Got {source!r}, "
+            f"which is neither. Files end with {', '.join(ENDINGS)}; for names see: discernel info"
+        )
+    if target or drop or categorical or missing != "error":
+        raise InvalidInputError(
+            "--target, --drop, --categorical and --missing are for files. "
+            f"{source!r} is the name of a data set. Leave them out."
+        )
+    return Data(source, options={} if rows is None else {"rows": rows})
+
+
+# ---- the commands ------------------------------------------------------------------------------
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"discernel {discernel.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Say which it is."),
+    ] = False,
+) -> None:
+    """Learn the kernel that best separates your classes, and compare it with others."""
+
+
+@app.command("compare")
+def _compare(
+    data: _DataName = "wine",
+    target: _Target = None,
+    drop: _Drop = None,
+    categorical: _Categorical = None,
+    missing: _Missing = "error",
+    rows: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only so many rows, drawn at random.")
+    ] = None,
+    divisions: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Divisions into two parts.")
+    ] = 10,
+    train_size: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of the rows that train.")
+    ] = 0.8,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", "-m", metavar="NAME", help="Only this one. May be repeated."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the first division.")] = 0,
+    jobs: _Jobs = None,
+    store: _Store = DEFAULT_STORE,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page. (default: beside the store)")
+    ] = None,
+) -> None:
+    """Compare learnt kernels with plain baselines on your data, and write a report."""
+    with _one_line_errors(f"Run the same command again: it goes on from {store}."):
+        found = compare(
+            _data(data, target, drop, categorical, missing, rows),
+            n_divisions=divisions,
+            train_size=train_size,
+            seed=seed,
+            methods=method,
+            store=store,
+            n_jobs=jobs,
+            progress=True,
+            started=lambda dataset, notes: show.show_data(_out, dataset, notes),
+        )
+        name = found.dataset.name
+        page = store.parent / f"{name}.html" if report is None else report
+        page = write_report(found.records, page, title=f"{name}: learnt kernels and baselines")
+        show.show_comparison(_out, found)
+        _say_where("report", page)
+
+
+@app.command("reproduce")
+def _reproduce(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME...", help="Tables or figures, papers, or 'all'. (default: list them)"
+        ),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List what can be run.")] = False,
+    quick: Annotated[bool, typer.Option(help=f"At most {QUICK} divisions each.")] = False,
+    divisions: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="At most so many divisions each.")
+    ] = None,
+    jobs: _Jobs = None,
+    store: _Store = DEFAULT_STORE,
+) -> None:
+    """Run published tables again and show our numbers beside the printed ones."""
+    with _one_line_errors(f"Run the same command again: it goes on from {store}."):
+        chosen = _chosen(names or ["all"])
+        if list_ or not names:
+            show.show_reproducible(_out, chosen)
+            return
+        limit = divisions if divisions is not None else QUICK if quick else None
+        store.parent.mkdir(parents=True, exist_ok=True)
+        with Store(store) as results:
+            cells = [each for found in chosen for each in _run_one(found, results, limit, jobs)]
+        good = sum(each.verdict in ("agrees", "better") for each in cells)
+        judged = sum(each.verdict != "not judged" for each in cells)
+        _out.print(f"\n[bold]{good} of {judged} cells agree or are better[/]")
+        if limit is not None:
+            _out.print(f"[dim]with at most {limit} divisions: few, so errors are uncertain too[/]")
+
+
+def _chosen(names: Sequence[str]) -> list[reproductions.Reproduction]:
+    """Return what names of tables, names of papers, or 'all' stand for."""
+    known = reproductions.names()
+    wanted = [
+        each
+        for name in names
+        for each in ([n for n in known if name in ("all", n.partition("-")[0])] or [name])
+    ]
+    return [reproductions.reproduction(name) for name in dict.fromkeys(wanted)]
+
+
+def _run_one(
+    found: reproductions.Reproduction, store: Store, limit: int | None, jobs: int | None
+) -> list[reproductions.Comparison]:
+    """Run one table, show it, and save its figure."""
+    found = found if limit is None else found.with_divisions(limit)
+    cells = reproductions.reproduce(found, store, n_jobs=jobs or -1, progress=True)
+    records = reproductions.stored(found, store)
+    show.show_reproduction(_out, found, cells, records)
+    if found.figure is not None and records:
+        page = store.path.parent / f"{found.id}.png"
+        found.figure(records).savefig(page, dpi=150, bbox_inches="tight")
+        _say_where("figure", page)
+    return cells
+
+
+@app.command("report")
+def _report(
+    store: Annotated[
+        Path, typer.Argument(metavar="STORE", help="A file of results.")
+    ] = DEFAULT_STORE,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The page. (default: beside the store)"
+        ),
+    ] = None,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Its title.")] = "Results",
+) -> None:
+    """Make a page of all that a file of results holds."""
+    with _one_line_errors():
+        with _open_store(store) as results:
+            records = stored_records(results)
+        if not records:
+            raise InvalidInputError(
+                f"{store} holds no results. Run: discernel compare --store {store}"
+            )
+        page = write_report(records, output or store.with_suffix(".html"), title=title)
+        _say_where("report", page)
+
+
+def _open_store(path: Path) -> Store:
+    if not path.is_file():
+        raise InvalidInputError(
+            f"The store must be a file that is there. Got {str(path)!r}. `discernel compare` and "
+            "`discernel reproduce` make one."
+        )
+    return Store(path)
+
+
+@app.command("fit")
+def _fit(
+    data: _DataName,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")
+    ],
+    target: _Target = None,
+    drop: _Drop = None,
+    categorical: _Categorical = None,
+    missing: _Missing = "error",
+    criterion: Annotated[
+        str, typer.Option(metavar="NAME", help="What makes a combination good.")
+    ] = "auto",
+) -> None:
+    """Learn the kernel and its discriminant on all rows, and save the model."""
+    with _one_line_errors():
+        meant = _data(data, target, drop, categorical, missing)
+        model, dataset, notes = models.fit_model(meant, criterion)
+        path = models.save_model(model, output)
+        show.show_data(_out, dataset, notes)
+        show.show_model(_out, model)
+        _say_where("model", path)
+
+
+@app.command("predict")
+def _predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `discernel fit` wrote.")],
+    data: _DataName,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="A CSV file. (default: the terminal)"),
+    ] = None,
+) -> None:
+    """Predict the classes of rows, with their probabilities, as CSV."""
+    with _one_line_errors():
+        found = models.predict_rows(models.load_model(model), data)
+        if output is None:
+            _write_predictions(found, sys.stdout)
+        else:
+            with output.open("w", newline="", encoding="utf-8") as file:
+                _write_predictions(found, file)
+            _say_where("predictions", output)
+        if found.n_known:
+            share = found.n_right / found.n_known
+            typer.echo(f"accuracy {share:.3f} on {found.n_known:,} rows", err=True)
+
+
+def _write_predictions(found: models.Predictions, file: Any) -> None:
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(["row", "predicted", *(f"probability of {c}" for c in found.classes)])
+    for row, (label, shares) in enumerate(zip(found.labels, found.probabilities, strict=True), 1):
+        writer.writerow([row, label, *(f"{share:.4f}" for share in shares)])
+
+
+@app.command("info")
+def _info(store: _Store = DEFAULT_STORE) -> None:
+    """Show versions, threads, data sets and where results are."""
+    with _one_line_errors():
+        n_finished = None
+        if store.is_file():
+            with Store(store) as results:
+                n_finished = len(results.finished())
+        show.show_info(_out, store, n_finished)
+
+
+def _say_where(what: str, path: Path) -> None:
+    """Print a path on a line of its own, whole, so that it can be copied and clicked."""
+    typer.echo(f"{what}: {path.resolve()}")

@@ -1,0 +1,302 @@
+"""What the terminal shows: tables and lines, made of results and nothing else."""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+from threadpoolctl import threadpool_info
+
+import discernel
+from discernel.cli.models import Model
+from discernel.datasets import Dataset
+from discernel.datasets.catalog import CATALOG, Entry
+from discernel.datasets.sources import FOLDER_VARIABLE, data_folder
+from discernel.experiments.compare import Comparison
+from discernel.experiments.reproduce import Comparison as Beside
+from discernel.experiments.reproduce import Reproduction
+from discernel.experiments.store import Record
+from discernel.experiments.tables import Entry as Standing
+from discernel.experiments.tables import failures, summarize
+from discernel.report.words import describe_dataset, percent, probability, seconds, span
+
+__all__ = [
+    "show_comparison",
+    "show_data",
+    "show_info",
+    "show_model",
+    "show_reproducible",
+    "show_reproduction",
+]
+
+#: From how many columns on there is room for a drawing of the intervals.
+_WIDE = 100
+_DRAWING = 28
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pandas", "matplotlib", "cvxpy", "skops")
+_VERDICTS = {
+    "agrees": "green",
+    "better": "green",
+    "differs": "red",
+    "not judged": "dim",
+    "not run": "dim",
+}
+
+
+def _table() -> Table:
+    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+
+
+def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> None:
+    """Say what the rows are, and what was done to them."""
+    n_rows, n_features = dataset.X.shape
+    views = f", {len(dataset.views)} views" if dataset.views else ""
+    console.print(
+        f"[bold]{escape(dataset.name)}[/]  {n_rows:,} rows, {n_features:,} features{views}, "
+        f"{len(set(dataset.y.tolist()))} classes; from {escape(dataset.source)}"
+    )
+    for note in notes:
+        console.print(f"[yellow]note[/]  {escape(note)}")
+
+
+# ---- compare -----------------------------------------------------------------------------------
+
+
+def show_comparison(console: Console, found: Comparison) -> None:
+    """Show the ranking, with intervals, and say whether differences mean anything."""
+    ranking = found.ranking
+    table = _table()
+    table.add_column("method", no_wrap=True)
+    table.add_column("accuracy %", justify="right")
+    table.add_column("95 % interval", justify="right", no_wrap=True)
+    draw = console.width >= _WIDE
+    axis = _axis(ranking)
+    if draw:
+        table.add_column(_scale(axis), no_wrap=True)
+    table.add_column("against the first", no_wrap=True)
+    table.add_column("one fit", justify="right", no_wrap=True)
+    for entry in ranking:
+        table.add_row(*_row(entry, ranking[0], axis if draw else None))
+    console.print()
+    console.print(table)
+    console.print()
+    for dataset in found.table.datasets:
+        console.print(escape(describe_dataset(found.table, dataset)), highlight=False)
+    _show_failures(console, found.records)
+    console.print(
+        f"[dim]{found.plan.splits.n} stratified divisions; intervals and tests corrected for the "
+        "training rows they share.[/]"
+    )
+
+
+def _show_failures(console: Console, records: Sequence[Record]) -> None:
+    if not any(record.result.error is not None for record in records):
+        return
+    for failure in failures(summarize(records)):
+        console.print(
+            f"[red]failed[/]  {escape(failure.method)} on {escape(failure.dataset)}, "
+            f"{len(failure.repetitions)} times: {escape(failure.message)}"
+        )
+
+
+def _row(
+    entry: Standing, first: Standing, axis: tuple[float, float] | None
+) -> Iterator[Text | str]:
+    style = "bold" if entry is first else "dim" if entry.standing in ("behind", "failed") else ""
+    yield Text(entry.method, style=style)
+    yield percent(entry.mean)
+    yield "–" if entry.interval is None else span(entry.interval)
+    if axis is not None:
+        yield _drawing(entry, axis)
+    yield Text(_standing(entry, first), style=style)
+    yield seconds(entry.seconds_fit)
+
+
+def _standing(entry: Standing, first: Standing) -> str:
+    if entry.standing == "failed":
+        return "failed"
+    if entry is first:
+        return "clearly first" if entry.standing == "ahead" else "first"
+    if entry.mean == first.mean:
+        return "the same"
+    if entry.standing == "behind":
+        return f"clearly worse, p {probability(entry.p_value)}"
+    return "cannot tell" if entry.standing == "untested" else "≈ may be chance"
+
+
+def _axis(ranking: Sequence[Standing]) -> tuple[float, float]:
+    """Return the ends of the drawing: whole per cents around all intervals."""
+    known = [entry.interval for entry in ranking if entry.interval is not None]
+    lows = [i.mean if math.isnan(i.low) else i.low for i in known] or [0.0]
+    highs = [i.mean if math.isnan(i.high) else i.high for i in known] or [1.0]
+    low, high = math.floor(100 * min(lows)) / 100, math.ceil(100 * max(highs)) / 100
+    return low, max(high, low + 0.01)
+
+
+def _scale(axis: tuple[float, float]) -> Text:
+    left, right = (f"{100 * end:.0f}" for end in axis)
+    return Text(left + " " * (_DRAWING - len(left) - len(right)) + right, style="dim")
+
+
+def _drawing(entry: Standing, axis: tuple[float, float]) -> Text:
+    if entry.interval is None:
+        return Text("")
+
+    def place(value: float) -> int:
+        return round((_DRAWING - 1) * (value - axis[0]) / (axis[1] - axis[0]))
+
+    cells = [" "] * _DRAWING
+    if not math.isnan(entry.interval.low):
+        low, high = place(entry.interval.low), place(entry.interval.high)
+        cells[low : high + 1] = ["─"] * (high - low + 1)
+    cells[place(entry.mean)] = "●"
+    return Text("".join(cells), style="dim" if entry.standing == "behind" else "cyan")
+
+
+# ---- fit ---------------------------------------------------------------------------------------
+
+
+def show_model(console: Console, model: Model) -> None:
+    """Show the weights, λ, and what the leave-one-out error says."""
+    clf = model.pipeline[-1]
+    learned = clf.learned_kernel_
+    if learned.considered:
+        words = ", ".join(f"{each.name} {each.error:.3f}" for each in learned.considered)
+        console.print(f"leave-one-out error of the candidates: {escape(words)}", highlight=False)
+    table = _table()
+    table.add_column("kernel", no_wrap=True)
+    table.add_column("weight", justify="right")
+    for name, weight in zip(clf.kernel_names_, clf.kernel_weights_, strict=True):
+        bar = "█" * round(24 * float(weight / clf.kernel_weights_.max()))
+        table.add_row(escape(name), f"{weight:.3f}", Text(bar, style="cyan"))
+    console.print(table)
+    gap = "" if clf.gap_ is None else f", certified gap {clf.gap_:.0e}"
+    console.print(f"λ = {clf.regularization_:.3g}{gap}", highlight=False)
+
+
+# ---- reproduce ---------------------------------------------------------------------------------
+
+
+def show_reproducible(console: Console, found: Sequence[Reproduction]) -> None:
+    """List the tables and figures that can be run again."""
+    table = _table()
+    table.add_column("name", no_wrap=True)
+    table.add_column("cells", justify="right")
+    table.add_column("runs", justify="right")
+    table.add_column("what it holds")
+    for each in found:
+        runs = sum(len(plan.cells()) for plan in each.plans)
+        table.add_row(each.id, str(len(each.links)), f"{runs:,}", escape(each.title))
+    console.print(table)
+    console.print("\nRun some: discernel reproduce NAME ... [--quick]")
+
+
+def show_reproduction(
+    console: Console, found: Reproduction, cells: Sequence[Beside], records: Sequence[Record]
+) -> None:
+    """Show our numbers beside the published ones, and what failed."""
+    console.print()
+    console.print(f"[bold]{found.id}[/]  {escape(found.title)}")
+    reasons = list(dict.fromkeys(each.reason for each in cells if each.reason))
+    if cells:
+        console.print(_beside(cells, reasons))
+        units = sorted({each.cell.unit.replace("_", " ") for each in cells})
+        console.print(f"[dim]in {', '.join(units)}; ± one standard error[/]")
+    _show_failures(console, records)
+    for number, words in enumerate(reasons, start=1):
+        console.print(f"[dim]{number}[/] {escape(words)}")
+    for words in found.notes:
+        console.print(f"[dim]·[/] {escape(words)}")
+
+
+def _beside(cells: Sequence[Beside], reasons: Sequence[str]) -> Table:
+    """Return a row a cell; numbers in the last column stand for reasons."""
+    table = _table()
+    table.add_column("row")
+    table.add_column("column")
+    table.add_column("published", justify="right", no_wrap=True)
+    table.add_column("ours", justify="right", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    digits: dict[str, int] = {}
+    for each in cells:
+        printed = len(str(each.cell.value).partition(".")[2])
+        digits[each.cell.unit] = max(digits.get(each.cell.unit, 1), printed)
+    for each in cells:
+        verdict = Text(each.verdict, style=_VERDICTS[each.verdict])
+        if each.reason:
+            verdict.append(f" {reasons.index(each.reason) + 1}", style="dim")
+        table.add_row(
+            escape(each.cell.row),
+            escape(each.cell.column),
+            f"{each.cell.value:g}" + ("?" if each.cell.uncertain else ""),
+            _ours(each, digits[each.cell.unit]),
+            verdict,
+        )
+    return table
+
+
+def _ours(each: Beside, digits: int) -> str:
+    if each.n == 0:
+        return "–"
+    error = "" if math.isnan(each.error) else f" ± {each.error:.{digits}f}"
+    return f"{each.ours:.{digits}f}{error}"
+
+
+# ---- info --------------------------------------------------------------------------------------
+
+
+def show_info(console: Console, store: Path, n_finished: int | None) -> None:
+    """Show versions, threads, data sets and where results are."""
+    table = _table()
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    table.add_row("discernel", discernel.__version__)
+    table.add_row("Python", f"{platform.python_version()} on {platform.system()}")
+    for package in _PACKAGES:
+        table.add_row(package, _version(package))
+    table.add_row("cores", str(os.cpu_count()))
+    for pool in threadpool_info():
+        library = f"{pool['internal_api']} {pool.get('version') or ''}".strip()
+        table.add_row(pool["user_api"], f"{library}, {pool['num_threads']} threads")
+    folder = data_folder()
+    table.add_row(FOLDER_VARIABLE, "not set" if folder is None else escape(str(folder)))
+    finished = "not there yet" if n_finished is None else f"{n_finished:,} finished runs"
+    table.add_row("results", f"{escape(str(store))}: {finished}")
+    console.print(Text(""), table, Text(""), _catalog(folder), sep="\n")
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _catalog(folder: Path | None) -> Any:
+    table = _table()
+    table.add_column("data set", no_wrap=True)
+    table.add_column("rows", justify="right")
+    table.add_column("features", justify="right")
+    table.add_column("from", no_wrap=True)
+    for name, entry in sorted(CATALOG.items()):
+        table.add_row(name, f"{entry.shape[0]:,}", f"{entry.shape[1]:,}", _source(entry, folder))
+    return table
+
+
+def _source(entry: Entry, folder: Path | None) -> Text:
+    """Return where `discernel.datasets.load` would take a data set from."""
+    if entry.bundled is not None:
+        return Text("bundled")
+    if folder is not None and (folder / entry.file).is_file():
+        return Text("folder")
+    if entry.openml is not None:
+        return Text("OpenML, fetched when asked for", style="dim")
+    return Text("not here: needs a folder", style="dim")

@@ -1,0 +1,520 @@
+"""A user's own file to a data set: CSV, Parquet, or an NPZ of views.
+
+What cannot work is refused here, before anything is fitted, with the column and the row named and
+what to do about it. Rows are counted from 1, without the line of column names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray
+from discernel.datasets import Dataset
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.experiments.formats import check_file, import_pandas, listed, read_table
+
+__all__ = ["OpenedFile", "Preparation", "digest", "open_file", "read_file"]
+
+#: Column names that are taken for the target where none is named.
+TARGET_NAMES = ("target", "class", "label", "y")
+MISSING_RULES = ("error", "drop", "median")
+#: A column of text with more values than this is an identifier or prose, not categories.
+MAX_CATEGORIES = 50
+#: A target with more different fractions than this is a quantity, not a class.
+MAX_FRACTIONS = 10
+
+
+# ---- what is done to the columns ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """How the columns of a file become features; made once, then the same for new rows.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns used, in their order.
+    categories : dict of str to tuple of str
+        The values of each column that becomes one feature a value.
+    fill : dict of str to float
+        What stands in for a missing number; empty where missing values are refused.
+    views : dict of str to tuple of str
+        The columns of each view; empty where there is one only.
+    """
+
+    columns: tuple[str, ...]
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    fill: Mapping[str, float] = field(default_factory=dict)
+    views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One name a feature: the column's, or ``column=value``."""
+        return tuple(name for column in self.columns for name in self._features(column))
+
+    @property
+    def slices(self) -> dict[str, slice]:
+        """The features of each view."""
+        sizes = [sum(len(self._features(c)) for c in columns) for columns in self.views.values()]
+        ends = list(accumulate(sizes))
+        return {
+            view: slice(end - size, end)
+            for view, end, size in zip(self.views, ends, sizes, strict=True)
+        }
+
+    def _features(self, column: str) -> list[str]:
+        if column in self.categories:
+            return [f"{column}={value}" for value in self.categories[column]]
+        return [column]
+
+    def apply(self, table: Any, where: str) -> FloatArray:
+        """Return the features of the rows of a table.
+
+        Parameters
+        ----------
+        table : DataFrame
+            The rows; columns that are not used may be missing.
+        where : str
+            What the table is called in messages.
+        """
+        absent = [column for column in self.columns if column not in table.columns]
+        if absent:
+            raise InvalidInputError(
+                f"{where} must have the columns the model was fitted to. Got none named "
+                f"{listed(absent)}."
+            )
+        _refuse_text(table, [c for c in self.columns if c not in self.categories], where)
+        blocks = [self._feature_block(table[column], column, where) for column in self.columns]
+        X = np.column_stack(blocks)
+        _refuse_not_finite(X, self.feature_names, where)
+        return X
+
+    def _feature_block(self, values: Any, column: str, where: str) -> FloatArray:
+        if column in self.categories:
+            return _one_hot(values, column, self.categories[column], where)
+        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
+        if column in self.fill:
+            return np.where(np.isnan(numbers), self.fill[column], numbers)
+        return np.asarray(numbers)
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as plain data: ``Preparation(**plain)`` is the same."""
+        return asdict(self)
+
+
+def _one_hot(values: Any, column: str, known: Sequence[str], where: str) -> FloatArray:
+    """Return one column a category; a row of zeros where the value is missing."""
+    missing = values.isna().to_numpy()
+    found = values.astype(str).to_numpy(dtype=object)
+    strange = np.flatnonzero(~missing & ~np.isin(found, np.asarray(known, dtype=object)))
+    if len(strange):
+        raise InvalidInputError(
+            f"{where}: column {column!r} must hold the categories the model was fitted to: "
+            f"{listed(known)}. Got {found[strange[0]]!r} in row {strange[0] + 1}."
+        )
+    return np.column_stack([(found == value) & ~missing for value in known]).astype(np.float64)
+
+
+# ---- the file as a whole -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedFile:
+    """A file that was read.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        Features and labels.
+    preparation : Preparation
+        How its columns became features.
+    target : str
+        The column with the labels.
+    notes : tuple of str
+        What was done, or looks odd, and is no error.
+    """
+
+    dataset: Dataset
+    preparation: Preparation
+    target: str
+    notes: tuple[str, ...] = ()
+
+
+def read_file(
+    name: str,
+    path: str | Path,
+    target: str | None = None,
+    *,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    missing: Literal["error", "drop", "median"] = "error",
+    digest: str | None = None,
+) -> Dataset:
+    r"""Return the data set that a file holds.
+
+    Parameters
+    ----------
+    name : str
+        What to call it.
+    path : str or Path
+        A CSV file with a line of column names, a Parquet file, or an NPZ file: in this one every
+        array of two dimensions is a view, and the labels are the array ``target`` or ``y``.
+    target : str, optional
+        The column with the labels; where it is called target, class, label or y, it is found.
+    drop : sequence of str
+        Columns to leave out.
+    categorical : sequence of str
+        Columns to turn into one feature a value.
+    missing : {"error", "drop", "median"}, default="error"
+        What to do with missing values: refuse them; leave their rows out; put the median of the
+        column in their place, over all rows, those held out later included.
+    digest : str, optional
+        That of the content, as `digest` returns it; another content is refused.
+
+    Returns
+    -------
+    Dataset
+        Features and labels, checked.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file, or something in it, cannot be used. The message says where and what to do.
+    MissingExtraError
+        If pandas, or pyarrow for Parquet, is not installed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from discernel.experiments.files import read_file
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "plants.csv"
+    ...     _ = path.write_text("height,width,class\n1,4,a\n2,3,a\n7,4,b\n9,2,b\n")
+    ...     plants = read_file("plants", path)
+    >>> plants.X.shape, plants.y.tolist()
+    ((4, 2), ['a', 'a', 'b', 'b'])
+    """
+    found = open_file(
+        path, target, name=name, drop=drop, categorical=categorical, missing=missing, digest=digest
+    )
+    return found.dataset
+
+
+def open_file(
+    path: str | Path,
+    target: str | None = None,
+    *,
+    name: str | None = None,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    missing: Literal["error", "drop", "median"] = "error",
+    digest: str | None = None,
+) -> OpenedFile:
+    """Return what `read_file` does, with what was done to the columns.
+
+    Parameters
+    ----------
+    path : str or Path
+        See `read_file`, here and below.
+    target : str, optional
+        The column with the labels.
+    name : str, optional
+        What to call the data set; by default the name of the file without its ending.
+    drop : sequence of str
+        Columns to leave out.
+    categorical : sequence of str
+        Columns to turn into one feature a value.
+    missing : {"error", "drop", "median"}, default="error"
+        What to do with missing values.
+    digest : str, optional
+        That of the content.
+    """
+    path = Path(path)
+    if missing not in MISSING_RULES:
+        raise unknown_choice("rule for missing values", missing, list(MISSING_RULES))
+    stamp, path = check_file(path), path.resolve()
+    if digest is not None and digest != _digest(str(path), stamp):
+        raise InvalidInputError(
+            f"{path.name} must be as it was when the run began. Its content has changed. Start "
+            "the comparison again; what was computed from the old content is kept apart."
+        )
+    return _open(
+        str(path), stamp, target, name or path.stem, tuple(drop), tuple(categorical), missing
+    )
+
+
+def digest(path: str | Path) -> str:
+    """Return a digest of the content of a file.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    """
+    stamp = check_file(Path(path))
+    return _digest(str(Path(path).resolve()), stamp)
+
+
+@lru_cache(maxsize=8)
+def _digest(path: str, stamp: tuple[int, int]) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+@lru_cache(maxsize=2)  # every cell of a plan reads its file again
+def _open(
+    path: str,
+    stamp: tuple[int, int],
+    target: str | None,
+    name: str,
+    drop: tuple[str, ...],
+    categorical: tuple[str, ...],
+    missing: str,
+) -> OpenedFile:
+    where = Path(path).name
+    table, views = read_table(Path(path))
+    if not len(table):
+        raise InvalidInputError(f"{where} must have rows below the column names. Got none.")
+    target = _find_target(list(table.columns), target, where)
+    _check_names(table, (*drop, *categorical), target, where)
+    notes: list[str] = []
+    table, y = _labels(table, target, missing, where, notes)
+    table = table.drop(columns=[target, *drop])
+    table = _without_constant(table, notes)
+    notes += _row_numbers(table)
+    _refuse_text(table, [c for c in table.columns if c not in categorical], where)
+    table, y = _handle_missing(table, y, missing, where, notes)
+    preparation = _prepare(table, [c for c in categorical if c in table], missing, views, where)
+    X = preparation.apply(table, where)
+    X.flags.writeable = False
+    y.flags.writeable = False
+    dataset = Dataset(
+        name=name,
+        X=X,
+        y=y,
+        feature_names=preparation.feature_names,
+        description=f"{len(y):,} rows, {X.shape[1]:,} features, {len(np.unique(y))} classes",
+        source=f"file {where}",
+        views=preparation.slices,
+    )
+    return OpenedFile(dataset, preparation, target, tuple(notes))
+
+
+# ---- the checks --------------------------------------------------------------------------------
+
+
+def _flags(option: str, names: Sequence[str], limit: int = 3) -> str:
+    """Return the words for a command line, quoted where a shell needs it."""
+    quoted = [f'"{name}"' if " " in name else name for name in names[:limit]]
+    return " ".join(f"--{option} {name}" for name in quoted) + (" ..." * (len(names) > limit))
+
+
+def _find_target(columns: Sequence[str], target: str | None, where: str) -> str:
+    if target is None:
+        guesses = [column for column in columns if str(column).lower() in TARGET_NAMES]
+        if len(guesses) == 1:
+            return guesses[0]
+        found = f"has {listed(guesses)}" if guesses else f"has {listed(columns, 8)}"
+        raise InvalidInputError(
+            f"The target must be named: {where} {found}. Give target=... (--target COLUMN), the "
+            "column with the classes to predict."
+        )
+    if target in columns:
+        return target
+    raise InvalidInputError(
+        f"The target must be a column of {where}. Got {target!r}.{_close(target, columns)}"
+    )
+
+
+def _close(name: str, columns: Sequence[str]) -> str:
+    lower = {str(column).lower(): column for column in columns}
+    close = [lower[found] for found in get_close_matches(name.lower(), list(lower), n=3)]
+    if close:
+        return f" Did you mean {' or '.join(map(repr, close))}?"
+    return f" There are {listed(columns, 8)}."
+
+
+def _check_names(table: Any, names: Iterable[str], target: str, where: str) -> None:
+    for name in names:
+        if name not in table.columns:
+            raise InvalidInputError(
+                f"Columns to drop or to encode must be columns of {where}. Got {name!r}."
+                f"{_close(name, list(table.columns))}"
+            )
+        if name == target:
+            raise InvalidInputError(
+                f"{name!r} is the target: it can be neither dropped nor encoded. Name another "
+                "target, or leave it out of drop and categorical."
+            )
+
+
+def _labels(
+    table: Any, target: str, missing: str, where: str, notes: list[str]
+) -> tuple[Any, NDArray[Any]]:
+    """Return the rows that have a label, and the labels: whole numbers, else text."""
+    absent = table[target].isna()
+    if absent.any():
+        if missing != "drop":
+            raise InvalidInputError(
+                f"{where}: every row must have a target. Column {target!r} is empty in "
+                f"{absent.sum()} rows, first in row {absent.to_numpy().argmax() + 1}. Fill them, "
+                "or leave the rows out with missing='drop' (--missing drop)."
+            )
+        notes.append(f"left out {absent.sum()} rows without a target")
+        table = table[~absent].reset_index(drop=True)
+    pd = import_pandas()
+    values = table[target]
+    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
+        y = values.to_numpy(dtype=np.float64)
+        whole = bool(np.all(y == np.round(y)))
+        n_values = len(np.unique(y))
+        # Whole numbers may count people or digits, but hardly with less than three rows each.
+        if n_values > (max(20, len(y) // 3) if whole else MAX_FRACTIONS):
+            raise InvalidInputError(
+                f"The target must hold classes. Column {target!r} of {where} holds {n_values} "
+                f"different numbers, from {y.min():g} to {y.max():g}: a quantity. Divide it into "
+                "classes, or predict it with discernel.MultipleKernelRidge."
+            )
+        y = y.astype(np.int64) if whole else values.astype(str).to_numpy(dtype=str)
+    else:
+        y = values.astype(str).to_numpy(dtype=str)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"The target must hold at least two classes. Column {target!r} of {where} holds "
+            f"{classes[0]!s} in every row. Name another target."
+        )
+    return table, y
+
+
+def _without_constant(table: Any, notes: list[str]) -> Any:
+    constant = [column for column in table.columns if _is_constant(table[column])]
+    if constant:
+        notes.append(f"left out {listed(constant)}: the same in every row")
+        table = table.drop(columns=constant)
+    if not table.shape[1]:
+        raise InvalidInputError(
+            "At least one column beside the target must differ from row to row. None is left."
+        )
+    return table
+
+
+def _is_constant(values: Any) -> bool:
+    try:
+        return bool(values.nunique(dropna=False) < 2)
+    except TypeError:  # lists in a Parquet file; refused with the text
+        return False
+
+
+def _row_numbers(table: Any) -> list[str]:
+    """Return a note on columns that count the rows."""
+    pd = import_pandas()
+    numbered = [
+        column
+        for column in table.columns
+        if pd.api.types.is_integer_dtype(table[column])
+        and len(table) > 2
+        and bool((table[column].diff().iloc[1:] == 1).all())
+    ]
+    if not numbered:
+        return []
+    flags = _flags("drop", numbered)
+    return [f"{listed(numbered)} counts the rows; leave it out with drop ({flags})"]
+
+
+def _refuse_text(table: Any, columns: Sequence[str], where: str) -> None:
+    pd = import_pandas()
+    text = [column for column in columns if not pd.api.types.is_numeric_dtype(table[column])]
+    if not text:
+        return
+    values = table[text[0]]
+    odd = pd.to_numeric(values, errors="coerce").isna() & values.notna()
+    row = int(odd.to_numpy().argmax())
+    raise InvalidInputError(
+        f"{where}: features must be numbers. Columns with text: {listed(text)}; column "
+        f"{text[0]!r} has {str(values.iloc[row])!r} in row {row + 1}. Turn categories into "
+        f"numbers with categorical ({_flags('categorical', text)}), or leave the columns out with "
+        f"drop ({_flags('drop', text)})."
+    )
+
+
+def _handle_missing(
+    table: Any, y: NDArray[Any], rule: str, where: str, notes: list[str]
+) -> tuple[Any, NDArray[Any]]:
+    absent = table.isna()
+    counts = absent.sum()
+    counts = counts[counts > 0]
+    if not len(counts):
+        return table, y
+    if rule == "error":
+        first = counts.index[0]
+        others = f" Others: {listed(counts.index[1:])}." if len(counts) > 1 else ""
+        raise InvalidInputError(
+            f"{where}: no value may be missing. Column {first!r} has {counts.iloc[0]} missing, the "
+            f"first in row {absent[first].to_numpy().argmax() + 1}.{others} Leave such rows out "
+            "with missing='drop' (--missing drop), put medians in with missing='median' (--missing "
+            f"median), or leave the columns out with drop ({_flags('drop', list(counts.index))})."
+        )
+    if rule == "median":
+        notes.append(f"put medians for {counts.sum()} missing values in {listed(counts.index)}")
+        return table, y
+    complete = ~absent.any(axis=1).to_numpy()
+    if len(np.unique(y[complete])) < len(np.unique(y)):
+        raise InvalidInputError(
+            f"{where}: every class must have complete rows. Without the {np.sum(~complete)} rows "
+            "that miss a value, one has none. Use missing='median' (--missing median) instead."
+        )
+    notes.append(f"left out {np.sum(~complete)} rows with missing values")
+    return table[complete].reset_index(drop=True), y[complete]
+
+
+def _prepare(
+    table: Any,
+    categorical: Sequence[str],
+    missing: str,
+    views: Mapping[str, Sequence[str]],
+    where: str,
+) -> Preparation:
+    categories = {
+        column: tuple(sorted(table[column].dropna().astype(str).unique())) for column in categorical
+    }
+    for column, values in categories.items():
+        if len(values) > MAX_CATEGORIES:
+            raise InvalidInputError(
+                f"{where}: a column to encode must have at most {MAX_CATEGORIES} different values. "
+                f"Column {column!r} has {len(values)}. Leave it out with drop "
+                f"({_flags('drop', [column])})."
+            )
+    numbers = [column for column in table.columns if column not in categories]
+    fill = {}
+    if missing == "median":
+        fill = {column: float(table[column].median()) for column in numbers}
+    kept = {
+        view: tuple(column for column in columns if column in table.columns)
+        for view, columns in views.items()
+    }
+    kept = {view: columns for view, columns in kept.items() if columns}
+    return Preparation(tuple(table.columns), categories, fill, kept if len(kept) > 1 else {})
+
+
+def _refuse_not_finite(X: FloatArray, names: Sequence[str], where: str) -> None:
+    rows, columns = np.nonzero(~np.isfinite(X))
+    if len(rows):
+        row, column = rows[0], columns[0]
+        found = "is missing" if np.isnan(X[row, column]) else "is infinite"
+        raise InvalidInputError(
+            f"{where}: every feature must be a finite number. Column {names[column]!r} {found} in "
+            f"row {row + 1}. Correct the cell, or leave the row out."
+        )

@@ -1,0 +1,165 @@
+"""What all methods share: what they return, and how plain data become kernels and estimators."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel import kernels as kernel_families
+from discernel.exceptions import unknown_choice
+from discernel.experiments.tasks import Division
+from discernel.kernels import Kernel, as_kernels, kernel_names
+
+__all__ = ["Outcome", "fit_and_predict", "make_kernels", "make_object"]
+
+#: At most so many training rows, and so many held-out ones, are kept for a picture.
+_DRAWN = 150
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a method found on one division.
+
+    Attributes
+    ----------
+    y_pred : ndarray of shape (n_rows,)
+        The classes of the held-out rows.
+    scores : ndarray or None
+        Their decision values: (n_rows,) for two classes, else (n_rows, n_classes).
+    seconds_fit, seconds_predict : float
+        The time it took.
+    weights : dict of str to float
+        Kernel weights by name, if any were learnt.
+    regularization, gap : float or None
+        λ and the certified gap.
+    metrics : dict of str to float
+        What it measured beside accuracy and area under the curve.
+    details : dict
+        Anything else, as plain data.
+    """
+
+    y_pred: NDArray[Any]
+    scores: NDArray[Any] | None = None
+    seconds_fit: float = 0.0
+    seconds_predict: float = 0.0
+    weights: dict[str, float] = field(default_factory=dict)
+    regularization: float | None = None
+    gap: float | None = None
+    metrics: dict[str, float] = field(default_factory=dict)
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def make_object(spec: Any, namespace: Any) -> Any:
+    """Return the object that ``[name, parameters]`` stands for; anything else is itself."""
+    if not (isinstance(spec, (list, tuple)) and len(spec) == 2 and isinstance(spec[1], Mapping)):
+        return spec
+    if not hasattr(namespace, spec[0]):
+        raise unknown_choice(f"name in {namespace.__name__}", spec[0], list(namespace.__all__))
+    return getattr(namespace, spec[0])(**spec[1])
+
+
+def make_kernels(spec: Any, division: Division) -> list[Kernel]:
+    """Return the candidate kernels that plain data stand for.
+
+    Parameters
+    ----------
+    spec : "auto", list or dict
+        ``"auto"`` as in the estimators, one set a view where there are several; a list of
+        ``[family, parameters]``; ``{"each": list}`` makes that list for every view.
+    division : Division
+        Whose views are meant.
+    """
+    each = spec["each"] if isinstance(spec, Mapping) else spec
+    if isinstance(each, str):
+        each = [["RBF", {"width": f"{factor}*median"}] for factor in (0.5, 1, 2)]
+        if not division.views:
+            return as_kernels(spec)
+        spec = {"each": each}
+    made = [make_object(entry, kernel_families) for entry in each]
+    if not isinstance(spec, Mapping) or not division.views:
+        return made
+    return [
+        kernel.on(columns).named(f"{name}: {kernel.name}")
+        for name, columns in division.views.items()
+        for kernel in made
+    ]
+
+
+def fit_and_predict(estimator: Any, division: Division) -> Outcome:
+    """Fit an estimator, predict, and take what it says about its kernel."""
+    start = time.perf_counter()
+    estimator.fit(division.X_train, division.y_train)
+    fitted = time.perf_counter()
+    y_pred = estimator.predict(division.X_test)
+    predicted = time.perf_counter()
+    scores = None
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(estimator.decision_function(division.X_test), dtype=np.float64)
+    names, weights = _weights(estimator)
+    return Outcome(
+        y_pred=y_pred,
+        scores=scores,
+        seconds_fit=fitted - start,
+        seconds_predict=predicted - fitted,
+        weights=dict(zip(names, weights, strict=True)),
+        regularization=_number(getattr(estimator, "regularization_", None)),
+        gap=_number(getattr(estimator, "gap_", None)),
+        details=_details(getattr(estimator, "learned_kernel_", None))
+        | _embedding(estimator, division),
+    )
+
+
+def _weights(estimator: Any) -> tuple[list[str], list[float]]:
+    """Return kernel names and weights; an estimator with one kernel has nothing to weigh."""
+    if not (hasattr(estimator, "kernel_weights_") and hasattr(estimator, "kernels")):
+        return [], []
+    # The names as given: resolved widths differ from one division to the next.
+    return kernel_names(as_kernels(estimator.kernels)), estimator.kernel_weights_.tolist()
+
+
+def _embedding(estimator: Any, division: Division) -> dict[str, Any]:
+    """Return the first two discriminant coordinates of some rows, for one division."""
+    if not (division.is_first and hasattr(estimator, "discriminant_")):
+        return {}
+    parts = [
+        (estimator.transform(X[:_DRAWN])[:, :2], y[:_DRAWN], np.full(len(y[:_DRAWN]), held_out))
+        for X, y, held_out in (
+            (division.X_train, division.y_train, False),
+            (division.X_test, division.y_test, True),
+        )
+    ]
+    coordinates, labels, held_out = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return {
+        "embedding": {
+            "coordinates": coordinates.round(3).tolist(),
+            "labels": [str(label) for label in labels],
+            "held_out": held_out.tolist(),
+            "explained": estimator.explained_variance_ratio_[:2].tolist(),
+        }
+    }
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _details(learned: Any) -> dict[str, Any]:
+    """Return what a report shows of a learnt kernel beside its weights."""
+    if learned is None:
+        return {}
+    return {
+        "status": str(learned.status),
+        "n_iter": int(learned.n_iter),
+        "objective": _number(learned.objective),
+        "history": [[p.iteration, p.objective, p.gap, p.stage] for p in learned.history],
+        "leave_one_out": [[lam, error] for lam, error in learned.leave_one_out.items()],
+        "considered": [
+            [found.name, found.error, found.pull, found.regularization]
+            for found in learned.considered
+        ],
+    }

@@ -1,0 +1,187 @@
+"""Methods that see the training rows only: discriminants, machines, and what they are held to."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.svm import SVC
+
+import discernel
+from discernel import kernels as kernel_families
+from discernel.backend import FloatArray
+from discernel.criteria.akfd import decide, one_against_rest
+from discernel.experiments.methods.base import (
+    Outcome,
+    fit_and_predict,
+    make_kernels,
+    make_object,
+)
+from discernel.experiments.tasks import Division
+from discernel.kernels import RBF, kernel_names
+from discernel.learners.alternating import NUS
+from discernel.targets import ClassTarget
+
+__all__ = [
+    "akfd",
+    "discriminant",
+    "kdda",
+    "kernel_discriminant",
+    "kfd_grid",
+    "lda",
+    "neighbors",
+    "single",
+    "svc_grid",
+    "svm",
+]
+
+
+def discriminant(division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit a `MultipleKernelDiscriminant`."""
+    return _fit_learner(discernel.MultipleKernelDiscriminant, division, options)
+
+
+def svm(division: Division, options: dict[str, Any]) -> Outcome:
+    """Learn a kernel and train a support vector machine on it: a `LearnedKernelSVC`."""
+    return _fit_learner(discernel.LearnedKernelSVC, division, options)
+
+
+def _fit_learner(estimator: Any, division: Division, options: dict[str, Any]) -> Outcome:
+    kernels = make_kernels(options.pop("kernels", "auto"), division)
+    for name in ("criterion", "solver"):
+        if name in options:
+            options[name] = make_object(options[name], discernel)
+    return fit_and_predict(estimator(kernels, **options), division)
+
+
+def akfd(division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit an `AKFDClassifier`; by default ν is chosen by tenfold cross-validation."""
+    kernels = make_kernels(options.pop("kernels", "auto"), division)
+    clf = discernel.AKFDClassifier(kernels, **{"random_state": division.seed} | options)
+    outcome = fit_and_predict(clf, division)
+    outcome.details.update(nu=float(clf.nu_), n_iter=int(clf.n_iter_))
+    return outcome
+
+
+def single(division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit the best single kernel in cross-validation: a `SingleKernelClassifier`."""
+    kernels = make_kernels(options.pop("kernels", "auto"), division)
+    clf = discernel.SingleKernelClassifier(kernels, **{"random_state": division.seed} | options)
+    outcome = fit_and_predict(clf, division)
+    return replace(
+        outcome,
+        weights=_indicator(kernel_names(kernels), clf.best_index_),
+        regularization=clf.best_regularization_,
+    )
+
+
+def kernel_discriminant(division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit a `KernelDiscriminant` with one kernel."""
+    return _fit_single(discernel.KernelDiscriminant, division, options)
+
+
+def kdda(division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit kernel direct discriminant analysis: a `KDDA`."""
+    return _fit_single(discernel.KDDA, division, options)
+
+
+def neighbors(division: Division, options: dict[str, Any]) -> Outcome:
+    """Find nearest neighbours by one kernel: a `KernelNeighborsClassifier`."""
+    return _fit_single(discernel.KernelNeighborsClassifier, division, options)
+
+
+def _fit_single(estimator: Any, division: Division, options: dict[str, Any]) -> Outcome:
+    kernel = make_object(options.pop("kernel", "rbf"), kernel_families)
+    return fit_and_predict(estimator(kernel=kernel, **options), division)
+
+
+def svc_grid(division: Division, options: dict[str, Any]) -> Outcome:
+    """Search widths and C of an RBF SVM by fivefold cross-validation, as most people would."""
+    median = RBF().resolve(division.X_train).parameters["width"]
+    widths = median * 2.0 ** np.linspace(-4, 4, int(options.pop("n_widths", 10)))
+    grid = {"gamma": (1.0 / widths**2).tolist(), "C": options.pop("C", [0.1, 1.0, 10.0, 100.0])}
+    search = GridSearchCV(SVC(**options), grid, cv=5)
+    outcome = fit_and_predict(search, division)
+    outcome.details.update(chosen={key: float(value) for key, value in search.best_params_.items()})
+    return outcome
+
+
+def lda(division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit scikit-learn's linear discriminant analysis, shrunk where it would be singular."""
+    return fit_and_predict(
+        LinearDiscriminantAnalysis(**{"solver": "lsqr", "shrinkage": "auto"} | options), division
+    )
+
+
+# ---- the baseline of Fung 2004 -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _FisherPath:
+    """The discriminants of Fung 2004, Eq. (14), with one kernel and any ν.
+
+    With H = [K, −e] = USVᵀ, the solution of (HᵀH + I/ν)[v; γ] = Hᵀd is VS(S² + I/ν)⁻¹Uᵀd: one
+    factorisation for all ν.
+    """
+
+    values: FloatArray
+    right: FloatArray
+    projected: FloatArray
+
+    @classmethod
+    def of(cls, gram: FloatArray, codes: NDArray[np.intp], classes: NDArray[Any]) -> _FisherPath:
+        d = one_against_rest(ClassTarget(classes, codes))
+        left, values, right = np.linalg.svd(_extended(gram), full_matrices=False)
+        return cls(values, right, left.T @ d)
+
+    def scores(self, cross: FloatArray, nu: float) -> FloatArray:
+        """Return K(x)v − γ for the kernel between new and training rows."""
+        filtered = (self.values / (self.values**2 + 1.0 / nu))[:, None] * self.projected
+        return np.asarray(_extended(cross) @ (self.right.T @ filtered))
+
+
+def _extended(matrix: FloatArray) -> FloatArray:
+    return np.column_stack([matrix, -np.ones(len(matrix))])
+
+
+def kfd_grid(division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit the kernel Fisher discriminant of Fung 2004 with the kernel and ν that validate best.
+
+    ``nus`` are the values of ν, by default 10^-3, ..., 10^12, and ``folds``, 10, the folds of the
+    cross-validation. Of pairs that are equally good, the first kernel and the smallest ν are taken.
+    """
+    kernels = make_kernels(options.pop("kernels", "auto"), division)
+    nus, folds = options.pop("nus", list(NUS)), int(options.pop("folds", 10))
+    start = time.perf_counter()
+    kernels = [kernel.resolve(division.X_train) for kernel in kernels]
+    grams = [kernel(division.X_train) for kernel in kernels]
+    classes, codes = np.unique(division.y_train, return_inverse=True)
+    hits = np.zeros((len(grams), len(nus)))
+    splitter = StratifiedKFold(folds, shuffle=True, random_state=division.seed)
+    for train, test in splitter.split(codes, codes):
+        for position, gram in enumerate(grams):
+            path = _FisherPath.of(gram[np.ix_(train, train)], codes[train], classes)
+            cross = gram[np.ix_(test, train)]
+            found = [decide(path.scores(cross, nu)) for nu in nus]
+            hits[position] += [np.count_nonzero(guess == codes[test]) for guess in found]
+    best, at = (int(place) for place in np.unravel_index(int(hits.argmax()), hits.shape))
+    path = _FisherPath.of(grams[best], codes, classes)
+    fitted = time.perf_counter()
+    scores = path.scores(kernels[best](division.X_test, division.X_train), nus[at])
+    return Outcome(
+        y_pred=classes[decide(scores)],
+        scores=scores[:, 0] if len(classes) == 2 else scores,
+        seconds_fit=fitted - start,
+        seconds_predict=time.perf_counter() - fitted,
+        weights=_indicator(kernel_names(kernels), best),
+        details={"nu": float(nus[at])},
+    )
+
+
+def _indicator(names: list[str], chosen: int) -> dict[str, float]:
+    return {name: float(position == chosen) for position, name in enumerate(names)}

@@ -1,0 +1,1 @@
+"""The experiments of each paper, one file a paper."""

@@ -1,0 +1,78 @@
+"""Fung, Dundar, Bi and Rao (2004): A-KFD against a discriminant with a tuned kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from discernel.experiments.papers.common import accuracy, p_value, seconds
+from discernel.experiments.plan import Data, Method, Plan, Splits
+from discernel.experiments.reproduce import Link, Reproduction
+
+__all__ = ["REPRODUCTIONS"]
+
+#: The rows of both tables.
+_ROWS = {
+    "Ionosphere (351 × 34)": "ionosphere",
+    "Housing (506 × 13)": "boston_housing_binary",
+    "Heart (297 × 13)": "heart_cleveland",
+    "Pima (768 × 8)": "pima",
+    "BUPA (345 × 6)": "bupa",
+}
+_KERNELS = [["Linear", {}], *(["RBF", {"gamma": mu}] for mu in (0.001, 0.01, 0.1, 1.0))]
+_AKFD, _KFD = "A-KFD", "KFD + kernel tuning"
+
+_PLAN = Plan(
+    "fung2004",
+    tuple(Data(name, "symmetric") for name in _ROWS.values()),
+    (Method(_AKFD, "akfd", {"kernels": _KERNELS}), Method(_KFD, "kfd_grid", {"kernels": _KERNELS})),
+    Splits(10, 0.7, stratify=False),
+)
+
+_REASONS = {
+    "boston_housing_binary": "Housing: the paper does not say how the price was made two classes. "
+    "Ours are above and up to 21, and the tuned single kernel is below its own number too.",
+    "bupa": "BUPA: why is not known. The tuned single kernel is below its own number too, on the "
+    "same divisions, which points to the data or their scaling.",
+}
+_NOTES = (
+    "Features are scaled to [−1, 1] by the training rows; the paper scales whole data sets.",
+    "The paper does not say where A-KFD stops, but that it took 3 to 4 iterations. Ours stops at "
+    "a relative change of the objective of 1e-2: after 3 to 9 in the median, on housing after 34.",
+    "KFD + kernel tuning is Eq. (14) with one kernel; kernel and ν by the same ten folds. "
+    "Divisions are not stratified, folds are.",
+)
+
+
+def _links(value_of: str) -> Iterator[Link]:
+    for row, data in _ROWS.items():
+        reason = _REASONS.get(data, "")
+        for method in (_AKFD, _KFD):
+            if value_of == "accuracy":
+                yield Link(row, method, data, method, accuracy, reason)
+            else:
+                yield Link(row, method, data, method, seconds, judged=False)
+        if value_of == "accuracy":
+            yield Link(row, "p-value", data, _AKFD, judged=False, pooled=p_value(_AKFD, _KFD))
+
+
+REPRODUCTIONS: tuple[Reproduction, ...] = (
+    Reproduction("fung2004-table1", (_PLAN,), tuple(_links("accuracy")), _NOTES),
+    Reproduction(
+        "fung2004-table2",
+        (_PLAN,),
+        tuple(_links("seconds")),
+        (
+            "Seconds of one core today against those of a machine of 2004. Our tuned KFD takes one "
+            "factorisation a kernel for all ν, which the paper's did not: the order of the two "
+            "methods is therefore the other way round.",
+            *_NOTES,
+        ),
+    ),
+    Reproduction(
+        "fung2004-section5.2",
+        notes=(
+            "The colon CAD data are private: nothing to run. Public data of the kind are wdbc and "
+            "heart_cleveland, the latter in Table 1.",
+        ),
+    ),
+)

@@ -1,0 +1,389 @@
+"""Run what a plan asks for and a store does not have, in parallel, and survive being killed."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.metrics import accuracy_score, roc_auc_score
+from threadpoolctl import ThreadpoolController
+
+from discernel.exceptions import (
+    DiscernelError,
+    InvalidInputError,
+    MissingExtraError,
+    unknown_choice,
+)
+from discernel.experiments.methods import METHODS, Outcome
+from discernel.experiments.plan import Cell, Plan, plain
+from discernel.experiments.store import Result, Store
+from discernel.experiments.tasks import Division, divide
+
+__all__ = ["Summary", "machine", "run", "run_cell"]
+
+#: Threads of BLAS within one cell: cells run side by side, so one each.
+_THREADS = 1
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended, in different cells.
+
+    Attributes
+    ----------
+    ran : int
+        Run now.
+    found : int
+        Found finished.
+    elsewhere : int
+        Left to other processes, which had claimed them.
+    failed : int
+        Failed, among all that are finished.
+    """
+
+    ran: int
+    found: int
+    elsewhere: int
+    failed: int
+
+
+def run(
+    plan: Plan,
+    store: Store,
+    *,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    retry_failures: bool = False,
+) -> Summary:
+    """Run all cells of a plan that the store does not have.
+
+    Killed at any moment, it loses only the cells that were running: run it again and it goes on.
+    Only this process writes to the store; those that run cells never see it.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    store : Store
+        Where results go, each as soon as it is there.
+    n_jobs : int, optional
+        Processes side by side; None is what the joblib backend in use says, one by default. In a
+        ``joblib.parallel_config`` context cells run on that backend, a Dask cluster for example;
+        its workers should have one thread each.
+    progress : bool, default=False
+        Whether to show a bar with an estimate of the time left, on the standard error.
+    retry_failures : bool, default=False
+        Whether cells that failed before are run again.
+
+    Returns
+    -------
+    Summary
+        How many cells were run, found, left to other processes, and failed.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such kind of method, or a data set cannot be divided as the plan says;
+        nothing has been run then.
+    DataUnavailableError
+        If a data set cannot be had here; nothing has been run then.
+    DiscernelError
+        If a process that ran cells died. What was finished before is in the store.
+    KeyboardInterrupt
+        If the user stops it; likewise. The message says how far it came.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from discernel.experiments.plan import Data, Method, Plan, Splits
+    >>> from discernel.experiments.runner import run
+    >>> from discernel.experiments.store import Store
+    >>> plan = Plan("small", (Data("wine"),), (Method("LDA", "lda"),), Splits(n=3))
+    >>> with TemporaryDirectory() as folder, Store(f"{folder}/results.sqlite") as store:
+    ...     run(plan, store)
+    ...     run(plan, store)
+    Summary(ran=3, found=0, elsewhere=0, failed=0)
+    Summary(ran=0, found=3, elsewhere=0, failed=0)
+    """
+    _check_kinds(plan)
+    cells = {cell.key: cell for cell in plan.cells()}  # two methods may be the same but for a name
+    finished = store.finished() - (store.failed() if retry_failures else set())
+    missing = [cell for key, cell in cells.items() if key not in finished]
+    _check_divisions(missing)
+    if retry_failures:
+        store.forget_failures(missing)
+    ran = 0
+    try:
+        with (
+            _quiet(),
+            _bar(plan.name, len(cells), len(cells) - len(missing), progress) as advance,
+            closing(_run_all(missing, store, n_jobs)) as done,
+        ):
+            for cell in done:
+                ran += 1
+                advance(cell)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"Stopped with {len(store.finished() & set(cells))} of {len(cells)} cells finished. "
+            f"They are in {store.path}: run it again to go on."
+        ) from None
+    return Summary(
+        ran=ran,
+        found=len(cells) - len(missing),
+        elsewhere=len(missing) - ran,
+        failed=len(store.failed() & set(cells)),
+    )
+
+
+def _run_all(
+    missing: Sequence[Cell], store: Store, n_jobs: int | None
+) -> Generator[Cell, None, None]:
+    """Run cells side by side; yield each when it is in the store."""
+    workers = Parallel(
+        n_jobs=n_jobs,
+        return_as="generator_unordered",
+        pre_dispatch="2*n_jobs",
+        batch_size=1,  # a batch would keep finished cells from the store
+    )
+    try:
+        with closing(workers(delayed(_work)(cell) for cell in _claim(missing, store))) as results:
+            for cell, result, facts in results:
+                store.add(cell, result, facts)
+                yield cell
+    except BrokenProcessPool as error:
+        raise DiscernelError(
+            "A process that ran cells died, for want of memory perhaps. What was finished is in "
+            f"{store.path}: run it again with fewer n_jobs to go on."
+        ) from error
+    finally:
+        store.give_back()
+
+
+def _claim(missing: Iterable[Cell], store: Store) -> Iterator[Cell]:
+    refused = []
+    for cell in missing:
+        if store.claim(cell):
+            yield cell
+        else:
+            refused.append(cell)
+    # Once more: a process that had claimed one may have died since.
+    yield from (cell for cell in refused if store.claim(cell))
+
+
+def _check_kinds(plan: Plan) -> None:
+    for method in plan.methods:
+        if method.kind not in METHODS:
+            raise unknown_choice("kind of method", method.kind, list(METHODS))
+
+
+def _check_divisions(missing: Iterable[Cell]) -> None:
+    """Read every data set that is needed, and divide it once, before anything is fitted."""
+    first_of: dict[int, Cell] = {}
+    for cell in missing:
+        first_of.setdefault(id(cell.data), cell)
+    for cell in first_of.values():
+        try:
+            divide(cell)
+        except DiscernelError:
+            raise
+        except ValueError as error:
+            raise InvalidInputError(
+                f"The data set {cell.data.name!r} must be one that can be divided as the plan "
+                f"says. Got: {error}"
+            ) from error
+
+
+# ---- one cell ----------------------------------------------------------------------------------
+
+
+def run_cell(cell: Cell) -> tuple[Cell, Result]:
+    """Run one cell; a failure is a result too.
+
+    Parameters
+    ----------
+    cell : Cell
+        What to run.
+    """
+    try:
+        with _quiet(), _PeakMemory() as memory:
+            division = divide(cell)
+            outcome = METHODS[cell.method.kind](division, dict(cell.method.options))
+        return cell, _result(outcome, division, memory.peak)
+    except Exception:
+        return cell, Result(error=traceback.format_exc(limit=-6))
+
+
+def _work(cell: Cell) -> tuple[Cell, Result, dict[str, Any]]:
+    """Run one cell, and say on what: on a cluster that is not where the store is."""
+    return *run_cell(cell), machine()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep BLAS and OpenMP to their threads, and warnings to themselves.
+
+    Threads of BLAS and filters of warnings are the process's, not the thread's. Where a joblib
+    backend runs cells in threads, they are put back in any order; so `run` holds both as well,
+    and puts back what it found when all cells are done.
+    """
+    with _thread_pools(len(sys.modules)).limit(limits=_THREADS), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what they say is in the record: status and gap
+        yield
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:
+    """Look through all loaded libraries, which takes as long as a small cell; again if more are."""
+    return ThreadpoolController()
+
+
+def _result(outcome: Outcome, division: Division, peak: int | None) -> Result:
+    metrics = {"accuracy": float(accuracy_score(division.y_test, outcome.y_pred))}
+    two_classes = outcome.scores is not None and outcome.scores.ndim == 1
+    if two_classes and len(np.unique(division.y_test)) == 2:
+        metrics["auc"] = float(roc_auc_score(division.y_test, outcome.scores))
+    predictions = {"y_true": division.y_test, "y_pred": outcome.y_pred}
+    if outcome.scores is not None:
+        predictions["scores"] = outcome.scores.astype(np.float32)
+    return Result(
+        metrics=metrics | plain(outcome.metrics),
+        seconds_fit=outcome.seconds_fit,
+        seconds_predict=outcome.seconds_predict,
+        peak_memory=peak,
+        weights=plain(outcome.weights),
+        regularization=outcome.regularization,
+        gap=outcome.gap,
+        details=plain(outcome.details),
+        predictions={name: _storable(values) for name, values in predictions.items()},
+    )
+
+
+def _storable(values: Any) -> Any:
+    values = np.asarray(values)
+    return values.astype(str) if values.dtype.kind == "O" else values
+
+
+class _PeakMemory:
+    """The most memory the process held within a ``with`` block, in bytes.
+
+    Linux can forget the peak so far. Elsewhere only a new peak is known to be of this block, and
+    None is said otherwise; so too where other cells ran in the same process meanwhile.
+    """
+
+    peak: int | None = None
+    _lock = threading.Lock()
+    _n_inside = 0
+    _n_entered = 0
+
+    def __enter__(self) -> _PeakMemory:
+        with _PeakMemory._lock:
+            _PeakMemory._n_inside += 1
+            _PeakMemory._n_entered += 1
+            self._turn = _PeakMemory._n_entered if _PeakMemory._n_inside == 1 else None
+        self._before: int | None = None
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            self._before = _peak_so_far()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with _PeakMemory._lock:
+            _PeakMemory._n_inside -= 1
+            was_alone = self._turn == _PeakMemory._n_entered
+        peak = _peak_so_far()
+        if was_alone and peak != self._before:
+            self.peak = peak
+
+
+def _peak_so_far() -> int | None:
+    """Return the most memory the process held, in bytes, as far back as the system knows."""
+    with suppress(OSError, IndexError):
+        status = Path("/proc/self/status").read_text()
+        return 1024 * int(status.split("VmHWM:")[1].split()[0])
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    unit = 1 if platform.system() == "Darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+@lru_cache(maxsize=1)
+def machine() -> dict[str, Any]:
+    """Return what a reader needs to judge a time: processor, system, versions, threads."""
+    versions = {}
+    for name in ("discernel", "numpy", "scipy", "scikit-learn", "joblib"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            versions[name] = "unknown"
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "threads": _THREADS,
+        **versions,
+    }
+
+
+def _processor() -> str:
+    with suppress(OSError, IndexError):  # Linux knows more than `platform` tells
+        return Path("/proc/cpuinfo").read_text().split("model name")[1].split("\n")[0].strip("\t: ")
+    return platform.processor()
+
+
+@contextmanager
+def _bar(title: str, total: int, done: int, show: bool) -> Iterator[Callable[[Cell], None]]:
+    """Show a bar with an estimate of the time left; yield what to call when a cell is done."""
+    if not show:
+        yield lambda cell: None
+        return
+    try:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+    except ImportError as error:
+        raise MissingExtraError(
+            "A progress display needs rich. Install the extra: pip install 'discernel[app]', or "
+            "pass progress=False."
+        ) from error
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[last]}", style="dim", markup=False),
+    )
+    # The estimate is made from all cells so far: they may take longer than rich looks back.
+    always = float("inf")
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, speed_estimate_period=always) as display:
+        task = display.add_task(title, total=total, completed=done, last="")
+
+        def advance(cell: Cell) -> None:
+            display.update(task, advance=1, last=f"{cell.data.name}: {cell.method.name}")
+
+        yield advance

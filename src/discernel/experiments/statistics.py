@@ -1,0 +1,345 @@
+"""What differences between methods mean: intervals, tests over divisions, tests over data sets.
+
+Divisions of one data set share most of their training rows, so their results are not independent
+and the ordinary t-test finds differences that are not there. The correction of [Nadeau03]_ adds
+the ratio of held-out to training rows to the variance of a mean.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from discernel.backend import FloatArray
+from discernel.exceptions import InvalidInputError
+
+__all__ = [
+    "Interval",
+    "PairedTest",
+    "RankTest",
+    "corrected_error",
+    "corrected_interval",
+    "corrected_t_test",
+    "critical_difference",
+    "holm",
+    "rank_test",
+    "tied_groups",
+]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over divisions and its confidence interval.
+
+    Attributes
+    ----------
+    mean : float
+        The mean.
+    low, high : float
+        The ends of the interval; NaN for fewer than two divisions, which say nothing about it.
+    n : int
+        The number of divisions.
+    """
+
+    mean: float
+    low: float
+    high: float
+    n: int
+
+
+@dataclass(frozen=True)
+class PairedTest:
+    """A mean difference over the same divisions, and whether it is more than chance.
+
+    Attributes
+    ----------
+    difference : Interval
+        The mean of first minus second.
+    statistic, p_value : float
+        The corrected t and its two-sided probability; NaN for fewer than two divisions.
+    """
+
+    difference: Interval
+    statistic: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class RankTest:
+    """Mean ranks over data sets, and whether they differ more than by chance.
+
+    Attributes
+    ----------
+    ranks : ndarray of shape (n_methods,)
+        The mean rank of each; 1 is the best.
+    statistic, p_value : float
+        The F of Iman and Davenport and its probability.
+    critical_difference : float
+        Ranks that differ by less are not clearly different, by the test of Nemenyi.
+    n_datasets : int
+        The number of data sets.
+    """
+
+    ranks: FloatArray
+    statistic: float
+    p_value: float
+    critical_difference: float
+    n_datasets: int
+
+
+def corrected_error(values: Any, ratio: float) -> float:
+    """Return the standard error of a mean over overlapping divisions.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_divisions,)
+        One number a division.
+    ratio : float
+        Held-out rows over training rows: 1 / (k − 1) for k folds.
+
+    Returns
+    -------
+    float
+        √(s² (1/J + ratio)) for J divisions of variance s² [Nadeau03]_; for repeated
+        cross-validation J counts all folds of all repetitions [Bouckaert04]_. NaN for J < 2.
+
+    Examples
+    --------
+    >>> round(corrected_error([0.90, 0.94, 0.92, 0.96], ratio=0.25), 4)
+    0.0183
+    """
+    values = _divisions(values, ratio)
+    if len(values) < 2:
+        return math.nan
+    # Equal values have no spread; their mean may still differ from them by a rounding error.
+    variance = 0.0 if np.ptp(values) == 0 else float(np.var(values, ddof=1))
+    return math.sqrt(variance * (1.0 / len(values) + ratio))
+
+
+def corrected_interval(values: Any, ratio: float, *, confidence: float = 0.95) -> Interval:
+    """Return the mean over overlapping divisions and its confidence interval.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_divisions,)
+        One number a division.
+    ratio : float
+        Held-out rows over training rows.
+    confidence : float, default=0.95
+        The share of such intervals that hold the true mean.
+
+    Returns
+    -------
+    Interval
+        The mean ± t × `corrected_error`, t with J − 1 degrees of freedom.
+
+    Examples
+    --------
+    >>> found = corrected_interval([0.90, 0.94, 0.92, 0.96], ratio=0.25)
+    >>> round(found.low, 3), round(found.mean, 3), round(found.high, 3)
+    (0.872, 0.93, 0.988)
+    """
+    if not 0.0 < confidence < 1.0:
+        raise InvalidInputError(f"confidence must lie between 0 and 1. Got {confidence!r}.")
+    values = _divisions(values, ratio)
+    mean, error, n = float(np.mean(values)), corrected_error(values, ratio), len(values)
+    reach = error * float(stats.t.ppf(0.5 + confidence / 2.0, n - 1)) if n > 1 else math.nan
+    return Interval(mean, mean - reach, mean + reach, n)
+
+
+def corrected_t_test(
+    first: Any, second: Any, ratio: float, *, confidence: float = 0.95
+) -> PairedTest:
+    """Test whether two methods differ, from their results on the same divisions [Nadeau03]_.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n_divisions,)
+        Results of the two, division by division.
+    ratio : float
+        Held-out rows over training rows.
+    confidence : float, default=0.95
+        The confidence of the interval of the difference.
+
+    Returns
+    -------
+    PairedTest
+        The difference and its probability under no difference. Where all differences are 0 it
+        is 1; where all are the same other number, there is no spread to judge by, and it is NaN.
+        Accuracies are shares of few rows, so that few divisions are often alike by chance.
+
+    Examples
+    --------
+    >>> test = corrected_t_test([0.95, 0.93, 0.96], [0.92, 0.91, 0.95], ratio=0.25)
+    >>> round(test.difference.mean, 3), round(test.p_value, 3)
+    (0.02, 0.12)
+    """
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    if first.shape != second.shape:
+        raise InvalidInputError(
+            "Both methods must have one result for each of the same divisions. Got shapes "
+            f"{first.shape} and {second.shape}."
+        )
+    difference = corrected_interval(first - second, ratio, confidence=confidence)
+    error = corrected_error(first - second, ratio)
+    if difference.n < 2:
+        return PairedTest(difference, math.nan, math.nan)
+    if error == 0.0 and difference.mean != 0.0:
+        return PairedTest(difference, math.nan, math.nan)
+    statistic = difference.mean / error if error > 0.0 else 0.0
+    return PairedTest(
+        difference, statistic, float(2.0 * stats.t.sf(abs(statistic), difference.n - 1))
+    )
+
+
+def holm(p_values: Any) -> FloatArray:
+    """Return probabilities corrected for being several, by the step-down method of [Holm79]_.
+
+    Parameters
+    ----------
+    p_values : array-like of shape (n_tests,)
+        Probabilities; NaN is a test that could not be made, and is not counted.
+
+    Returns
+    -------
+    ndarray of shape (n_tests,)
+        To be compared with the level of a single test.
+
+    Examples
+    --------
+    >>> holm([0.01, 0.04, 0.03]).tolist()
+    [0.03, 0.06, 0.06]
+    """
+    given = np.asarray(p_values, dtype=float)
+    adjusted = np.full(given.shape, np.nan)
+    order = np.argsort(given)[: np.count_nonzero(~np.isnan(given))]
+    factors = np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(factors * given[order]))
+    return adjusted
+
+
+def rank_test(scores: Any, *, alpha: float = 0.05) -> RankTest:
+    """Rank methods on every data set, and test whether mean ranks differ.
+
+    Parameters
+    ----------
+    scores : array-like of shape (n_datasets, n_methods)
+        Mean results, larger is better; −inf is a failure, which comes last.
+    alpha : float, default=0.05
+        The level of `critical_difference`.
+
+    Returns
+    -------
+    RankTest
+        Ties share their mean rank. The test is that of Friedman, corrected for ties and in the
+        form of [Iman80]_, as [Demsar06]_ advises.
+
+    Examples
+    --------
+    >>> found = rank_test([[0.9, 0.8, 0.7], [0.95, 0.9, 0.9], [0.6, 0.5, 0.4]])
+    >>> found.ranks.round(2).tolist()
+    [1.0, 2.17, 2.83]
+    """
+    scores = np.asarray(scores, dtype=float)
+    if scores.ndim != 2 or min(scores.shape) < 2 or np.isnan(scores).any():
+        raise InvalidInputError(
+            "The scores must have a row a data set and a column a method, at least two of each, "
+            f"and no NaN. Got the shape {scores.shape}."
+        )
+    n_datasets, n_methods = scores.shape
+    ranks = stats.rankdata(-scores, axis=1)
+    means = ranks.mean(axis=0)
+    middle = (n_methods + 1) / 2.0
+    between = n_datasets * float(np.sum((means - middle) ** 2))
+    total = float(np.sum((ranks - middle) ** 2))
+    # The F of a two-way analysis of variance of the ranks, whose rows all have the same mean.
+    within = total - between
+    if between <= 1e-12 * max(total, 1.0):
+        statistic = 0.0
+    elif within <= 1e-12 * total:
+        statistic = math.inf
+    else:
+        statistic = (n_datasets - 1) * between / within
+    freedom = (n_methods - 1, (n_methods - 1) * (n_datasets - 1))
+    return RankTest(
+        ranks=np.asarray(means),
+        statistic=statistic,
+        p_value=float(stats.f.sf(statistic, *freedom)),
+        critical_difference=critical_difference(n_methods, n_datasets, alpha=alpha),
+        n_datasets=n_datasets,
+    )
+
+
+def critical_difference(n_methods: int, n_datasets: int, *, alpha: float = 0.05) -> float:
+    """Return by how much mean ranks must differ, by the test of Nemenyi [Demsar06]_.
+
+    Parameters
+    ----------
+    n_methods, n_datasets : int
+        How many are compared, and on how many data sets.
+    alpha : float, default=0.05
+        The probability of finding any difference where there is none.
+
+    Returns
+    -------
+    float
+        q √(k (k + 1) / 6N), q the quantile of the studentized range over √2.
+
+    Examples
+    --------
+    >>> round(critical_difference(4, 14), 2)
+    1.25
+    """
+    quantile = float(stats.studentized_range.ppf(1.0 - alpha, n_methods, np.inf)) / math.sqrt(2.0)
+    return quantile * math.sqrt(n_methods * (n_methods + 1) / (6.0 * n_datasets))
+
+
+def tied_groups(ranks: Any, critical_difference: float) -> list[tuple[int, ...]]:
+    """Return the largest groups of methods whose ranks are not clearly different.
+
+    Parameters
+    ----------
+    ranks : array-like of shape (n_methods,)
+        Mean ranks.
+    critical_difference : float
+        See `critical_difference`.
+
+    Returns
+    -------
+    list of tuple of int
+        Positions of methods, the best first; no group lies within another, and a method that
+        differs from all others is a group of its own.
+
+    Examples
+    --------
+    >>> tied_groups([2.9, 1.0, 2.0], 1.1)
+    [(1, 2), (2, 0)]
+    """
+    ranks = np.asarray(ranks, dtype=float)
+    order = np.argsort(ranks, kind="stable")
+    groups: list[tuple[int, ...]] = []
+    for start in range(len(order)):
+        reach = ranks[order[start]] + critical_difference
+        group = tuple(int(i) for i in order[start:] if ranks[i] < reach)
+        if not groups or not set(group) <= set(groups[-1]):
+            groups.append(group)
+    return groups
+
+
+def _divisions(values: Any, ratio: float) -> FloatArray:
+    given: FloatArray = np.asarray(values, dtype=np.float64)
+    if given.ndim != 1 or len(given) == 0 or not np.isfinite(given).all():
+        raise InvalidInputError(
+            "There must be one finite number a division, at least one. Got "
+            f"{given.tolist() if given.size < 10 else given.shape}."
+        )
+    if not ratio > 0:
+        raise InvalidInputError(
+            "The ratio of held-out to training rows must be positive, 0.25 for four fifths that "
+            f"train. Got {ratio!r}."
+        )
+    return given

@@ -1,0 +1,462 @@
+"""Results in one SQLite file: each finished cell in a transaction of its own."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from discernel.exceptions import DiscernelError, InvalidInputError
+from discernel.experiments.plan import Cell, Data, Method, Splits, plain
+
+__all__ = ["Record", "Result", "Store"]
+
+#: Says that an SQLite file is one of ours.
+_APPLICATION_ID = 0x64736372
+#: Raised with every change of the tables that an older version could not read.
+_SCHEMA_VERSION = 1
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
+CREATE TABLE IF NOT EXISTS cells (
+  key TEXT PRIMARY KEY,
+  spec TEXT NOT NULL,
+  failed INTEGER NOT NULL,
+  result TEXT NOT NULL,
+  predictions BLOB,
+  machine INTEGER NOT NULL REFERENCES machines (id),
+  finished TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS running (
+  key TEXT PRIMARY KEY,
+  host TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  started TEXT NOT NULL,
+  since TEXT NOT NULL
+);
+"""
+#: The first bytes of an SQLite file; its version and application are at fixed places behind them.
+_MAGIC = b"SQLite format 3\0"
+#: Seconds that a process waits for another's transaction.
+_PATIENCE = 60.0
+#: How long a claim counts if nobody can tell whether its process lives.
+_TRUST = timedelta(days=1)
+#: Keys asked for at once; SQLite takes at least 999.
+_BATCH = 500
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came out of a cell.
+
+    Attributes
+    ----------
+    metrics : dict of str to float
+        ``accuracy`` from 0 to 1, ``auc`` for two classes, and what else the method measured.
+    seconds_fit, seconds_predict : float
+        The time it took.
+    peak_memory : int or None
+        Bytes of the process at their most while it ran; None where the system does not say.
+    weights : dict of str to float
+        Kernel weights by name.
+    regularization, gap : float or None
+        λ and the certified gap.
+    details : dict
+        Anything else, as plain data: iterations, candidates, the path.
+    error : str or None
+        Why there is no result: the last lines of the traceback.
+    predictions : dict of str to ndarray
+        ``y_true``, ``y_pred`` and ``scores`` of the held-out rows.
+    """
+
+    metrics: dict[str, float] = field(default_factory=dict)
+    seconds_fit: float = 0.0
+    seconds_predict: float = 0.0
+    peak_memory: int | None = None
+    weights: dict[str, float] = field(default_factory=dict)
+    regularization: float | None = None
+    gap: float | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+    error: str | None = None
+    predictions: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished cell, and what it ran on."""
+
+    cell: Cell
+    result: Result
+    machine: dict[str, Any]
+    finished: str
+
+
+class Store:
+    """A file of results; several processes may use it at once.
+
+    Whoever runs a cell claims it first. A claim holds while its process lives: one with the same
+    number that started at another moment is another process. A process on another host, or in a
+    container of another host name, cannot be asked; its claims count for a day. Should a cell be
+    run twice for all that, the record that was written first stays.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; made where it is not there, or empty. It must be on a disk of this machine,
+        for SQLite's sake. While it is in use, and after a kill until it is opened again, the
+        files named like it and ending in ``-wal`` and ``-shm`` are part of it.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file is no store, is broken, was written by a newer version, or cannot be written.
+        Nothing is changed then.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from discernel.experiments.plan import Data, Method, Plan
+    >>> from discernel.experiments.store import Result, Store
+    >>> cell, *_ = Plan("small", (Data("wine"),), (Method("LDA", "lda"),)).cells()
+    >>> with TemporaryDirectory() as folder, Store(f"{folder}/results.sqlite") as store:
+    ...     store.add(cell, Result(metrics={"accuracy": 0.97}), machine={})
+    ...     store.records([cell])[0].result.metrics
+    {'accuracy': 0.97}
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()  # joblib asks for the next cell from a thread of its own
+        self._claimed: set[str] = set()
+        self._connection = _open(self.path)
+        self._me = (socket.gethostname(), os.getpid(), _start_of(os.getpid()) or "")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back what is claimed, and close the file."""
+        try:
+            self.give_back()
+        finally:
+            self._connection.close()
+
+    @contextmanager
+    def _transaction(self, *, lasting: bool = True) -> Iterator[sqlite3.Cursor]:
+        """Write all or nothing; what is lasting is on the disk then, whatever else fails."""
+        with self._lock:
+            cursor = self._connection.cursor()
+            try:
+                cursor.execute(f"PRAGMA synchronous = {'FULL' if lasting else 'NORMAL'}")
+                cursor.execute("BEGIN IMMEDIATE")
+                yield cursor
+                cursor.execute("COMMIT")
+            except BaseException as error:
+                if self._connection.in_transaction:
+                    cursor.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise DiscernelError(
+                        f"{self.path} could not be written: {error}. What is in it stays; see "
+                        "that there is room on the disk and run again."
+                    ) from error
+                raise
+
+    # ---- writing -----------------------------------------------------------------------------
+
+    def claim(self, cell: Cell) -> bool:
+        """Return whether the cell is ours to run: not finished, not claimed by a live process.
+
+        A cell that this very process runs is not ours to run again either.
+
+        Parameters
+        ----------
+        cell : Cell
+            What is to be run.
+        """
+        with self._transaction(lasting=False) as cursor:
+            if cursor.execute("SELECT 1 FROM cells WHERE key = ?", (cell.key,)).fetchone():
+                return False
+            other = cursor.execute(
+                "SELECT host, pid, started, since FROM running WHERE key = ?", (cell.key,)
+            ).fetchone()
+            if other is not None and _is_alive(*other):
+                return False
+            cursor.execute(
+                "INSERT OR REPLACE INTO running VALUES (?, ?, ?, ?, ?)",
+                (cell.key, *self._me, _now()),
+            )
+        self._claimed.add(cell.key)
+        return True
+
+    def give_back(self) -> None:
+        """Give up all claims made here, so that others may run the cells."""
+        if not self._claimed:
+            return
+        with self._transaction(lasting=False) as cursor:
+            cursor.executemany(
+                "DELETE FROM running WHERE key = ? AND host = ? AND pid = ? AND started = ?",
+                [(key, *self._me) for key in self._claimed],
+            )
+        self._claimed.clear()
+
+    def add(self, cell: Cell, result: Result, machine: dict[str, Any]) -> None:
+        """Write a finished cell; what is there already stays.
+
+        Parameters
+        ----------
+        cell : Cell
+            What was run.
+        result : Result
+            What came out.
+        machine : dict
+            What it ran on.
+        """
+        facts = json.dumps(machine, sort_keys=True)
+        row = (
+            cell.key,
+            json.dumps(cell.spec, sort_keys=True),
+            result.error is not None,
+            json.dumps(_stored(result)),
+            _pack(result.predictions),
+            _now(),
+            facts,
+        )
+        with self._transaction() as cursor:
+            cursor.execute("INSERT OR IGNORE INTO machines (facts) VALUES (?)", (facts,))
+            cursor.execute(
+                "INSERT OR IGNORE INTO cells SELECT ?, ?, ?, ?, ?, id, ? FROM machines "
+                "WHERE facts = ?",
+                row,
+            )
+            cursor.execute("DELETE FROM running WHERE key = ?", (cell.key,))
+        self._claimed.discard(cell.key)
+
+    def forget_failures(self, cells: Iterable[Cell]) -> int:
+        """Remove the records of failures, so that the cells are run again; return how many.
+
+        Parameters
+        ----------
+        cells : iterable of Cell
+            Whose records.
+        """
+        with self._transaction() as cursor:
+            keys = [(cell.key,) for cell in cells]
+            cursor.executemany("DELETE FROM cells WHERE failed AND key = ?", keys)
+            return max(0, cursor.rowcount)
+
+    # ---- reading -----------------------------------------------------------------------------
+
+    def finished(self) -> set[str]:
+        """Return the keys of all finished cells, failures included."""
+        return {row[0] for row in self._select("SELECT key FROM cells")}
+
+    def failed(self) -> set[str]:
+        """Return the keys of all cells that failed."""
+        return {row[0] for row in self._select("SELECT key FROM cells WHERE failed")}
+
+    def cells(self, name: Callable[[str, Mapping[str, Any]], str]) -> list[Cell]:
+        """Return all finished cells in the order they finished, for who has no plan.
+
+        Parameters
+        ----------
+        name : callable
+            From kind and options to the name of a method, which is not stored.
+        """
+        rows = self._select("SELECT spec FROM cells ORDER BY finished, rowid")
+        specs = [json.loads(row[0]) for row in rows]
+        return [
+            Cell(
+                Data(**spec["data"]),
+                Method(name(spec["method"]["kind"], spec["method"]["options"]), **spec["method"]),
+                Splits(**spec["splits"]),
+                spec["repetition"],
+            )
+            for spec in specs
+        ]
+
+    def records(self, cells: Iterable[Cell], *, predictions: bool = False) -> list[Record]:
+        """Return the finished ones of some cells, in their order.
+
+        Parameters
+        ----------
+        cells : iterable of Cell
+            What to look for.
+        predictions : bool, default=False
+            Whether to read the predictions too.
+        """
+        wanted = list(cells)
+        columns = "key, result, facts, finished, " + ("predictions" if predictions else "NULL")
+        query = f"SELECT {columns} FROM cells JOIN machines ON machine = id WHERE key IN "
+        found = []
+        for start in range(0, len(wanted), _BATCH):
+            batch = wanted[start : start + _BATCH]
+            keys = [cell.key for cell in batch]
+            rows = self._select(f"{query} ({', '.join('?' * len(keys))})", keys)
+            by_key = {key: row for key, *row in rows}
+            found += [_record(cell, *by_key[cell.key]) for cell in batch if cell.key in by_key]
+        return found
+
+    def _select(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
+        with self._lock:
+            return self._connection.execute(query, tuple(values)).fetchall()
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    """Return a connection to a store, or raise a clear error and leave the file alone."""
+    if not path.parent.is_dir():
+        raise InvalidInputError(
+            f"The store must lie in a folder that is there. Got {path}. Make its folder first."
+        )
+    try:
+        _check_header(path)
+        connection = sqlite3.connect(
+            path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _check(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    except (sqlite3.Error, OSError) as error:
+        raise InvalidInputError(
+            f"{path} must be a store of results that can be read and written. Got: {error}. If "
+            "the file is damaged, move it away and run again; if its folder is read-only, name "
+            "another one."
+        ) from error
+    return connection
+
+
+def _check_header(path: Path) -> None:
+    """Raise where the first bytes say that a file is none of ours, before SQLite touches it."""
+    # A journal that was left behind may have to mend the first page; SQLite does.
+    if not path.is_file() or Path(f"{path}-journal").exists():
+        return
+    with path.open("rb") as file:
+        header = file.read(100)
+    if 0 < len(header) < 100 or not header.startswith(_MAGIC[: len(header)]):
+        raise InvalidInputError(
+            f"{path} must be a store of results. Got a file that is no SQLite file, or is cut "
+            "off. Name another one."
+        )
+    if header:
+        _check_kind(
+            path, int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
+        )
+
+
+def _check_kind(path: Path, application: int, version: int) -> None:
+    if application != _APPLICATION_ID:
+        raise InvalidInputError(
+            f"{path} must be a store of results. Got another SQLite file. Name another one."
+        )
+    if version > _SCHEMA_VERSION:
+        raise InvalidInputError(
+            f"{path} was written by a newer version of discernel (format {version}; this one "
+            f"knows {_SCHEMA_VERSION}). Update discernel, or name another file."
+        )
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise where SQLite finds damage or cannot write; make the tables of a new store."""
+    damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if damage != "ok":
+        raise sqlite3.DatabaseError(damage)
+    connection.execute("BEGIN IMMEDIATE")  # also fails where the file cannot be written
+    if connection.execute("PRAGMA page_count").fetchone()[0] <= 1:
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    _check_kind(path, application, connection.execute("PRAGMA user_version").fetchone()[0])
+    for statement in filter(str.strip, _SCHEMA.split(";")):
+        connection.execute(statement)
+    connection.execute("COMMIT")
+    # One sync a transaction, not four: a tenth of the time or less. Another process that opens
+    # the file just now may forbid the change; then it is made the next time.
+    with suppress(sqlite3.OperationalError):
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+# ---- who is alive ----------------------------------------------------------------------------
+
+
+def _is_alive(host: str, pid: int, started: str, since: str) -> bool:
+    """Return whether the process that claimed a cell still runs, as far as can be told."""
+    if host == socket.gethostname() and started:
+        now = _start_of(pid)
+        if now is not None:
+            return now == started
+    return datetime.now(UTC) - datetime.fromisoformat(since) < _TRUST
+
+
+def _start_of(pid: int) -> str | None:
+    """Return when a process started, as the system writes it; "" if it has ended, None unknown.
+
+    Signal 0 would not do: it also reaches a process that was killed and not yet reaped, says
+    nothing about a number used again, and on Windows it ends the process.
+    """
+    if sys.platform == "linux":
+        try:
+            # After the name, which may hold anything: the state, ..., the start in clock ticks.
+            state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return "" if Path("/proc/self/stat").exists() else None
+        return "" if state in "ZX" else rest[18]
+    command = ["ps", "-o", "lstart=", "-p", str(pid)]
+    if sys.platform == "win32":
+        command = [
+            "powershell",
+            "-NoProfile",
+            "-Command",
+            f"(Get-Process -Id {pid}).StartTime.Ticks",
+        ]
+    with suppress(OSError):
+        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return None
+
+
+# ---- rows ------------------------------------------------------------------------------------
+
+
+def _stored(result: Result) -> dict[str, Any]:
+    """Return what goes into the text of a row. Python writes and reads NaN there."""
+    names = (each.name for each in fields(result) if each.name != "predictions")
+    return {name: plain(getattr(result, name)) for name in names}
+
+
+def _record(cell: Cell, result: str, facts: str, finished: str, packed: bytes | None) -> Record:
+    stored = json.loads(result) | {"predictions": _unpack(packed)}
+    return Record(cell, Result(**stored), json.loads(facts), finished)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _pack(arrays: dict[str, Any]) -> bytes | None:
+    if not arrays:
+        return None
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _unpack(blob: bytes | None) -> dict[str, Any]:
+    if blob is None:
+        return {}
+    with np.load(io.BytesIO(blob), allow_pickle=False) as stored:
+        return dict(stored)

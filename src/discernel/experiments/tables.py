@@ -1,0 +1,448 @@
+"""From records to plain summaries: means, comparisons, ranks, failures. Nothing is fitted."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.experiments.statistics import (
+    Interval,
+    PairedTest,
+    RankTest,
+    corrected_interval,
+    corrected_t_test,
+    holm,
+    rank_test,
+    tied_groups,
+)
+from discernel.experiments.store import Record
+
+__all__ = [
+    "Entry",
+    "Failure",
+    "PairedComparison",
+    "Ranking",
+    "Table",
+    "compare_with",
+    "failures",
+    "heldout_ratio",
+    "rank_methods",
+    "summarize",
+]
+
+Standing = Literal["ahead", "level", "behind", "untested", "failed"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method on one data set, over all divisions.
+
+    Attributes
+    ----------
+    dataset, method : str
+        Their names.
+    values : dict of int to float
+        The metric by division, where the method finished.
+    interval : Interval or None
+        Mean and corrected confidence interval, cut off at 0 and 1; None where nothing finished.
+    seconds_fit, seconds_predict : float
+        Mean times; NaN where nothing finished.
+    peak_memory : int or None
+        Most bytes in any division.
+    n_failed : int
+        The number of divisions that failed.
+    standing : {"ahead", "level", "behind", "untested", "failed"}
+        Clearly better than every other method; the best mean, or not clearly worse than it;
+        clearly worse; nothing to tell by, or too little; nothing finished.
+    p_value : float
+        Of the difference from the best mean of the data set, corrected for all methods there; of
+        the best itself, of the nearest other. NaN where there is no test.
+    """
+
+    dataset: str
+    method: str
+    values: dict[int, float] = field(default_factory=dict)
+    interval: Interval | None = None
+    seconds_fit: float = math.nan
+    seconds_predict: float = math.nan
+    peak_memory: int | None = None
+    n_failed: int = 0
+    standing: Standing = "failed"
+    p_value: float = math.nan
+
+    @property
+    def mean(self) -> float:
+        """The mean of the metric; NaN where nothing finished."""
+        return math.nan if self.interval is None else self.interval.mean
+
+
+@dataclass(frozen=True)
+class Table:
+    """All entries, data set by data set.
+
+    Attributes
+    ----------
+    datasets, methods : tuple of str
+        Names in the order of the records. Where two data sets, or two methods, that are not the
+        same have one name, the later ones are numbered.
+    entries : dict of (str, str) to Entry
+        By data set and method; there is none where nothing was run.
+    records : dict of (str, str) to list of Record
+        What the entries sum up, failures included.
+    ratios : dict of str to float
+        Held-out rows over training rows of each data set; NaN where unknown.
+    metric : str
+        What was summed up.
+    confidence : float
+        That of the intervals; tests are at the level of 1 − confidence.
+    """
+
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    entries: Mapping[tuple[str, str], Entry]
+    records: Mapping[tuple[str, str], list[Record]]
+    ratios: Mapping[str, float]
+    metric: str = "accuracy"
+    confidence: float = 0.95
+
+    def of_dataset(self, dataset: str) -> list[Entry]:
+        """Return the entries of a data set, in the order of the methods."""
+        found = (self.entries.get((dataset, method)) for method in self.methods)
+        return [entry for entry in found if entry is not None]
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """A method against the reference on one data set; positive is better than the reference."""
+
+    dataset: str
+    method: str
+    test: PairedTest
+    p_value: float
+
+    def verdict(self, alpha: float = 0.05) -> Literal["better", "worse", "no clear difference"]:
+        """Return what the corrected probability says at a level."""
+        if not self.p_value < alpha:
+            return "no clear difference"
+        return "better" if self.test.difference.mean > 0 else "worse"
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Mean ranks over data sets.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        The methods that were run on all data sets, the best mean rank first.
+    ranks : tuple of float
+        Their mean ranks.
+    test : RankTest
+        Whether they differ; its ranks are in the order of the table.
+    groups : tuple of tuple of str
+        Methods not clearly different from each other; all in one where the test finds nothing.
+    datasets : tuple of str
+        The data sets that count.
+    """
+
+    methods: tuple[str, ...]
+    ranks: tuple[float, ...]
+    test: RankTest
+    groups: tuple[tuple[str, ...], ...]
+    datasets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One message, and the divisions of one method on one data set that ended with it."""
+
+    dataset: str
+    method: str
+    message: str
+    repetitions: tuple[int, ...]
+
+
+def summarize(
+    records: Iterable[Record], *, metric: str = "accuracy", confidence: float = 0.95
+) -> Table:
+    """Sum up records by data set and method.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        As `Store.records` gives them, failures included.
+    metric : str, default="accuracy"
+        What to sum up: one of the metrics of the results, larger is better, from 0 to 1.
+    confidence : float, default=0.95
+        The confidence of intervals; tests are at the level of 1 − confidence.
+
+    Returns
+    -------
+    Table
+        The summary.
+
+    Examples
+    --------
+    >>> from discernel.experiments.plan import Cell, Data, Method, Splits
+    >>> from discernel.experiments.store import Result
+    >>> def record(name, repetition, accuracy):
+    ...     cell = Cell(Data("wine"), Method(name, name), Splits(n=2), repetition)
+    ...     return Record(cell, Result(metrics={"accuracy": accuracy}), {}, "")
+    >>> table = summarize([record("lda", 0, 0.9), record("lda", 1, 1.0)])
+    >>> round(table.entries["wine", "lda"].mean, 2)
+    0.95
+    """
+    by_place = _by_place(records)
+    datasets = tuple(dict.fromkeys(dataset for dataset, _ in by_place))
+    methods = tuple(dict.fromkeys(method for _, method in by_place))
+    ratios = {
+        dataset: _common_ratio(
+            [r for place in by_place if place[0] == dataset for r in by_place[place]]
+        )
+        for dataset in datasets
+    }
+    entries = {
+        place: _entry(place, found, metric, ratios[place[0]], confidence)
+        for place, found in by_place.items()
+    }
+    for dataset in datasets:
+        rivals = [entry for entry in entries.values() if entry.dataset == dataset]
+        for entry in _with_standings(rivals, ratios[dataset], confidence):
+            entries[entry.dataset, entry.method] = entry
+    return Table(datasets, methods, entries, by_place, ratios, metric, confidence)
+
+
+def compare_with(table: Table, reference: str) -> list[PairedComparison]:
+    """Compare every other method with one, on the divisions where both finished.
+
+    Parameters
+    ----------
+    table : Table
+        From `summarize`.
+    reference : str
+        The method that the others are compared with.
+
+    Returns
+    -------
+    list of PairedComparison
+        Data set by data set, with probabilities corrected for being so many [Holm79]_. Pairs
+        without a common division are not among them.
+    """
+    if reference not in table.methods:
+        raise unknown_choice("reference method", reference, list(table.methods))
+    found: list[tuple[str, str, PairedTest]] = []
+    for (dataset, method), entry in table.entries.items():
+        other = table.entries.get((dataset, reference))
+        if method != reference and other is not None and entry.values.keys() & other.values.keys():
+            test = _paired(entry, other, table.ratios[dataset], table.confidence)
+            found.append((dataset, method, test))
+    adjusted = holm([test.p_value for _, _, test in found])
+    return [PairedComparison(*each, float(p)) for each, p in zip(found, adjusted, strict=True)]
+
+
+def rank_methods(table: Table) -> Ranking | None:
+    """Rank the methods that were run on all data sets.
+
+    A method that failed in every division of a data set comes last there. Where it failed in some,
+    all methods are ranked by the divisions that all of them finished; a data set without such
+    divisions does not count.
+
+    Parameters
+    ----------
+    table : Table
+        From `summarize`.
+
+    Returns
+    -------
+    Ranking or None
+        None for fewer than two such methods, or fewer than two data sets that count.
+    """
+    methods = [
+        method
+        for method in table.methods
+        if all((dataset, method) in table.entries for dataset in table.datasets)
+    ]
+    scores = {dataset: _scores(table, dataset, methods) for dataset in table.datasets}
+    scores = {dataset: found for dataset, found in scores.items() if found}
+    if len(scores) < 2 or len(methods) < 2:
+        return None
+    alpha = 1.0 - table.confidence
+    # Means of the same numbers in another order may differ in their last digit: a tie all the same.
+    test = rank_test(np.round(list(scores.values()), 12), alpha=alpha)
+    order = np.argsort(test.ranks, kind="stable")
+    groups = [tuple(order.tolist())]
+    if test.p_value < alpha:
+        groups = tied_groups(test.ranks, test.critical_difference)
+    return Ranking(
+        methods=tuple(methods[i] for i in order),
+        ranks=tuple(float(test.ranks[i]) for i in order),
+        test=test,
+        groups=tuple(tuple(methods[i] for i in group) for group in groups),
+        datasets=tuple(scores),
+    )
+
+
+def _scores(table: Table, dataset: str, methods: Sequence[str]) -> list[float]:
+    """Return means over common divisions, −inf for failures; nothing where they do not compare."""
+    entries = [table.entries[dataset, method] for method in methods]
+    finished = [set(entry.values) for entry in entries if entry.values]
+    common = sorted(set.intersection(*finished)) if finished else []
+    if not common or not all(entry.values or entry.n_failed for entry in entries):
+        return []
+    return [
+        float(np.mean([entry.values[i] for i in common])) if entry.values else -math.inf
+        for entry in entries
+    ]
+
+
+def failures(table: Table) -> list[Failure]:
+    """Return all failures, those of one method on one data set with one message together."""
+    found: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
+    for (dataset, method), records in table.records.items():
+        for record in records:
+            if record.result.error is not None:
+                lines = record.result.error.strip().splitlines() or ["no message"]
+                found[dataset, method, lines[-1]].append(record)
+    return [
+        Failure(
+            *place,
+            repetitions=tuple(sorted(record.cell.repetition for record in records)),
+        )
+        for place, records in found.items()
+    ]
+
+
+def heldout_ratio(record: Record) -> float:
+    """Return held-out rows over training rows, or NaN where the record does not tell.
+
+    It is 1 / (k − 1) for k folds, follows from a share of training rows, and needs the predictions
+    for a number of them. A division that the donor made is the only one there is: repeated, it
+    says nothing about others.
+    """
+    splits = record.cell.splits
+    if splits.donor:
+        return math.nan
+    if splits.folds is not None:
+        return 1.0 / (splits.folds - 1)
+    if splits.train_size < 1:
+        return (1.0 - splits.train_size) / splits.train_size
+    n_heldout = len(record.result.predictions.get("y_true", ()))
+    return n_heldout / int(splits.train_size) if n_heldout else math.nan
+
+
+# ---- parts -----------------------------------------------------------------------------------
+
+
+def _by_place(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """Return the records by the names of data set and method, the same division once."""
+    names: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    places: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
+    for record in records:
+        spec = record.cell.spec
+        dataset = _name(names[0], record.cell.data.name, [spec["data"], spec["splits"]])
+        method = _name(names[1], record.cell.method.name, spec["method"])
+        places[dataset, method][record.cell.repetition] = record
+    if not places:
+        raise InvalidInputError(
+            "There must be at least one record. Got none. Run the plan first, or look whether the "
+            "store is the one it was run with."
+        )
+    return {place: [found[i] for i in sorted(found)] for place, found in places.items()}
+
+
+def _name(names: dict[str, str], name: str, spec: Any) -> str:
+    """Return a name that nothing else has: the same one for the same specification."""
+    key = json.dumps([name, spec], sort_keys=True, default=str)
+    if key not in names:
+        taken, number, unique = set(names.values()), 1, name
+        while unique in taken:
+            number += 1
+            unique = f"{name} ({number})"
+        names[key] = unique
+    return names[key]
+
+
+def _common_ratio(records: Sequence[Record]) -> float:
+    """Return the ratio of a data set: the same in all records that tell, but for rounding."""
+    known = [ratio for ratio in map(heldout_ratio, records) if ratio > 0]
+    return float(np.mean(known)) if known else math.nan
+
+
+def _entry(
+    place: tuple[str, str], records: Sequence[Record], metric: str, ratio: float, confidence: float
+) -> Entry:
+    results = {r.cell.repetition: r.result for r in records if r.result.error is None}
+    measured = {i: result.metrics.get(metric, math.nan) for i, result in results.items()}
+    values = {i: value for i, value in measured.items() if math.isfinite(value)}
+    peaks = [result.peak_memory for result in results.values() if result.peak_memory is not None]
+    entry = Entry(
+        *place,
+        values=values,
+        n_failed=len(records) - len(results),
+        peak_memory=max(peaks, default=None),
+        standing="failed" if len(results) < len(records) else "untested",
+    )
+    if not values:
+        return entry
+    return replace(
+        entry,
+        interval=_interval(list(values.values()), ratio, confidence),
+        seconds_fit=float(np.mean([result.seconds_fit for result in results.values()])),
+        seconds_predict=float(np.mean([result.seconds_predict for result in results.values()])),
+    )
+
+
+def _interval(values: list[float], ratio: float, confidence: float) -> Interval:
+    if math.isnan(ratio):
+        return Interval(float(np.mean(values)), math.nan, math.nan, len(values))
+    found = corrected_interval(values, ratio, confidence=confidence)
+    low, high = np.clip([found.low, found.high], 0.0, 1.0).tolist()
+    return replace(found, low=low, high=high)
+
+
+def _paired(first: Entry, second: Entry, ratio: float, confidence: float) -> PairedTest:
+    """Test two entries on their common divisions, of which there must be one."""
+    common = sorted(first.values.keys() & second.values.keys())
+    a, b = ([entry.values[i] for i in common] for entry in (first, second))
+    if math.isnan(ratio):
+        mean = float(np.mean(np.subtract(a, b)))
+        return PairedTest(Interval(mean, math.nan, math.nan, len(common)), math.nan, math.nan)
+    return corrected_t_test(a, b, ratio, confidence=confidence)
+
+
+def _with_standings(rivals: Sequence[Entry], ratio: float, confidence: float) -> list[Entry]:
+    """Return the entries of one data set with their standing against the best of them."""
+    alpha = 1.0 - confidence
+    finished = [entry for entry in rivals if entry.values]
+    if not finished:
+        return list(rivals)
+    best = max(finished, key=lambda entry: entry.mean)
+    others = [entry for entry in finished if entry is not best]
+    adjusted = holm(
+        [
+            _paired(best, entry, ratio, confidence).p_value
+            if best.values.keys() & entry.values.keys()
+            else math.nan
+            for entry in others
+        ]
+    ).tolist()
+    standings: list[Entry] = [entry for entry in rivals if not entry.values]
+    for entry, p_value in zip(others, adjusted, strict=True):
+        standing: Standing = "behind" if p_value < alpha else "level"
+        standings.append(
+            replace(
+                entry, standing="untested" if math.isnan(p_value) else standing, p_value=p_value
+            )
+        )
+    nearest = max(adjusted, default=math.nan)
+    standing = "ahead" if nearest < alpha else "level"
+    untested = not adjusted or any(map(math.isnan, adjusted))
+    standings.append(replace(best, standing="untested" if untested else standing, p_value=nearest))
+    return standings

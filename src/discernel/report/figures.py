@@ -1,0 +1,382 @@
+"""The figures of a report, from what records hold; none where they hold nothing to draw."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import auc, roc_curve
+
+from discernel.backend import FloatArray
+from discernel.displays import (
+    CandidatesDisplay,
+    DiscriminantEmbeddingDisplay,
+    KernelWeightsDisplay,
+    LearningPathDisplay,
+    RegularizationPathDisplay,
+)
+from discernel.displays.common import LINE_STYLES, MARKERS, class_colors, format_number, wrap
+from discernel.experiments.store import Record
+from discernel.experiments.tables import Table
+from discernel.learners import Candidate, Progress
+from discernel.report.svg import new_figure
+from discernel.report.words import join, percent, seconds
+
+__all__ = [
+    "Drawing",
+    "MeanCurve",
+    "draw_accuracy_path",
+    "draw_alignment",
+    "draw_candidates",
+    "draw_convergence",
+    "draw_embeddings",
+    "draw_errors_by_regularization",
+    "draw_roc",
+    "draw_time",
+    "draw_weights",
+    "mean_roc",
+]
+
+_MOST_BARS = 8
+#: Rows in a scatter plot: each is an element of the page.
+_MOST_ROWS = 300
+_ROC_GRID = np.linspace(0.0, 1.0, 251)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, with its title, what is seen in it, and what a reader must know about it."""
+
+    figure: Any
+    title: str
+    alt: str
+    caption: str = ""
+
+
+# ---- what was learnt -----------------------------------------------------------------------------
+
+
+def draw_weights(table: Table, dataset: str) -> list[Drawing]:
+    """Draw the weights of every method that learns them, with their spread over divisions."""
+    drawings = []
+    for method, records in _finished(table, dataset).items():
+        weights = [record.result.weights for record in records if record.result.weights]
+        names = list(dict.fromkeys(name for each in weights for name in each))
+        rows = np.array([[each.get(name, 0.0) for name in names] for each in weights])
+        if rows.size == 0 or np.ptp(rows) <= 1e-12:
+            continue  # one kernel, or equal weights: nothing was learnt
+        # As many lines as the display draws: kernels without weight share the last one.
+        n_bars = len(names)
+        if n_bars > _MOST_BARS:
+            n_bars = min(_MOST_BARS, int(np.count_nonzero(rows.any(axis=0))) + 1)
+        n_lines = max(wrap(name).count("\n") + 1 for name in names)
+        [ax] = new_figure(0.8 + (0.14 + 0.17 * n_lines) * n_bars)
+        KernelWeightsDisplay(rows, kernel_names=names).plot(ax, max_bars=_MOST_BARS)
+        means = rows.mean(axis=0)
+        largest = [
+            f"{names[i]} {means[i]:.2f}" for i in np.argsort(-means, kind="stable")[:3] if means[i]
+        ]
+        alt = f"Bars of kernel weights learnt by {method} on {dataset}; largest: {join(largest)}."
+        drawings.append(Drawing(ax.figure, method, alt))
+    return drawings
+
+
+def draw_candidates(table: Table, dataset: str) -> list[Drawing]:
+    """Draw what ``criterion="auto"`` considered: means over divisions, and how often chosen."""
+    drawings = []
+    for method, records in _finished(table, dataset).items():
+        considered = [found for r in records if (found := r.result.details.get("considered"))]
+        if not considered:
+            continue
+        chosen = Counter(found[0][0] for found in considered)
+        by_name: dict[str, list[Any]] = defaultdict(list)
+        for entry in (entry for found in considered for entry in found):
+            by_name[entry[0]].append(entry[1:4])
+        candidates = [_mean_candidate(name, parts) for name, parts in by_name.items()]
+        candidates.sort(key=lambda candidate: (-chosen[candidate.name], candidate.score))
+        [ax] = new_figure(1.2 + 0.5 * len(candidates))
+        CandidatesDisplay(candidates).plot(ax)
+        n = len(considered)
+        labels = [f"{wrap(c.name)}\nchosen in {chosen[c.name]} of {n}" for c in candidates]
+        ax.set_yticks(range(len(labels)), labels)
+        scores = [f"{c.name} {c.score:.3f}, chosen {chosen[c.name]} times" for c in candidates]
+        alt = f"Bars of leave-one-out error and pull of what {method} considered on {dataset}: "
+        drawings.append(Drawing(ax.figure, method, f"{alt}{join(scores)}."))
+    return drawings
+
+
+def draw_embeddings(table: Table, dataset: str) -> list[Drawing]:
+    """Draw discriminant coordinates, where the first division that has any stored them."""
+    drawings = []
+    for method, records in _finished(table, dataset).items():
+        stored = [r for r in records if r.result.details.get("embedding")]
+        if not stored:
+            continue
+        embedding = stored[0].result.details["embedding"]
+        labels, held_out = embedding["labels"], embedding.get("held_out")
+        step = -(-len(labels) // _MOST_ROWS)
+        [ax] = new_figure(3.6)
+        DiscriminantEmbeddingDisplay(
+            embedding["coordinates"][::step],
+            labels[::step],
+            classes=sorted(set(labels)),
+            held_out=None if held_out is None else held_out[::step],
+            explained=embedding.get("explained"),
+        ).plot(ax)
+        alt = (
+            f"Scatter plot of the rows of {dataset} in the discriminant coordinates of {method}, "
+            f"by class: {join(list(map(str, sorted(set(labels)))))}."
+        )
+        part = "" if step == 1 else f" One row in {step} is drawn."
+        caption = f"Division {stored[0].cell.repetition + 1}.{part}"
+        drawings.append(Drawing(ax.figure, method, alt, caption))
+    return drawings
+
+
+# ---- how it was learnt ---------------------------------------------------------------------------
+
+
+def draw_convergence(table: Table, dataset: str) -> list[Drawing]:
+    """Draw objective and gap of the first division of every method that iterates."""
+    drawings = []
+    for method, records in _finished(table, dataset).items():
+        iterated = [r for r in records if len(r.result.details.get("history") or ()) > 1]
+        if not iterated:
+            continue
+        record = iterated[0]
+        history = _history(record)
+        has_gap = all(progress.gap is not None for progress in history)
+        axes = new_figure(3.8 if has_gap else 2.6, 2 if has_gap else 1)
+        display = LearningPathDisplay(
+            history,
+            tol=record.cell.method.options.get("tol"),
+            regularization=record.result.regularization,
+        ).plot(axes)
+        display.axes_[0].set_xlabel("" if has_gap else "iteration")
+        gaps = [g for r in iterated if (g := r.result.gap) is not None and math.isfinite(g)]
+        worst = f"; the largest gap at the end of any is {format_number(max(gaps))}" if gaps else ""
+        alt = (
+            f"Lines of the objective{' and the certified gap' if has_gap else ''} of {method} on "
+            f"{dataset} against the iteration; {len(history)} points{worst}."
+        )
+        caption = f"Division {record.cell.repetition + 1} of {len(records)}{worst}."
+        drawings.append(Drawing(axes[0].figure, method, alt, caption))
+    return drawings
+
+
+def draw_errors_by_regularization(table: Table, dataset: str) -> list[Drawing]:
+    """Draw the mean leave-one-out error against λ, a line a method."""
+    drawn = _draw_paths(table, dataset, "leave_one_out", "leave-one-out error")
+    return [] if drawn is None else [drawn]
+
+
+def draw_accuracy_path(table: Table, dataset: str) -> list[Drawing]:
+    """Draw the mean held-out accuracy against λ, a line a method."""
+    drawn = _draw_paths(table, dataset, "accuracy_path", "accuracy")
+    return [] if drawn is None else [drawn]
+
+
+def draw_alignment(table: Table, dataset: str) -> list[Drawing]:
+    """Draw the alignment along the gradient steps, a line a division."""
+    [ax], described = new_figure(2.8), []
+    for method, records in _finished(table, dataset).items():
+        found = [s for r in records if (s := r.result.details.get("alignment_steps"))]
+        style = _style(table, method)
+        for i, steps in enumerate(found):
+            look = {**style, "alpha": 0.7, "markersize": 3.0, "label": None if i else wrap(method)}
+            ax.plot(range(len(steps)), steps, **look)
+        if found:
+            first, last = (float(np.mean([steps[i] for steps in found])) for i in (0, -1))
+            described.append(f"{method} from {first:.3f} to {last:.3f}")
+    if not described:
+        return []
+    ax.set(xlabel="step", ylabel="alignment")
+    _place_legend_below(ax)
+    alt = f"Lines of the alignment on {dataset} along the steps; mean of the divisions: "
+    return [Drawing(ax.figure, dataset, f"{alt}{join(described)}.")]
+
+
+# ---- what came of it -----------------------------------------------------------------------------
+
+
+def draw_roc(table: Table, dataset: str) -> list[Drawing]:
+    """Draw mean ROC curves, a line a method, with a band of one standard deviation."""
+    curves = {
+        method: found
+        for method, records in _finished(table, dataset).items()
+        if (found := mean_roc(records)) is not None
+    }
+    if not curves:
+        return []
+    [ax], described = new_figure(4.0), []
+    ax.plot([0, 1], [0, 1], color="#888888", linewidth=0.8, linestyle=":")
+    for method, curve in curves.items():
+        look = {**_style(table, method), "marker": ""}
+        ax.plot(curve.false, curve.true, label=f"{wrap(method)} ({curve.area:.3f})", **look)
+        band = np.clip([curve.true - curve.spread, curve.true + curve.spread], 0.0, 1.0)
+        ax.fill_between(curve.false, *band, color=look["color"], alpha=0.12, linewidth=0)
+        described.append(f"{method} {curve.area:.3f}")
+    ax.set(xlabel="false positive rate", ylabel="true positive rate")
+    ax.locator_params(axis="x", nbins=6)
+    _place_legend_below(ax, 2)
+    caption = _zoom(ax, list(curves.values()))
+    alt = f"ROC curves on {dataset}, averaged over divisions; area under each: {join(described)}."
+    return [Drawing(ax.figure, dataset, alt, caption)]
+
+
+@dataclass(frozen=True)
+class MeanCurve:
+    """A ROC curve averaged over divisions.
+
+    Attributes
+    ----------
+    false, true : ndarray of shape (n_points,)
+        False positive rates, and the mean of the true ones there.
+    spread : ndarray of shape (n_points,)
+        The standard deviation of the true ones.
+    area : float
+        The mean area under the curves.
+    """
+
+    false: FloatArray
+    true: FloatArray
+    spread: FloatArray
+    area: float
+
+
+def mean_roc(records: Sequence[Record]) -> MeanCurve | None:
+    """Return the ROC curve averaged vertically over divisions [Fawcett06]_.
+
+    None where there are no scores of two classes.
+    """
+    rows, areas = [], []
+    for predictions in (record.result.predictions for record in records):
+        truth, scores = np.asarray(predictions.get("y_true", ())), predictions.get("scores")
+        classes = np.unique(truth)
+        if scores is None or np.ndim(scores) != 1 or len(classes) != 2:
+            continue
+        false, true, _ = roc_curve(truth, scores, pos_label=classes[1])
+        areas.append(auc(false, true))
+        # A little to the right, so that where the curve rises straight up its upper end counts.
+        rows.append(np.interp(_ROC_GRID + 1e-9, false, true))
+    if not rows:
+        return None
+    heights = np.vstack([np.zeros(len(rows)), np.transpose(rows)])
+    spread = heights.std(axis=1, ddof=1) if len(rows) > 1 else np.zeros(len(heights))
+    rates = np.concatenate([[0.0], _ROC_GRID])
+    return MeanCurve(rates, heights.mean(axis=1), np.asarray(spread), float(np.mean(areas)))
+
+
+def draw_time(table: Table, dataset: str) -> list[Drawing]:
+    """Draw accuracy against the time of a fit, a point a method."""
+    entries = [entry for entry in table.of_dataset(dataset) if entry.seconds_fit > 0]
+    if len(entries) < 2:
+        return []
+    [ax], described = new_figure(3.6), []
+    for entry in entries:
+        assert entry.interval is not None
+        look = {**_style(table, entry.method), "linestyle": "", "markersize": 7.0}
+        ends = np.array([[entry.mean - entry.interval.low], [entry.interval.high - entry.mean]])
+        reach = None if np.isnan(ends).any() else 100.0 * np.maximum(ends, 0.0)
+        ax.errorbar(
+            entry.seconds_fit,
+            100.0 * entry.mean,
+            reach,
+            label=wrap(entry.method),
+            capsize=2,
+            **look,
+        )
+        described.append(f"{entry.method} {percent(entry.mean)} % in {seconds(entry.seconds_fit)}")
+    ax.set(xscale="log", xlabel="seconds of a fit", ylabel="accuracy (%)")
+    ax.margins(x=0.15)
+    _place_legend_below(ax)
+    alt = f"Accuracy on {dataset} against the time of a fit: {join(described)}."
+    return [Drawing(ax.figure, dataset, alt)]
+
+
+# ---- parts ---------------------------------------------------------------------------------------
+
+
+def _finished(table: Table, dataset: str) -> dict[str, list[Record]]:
+    """Return the records of a data set that did not fail, by method."""
+    found = {method: table.records.get((dataset, method), []) for method in table.methods}
+    return {
+        method: [record for record in records if record.result.error is None]
+        for method, records in found.items()
+    }
+
+
+def _style(table: Table, method: str) -> dict[str, Any]:
+    """Return colour, marker and dash of a method: the same in all figures."""
+    i = table.methods.index(method)
+    return {
+        "color": class_colors(i + 1)[i],
+        "marker": MARKERS[i % len(MARKERS)],
+        "linestyle": LINE_STYLES[i % len(LINE_STYLES)],
+        "markersize": 4.0,
+    }
+
+
+def _history(record: Record) -> list[Progress]:
+    """Return what was stored of the iterations; the λ of each stage is that of the path."""
+    path = [lam for lam, _ in record.result.details.get("leave_one_out") or ()]
+    stored = record.result.details["history"]
+    has_path = len({entry[3] for entry in stored}) == len(path)
+    return [
+        Progress(iteration, objective, gap, 0, path[stage] if has_path else None, stage)
+        for iteration, objective, gap, stage, *_ in stored
+    ]
+
+
+def _zoom(ax: Any, curves: Sequence[MeanCurve]) -> str:
+    """Show only the part where ROC curves differ, if it is small; say so."""
+    lowest, rates = np.min([curve.true for curve in curves], axis=0), curves[0].false
+    right = min(1.0, max(0.1, 2.0 * float(rates[np.argmax(lowest >= 0.99)])))
+    if right > 0.5:
+        return ""
+    ax.set(xlim=(0.0, right), ylim=(max(0.0, float(lowest[1]) - 0.1), 1.005))
+    return f"Only false positive rates up to {right:.2g} are shown: beyond, the curves are near 1."
+
+
+def _place_legend_below(ax: Any, n_columns: int = 3) -> None:
+    ax.figure.legend(loc="outside lower center", ncols=n_columns, frameon=False, fontsize=9.5)
+
+
+def _mean_candidate(name: str, parts: Sequence[Any]) -> Candidate:
+    """Return the mean of what was stored of a candidate; its weights were not."""
+    error, pull, lam = np.mean(parts, axis=0).tolist()
+    return Candidate(name, np.zeros(0), lam, error, pull)
+
+
+def _draw_paths(table: Table, dataset: str, key: str, label: str) -> Drawing | None:
+    """Draw what was recorded for several λ: means over the divisions that have the same ones."""
+    [ax], described = new_figure(3.2), []
+    for method, records in _finished(table, dataset).items():
+        paths = [np.array(p, dtype=float) for r in records if (p := r.result.details.get(key))]
+        paths = [
+            p for p in paths if p.shape == paths[0].shape and np.allclose(p[:, 0], paths[0][:, 0])
+        ]
+        if not paths or len(paths[0]) < 2:
+            continue
+        values = np.mean([path[:, 1] for path in paths], axis=0)
+        display = RegularizationPathDisplay(paths[0][:, 0], values)
+        display.plot(ax, label=wrap(method), **_style(table, method))
+        described.append(
+            f"{method} from {values.min():.3f} to {values.max():.3f}{_chosen(records)}"
+        )
+    if not described:
+        return None
+    ax.set_ylabel(label)
+    _place_legend_below(ax)
+    alt = f"Lines of the mean {label} on {dataset} against λ: {join(described)}."
+    return Drawing(ax.figure, dataset, alt)
+
+
+def _chosen(records: Sequence[Record]) -> str:
+    """Return the middle one of the chosen λ, in brackets."""
+    found = sorted(r.result.regularization for r in records if r.result.regularization)
+    return f" (chosen λ {format_number(found[len(found) // 2])})" if found else ""

@@ -1,0 +1,242 @@
+"""One page from records: its figures, section by section, and the file."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.experiments.store import Record
+from discernel.experiments.tables import Table, summarize
+from discernel.report import figures
+from discernel.report.contents import contents
+from discernel.report.svg import drawing, to_svg
+
+__all__ = ["write_report"]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure on the page."""
+
+    title: str
+    svg: str
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Section:
+    """Figures of one kind, under the name of a data set each, or all together under none."""
+
+    id: str
+    title: str
+    text: str
+    groups: list[tuple[str | None, list[Picture]]]
+
+
+_Draw = Callable[[Table, str], list[figures.Drawing]]
+#: Id, title, what a reader must know, and what draws the figures of one data set.
+_SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
+    (
+        "time",
+        "Time against accuracy",
+        "Up and to the left is better. Lines are the intervals of the table.",
+        figures.draw_time,
+    ),
+    (
+        "weights",
+        "Kernel weights",
+        "Bars are means over divisions, lines reach from quartile to quartile. Weights are over "
+        "kernels normalised to the same trace, so they compare.",
+        figures.draw_weights,
+    ),
+    (
+        "roc",
+        "ROC curves",
+        "True positive rates are averaged over divisions at each false positive rate; bands are "
+        "one standard deviation to each side. Beside each name is the mean area under the curve.",
+        figures.draw_roc,
+    ),
+    (
+        "candidates",
+        "What auto considered",
+        "The candidate with the least sum of leave-one-out error and pull to equal weights is "
+        "chosen, in every division anew. Bars are means over divisions.",
+        figures.draw_candidates,
+    ),
+    (
+        "regularization",
+        "Leave-one-out error against λ",
+        "The mean squared leave-one-out error of class scores on training rows; 1 is that of "
+        "knowing nothing. Lines are means over divisions.",
+        figures.draw_errors_by_regularization,
+    ),
+    (
+        "accuracy-path",
+        "Accuracy against λ",
+        "The mean accuracy on held-out rows over divisions.",
+        figures.draw_accuracy_path,
+    ),
+    (
+        "alignment",
+        "Alignment along the steps",
+        "The alignment of kernel and labels on training rows, a line a division.",
+        figures.draw_alignment,
+    ),
+    (
+        "convergence",
+        "Convergence",
+        "The gap bounds how far the objective is from its optimum, relative to its value. Where λ "
+        "was chosen on a path, each λ is a line.",
+        figures.draw_convergence,
+    ),
+    (
+        "embedding",
+        "The rows as the discriminant sees them",
+        "Large markers are the means of the classes.",
+        figures.draw_embeddings,
+    ),
+)
+
+
+def write_report(
+    records: Iterable[Record],
+    path: str | Path,
+    *,
+    title: str = "Comparison of methods",
+    words: Sequence[str] = (),
+) -> Path:
+    """Write a report of an experiment: one HTML file that needs no other and no network.
+
+    Nothing is fitted. What the records do not hold is left out. Methods are compared pairwise with
+    that of the first record.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        As `Store.records` gives them, with ``predictions=True`` for ROC curves.
+    path : str or Path
+        The file to write; its folder must be there.
+    title : str, default="Comparison of methods"
+        The title.
+    words : sequence of str, default=()
+        Paragraphs that stand before the summary: why it was run, what a reader must know.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    InvalidInputError
+        If there are no records, or the path is a folder or lies in none.
+    MissingExtraError
+        If Jinja2 or matplotlib is not installed.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from discernel.experiments.plan import Cell, Data, Method, Splits
+    >>> from discernel.experiments.store import Result
+    >>> cell = Cell(Data("wine"), Method("lda", "lda"), Splits(), repetition=0)
+    >>> record = Record(cell, Result(metrics={"accuracy": 0.97}), machine={}, finished="")
+    >>> with TemporaryDirectory() as folder:
+    ...     page = write_report([record], Path(folder) / "report.html").read_text("utf-8")
+    >>> "On wine only lda has results: 97.0 %." in page
+    True
+    """
+    path = Path(path)
+    if path.is_dir() or not path.parent.is_dir():
+        raise InvalidInputError(
+            f"The report must be a file in a folder that is there. Got {path}. Make its folder "
+            "first, or name a file in it."
+        )
+    template = _template()
+    table = summarize(records)
+    with drawing():
+        sections = _sections(table)
+    style, script = _text("report.css"), _text("report.js")
+    page = template.render(
+        title=title,
+        words=list(words),
+        policy=_policy(style, script),
+        style=style,
+        script=script,
+        sections=sections,
+        **contents(table),
+    )
+    path.write_text(page, encoding="utf-8", newline="\n")
+    return path
+
+
+# ---- the parts of the page -------------------------------------------------------------------
+
+
+def _sections(table: Table) -> list[Section]:
+    """Return the sections with figures that have any."""
+    found = []
+    for id_, title, text, draw in _SECTIONS:
+        groups: list[tuple[str | None, list[Picture]]] = [
+            (dataset, [_picture(each, f"{id_}-{i}-{j}") for j, each in enumerate(drawn)])
+            for i, dataset in enumerate(table.datasets)
+            if (drawn := draw(table, dataset))
+        ]
+        if all(len(pictures) == 1 for _, pictures in groups):
+            groups = [(None, [_with_dataset(pictures[0], name) for name, pictures in groups])]
+        if groups[0][1]:
+            found.append(Section(id_, title, text, groups))
+    return found
+
+
+def _picture(drawn: figures.Drawing, prefix: str) -> Picture:
+    return Picture(drawn.title, to_svg(drawn.figure, prefix), drawn.alt, drawn.caption)
+
+
+def _with_dataset(picture: Picture, dataset: str | None) -> Picture:
+    """Return a picture whose title names its data set."""
+    if picture.title == dataset:
+        return picture
+    return replace(picture, title=f"{dataset}: {picture.title}")
+
+
+# ---- the file --------------------------------------------------------------------------------
+
+
+def _template() -> Any:
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError as error:
+        raise MissingExtraError(
+            "A report needs Jinja2. Install the extra: pip install 'discernel[app]'."
+        ) from error
+    environment = Environment(
+        loader=PackageLoader("discernel.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2")
+
+
+def _text(name: str) -> str:
+    return files("discernel.report").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Return a Content-Security-Policy that allows our style and script, and nothing else."""
+    allowed = [
+        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for text in (style, script)
+    ]
+    return (
+        f"default-src 'none'; style-src 'sha256-{allowed[0]}'; script-src 'sha256-{allowed[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )

@@ -1,0 +1,160 @@
+"""Matplotlib figures as SVG that lies within a page and takes its colours and its font.
+
+Colours become CSS variables, so one drawing serves light, dark and print. Style attributes become
+presentation attributes, because the Content-Security-Policy of the page forbids the former.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from xml.etree import ElementTree
+
+from discernel.exceptions import MissingExtraError
+
+__all__ = ["PALETTE", "drawing", "new_figure", "to_svg"]
+
+#: What is drawn in each colour stands in the style sheet as --series-1, --series-2, ...
+PALETTE = ("#0072b2", "#c8500a", "#00805e", "#b0478a", "#946300", "#5a4fcf")
+#: Text and lines, and what lies behind them: no colour of a display.
+_INK, _PAPER = "#010203", "#fdfeff"
+_VARIABLES = {color: f"var(--series-{i})" for i, color in enumerate(PALETTE, start=1)} | {
+    _INK: "var(--ink)",
+    _PAPER: "var(--paper)",
+    "#888888": "var(--muted)",  # what displays draw lines of no name in
+}
+#: Inches; at 390 pixels a page shows text of 11 points at about its size.
+WIDTH = 5.0
+_SETTINGS: dict[Any, Any] = {
+    "axes.edgecolor": _INK,
+    "axes.facecolor": _PAPER,
+    "axes.labelcolor": _INK,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "font.size": 11.0,
+    "legend.framealpha": 0.7,
+    "legend.facecolor": _PAPER,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "discernel",
+    "text.color": _INK,
+    "text.parse_math": False,  # names are anybody's: a dollar sign is a dollar sign
+    "xtick.color": _INK,
+    "ytick.color": _INK,
+}
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Set what `to_svg` counts on, for as long as figures are drawn."""
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise MissingExtraError(
+            "A report needs matplotlib. Install the extra: pip install 'discernel[app]'."
+        ) from error
+    with mpl.rc_context():
+        mpl.rcdefaults()  # a report looks the same whatever style is in use
+        mpl.rcParams.update(_SETTINGS)
+        mpl.rcParams["axes.prop_cycle"] = f"cycler(color={PALETTE})"
+        yield
+
+
+def new_figure(height: float, n_panels: int = 1) -> list[Any]:
+    """Return axes one below the other on a new figure, which pyplot knows nothing of."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH, height), layout="constrained")
+    return list(figure.subplots(n_panels, sharex=True, squeeze=False)[:, 0])
+
+
+def to_svg(figure: Any, prefix: str) -> str:
+    """Return a figure as an ``<svg>`` element for a page.
+
+    Parameters
+    ----------
+    figure : Figure
+        Drawn within `drawing`.
+    prefix : str
+        What ids begin with: those of two figures on a page must differ.
+    """
+    for ax in figure.axes:
+        _write_powers(ax)
+    figure.patch.set_alpha(0.0)
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg")
+    root = ElementTree.fromstring(buffer.getvalue())
+    for parent in root.iter():
+        for child in list(parent):
+            if child.tag.endswith(("}metadata", "}style")):
+                parent.remove(child)
+    for element in root.iter():
+        element.tag = element.tag.rpartition("}")[2]
+        _simplify(element)
+    _rename(root, prefix)
+    view = root.get("viewBox", "")
+    root.attrib.clear()
+    root.attrib.update({"viewBox": view, "aria-hidden": "true", "focusable": "false"})
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _write_powers(ax: Any) -> None:
+    """Write the powers of ten of logarithmic axes in plain text."""
+    from matplotlib.ticker import FuncFormatter, NullFormatter
+
+    for axis, scale in ((ax.xaxis, ax.get_xscale()), (ax.yaxis, ax.get_yscale())):
+        if scale == "log":
+            low, high = sorted(axis.get_view_interval())
+            axis.set_major_formatter(FuncFormatter(_power))
+            if high > 20.0 * low:
+                axis.set_minor_formatter(NullFormatter())
+            else:  # so short that there may be no power of ten on it
+                axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:.2g}"))
+
+
+def _power(value: float, _: Any = None) -> str:
+    mantissa, exponent = f"{value:e}".split("e")
+    if float(mantissa) != 1.0 or abs(int(exponent)) < 3:
+        return f"{value:g}"
+    return "10" + str(int(exponent)).translate(_SUPERSCRIPTS)
+
+
+def _simplify(element: ElementTree.Element) -> None:
+    """Turn the style of an element into attributes, its colours into variables."""
+    style = element.attrib.pop("style", "")
+    for part in filter(None, (part.strip() for part in style.split(";"))):
+        name, _, value = (text.strip() for text in part.partition(":"))
+        if name == "font":
+            element.set("font-size", re.search(r"([\d.]+)px", value)[1])  # type: ignore[index]
+        else:
+            element.set(name, _VARIABLES.get(value, value))
+    for name in list(element.attrib):
+        value = element.attrib.pop(name)
+        element.set(name.rpartition("}")[2], re.sub(r"\d+\.\d{3,}", _shorten, value))
+    element.tail = None if not (element.tail or "").strip() else element.tail
+    if element.tag != "text":
+        element.text = None if not (element.text or "").strip() else element.text
+
+
+def _shorten(number: re.Match[str]) -> str:
+    return f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+
+
+def _rename(root: ElementTree.Element, prefix: str) -> None:
+    """Keep the ids that something points to, and make them the page's only ones."""
+    pointers = re.compile(r"url\(#(.+?)\)|^#(.+)$")
+    names: dict[str, str] = {}
+    for element in root.iter():
+        for name, value in element.attrib.items():
+            found = pointers.search(value) if name in ("clip-path", "href") else None
+            if found:
+                old = found[1] or found[2]
+                new = names.setdefault(old, f"{prefix}-{len(names)}")
+                element.set(name, value.replace(f"#{old}", f"#{new}"))
+    for element in root.iter():
+        old_id = element.attrib.pop("id", None)
+        if old_id in names:
+            element.set("id", names[old_id])

@@ -1,0 +1,238 @@
+"""What a table says, in plain sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from discernel.experiments.plan import Splits
+from discernel.experiments.statistics import Interval
+from discernel.experiments.tables import Entry, Failure, Ranking, Table
+
+__all__ = [
+    "count",
+    "describe_dataset",
+    "describe_failures",
+    "describe_power",
+    "describe_ranking",
+    "describe_splits",
+    "describe_task",
+    "describe_time",
+    "join",
+    "memory",
+    "percent",
+    "probability",
+    "seconds",
+    "span",
+]
+
+_MOST_NAMES = 8
+#: Below this, the corrected test finds little: its t has few degrees of freedom.
+_FEW_DIVISIONS = 10
+_NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+
+
+# ---- numbers -----------------------------------------------------------------------------------
+
+
+def percent(value: float) -> str:
+    """Return a share in percent with one decimal, without the sign."""
+    return "–" if math.isnan(value) else f"{100.0 * value:.1f}"
+
+
+def span(interval: Interval) -> str:
+    """Return the ends of an interval in percent; a dash where there is none."""
+    if math.isnan(interval.low):
+        return "–"
+    return f"{percent(interval.low)} to {percent(interval.high)}"
+
+
+def seconds(value: float) -> str:
+    """Return a time in a unit that suits it."""
+    if math.isnan(value):
+        return "–"
+    for limit, unit, name in ((0.1, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min")):
+        if value < limit:
+            return f"{value / unit:.3g} {name}"
+    return f"{value / 3600.0:.3g} h"
+
+
+def memory(value: int | None) -> str:
+    """Return bytes in a unit that suits them."""
+    if value is None:
+        return "–"
+    return f"{value / 1e9:.2f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
+
+
+def probability(value: float) -> str:
+    """Return a probability as one writes it after "p"."""
+    if math.isnan(value):
+        return "–"
+    return "< 0.001" if value < 0.001 else f"= {value:.2g}"
+
+
+def count(number: int, noun: str) -> str:
+    """Return a number with its noun: "one method", "12 data sets"."""
+    numeral = _NUMERALS[number] if number < len(_NUMERALS) else str(number)
+    return f"{numeral} {noun}" if number == 1 else f"{numeral} {noun}s"
+
+
+def join(names: Sequence[str]) -> str:
+    """Return names as a list in a sentence; of more than eight, the first seven."""
+    if len(names) > _MOST_NAMES:
+        n_others = len(names) - _MOST_NAMES + 1
+        names = [*names[: _MOST_NAMES - 1], f"{n_others} others"]
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+# ---- sentences ---------------------------------------------------------------------------------
+
+
+def describe_task(table: Table) -> str:
+    """Say what was compared."""
+    methods, datasets = table.methods, table.datasets
+    verb = "was run" if len(methods) == 1 else "were compared"
+    return (
+        f"{_sentence(count(len(methods), 'method'))} {verb} on "
+        f"{count(len(datasets), 'data set')}. Methods: {join(methods)}. "
+        f"Data: {join(datasets)}."
+    )
+
+
+def describe_splits(splits: Splits, n_divisions: int) -> str:
+    """Say how rows were divided, and how often."""
+    if splits.donor:
+        return "the training part that the donor of the data made"
+    if splits.folds is not None:
+        turns = -(-n_divisions // splits.folds)
+        times = "once" if turns == 1 else f"{turns} times"
+        return f"{splits.folds}-fold cross-validation, {times}, seeds from {splits.seed}"
+    size = splits.train_size
+    part = f"{size:.0%} of the rows train" if size < 1 else f"{int(size)} rows train"
+    manner = "stratified" if splits.stratify else "not stratified"
+    return f"{count(n_divisions, 'division')}, {part}, {manner}, seeds from {splits.seed}"
+
+
+def describe_dataset(table: Table, dataset: str) -> str:
+    """Say who is ahead on a data set, and whether that means anything."""
+    entries = [entry for entry in table.of_dataset(dataset) if entry.values]
+    if not entries:
+        return f"On {dataset} nothing finished."
+    best = max(entries, key=lambda entry: entry.mean)
+    if len(entries) == 1:
+        return f"On {dataset} only {best.method} has results: {_accuracy(best)}."
+    if best.standing == "ahead":
+        return (
+            f"On {dataset}, {best.method} is clearly ahead of all others: {_accuracy(best)}, "
+            f"p {probability(best.p_value)} against the nearest."
+        )
+    if all(entry.standing == "untested" for entry in entries):
+        return (
+            f"On {dataset}, {best.method} has the highest accuracy, {_accuracy(best)}, but "
+            "the divisions cannot tell whether a difference is chance."
+        )
+    return _describe_level(dataset, best, entries)
+
+
+def _describe_level(dataset: str, best: Entry, entries: Sequence[Entry]) -> str:
+    if len({entry.mean for entry in entries}) == 1:
+        n = len(entries)
+        all_of_them = "both methods" if n == 2 else f"all {count(n, 'method')}"
+        return f"On {dataset} {all_of_them} have the same mean: {_accuracy(best)}."
+    behind = [entry.method for entry in entries if entry.standing == "behind"]
+    leaders = [entry.method for entry in entries if entry.mean == best.mean]
+    verb = "has" if len(leaders) == 1 else "share"
+    start = f"On {dataset}, {join(leaders)} {verb} the highest mean, {_accuracy(best)}"
+    if not behind:
+        return f"{start}, but no other method is clearly behind: the differences may be chance."
+    level = [
+        entry.method
+        for entry in entries
+        if entry.standing in ("level", "untested") and entry.method not in leaders
+    ]
+    verb = "is" if len(behind) == 1 else "are"
+    others = f" Not clearly behind: {join(level)}." if level else ""
+    return f"{start}.{others} Clearly behind {verb} {join(behind)}."
+
+
+def describe_ranking(ranking: Ranking | None, table: Table) -> str | None:
+    """Say what the ranks over all data sets mean; None where there is nothing to rank."""
+    if ranking is None:
+        return None
+    best = [m for m, r in zip(ranking.methods, ranking.ranks, strict=True) if r == ranking.ranks[0]]
+    first = (
+        f"Over {count(len(ranking.datasets), 'data set')}, {join(best)} "
+        f"{'has' if len(best) == 1 else 'share'} the best mean rank, {ranking.ranks[0]:.2f}"
+    )
+    p = probability(ranking.test.p_value)
+    if not ranking.test.p_value < 1.0 - table.confidence:
+        return (
+            f"{first}, but the ranks of the methods do not differ more than by chance "
+            f"(Friedman test, p {p})."
+        )
+    level = [method for method in ranking.groups[0] if method not in best]
+    if not level:
+        return f"{first}, clearly better than all others (Friedman test, p {p}; Nemenyi)."
+    return (
+        f"{first}. Methods differ (Friedman test, p {p}), but {join(level)} cannot be told from "
+        f"{join(best)} (Nemenyi: ranks must differ by "
+        f"{ranking.test.critical_difference:.2f})."
+    )
+
+
+def describe_power(table: Table) -> str | None:
+    """Say that few divisions show large differences only; None where they are not few."""
+    most = max((len(entry.values) for entry in table.entries.values()), default=0)
+    if len(table.methods) < 2 or not 2 <= most < _FEW_DIVISIONS:
+        return None
+    return (
+        f"With {count(most, 'division')} only large differences can show: “not clearly behind” "
+        f"does not mean “as good”. Run {_FEW_DIVISIONS} or more to tell."
+    )
+
+
+def describe_failures(found: Sequence[Failure], n_runs: int) -> str:
+    """Say what failed."""
+    if not found:
+        return f"None of the {n_runs} runs failed." if n_runs > 1 else "The run did not fail."
+    n_failed = sum(len(failure.repetitions) for failure in found)
+    counts: dict[str, int] = {}
+    for failure in found:
+        place = f"{failure.method} on {failure.dataset}"
+        counts[place] = counts.get(place, 0) + len(failure.repetitions)
+    return f"{n_failed} of {n_runs} runs failed: " + (
+        join([f"{place} ({number})" for place, number in counts.items()]) + "."
+    )
+
+
+def describe_time(table: Table) -> str | None:
+    """Say how long fits took, and who is fast and slow; None where nothing finished."""
+    done = [r.result for found in table.records.values() for r in found if r.result.error is None]
+    if not done:
+        return None
+    total = sum(result.seconds_fit + result.seconds_predict for result in done)
+    text = f"Fits and predictions took {seconds(total)} in all."
+    means = {}
+    for method in table.methods:
+        times = [e.seconds_fit for e in table.entries.values() if e.method == method and e.values]
+        if len(times) == len(table.datasets):  # the same data for all, or times do not compare
+            means[method] = sum(times) / len(times)
+    if len(means) > 1:
+        fast, slow = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+        text += (
+            f" {_sentence(fast)} is the fastest to fit, {seconds(means[fast])} on average, "
+            f"{slow} the slowest, {seconds(means[slow])}."
+        )
+    return text
+
+
+def _accuracy(entry: Entry) -> str:
+    assert entry.interval is not None
+    if math.isnan(entry.interval.low):
+        return f"{percent(entry.mean)} %"
+    return f"{percent(entry.mean)} % ({span(entry.interval)})"
+
+
+def _sentence(text: str) -> str:
+    """Return a text as it stands at the beginning of a sentence: numerals with a capital."""
+    return text[:1].upper() + text[1:] if text.split(" ")[0] in _NUMERALS else text

@@ -1,0 +1,294 @@
+"""The command line as users meet it."""
+
+import csv
+import io
+import re
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import discernel
+from discernel.cli import app as commands
+from discernel.cli import main
+from discernel.cli.models import Model, fit_model, load_model, save_model
+from discernel.cli.show import show_comparison
+from discernel.datasets import load
+from discernel.exceptions import InvalidInputError
+from discernel.experiments.compare import Comparison, comparison_plan
+from discernel.experiments.plan import Cell, Data, Method, Splits
+from discernel.experiments.runner import Summary
+from discernel.experiments.store import Record, Result
+
+FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "_out", Console(width=100, highlight=False))
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A file with a column of text, a missing value and a column that counts the rows."""
+    rng = np.random.default_rng(0)
+    rows = [["id", "size", "weight", "colour", "species"]]
+    for i in range(40):
+        size, weight = rng.normal(size=2) + 3.0 * (i % 2)
+        rows.append([i, size, "" if i == 7 else weight, "red" if i % 3 else "blue", "ab"[i % 2]])
+    path = tmp_path / "plants.csv"
+    with path.open("w", newline="") as file:
+        csv.writer(file).writerows(rows)
+    return path
+
+
+CLEAN = ["--target", "species", "--drop", "id", "--categorical", "colour", "--missing", "median"]
+
+
+def invoke(*words, code=0):
+    result = CliRunner().invoke(commands.app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def run(*words, code=0):
+    found = subprocess.run(
+        [sys.executable, "-m", "discernel", *map(str, words)], capture_output=True, text=True
+    )
+    assert found.returncode == code, found.stderr
+    assert "Traceback" not in found.stderr
+    return found
+
+
+# ---- as a process ------------------------------------------------------------------------------
+
+
+def test_the_version_is_said():
+    assert run("--version").stdout == f"discernel {discernel.__version__}\n"
+
+
+def test_a_comparison_ends_with_the_path_of_its_report():
+    last = run("compare", "iris", *FAST).stdout.splitlines()[-1]
+    page = Path(last.removeprefix("report: "))
+    assert page == Path("discernel-results/iris.html").resolve()
+    assert page.read_text(encoding="utf-8").lower().startswith("<!doctype html>")
+
+
+def test_an_interruption_says_how_to_go_on_and_loses_nothing():
+    words = [sys.executable, "-m", "discernel", "compare", "wine", "--jobs", "1"]
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    store = Path("discernel-results/results.sqlite")
+    deadline = time.monotonic() + 60
+    while _n_finished(store) < 2 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130, errors
+    assert f"Interrupted. Run the same command again: it goes on from {store}." in errors
+    assert "Traceback" not in errors
+    assert _n_finished(store) >= 2
+
+
+def _n_finished(store):
+    if not store.is_file():
+        return 0
+    connection = sqlite3.connect(store)
+    try:
+        return connection.execute("SELECT count(*) FROM cells").fetchone()[0]
+    except sqlite3.OperationalError:  # the table is not there yet
+        return 0
+    finally:
+        connection.close()
+
+
+# ---- manners -----------------------------------------------------------------------------------
+
+
+def test_wrong_usage_ends_with_2():
+    assert "--nonsense" in invoke("compare", "--nonsense", code=2).stderr
+
+
+def test_without_its_extra_the_command_line_says_so_in_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit, match=r"needs typer, .*pip install 'discernel\[app\]'$"):
+        main()
+
+
+# ---- compare and report ------------------------------------------------------------------------
+
+
+def test_a_users_file_is_compared_from_end_to_end(table):
+    shown = invoke("compare", table, *CLEAN, *FAST).output
+    assert "plants  40 rows, 4 features, 2 classes; from file plants.csv" in shown
+    assert "note  put medians for 1 missing values in 'weight'" in shown
+    assert re.search(r"LDA +\d+\.\d +\d+\.\d to \d+\.\d", shown)
+    assert "On plants" in shown
+    assert Path("discernel-results/plants.html").is_file()
+
+
+def test_a_second_comparison_finds_what_was_run_and_a_report_needs_no_plan():
+    invoke("compare", "iris", *FAST)
+    store = Path("discernel-results/results.sqlite")
+    before = _n_finished(store)
+    invoke("compare", "iris", *FAST)
+    assert _n_finished(store) == before == 4
+    shown = invoke("report", store, "-o", "all.html").output
+    assert shown == f"report: {Path('all.html').resolve()}\n"
+    assert "plain average" in Path("all.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compare", "none.csv"], "The data must be a file. 'none.csv' does not exist."),
+        (["compare", "data/none"], "Got 'data/none', which is neither."),
+        (["compare", "wein"], "Did you mean 'wine'?"),
+        (["compare", "wine", "--target", "y"], "--missing are for files. 'wine' is the name"),
+        (["compare", "wine", "--method", "svm"], "The method must be one of 'auto'"),
+        (["compare", "wine", "--train-size", "2"], "must lie between 0 and 1. Got 2.0."),
+        (["compare", "plants.csv"], "The target must be named: plants.csv has 'id', 'size'"),
+        (["compare", "plants.csv", "-t", "specie"], "Did you mean 'species' or"),
+        (["compare", "plants.csv", "-t", "species"], "column 'colour' has 'blue' in row 1"),
+        (["report", "none.sqlite"], "The store must be a file that is there."),
+        (["report", "plants.csv"], "plants.csv"),
+        (["predict", "none.model", "wine"], "There is none at 'none.model'"),
+        (["predict", "plants.csv", "wine"], "must be a model that `discernel fit` wrote"),
+        (["fit", "iris", "-o", "no/where"], "Make its folder"),
+        (["fit", "iris", "-o", "m", "--criterion", "best"], "criterion must be one of 'auto'"),
+        (["reproduce", "kim2007"], "must be one of"),
+    ],
+)
+def test_what_a_user_can_mend_is_one_line_and_ends_with_1(table, words, message):
+    result = invoke(*words, code=1)
+    lines = result.stderr.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    assert message in lines[0]
+
+
+def test_a_folder_with_the_name_of_a_data_set_is_in_nobodys_way():
+    Path("iris").mkdir()
+    assert "150 rows" in invoke("compare", "iris", *FAST).output
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_the_terminal(monkeypatch, width):
+    monkeypatch.setattr(commands, "_out", Console(width=width, highlight=False))
+    shown = invoke("compare", "iris", *FAST).output
+    assert all(len(line) <= width for line in shown.splitlines() if not line.startswith("report:"))
+    assert ("●" in shown) == (width == 120)
+
+
+def test_a_method_that_failed_is_named_with_its_message():
+    records = []
+    for name, accuracy in (("broken", None), ("good", 0.9)):
+        error = "Traceback\nValueError: [no] way" if accuracy is None else None
+        result = Result(metrics={"accuracy": accuracy} if accuracy else {}, error=error)
+        cells = [Cell(Data("wine"), Method(name, name), Splits(n=2), i) for i in range(2)]
+        records += [Record(cell, result, {}, "") for cell in cells]
+    plan, summary = comparison_plan(Data("wine"), n_divisions=2), Summary(4, 0, 0, 2)
+    console = Console(width=120, record=True, file=io.StringIO())
+    show_comparison(console, Comparison(plan, load("wine"), (), summary, tuple(records)))
+    shown = console.export_text()
+    assert "failed  broken on wine, 2 times: ValueError: [no] way" in shown
+    assert re.search(r"broken +– +– +failed", shown)
+
+
+# ---- fit and predict ---------------------------------------------------------------------------
+
+
+def test_a_model_predicts_what_it_did_before_it_was_saved(table):
+    shown = invoke("fit", table, *CLEAN, "-o", "plants.model").output
+    assert "λ = " in shown
+    assert shown.splitlines()[-1] == f"model: {Path('plants.model').resolve()}"
+    result = invoke("predict", "plants.model", table)
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert [row["row"] for row in rows] == [str(i) for i in range(1, 41)]
+    right = np.mean([row["predicted"] == "ab"[i % 2] for i, row in enumerate(rows)])
+    assert result.stderr == f"accuracy {right:.3f} on 40 rows\n"
+    assert right > 0.9
+    invoke("predict", "plants.model", table, "-o", "out.csv")
+    assert Path("out.csv").read_text() == result.stdout
+
+
+def test_the_accuracy_counts_the_rows_whose_label_is_known(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{x + 5.0 * (i % 2)},{i % 2 + 1}.0" for i, x in enumerate(rng.normal(size=20))]
+    (tmp_path / "a.csv").write_text("\n".join(["size,y", *lines]))
+    invoke("fit", "a.csv", "-o", "a.model")
+    assert invoke("predict", "a.model", "a.csv").stderr == "accuracy 1.000 on 20 rows\n"
+    lines[1] = lines[1].replace("2.0", "1.0")
+    (tmp_path / "b.csv").write_text("\n".join(["size,y", *lines[:5], "0.1,"]))
+    assert invoke("predict", "a.model", "b.csv").stderr == "accuracy 0.800 on 5 rows\n"
+    (tmp_path / "c.csv").write_text("size\n0.1\n5.2\n")
+    assert invoke("predict", "a.model", "c.csv").stderr == ""
+
+
+@pytest.mark.parametrize("criterion", ["auto", "rkda", "fdr", "loo", "alignment", "akfd"])
+def test_models_of_every_criterion_are_loaded_unchanged(tmp_path, criterion):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 15)
+    views = {name: rng.normal(size=(30, 2)) + y[:, None] for name in ("left", "right")}
+    np.savez(tmp_path / "v.npz", y=y, **views)
+    data = Data("v", file={"path": str(tmp_path / "v.npz")})
+    model, rows, _ = fit_model(data, criterion)
+    again = load_model(save_model(model, tmp_path / "v.model"))
+    np.testing.assert_array_equal(
+        again.pipeline.predict_proba(rows.X), model.pipeline.predict_proba(rows.X)
+    )
+    assert again.preparation == model.preparation
+
+
+def test_a_file_with_anything_else_in_it_is_not_loaded(tmp_path):
+    model, _, _ = fit_model(Data("iris"), "uniform")
+    strange = Model(Path("anything"), model.preparation, "target", "iris")
+    save_model(strange, tmp_path / "strange.model")
+    with pytest.raises(InvalidInputError, match=r"which no model of ours has\. It was not loaded"):
+        load_model(tmp_path / "strange.model")
+
+
+def test_rows_without_the_columns_of_the_model_are_refused(table):
+    invoke("fit", "iris", "-o", "iris.model")
+    assert "Got none named" in invoke("predict", "iris.model", table, code=1).stderr
+    assert "Got those of 'wine'" in invoke("predict", "iris.model", "wine", code=1).stderr
+
+
+# ---- reproduce and info ------------------------------------------------------------------------
+
+
+def test_what_can_be_reproduced_is_listed():
+    shown = invoke("reproduce", "--list").output
+    assert "kim2006-table1" in shown
+    assert invoke("reproduce").output == shown
+
+
+@pytest.mark.data
+@pytest.mark.usefixtures("paper_data")
+def test_numbers_stand_beside_the_published_ones():
+    shown = invoke("reproduce", "kim2006-figure1", "--divisions", "2", "-j", "1").output
+    assert re.search(r"K\* +0\.91 +0\.\d\d ± 0\.\d\d +(agrees|better|differs)", shown)
+    assert re.search(r"\d of 2 cells agree or are better", shown)
+    assert "at most 2 divisions" in shown
+
+
+def test_a_figure_is_saved():
+    shown = invoke("reproduce", "yeung2006-figure1", "-j", "1").output
+    page = Path("discernel-results/yeung2006-figure1.png")
+    assert f"figure: {page.resolve()}" in shown
+    assert page.read_bytes().startswith(b"\x89PNG")
+
+
+def test_info_says_what_is_here():
+    shown = invoke("info").output
+    assert discernel.__version__ in shown
+    assert re.search(r"wine +178 +13 +bundled", shown)
+    assert "not there yet" in shown

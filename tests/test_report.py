@@ -1,0 +1,528 @@
+"""The report: what it says is what was recorded, and it opens anywhere, alone."""
+
+import base64
+import hashlib
+import re
+import shutil
+import sys
+from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.experiments.plan import Cell, Data, Method, Splits
+from discernel.experiments.store import Record, Result
+from discernel.experiments.tables import rank_methods, summarize
+from discernel.report import words, write_report
+from discernel.report.figures import mean_roc
+from discernel.report.svg import PALETTE, drawing, new_figure, to_svg
+
+N_DIVISIONS = 3
+HOSTILE = "<script>alert('x')</script>\"&$\\frac{"
+ERROR = "Traceback (most recent call last):\nValueError: two classes only, <b>got</b> 3"
+PATH = [[1.0, 0.6], [0.1, 0.2], [0.01, 0.3]]
+MACHINE = {"system": "Linux x86_64", "cores": 2, "discernel": "0.1", "python": "3.11"}
+
+
+# ---- records without a fit -----------------------------------------------------------------------
+
+
+def two_class_predictions(rng):
+    y_true = np.repeat([0, 1], 20)
+    return {"y_true": y_true, "scores": y_true + rng.normal(size=40), "y_pred": y_true}
+
+
+def details(method, rng):
+    """What `experiments.methods` stores, and what the report can also show."""
+    if method == "auto":
+        return {
+            "history": [[i, 1.0 / (i + 1), None, 0] for i in range(4)],
+            "considered": [["loo", 0.1, 0.01, 1e-3], ["average", 0.12, 0.0, 1e-2]],
+            "embedding": {
+                "coordinates": rng.normal(size=(30, 2)).tolist(),
+                "labels": ["red", "white"] * 15,
+                "held_out": [False, False, True] * 10,
+                "explained": [0.7, 0.3],
+            },
+        }
+    if method == "rkda":
+        return {
+            "history": [[i, 2.0 - i, 10.0 ** (-3 * i), s] for s in range(3) for i in range(2)],
+            "leave_one_out": PATH,
+            "accuracy_path": [[lam, 1 - error] for lam, error in PATH],
+            "alignment_steps": [0.2, 0.4, 0.5],
+        }
+    return {}
+
+
+def record(data, method, repetition, accuracy, **result):
+    cell = Cell(Data(data), Method(method, method), Splits(n=N_DIVISIONS), repetition)
+    if accuracy is None:
+        return Record(cell, Result(error=ERROR), MACHINE, "2026-01-02T03:04:05+00:00")
+    found = Result({"accuracy": accuracy}, seconds_fit=0.02 * len(method), **result)
+    return Record(cell, found, MACHINE, "2026-01-02T03:04:05+00:00")
+
+
+def full_records(names=("wine", "wdbc"), methods=("auto", "rkda", "lda", "fdr")):
+    rng = np.random.default_rng(0)
+    found = []
+    for data in names:
+        for method in methods:
+            for i in range(N_DIVISIONS):
+                fails = method == "fdr" and data == names[0]
+                learns = method in ("auto", "rkda")
+                accuracy = 0.95 - 0.2 * (method == "lda") + 0.01 * rng.random()
+                found.append(
+                    record(
+                        data,
+                        method,
+                        i,
+                        None if fails else accuracy,
+                        weights={"RBF": 0.5 + 0.1 * i, "Linear": 0.5 - 0.1 * i} if learns else {},
+                        gap=1e-7 if method == "rkda" else None,
+                        regularization=0.1 if method == "rkda" else None,
+                        details=details(method, rng),
+                        predictions=two_class_predictions(rng) if data == names[-1] else {},
+                    )
+                )
+    return found
+
+
+def plain_records(data="wine", methods=("lda", "svc")):
+    values = (0.9, 0.92, 0.91)
+    return [record(data, method, i, value) for method in methods for i, value in enumerate(values)]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    return write_report(
+        full_records(),
+        tmp_path_factory.mktemp("report") / "report.html",
+        title="Wine & more",
+        words=["Why it was run."],
+    )
+
+
+# ---- reading HTML --------------------------------------------------------------------------------
+
+VOID = {"meta", "link", "br", "img", "input", "hr"}
+
+
+class Page(HTMLParser):
+    """The elements of a page, and the text of each; unbalanced tags are an error."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.elements, self.open = [], []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        assert len(dict(attrs)) == len(attrs), f"{tag} has an attribute twice"
+        element = {"tag": tag, "text": "", "within": [e["tag"] for e in self.open], **dict(attrs)}
+        self.elements.append(element)
+        if tag not in VOID:
+            self.open.append(element)
+
+    def handle_startendtag(self, tag, attrs):
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self.handle_endtag(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open[-1]["tag"] == tag
+        self.open.pop()
+
+    def handle_data(self, data):
+        for element in self.open:
+            element["text"] += data
+
+    def all(self, tag, **attributes):
+        return [
+            e
+            for e in self.elements
+            if e["tag"] == tag and all(e.get(k) == v for k, v in attributes.items())
+        ]
+
+
+@pytest.fixture(scope="module")
+def page(report):
+    return Page(report.read_text(encoding="utf-8"))
+
+
+# ---- the page ------------------------------------------------------------------------------------
+
+
+def test_the_page_has_landmarks_and_headings_in_order(page):
+    for tag in ("header", "nav", "main", "footer", "h1", "title"):
+        assert len(page.all(tag)) == 1
+    assert page.all("html")[0]["lang"] == "en"
+    assert page.all("title")[0]["text"] == page.all("h1")[0]["text"] == "Wine & more"
+    levels = [int(e["tag"][1]) for e in page.elements if re.fullmatch(r"h[1-6]", e["tag"])]
+    assert levels[0] == 1
+    assert all(b - a <= 1 for a, b in pairwise(levels))
+    skip = page.all("a")[0]
+    assert (skip["class"], skip["href"]) == ("skip", "#main")
+
+
+def test_ids_are_unique_and_what_points_to_them_finds_them(page):
+    ids = [element["id"] for element in page.elements if "id" in element]
+    assert len(set(ids)) == len(ids)
+    for element in page.elements:
+        for name in ("href", "aria-labelledby", "clip-path"):
+            pointed = re.fullmatch(r"(?:url\()?#?([\w-]+)\)?", element.get(name, "#main"))
+            assert pointed[1] in ids
+
+
+def test_all_sections_are_there_and_in_the_contents(page):
+    expected = [
+        "summary", "accuracy", "comparison", "ranks", "time", "weights", "roc", "candidates",
+        "regularization", "accuracy-path", "alignment", "convergence", "embedding", "failures",
+        "environment",
+    ]  # fmt: skip
+    assert [section["id"] for section in page.all("section")] == expected
+    links = [a["href"] for a in page.all("a") if "nav" in a["within"]]
+    assert links == [f"#{name}" for name in expected]
+
+
+def test_sections_without_data_are_left_out(tmp_path):
+    one = [record("wine", "lda", 0, 0.9)]
+    page = Page(write_report(one, tmp_path / "r.html").read_text(encoding="utf-8"))
+    assert [s["id"] for s in page.all("section")] == ["summary", "accuracy", "environment"]
+    assert page.all("svg") == page.all("figure") == []
+
+
+def test_every_figure_says_what_is_seen(page):
+    figures = [e for e in page.elements if e.get("role") == "img"]
+    assert len(figures) == len(page.all("svg")) == len(page.all("figure"))
+    assert all(len(figure["aria-label"]) > 40 for figure in figures)
+    roc = next(f["aria-label"] for f in figures if f["aria-label"].startswith("ROC curves on wdbc"))
+    assert re.search(r"auto 0\.\d{3}, rkda 0\.\d{3}", roc)
+    weights = next(f["aria-label"] for f in figures if "learnt by rkda on wine" in f["aria-label"])
+    assert "largest: RBF 0.60 and Linear 0.40" in weights
+
+
+def test_numbers_are_those_of_the_tables(page):
+    table = summarize(full_records())
+    rows = [row for row in page.elements if row["tag"] in ("th", "td") and "data-value" in row]
+    overview = rows[: len(table.methods) * (len(table.datasets) + 2)]
+    ranking = rank_methods(table)
+    width = len(table.datasets) + 2
+    for i, method in enumerate(table.methods):
+        name, *cells, rank = overview[i * width : (i + 1) * width]
+        assert name["text"] == method
+        assert float(rank["data-value"]) == ranking.ranks[ranking.methods.index(method)]
+        for dataset, cell in zip(table.datasets, cells, strict=True):
+            entry = table.entries[dataset, method]
+            if entry.interval is None:
+                assert (cell["data-value"], cell["text"].strip()) == ("", "3 failed")
+                continue
+            assert float(cell["data-value"]) == entry.mean
+            assert entry.standing in cell["class"].split()
+            shown = re.findall(r"\d+\.\d", cell["text"])
+            ends = [entry.mean, entry.interval.low, entry.interval.high]
+            assert shown == [f"{100 * value:.1f}" for value in ends]
+
+
+def test_sorting_buttons_are_in_every_header_of_a_sortable_table(page):
+    buttons = page.all("button")
+    assert len(buttons) > 20
+    assert all(button["type"] == "button" for button in buttons)
+    assert all({"table", "thead", "th"} <= set(button["within"]) for button in buttons)
+    assert all(th["scope"] in ("col", "row") for th in page.all("th"))
+
+
+def test_failures_are_told_with_their_messages(page):
+    text = page.all("main")[0]["text"]
+    assert "3 of 24 runs failed: fdr on wine (3)." in text
+    assert "ValueError: two classes only, <b>got</b> 3" in text
+    assert page.all("b") == []
+
+
+def test_environment_is_told(page):
+    text = page.all("section", id="environment")[0]["text"]
+    for fact in ("Linux x86_64", "0.1", "stratified, seeds from 0", "80% of the rows", "standard"):
+        assert fact in text
+
+
+def test_names_are_text_whatever_they_hold(tmp_path):
+    found = full_records([HOSTILE], ["auto"]) + plain_records(HOSTILE, [HOSTILE])
+    text = write_report(found, tmp_path / "r.html", title=HOSTILE, words=[HOSTILE]).read_text(
+        encoding="utf-8"
+    )
+    page = Page(text)
+    assert len(page.all("script")) == 1
+    assert page.all("h1")[0]["text"] == HOSTILE
+    assert any(th["text"] == HOSTILE for th in page.all("th"))
+    assert any("alert" in drawn["text"] for drawn in page.all("text"))
+    assert "<script>alert" not in text
+
+
+def test_nothing_is_loaded_and_nothing_inline_escapes_the_policy(report, page):
+    text = report.read_text(encoding="utf-8")
+    assert not re.search(r"https?://|url\((?!#)|@import|data:", text)
+    for element in page.elements:
+        assert "style" not in element
+        assert "src" not in element
+        assert not any(name.startswith("on") for name in element)
+    policy = page.all("meta", **{"http-equiv": "Content-Security-Policy"})[0]["content"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for tag in ("style", "script"):
+        [element] = page.all(tag)
+        digest = base64.b64encode(hashlib.sha256(element["text"].encode()).digest()).decode()
+        assert f"{tag}-src 'sha256-{digest}'" in policy
+
+
+def test_the_same_records_give_the_same_page_whatever_the_settings_of_matplotlib(tmp_path):
+    plain = write_report(plain_records(), tmp_path / "a.html").read_bytes()
+    with mpl.rc_context({"font.size": 30, "axes.facecolor": "red"}):
+        before = dict(mpl.rcParams)
+        assert write_report(plain_records(), tmp_path / "b.html").read_bytes() == plain
+        assert dict(mpl.rcParams) == before
+
+
+def test_what_cannot_be_written_is_refused_first(tmp_path):
+    for path in (tmp_path / "none" / "r.html", tmp_path):
+        with pytest.raises(InvalidInputError, match="a file in a folder that is there"):
+            write_report(plain_records(), path)
+    with pytest.raises(InvalidInputError, match="at least one record"):
+        write_report([], tmp_path / "r.html")
+    assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.parametrize("package", ["jinja2", "matplotlib"])
+def test_a_missing_package_is_named_with_its_extra(package, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=rf"(?i){package}.*discernel\[app\]"):
+        write_report(plain_records(), tmp_path / "r.html")
+
+
+# ---- words ---------------------------------------------------------------------------------------
+
+
+def sentence(**accuracies):
+    found = [record("wine", m, i, a) for m, v in accuracies.items() for i, a in enumerate(v)]
+    return words.describe_dataset(summarize(found), "wine")
+
+
+def test_words_say_who_is_ahead_and_whether_it_means_anything():
+    good, bad = (0.95, 0.96, 0.95), (0.75, 0.77, 0.74)
+    assert "x is clearly ahead of all others: 95.3 % (9" in sentence(x=good, y=bad)
+    level = sentence(x=good, y=(0.94, 0.97, 0.94))
+    assert "x has the highest mean" in level
+    assert "the differences may be chance" in level
+    mixed = sentence(x=good, y=(0.94, 0.97, 0.94), z=bad)
+    assert mixed.endswith("Not clearly behind: y. Clearly behind is z.")
+    assert sentence(x=good, y=good) == (
+        "On wine both methods have the same mean: 95.3 % (93.4 to 97.2)."
+    )
+    for few in ([0.9], [0.9, 0.9]):  # nothing to judge by: one division, or no spread
+        untold = sentence(x=few, y=[value - 0.25 for value in few])
+        assert "the divisions cannot tell whether a difference is chance" in untold
+    assert sentence(x=[None]) == "On wine nothing finished."
+    assert sentence(x=[0.9], y=[None]) == "On wine only x has results: 90.0 %."
+
+
+def test_words_say_what_ranks_mean():
+    rng = np.random.default_rng(0)
+
+    def ranked(n_datasets, gap):
+        found = [
+            record(f"d{i}", method, 0, 0.5 + gap * (method == "x") + 0.1 * rng.random())
+            for i in range(n_datasets)
+            for method in "xyz"
+        ]
+        table = summarize(found)
+        return words.describe_ranking(rank_methods(table), table)
+
+    assert "x has the best mean rank, 1.00, clearly better than all others" in ranked(15, 0.3)
+    assert "do not differ more than by chance" in ranked(3, 0.0)
+    assert "y and z cannot be told from x (Nemenyi" in ranked(4, 0.3)
+    assert ranked(1, 0.3) is None
+
+
+def test_words_warn_of_few_divisions():
+    def warning(n):
+        found = [record("wine", method, i, 0.9) for method in "xy" for i in range(n)]
+        return words.describe_power(summarize(found))
+
+    assert warning(3).startswith("With three divisions only large differences can show")
+    assert warning(1) is warning(10) is None
+
+
+def test_words_for_numbers():
+    assert [words.seconds(s) for s in (0.0042, 3.0, 600.0, 36000.0)] == [
+        "4.2 ms",
+        "3 s",
+        "10 min",
+        "10 h",
+    ]
+    assert words.memory(1_500_000_000) == "1.50 GB"
+    assert words.probability(0.0001) == "< 0.001"
+    assert words.count(1, "method") == "one method"
+    assert words.join(["a", "b", "c"]) == "a, b and c"
+    assert words.join([str(i) for i in range(10)]).endswith("6 and 3 others")
+    assert words.describe_splits(Splits(folds=5), 10).startswith("5-fold cross-validation, 2 times")
+    assert words.describe_splits(Splits(train_size=50, stratify=False), 1) == (
+        "one division, 50 rows train, not stratified, seeds from 0"
+    )
+
+
+# ---- figures -------------------------------------------------------------------------------------
+
+
+def test_roc_curves_are_averaged_vertically():
+    rng = np.random.default_rng(1)
+    found = []
+    for i in range(N_DIVISIONS):
+        predictions = two_class_predictions(rng)
+        predictions["scores"] = predictions["scores"].round(i)  # with many ties, and few
+        found.append(record("a", "x", i, 0.9, predictions=predictions))
+    curve = mean_roc(found)
+    points = list(zip(curve.false, curve.true, curve.spread, strict=True))
+    for rate, height, deviation in points[1::5]:
+        heights = [curve_height(r.result.predictions, rate) for r in found]
+        assert height == pytest.approx(np.mean(heights), abs=1e-6)
+        assert deviation == pytest.approx(np.std(heights, ddof=1), abs=1e-6)
+    assert points[0] == (0.0, 0.0, 0.0)
+    assert points[-1] == (1.0, 1.0, 0.0)
+    areas = [roc_auc_score(p["y_true"], p["scores"]) for p in (r.result.predictions for r in found)]
+    assert curve.area == pytest.approx(np.mean(areas))
+
+
+def curve_height(predictions, rate):
+    """The height at a false positive rate, on straight lines from threshold to threshold."""
+    y, scores = predictions["y_true"], predictions["scores"]
+    points = sorted(
+        (np.mean(scores[y == 0] >= t), np.mean(scores[y == 1] >= t)) for t in [np.inf, *scores]
+    )
+    before = max(point for point in points if point[0] <= rate + 1e-9)
+    after = min((point for point in points if point[0] > rate + 1e-9), default=(2.0, before[1]))
+    share = (rate - before[0]) / (after[0] - before[0])
+    return before[1] + share * (after[1] - before[1])
+
+
+def test_there_is_no_roc_curve_without_scores_of_two_classes():
+    three = {"y_true": np.arange(3), "scores": np.zeros((3, 3))}
+    assert mean_roc([record("a", "x", 0, 0.9, predictions=three), record("a", "x", 1, 0.9)]) is None
+
+
+def test_drawings_take_the_colours_of_the_page_and_share_no_ids():
+    drawn = []
+    with drawing():
+        for prefix in ("a", "b"):
+            [ax] = new_figure(2.0)
+            ax.plot([1, 10], [1e-4, 1.0], label="$x_1$")
+            ax.set(xscale="log", yscale="log", title="$\\frac{")
+            ax.legend()
+            drawn.append(to_svg(ax.figure, prefix))
+    for svg in drawn:
+        page = Page(svg)
+        assert {"$x_1$", "$\\frac{", "10⁻⁴"} <= {e["text"] for e in page.all("text")}
+        assert "var(--series-1)" in svg
+        assert not any(color in svg for color in PALETTE)
+        assert "style=" not in svg
+        assert page.all("metadata") == page.all("style") == []
+    ids = [set(re.findall(r' id="(.+?)"', svg)) for svg in drawn]
+    assert ids[0]
+    assert not ids[0] & ids[1]
+
+
+def luminance(color):
+    parts = [int(color[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+def contrast(first, second):
+    low, high = sorted([luminance(first), luminance(second)])
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_colours_are_legible_in_light_and_dark():
+    style = files("discernel.report").joinpath("templates", "report.css").read_text()
+    blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    assert len(blocks) == 2
+    for block in blocks:
+        color = dict(re.findall(r"--([\w-]+): (#\w{6});", block))
+        for paper in ("paper", "raised"):
+            for name in ("ink", "muted", "link", "alarm"):
+                assert contrast(color[name], color[paper]) >= 4.5
+        for i in range(1, len(PALETTE) + 1):
+            assert contrast(color[f"series-{i}"], color["paper"]) >= 3.0
+
+
+# ---- in a browser --------------------------------------------------------------------------------
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium")
+def test_the_page_works_in_a_browser(report):
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as manager:
+        browser = manager.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        try:
+            for width, scheme in ((390, "dark"), (1280, "light")):
+                check_in_browser(browser, report.as_uri(), width, scheme)
+        finally:
+            browser.close()
+
+
+def check_in_browser(browser, address, width, scheme):
+    tab = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    complaints, requests = [], []
+    tab.on("console", lambda message: complaints.append(message.text))
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("request", lambda request: requests.append(request.url))
+    tab.goto(address)
+    assert tab.evaluate("document.documentElement.scrollWidth") <= width
+    boxes = tab.eval_on_selector_all(
+        "svg", "all => all.map(e => [e.getBoundingClientRect().width, e.getBBox().height])"
+    )
+    assert len(boxes) > 10
+    assert min(map(min, boxes)) > 50
+    paper = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+    # A colour of a figure is that of the style sheet: variables work in its attributes.
+    filled = tab.eval_on_selector("svg text", "e => getComputedStyle(e).fill")
+    assert filled == tab.evaluate("getComputedStyle(document.body).color")
+    check_sorting(tab)
+    assert complaints == []
+    assert requests == [address]
+
+
+def check_sorting(tab):
+    """Sort by keyboard alone: upwards, then downwards, what failed always last."""
+    button = tab.locator("#overview thead button").nth(1)
+    column = "#overview tbody tr td:nth-child(2)"
+    values = "all => all.map(e => e.dataset.value)"
+    seen = []
+    for direction in ("ascending", "descending"):
+        button.focus()
+        tab.keyboard.press("Enter")
+        assert tab.locator("#overview th").nth(1).get_attribute("aria-sort") == direction
+        assert tab.locator("#overview [aria-sort]").count() == 1
+        seen.append(tab.eval_on_selector_all(column, values))
+    assert [each[-1] for each in seen] == ["", ""]
+    numbers = [[float(value) for value in each[:-1]] for each in seen]
+    assert numbers[0] == sorted(numbers[0])
+    assert numbers[1] == numbers[0][::-1]
+    assert "sorted by wine, descending" in tab.locator("#status").inner_text()
