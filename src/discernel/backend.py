@@ -28,6 +28,7 @@ __all__ = [
     "inner_products",
     "matmul",
     "n_rows",
+    "one_blas_thread",
     "self_product_less",
     "squared_distances",
     "squared_norms",
@@ -91,6 +92,12 @@ def blas_threads(n_samples: int) -> AbstractContextManager[object]:
     context: AbstractContextManager[object] = nullcontext()
     if n_samples < _ONE_THREAD_BELOW:
         context = _thread_pools().limit(limits=1, user_api="blas")
+    return context
+
+
+def one_blas_thread() -> AbstractContextManager[object]:
+    """Return a context in which BLAS uses one thread, because the threads are those of others."""
+    context: AbstractContextManager[object] = _thread_pools().limit(limits=1, user_api="blas")
     return context
 
 

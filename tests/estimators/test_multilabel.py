@@ -102,7 +102,7 @@ def test_labels_that_cannot_work_are_refused(Y, message):
 
 
 def test_criteria_for_classes_refuse_labels_by_name(labels):
-    with pytest.raises(InvalidInputError, match="'fdr' is for two classes. Got several labels"):
+    with pytest.raises(InvalidInputError, match=r"'fdr' is for two classes\. Got several labels"):
         MultiLabelKernelDiscriminant(criterion="fdr").fit(*labels)
 
 

@@ -4,6 +4,8 @@ from discernel.bank.base import Bank, Centering, Normalization, System
 from discernel.bank.combined import CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.identity import WithIdentity
+from discernel.bank.make import choose_bank, make_bank
+from discernel.bank.tiled import TiledBank
 
 __all__ = [
     "Bank",
@@ -12,6 +14,9 @@ __all__ = [
     "DenseBank",
     "Normalization",
     "System",
+    "TiledBank",
     "WithIdentity",
+    "choose_bank",
     "gram_stack",
+    "make_bank",
 ]

@@ -68,6 +68,8 @@ class Bank(ABC):
     n_samples : int
     n_candidates : int
         All candidates, also those left out because they are constant on the training set.
+    names : list of str
+        Their names.
     kept : ndarray of shape (n_kernels,)
         The positions of the kernels among the candidates. Weights are over these.
     scales : ndarray of shape (n_kernels,)
@@ -76,6 +78,7 @@ class Bank(ABC):
 
     n_samples: int
     n_candidates: int
+    names: list[str]
     kept: NDArray[np.intp]
     scales: FloatArray
 

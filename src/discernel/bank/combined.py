@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from discernel.backend import FloatArray, n_rows
 from discernel.bank.base import Centering
 from discernel.kernels import Kernel
+from discernel.kernels.evaluate import kernel_matrices
 
 __all__ = ["CombinedKernel", "gram_stack"]
 
@@ -18,28 +19,10 @@ __all__ = ["CombinedKernel", "gram_stack"]
 _BLOCK_BYTES = 64 * 2**20
 
 
-def _kernel_matrices(
-    kernels: Sequence[Kernel], X: Any, Z: Any | None = None
-) -> Iterator[tuple[int, FloatArray]]:
-    """Yield every kernel's position and matrix; kernels of one kind share distances.
-
-    Kernels come grouped by what they share, so that only one shared matrix is alive at a time.
-    """
-    keys = [kernel.base_key for kernel in kernels]
-    for first, key in enumerate(keys):
-        if key is None:
-            yield first, kernels[first](X, Z)
-        elif key not in keys[:first]:
-            base = kernels[first].base_matrix(X, Z)
-            for position in range(first, len(kernels)):
-                if keys[position] == key:
-                    yield position, kernels[position].from_base(base)
-
-
 def gram_stack(kernels: Sequence[Kernel], X: Any) -> FloatArray:
     """Return the raw Gram matrices, of shape (n_kernels, n_samples, n_samples)."""
     stack = np.empty((len(kernels), n_rows(X), n_rows(X)))
-    for position, matrix in _kernel_matrices(kernels, X):
+    for position, matrix in kernel_matrices(kernels, X):
         stack[position] = matrix
     return stack
 
@@ -68,7 +51,7 @@ class CombinedKernel:
     def __call__(self, X: Any) -> FloatArray:
         """Return the centred kernel between the rows of X and the training rows."""
         cross: FloatArray | None = None
-        for position, matrix in _kernel_matrices(self.kernels, X, self.rows):
+        for position, matrix in kernel_matrices(self.kernels, X, self.rows):
             term = matrix * self.coefficients[position]
             cross = term if cross is None else np.add(cross, term, out=cross)
         assert cross is not None, "a combined kernel has at least one kernel"

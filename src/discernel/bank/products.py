@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
 
-__all__ = ["inner_products", "is_constant", "row_means"]
+__all__ = ["CONSTANT", "inner_products", "is_constant", "row_means"]
 
 #: A kernel whose centred trace is below this share of its trace is constant up to rounding, and
 #: what centring leaves of it is noise.
-_CONSTANT = 1e-12
+CONSTANT = 1e-12
 #: Bytes of the rows of all matrices that are centred at a time.
 _BLOCK_BYTES = 2**20
 
@@ -67,4 +67,4 @@ def is_constant(grams: FloatArray, means: FloatArray | None = None) -> NDArray[n
     """Return which matrices of a stack are constant up to rounding, by their row means."""
     traces = np.trace(grams, axis1=-2, axis2=-1)
     centered_traces = traces - (row_means(grams) if means is None else means).sum(axis=-1)
-    return np.asarray(centered_traces <= _CONSTANT * np.abs(traces))
+    return np.asarray(centered_traces <= CONSTANT * np.abs(traces))

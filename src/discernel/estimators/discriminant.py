@@ -134,6 +134,10 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         The limit of the solver's iterations; by default its own.
     random_state : int or RandomState, optional
         Draws the rows ``"auto"`` searches on where there are more than 500; None is 0.
+    bank : {"auto", "dense", "tiled"}, default="auto"
+        Whether all kernel matrices are kept, or computed anew tile by tile whenever they are
+        needed, in the memory of three or four matrices however many kernels there are.
+        ``"auto"`` keeps up to 256 MiB of them; ``bank_`` says what it did.
     callback : callable, optional
         Called with a `Progress` once an iteration.
 
@@ -187,6 +191,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         tol: float = 1e-6,
         max_iter: int | None = None,
         random_state: Any = None,
+        bank: str = "auto",
         callback: Any = None,
     ) -> None:
         self.kernels = kernels
@@ -201,4 +206,5 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.bank = bank
         self.callback = callback

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from discernel.backend import FloatArray
-from discernel.bank import Bank, CombinedKernel, DenseBank, gram_stack
+from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, as_kernels, kernel_names
 from discernel.learners import Request, learn, make_request
@@ -35,6 +35,7 @@ class BaseKernelLearner(BaseEstimator):
         tol: float = 1e-6,
         max_iter: int | None = None,
         random_state: Any = None,
+        bank: str = "auto",
         callback: Any = None,
     ) -> None:
         self.kernels = kernels
@@ -44,6 +45,7 @@ class BaseKernelLearner(BaseEstimator):
         self.tol = tol
         self.max_iter: Any = max_iter  # a number, always, where a subclass says so
         self.random_state = random_state
+        self.bank = bank
         self.callback = callback
 
     def _candidates(self) -> Any:
@@ -73,12 +75,9 @@ class BaseKernelLearner(BaseEstimator):
         self, X: Any, kernels: list[Kernel], target: Target, request: Request
     ) -> tuple[Bank, FloatArray]:
         """Learn and store; return the bank and the weights of its kernels."""
-        bank = DenseBank(
-            gram_stack(kernels, X),
-            kernel_names(kernels),
-            normalization=request.spec.normalization,
-            trusted=[kernel.trusted for kernel in kernels],
-        )
+        kind = choose_bank(getattr(self, "bank", "auto"), kernels, X)
+        bank = make_bank(kind, kernels, X, request.spec.normalization)
+        self.bank_ = kind
         learned = learn(bank, target, request)
         weights = learned.weights[bank.kept]
         active = np.flatnonzero(learned.coefficients)

@@ -25,7 +25,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
 
     Parameters
     ----------
-    kernels, criterion, solver, regularization, tol, max_iter, random_state, callback
+    kernels, criterion, solver, regularization, tol, max_iter, random_state, bank, callback
         As in `MultipleKernelDiscriminant`; λ only serves the learning of the weights.
 
     Attributes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -166,7 +167,14 @@ class Comparison:
 
 def names() -> list[str]:
     """Return the ids of all tables and figures, those on private data among them."""
-    return sorted(found for paper in papers() for found in _of_paper(paper))
+    found = [name for paper in papers() for name in _of_paper(paper)]
+    return sorted(found, key=_place)
+
+
+def _place(name: str) -> tuple[str, float]:
+    """Return paper and kind, and the number: table 2 before table 10."""
+    kind, number = re.fullmatch(r"(.*?[a-z])([\d.]+)", name).groups()  # type: ignore[union-attr]
+    return kind, float(number)
 
 
 def reproduction(name: str) -> Reproduction:

@@ -64,9 +64,12 @@ class Function(Kernel):
     ----------
     function : callable
         ``function(X, Z)`` returns the kernel matrix of the rows of X and Z.
+    thread_safe : bool, default=False
+        Whether several threads may call it at once.
     """
 
     function: Callable[[Any, Any], Any]
+    thread_safe: bool = False
     trusted = False
     takes_any_rows = True
 

@@ -42,6 +42,9 @@ class Kernel(ABC):
     #: Whether what it is given for rows is a stack of matrices.
     precomputed: bool = False
 
+    #: Whether several threads may compute it at once.
+    thread_safe: bool = True
+
     @abstractmethod
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the kernel matrix, of shape (n_rows_X, n_rows_Z)."""
@@ -67,6 +70,14 @@ class Kernel(ABC):
     def from_base(self, base: FloatArray) -> FloatArray:
         """Return the kernel matrix made of the pairwise matrix, which is left as it is."""
         raise NotImplementedError(f"{self!r} is not computed from a pairwise matrix.")
+
+    @property
+    def decay(self) -> tuple[str, float] | None:
+        """The kind of distance d and the factor c of a kernel exp(−c·d); None for others.
+
+        Kernels of one `base_key` and one kind are powers of each other.
+        """
+        return None
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -164,8 +175,16 @@ class _Wrapper(Kernel):
         return self.kernel.precomputed
 
     @property
+    def thread_safe(self) -> bool:  # type: ignore[override]
+        return self.kernel.thread_safe
+
+    @property
     def base_key(self) -> Hashable | None:
         return self.kernel.base_key
+
+    @property
+    def decay(self) -> tuple[str, float] | None:
+        return self.kernel.decay
 
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.kernel.base_matrix(X, Z)
@@ -218,6 +237,10 @@ class Scaled(_Wrapper):
             raise InvalidInputError(
                 f"A kernel may only be scaled by a positive number. Got {self.factor!r}."
             )
+
+    @property
+    def decay(self) -> tuple[str, float] | None:
+        return None  # a power of it has another factor
 
     def from_base(self, base: FloatArray) -> FloatArray:
         return self.factor * self.kernel.from_base(base)
@@ -311,6 +334,10 @@ class _Pair(Kernel):
     @property
     def precomputed(self) -> bool:  # type: ignore[override]
         return self.left.precomputed and self.right.precomputed
+
+    @property
+    def thread_safe(self) -> bool:  # type: ignore[override]
+        return self.left.thread_safe and self.right.thread_safe
 
     @property
     def parameters(self) -> dict[str, float]:

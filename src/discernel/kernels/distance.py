@@ -132,6 +132,10 @@ class DistanceKernel(Kernel):
     def _distance(self, base: FloatArray) -> FloatArray:
         """Return the power of the distance that stands in the exponent, as a new array."""
 
+    @property
+    def decay(self) -> tuple[str, float] | None:
+        return type(self).__name__, self.exponent
+
     def from_base(self, base: FloatArray) -> FloatArray:
         matrix = self._distance(base)
         matrix *= -self.exponent
