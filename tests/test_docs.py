@@ -108,6 +108,21 @@ def test_figures_of_the_readme_are_those_of_the_records():
     others = ", ".join(f"{ranks[m]:.2f}" for m in ("average", "single", "svc grid", "easymkl"))
     assert f"mean rank {ranks['auto']:.2f} ({others})" in readme
     assert f"on {default['tasks_where_auto_is_clearly_worse']} tasks" in readme
+    cost = {
+        (entry["criterion"], entry["rows"]): entry for entry in results("cost_in_factorisations")
+    }
+    small, large = (cost["auto", rows]["median"] for rows in (1000, 4000))
+    assert f"{small:.0f} at 1,000 rows, {large:.0f} at 4,000" in readme
+    assert f"{cost['SVC grid over auto', 1000]['median']:.1f} times as long" in readme
+    for entry in results("ridge_and_labels"):
+        assert f"{entry['ours']:.3f} against {entry['grid']:.3f}" in readme
+    names = {"ionosphere": "ionosphere", "monks3": "monks-3", "wine": "wine", "wdbc": "wdbc"}
+    for entry in results("yeung2006"):
+        if entry["data"] in names and (entry["labelled"], entry["neighbors"]) == (0.2, 1):
+            gain = entry["ways"]["separability"]["gain"]
+            assert f"{names[entry['data']]} {gain:+.1f}".replace("+0.0", "0.0") in readme
+    overhead = results("runner_overhead")["run"]["overhead_percent"]
+    assert f"{overhead:.1f} % of the run" in readme
     for entry in results("kim2006_table1"):
         assert f"{entry['mean']:.1f} ({entry['published']})" in readme
     for entry in results("ye2008_binary"):

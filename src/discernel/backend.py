@@ -190,5 +190,27 @@ class Cholesky:
 
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, for about the price of the factorisation."""
-        inverse, _ = scipy.linalg.lapack.dtrtri(self._lower, lower=1)
+        inverse = _triangular_inverse(self._lower)
         return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
+
+
+#: Triangles up to the first size LAPACK inverts fast, and from the second on again.
+_SMALL_TRIANGLE, _LARGE_TRIANGLE = 128, 1500
+
+
+def _triangular_inverse(lower: FloatArray) -> FloatArray:
+    """Return the inverse of a lower triangle, Fortran-ordered.
+
+    By halves, L⁻¹ = [[A⁻¹, 0], [−C⁻¹BA⁻¹, C⁻¹]]: at some hundred rows, where LAPACK's own routine
+    takes twice the time of the factorisation, this takes once.
+    """
+    n = len(lower)
+    if n <= _SMALL_TRIANGLE or n >= _LARGE_TRIANGLE:
+        return np.asarray(scipy.linalg.lapack.dtrtri(lower, lower=1)[0])
+    half = n // 2
+    inverse = np.zeros((n, n), order="F")
+    inverse[:half, :half] = first = _triangular_inverse(np.asfortranarray(lower[:half, :half]))
+    inverse[half:, half:] = second = _triangular_inverse(np.asfortranarray(lower[half:, half:]))
+    corner = scipy.linalg.blas.dtrmm(-1.0, second, np.asfortranarray(lower[half:, :half]), lower=1)
+    inverse[half:, :half] = scipy.linalg.blas.dtrmm(1.0, first, corner, side=1, lower=1)
+    return inverse

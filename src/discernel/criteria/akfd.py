@@ -36,6 +36,7 @@ from discernel.bank import System
 from discernel.targets import ClassTarget
 
 __all__ = [
+    "SERIES_ERROR",
     "critical_nu",
     "decide",
     "minimize_discriminant",
@@ -50,7 +51,7 @@ _RATIO = 2.0 * math.sqrt(2.0) - 3.0  # c = −0.17
 _MOST_TERMS = 21  # |c|^21 is below the rounding error of 1
 #: The error of the series as a share of s‖M⁻¹d‖/‖d‖. If that share is τ, the objective of Eq. (23)
 #: is at most 4τ² of itself above its minimum; this τ keeps ten digits of v, too.
-_SERIES_ERROR = 1e-10
+SERIES_ERROR = 1e-10
 
 
 def one_against_rest(target: ClassTarget) -> FloatArray:
@@ -110,7 +111,7 @@ def ridge(nu: float) -> float:
 
 
 def minimize_discriminant(
-    system: System, d: FloatArray, nu: float
+    system: System, d: FloatArray, nu: float, error: float = SERIES_ERROR
 ) -> tuple[FloatArray, FloatArray]:
     """Return argmin over V and γ of (ν/2)‖D − (KV − eγᵀ)‖² + ½(‖V‖² + ‖γ‖²).
 
@@ -124,6 +125,8 @@ def minimize_discriminant(
         D.
     nu : float
         ν.
+    error : float, default=1e-10
+        τ: the objective is at most 4τ² of itself above its minimum.
 
     Returns
     -------
@@ -137,7 +140,8 @@ def minimize_discriminant(
     Some 30 to 44 solves with n_columns + 1 right-hand sides. With the factorisation, and for two
     classes, this takes the time of 4 factorisations at 500 samples, 3 at 1000 and less beyond.
     """
-    solved, images = _solve_squared(system, np.column_stack([d, np.ones(len(d))]), ridge(nu))
+    right = np.column_stack([d, np.ones(len(d))])
+    solved, images = _solve_squared(system, right, ridge(nu), error)
     # (K² + s²I)z = d + eγ and γ = −e'z, where the last column of ``solved`` is the one of e.
     sums = solved.sum(axis=0)
     gamma = -sums[:-1] / (1.0 + sums[-1])
@@ -145,7 +149,7 @@ def minimize_discriminant(
 
 
 def _solve_squared(
-    system: System, right: FloatArray, shift: float
+    system: System, right: FloatArray, shift: float, error: float = SERIES_ERROR
 ) -> tuple[FloatArray, FloatArray]:
     """Return Z = (K² + s²I)⁻¹B and KZ from the factors of M = K + sI."""
 
@@ -157,7 +161,7 @@ def _solve_squared(
     shares = shift * np.linalg.norm(before, axis=0) / np.linalg.norm(right, axis=0)
     here = double(before)
     total = before + 2.0 * _RATIO * here
-    for term in range(2, _n_terms(float(shares.min())) + 1):
+    for term in range(2, _n_terms(float(shares.min()), error) + 1):
         before, here = here, 2.0 * double(here) - before
         total += 2.0 * _RATIO**term * here
     half = total / np.sqrt(2.0)  # (I + T²)⁻¹M⁻¹B
@@ -166,9 +170,9 @@ def _solve_squared(
     return solved, 2.0 * half - shift * solved
 
 
-def _n_terms(share: float) -> int:
+def _n_terms(share: float, error: float) -> int:
     """Return how many terms the series needs where s‖M⁻¹d‖/‖d‖ is this."""
-    digits = math.log(_SERIES_ERROR * max(share, 1e-16)) / math.log(-_RATIO)
+    digits = math.log(error * max(share, 1e-16)) / math.log(-_RATIO)
     return min(math.ceil(digits), _MOST_TERMS)
 
 

@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from discernel.backend import FloatArray, inner, matmul
 from discernel.bank import Bank, System
 from discernel.criteria.akfd import (
+    SERIES_ERROR,
     critical_nu,
     decide,
     minimize_discriminant,
@@ -214,9 +215,11 @@ def _alternate(
 ) -> Alternation:
     """Alternate from what has been checked."""
     objectives: list[float] = []
+    # What is to be known to 1 % need not be solved to ten digits.
+    error = max(1e-4 * tol, SERIES_ERROR)
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
-        v, gamma = minimize_discriminant(_factor(kernels, weights, nu), d, nu)  # Eq. (23)
+        v, gamma = minimize_discriminant(_factor(kernels, weights, nu), d, nu, error)  # Eq. (23)
         products = kernels.products(v)
         before = objective(products, d, nu, weights, v, gamma)
         if objectives and before > objectives[-1]:
