@@ -30,6 +30,7 @@ from sklearn.svm import SVC
 
 from discernel import MultipleKernelDiscriminant
 from discernel.bank import DenseBank, gram_stack
+from discernel.experiments.statistics import corrected_error
 from discernel.kernels import RBF, Kernel, Linear, as_kernels
 
 #: Data set and training rows (a share or a number).
@@ -199,12 +200,6 @@ def run_partition(task: str, seed: int, methods: list[str]) -> dict[str, Any]:
     return {"accuracy": accuracy, "seconds": seconds, "n": (len(part.y_train), len(part.y_test))}
 
 
-def corrected_error(differences: np.ndarray, n_train: int, n_test: int) -> float:
-    """Return the standard error of a mean difference over overlapping training sets."""
-    variance = float(np.var(differences, ddof=1))
-    return float(np.sqrt(variance * (1.0 / len(differences) + n_test / n_train)))
-
-
 def summarize(task: str, runs: list[dict[str, Any]], methods: list[str]) -> dict[str, Any]:
     table = np.array([[run["accuracy"][method] for method in methods] for run in runs])
     n_train, n_test = runs[0]["n"]
@@ -212,7 +207,7 @@ def summarize(task: str, runs: list[dict[str, Any]], methods: list[str]) -> dict
     versus = {
         method: {
             "difference": float(np.mean(table[:, 0] - table[:, j])),
-            "corrected_error": corrected_error(table[:, 0] - table[:, j], n_train, n_test),
+            "corrected_error": corrected_error(table[:, 0] - table[:, j], n_test / n_train),
         }
         for j, method in enumerate(methods)
         if j > 0

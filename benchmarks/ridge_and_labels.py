@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from common import load, write_record
-from default_against_baselines import corrected_error
 from rich.progress import track
 from sklearn.datasets import load_diabetes, load_digits, make_multilabel_classification
 from sklearn.kernel_ridge import KernelRidge
@@ -22,6 +21,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from discernel import MultiLabelKernelDiscriminant, MultipleKernelRidge
+from discernel.experiments.statistics import corrected_error
 from discernel.kernels import RBF
 
 N_PARTITIONS = 20
@@ -82,7 +82,7 @@ def measure(name: str) -> dict[str, Any]:
         scores.append(pair)
     table = np.array(scores)
     difference = table[:, 0] - table[:, 1]
-    error = corrected_error(difference, n_train, len(Y) - n_train)
+    error = corrected_error(difference, (len(Y) - n_train) / n_train)
     return {
         "task": name,
         "score": "accuracy over all labels" if has_labels else "R2",

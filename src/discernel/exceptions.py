@@ -16,6 +16,9 @@ Every error is also the built-in a caller would expect, so plain ``except ValueE
 
 from __future__ import annotations
 
+from numbers import Real
+from typing import Any
+
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 
@@ -29,6 +32,8 @@ __all__ = [
     "InvalidInputError",
     "MissingExtraError",
     "NumericalError",
+    "check_number",
+    "unknown_choice",
 ]
 
 
@@ -73,3 +78,11 @@ def unknown_choice(what: str, given: object, known: list[str]) -> InvalidInputEr
     return InvalidInputError(
         f"The {what} must be one of {', '.join(map(repr, known))}. Got {given!r}."
     )
+
+
+def check_number(what: str, value: Any, *, positive: bool = False) -> None:
+    """Raise a clear error if a value is not a finite number of at least, or above, 0."""
+    number = float(value) if isinstance(value, Real) else -1.0
+    if not 0 <= number < np.inf or (positive and number == 0):
+        must = "a positive, finite number" if positive else "a finite number of at least 0"
+        raise InvalidInputError(f"The {what} must be {must}. Got {value!r}.")

@@ -125,6 +125,16 @@ def test_memory_does_not_grow_with_the_number_of_kernels(rows):
     assert max(peaks) <= 2.0 * 8 * 500**2
 
 
+def test_a_part_of_the_samples_is_a_stack_only_where_that_is_small(rows, monkeypatch):
+    kernels, half, w = candidates(rows), np.arange(0, N, 2), np.full(13, 1 / 13)
+    bank = TiledBank(kernels, rows)
+    stack = bank.subset(half)
+    monkeypatch.setattr(tiled, "STACK_BYTES", 8 * len(kernels) * len(half) ** 2 - 1)
+    tiles = bank.subset(half)
+    assert (type(stack), type(tiles)) == (DenseBank, TiledBank)
+    np.testing.assert_allclose(tiles.combined(w), stack.combined(w), atol=1e-10)
+
+
 def test_a_kernel_that_is_not_thread_safe_is_called_by_one_thread_only(rows):
     callers = set()
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from discernel.backend import Cholesky, FloatArray
 from discernel.bank.products import row_means
-from discernel.exceptions import InvalidGramError, InvalidInputError, NumericalError
+from discernel.exceptions import (
+    DroppedKernelWarning,
+    InvalidGramError,
+    InvalidInputError,
+    NumericalError,
+)
 
-__all__ = ["check_grams", "check_no_indefinite", "check_stack", "check_values"]
+__all__ = ["check_grams", "check_no_indefinite", "check_stack", "check_values", "varying_kernels"]
 
 #: Largest |G_ij − G_ji| that rounding explains, as a share of the largest |G_ij|.
 _ASYMMETRY = 1e-8
@@ -85,6 +92,25 @@ def check_values(
         if trusted is None or not trusted[index]:
             _check_symmetric(gram, name)
             _check_definite(gram, name, _CHECKED_ROWS)
+
+
+def varying_kernels(constant: NDArray[np.bool_], names: Sequence[str]) -> NDArray[np.intp]:
+    """Return the positions of kernels that are not constant; warn of those that are left out."""
+    if constant.all():
+        raise InvalidInputError(
+            "At least one kernel must vary over the training set, but all "
+            f"{len(names)} are constant: {', '.join(names)}. Check the data for "
+            "identical rows and the kernels for far too large widths."
+        )
+    if constant.any():
+        dropped = [name for name, is_one in zip(names, constant, strict=True) if is_one]
+        warnings.warn(
+            f"Left out because constant on the training set: {', '.join(dropped)}. Such a "
+            "kernel tells no sample from another; use a smaller width or other columns.",
+            DroppedKernelWarning,
+            stacklevel=3,
+        )
+    return np.flatnonzero(~constant)
 
 
 def check_no_indefinite(stack: FloatArray, names: Sequence[str]) -> None:

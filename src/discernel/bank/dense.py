@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -12,9 +11,9 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
 from discernel.bank.base import Bank, Centering, Normalization
-from discernel.bank.checks import check_no_indefinite, check_stack, check_values
-from discernel.bank.products import inner_products, is_constant, row_means
-from discernel.exceptions import DroppedKernelWarning, InvalidInputError, unknown_choice
+from discernel.bank.checks import check_no_indefinite, check_stack, check_values, varying_kernels
+from discernel.bank.products import centering_of_inner, inner_products, is_constant, row_means
+from discernel.exceptions import unknown_choice
 
 __all__ = ["DenseBank"]
 
@@ -57,29 +56,11 @@ class DenseBank(Bank):
         self._grand_means = self._row_means.mean(axis=1)
         raw_traces = np.trace(self._grams, axis1=1, axis2=2)
         self._centered_traces = raw_traces - self.n_samples * self._grand_means
-        self.kept = self._not_constant()
+        self.kept = varying_kernels(is_constant(self._grams, self._row_means), self.names)
         if normalization == "centered_trace":
             self.scales = 1.0 / self._centered_traces[self.kept]
         else:
             self.scales = self.n_samples / raw_traces[self.kept]
-
-    def _not_constant(self) -> NDArray[np.intp]:
-        constant = is_constant(self._grams, self._row_means)
-        if constant.all():
-            raise InvalidInputError(
-                "At least one kernel must vary over the training set, but all "
-                f"{self.n_candidates} are constant: {', '.join(self.names)}. Check the data for "
-                "identical rows and the kernels for far too large widths."
-            )
-        if constant.any():
-            dropped = [self.names[i] for i in np.flatnonzero(constant)]
-            warnings.warn(
-                f"Left out because constant on the training set: {', '.join(dropped)}. Such a "
-                "kernel tells no sample from another; use a smaller width or other columns.",
-                DroppedKernelWarning,
-                stacklevel=2,
-            )
-        return np.flatnonzero(~constant)
 
     def check_definite(self) -> None:
         check_no_indefinite(self._grams, self.names)
@@ -98,11 +79,9 @@ class DenseBank(Bank):
         return out
 
     def inner(self, matrix: FloatArray) -> FloatArray:
-        # ⟨PGP, S⟩ = ⟨G, S⟩ − 2(G1)ᵀs + (1ᵀG1)·mean(s), s the row means of S: nothing is centred.
-        flat, means = matrix.ravel(), matrix.mean(axis=1)
+        flat = matrix.ravel()
         products = [scipy.linalg.blas.ddot(self._grams[i].ravel(), flat) for i in self.kept]
-        sums = self.n_samples * self._row_means[self.kept]
-        centering = sums.sum(axis=1) * means.mean() - 2.0 * sums @ means
+        centering = centering_of_inner(self._row_means[self.kept], matrix)
         return np.asarray(self.scales * (np.array(products) + centering))
 
     def inner_products(self) -> FloatArray:

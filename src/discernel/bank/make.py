@@ -9,17 +9,13 @@ from discernel.backend import n_rows
 from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
-from discernel.bank.tiled import TiledBank
+from discernel.bank.tiled import STACK_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
 
 __all__ = ["choose_bank", "make_bank"]
 
 Kind = Literal["dense", "tiled"]
-
-#: Bytes of a stack up to which ``"auto"`` makes one. Beyond, fresh memory costs more than to
-#: compute the kernels again.
-STACK_BYTES = 256 * 2**20
 
 
 def choose_bank(asked: str, kernels: Sequence[Kernel], X: Any) -> Kind:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
 
-__all__ = ["CONSTANT", "inner_products", "is_constant", "row_means"]
+__all__ = ["CONSTANT", "centering_of_inner", "inner_products", "is_constant", "row_means"]
 
 #: A kernel whose centred trace is below this share of its trace is constant up to rounding, and
 #: what centring leaves of it is noise.
@@ -20,6 +20,15 @@ def row_means(grams: FloatArray) -> FloatArray:
     """Return the means of the rows of a stack of matrices; not finite where they are not."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(grams.mean(axis=-1))
+
+
+def centering_of_inner(means: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return what ⟨PG_iP, S⟩ is more than ⟨G_i, S⟩, from the row means of the G_i and one S.
+
+    −2(G1)ᵀs + (1ᵀG1)·mean(s), s the row means of S: nothing is centred.
+    """
+    sums, s = means.shape[1] * means, matrix.mean(axis=1)
+    return np.asarray(sums.sum(axis=1) * s.mean() - 2.0 * sums @ s)
 
 
 def inner_products(

@@ -1,14 +1,12 @@
 """A bank that stores no matrix: whatever is asked for is computed tile by tile, again each time.
 
-A matrix of 4,000 rows takes longer to be written to fresh memory than to be computed, so ten of
-them are computed anew in a fraction of the time that a stack of them takes to be made. A tile and
-what is made of it stay in the cache; symmetric tiles are computed once; tiles go to threads.
+A tile and what is made of it stay in the cache; symmetric tiles are computed once; tiles go to
+threads. Memory does not grow with the number of kernels.
 """
 
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, get_args
@@ -18,11 +16,11 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul, n_rows, one_blas_thread
 from discernel.bank.base import Bank, Centering, Normalization
-from discernel.bank.checks import check_grams
+from discernel.bank.checks import check_grams, varying_kernels
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
-from discernel.bank.products import CONSTANT
-from discernel.exceptions import DroppedKernelWarning, InvalidInputError, unknown_choice
+from discernel.bank.products import CONSTANT, centering_of_inner
+from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import kernel_matrices
 
@@ -30,6 +28,8 @@ __all__ = ["TiledBank"]
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
 _ROWS, _COLUMNS = 256, 512
+#: Bytes of all matrices together up to which a stack of them is made instead.
+STACK_BYTES = 256 * 2**20
 #: Rows on which kernels of the user's are checked to be kernels.
 _CHECKED_ROWS = 400
 
@@ -87,7 +87,8 @@ class TiledBank(Bank):
         self._check_finite(sums)
         traces = np.array([kernel.diagonal(X).sum() for kernel in kernels])
         centered_traces = traces - sums.sum(axis=1) / self.n_samples
-        self.kept = self._not_constant(centered_traces, traces)
+        constant = centered_traces <= CONSTANT * np.abs(traces)
+        self.kept = varying_kernels(constant, self.names)
         self._centered_traces = centered_traces[self.kept]
         self._row_means = sums[self.kept] / self.n_samples
         self._grand_means = self._row_means.mean(axis=1)
@@ -122,24 +123,6 @@ class TiledBank(Bank):
                     f"Kernel matrices must not contain NaN or infinity. {name} has "
                     f"{values[column]} at row {row}, column {column}. Clean or impute the data."
                 )
-
-    def _not_constant(self, centered: FloatArray, traces: FloatArray) -> NDArray[np.intp]:
-        constant = centered <= CONSTANT * np.abs(traces)
-        if constant.all():
-            raise InvalidInputError(
-                "At least one kernel must vary over the training set, but all "
-                f"{self.n_candidates} are constant: {', '.join(self.names)}. Check the data for "
-                "identical rows and the kernels for far too large widths."
-            )
-        if constant.any():
-            dropped = [self.names[i] for i in np.flatnonzero(constant)]
-            warnings.warn(
-                f"Left out because constant on the training set: {', '.join(dropped)}. Such a "
-                "kernel tells no sample from another; use a smaller width or other columns.",
-                DroppedKernelWarning,
-                stacklevel=2,
-            )
-        return np.flatnonzero(~constant)
 
     def check_definite(self) -> None:
         mine = [kernel for kernel in self._kernels if not kernel.trusted]
@@ -231,7 +214,7 @@ class TiledBank(Bank):
         return out
 
     def inner(self, matrix: FloatArray) -> FloatArray:
-        kernels, means = self._kernels, matrix.mean(axis=1)
+        kernels = self._kernels
 
         def work(tile: Tile, out: FloatArray) -> None:
             rows, columns = tile
@@ -240,9 +223,7 @@ class TiledBank(Bank):
                 out[position] += factor * np.einsum("ij,ij->", values, there)
 
         total = sum(self._pass(work, lambda: np.zeros(len(kernels))))
-        # ⟨PGP, S⟩ = ⟨G, S⟩ − 2(G1)ᵀs + (1ᵀG1)·mean(s), s the row means of S: nothing is centred.
-        sums = self.n_samples * self._row_means
-        centering = sums.sum(axis=1) * means.mean() - 2.0 * sums @ means
+        centering = centering_of_inner(self._row_means, matrix)
         return np.asarray(self.scales * (total + centering))
 
     def inner_products(self) -> FloatArray:
@@ -262,9 +243,11 @@ class TiledBank(Bank):
         total = sum(self._pass(work, lambda: np.zeros((len(kernels), len(kernels)))))
         return np.asarray(total * np.outer(self.scales, self.scales))
 
-    def subset(self, rows: NDArray[np.intp]) -> DenseBank:
-        """Return the same kernels on some of the samples, as a stack: those are few."""
+    def subset(self, rows: NDArray[np.intp]) -> Bank:
+        """Return the same kernels on some of the samples, as a stack where that is small."""
         kernels = self._kernels
+        if 8 * len(kernels) * len(rows) ** 2 > STACK_BYTES:
+            return TiledBank(kernels, self._X[rows], normalization=self.normalization)
         return DenseBank(
             gram_stack(kernels, self._X[rows]),
             kernel_names(kernels),

@@ -15,9 +15,8 @@ from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.criteria.conformal import ConformalSeparability, factor_design
 from discernel.estimators.learner import BaseKernelLearner
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.kernels import kernel_names
-from discernel.learners.alignment import check_number
 from discernel.learners.conformal import ConformalFactor, ascend, maximize
 from discernel.targets import ClassTarget
 

@@ -136,8 +136,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         Draws the rows ``"auto"`` searches on where there are more than 500; None is 0.
     bank : {"auto", "dense", "tiled"}, default="auto"
         Whether all kernel matrices are kept, or computed anew tile by tile whenever they are
-        needed, in the memory of three or four matrices however many kernels there are.
-        ``"auto"`` keeps up to 256 MiB of them; ``bank_`` says what it did.
+        needed, in memory that does not grow with their number. ``"auto"`` keeps up to 256 MiB
+        of them; ``bank_`` says what it did.
     callback : callable, optional
         Called with a `Progress` once an iteration.
 

@@ -14,9 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Bank, CombinedKernel, DenseBank, gram_stack
 from discernel.estimators.learner import BaseKernelLearner
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import kernel_names
-from discernel.learners.alignment import check_number
 from discernel.targets import ClassTarget
 
 __all__ = ["KDDA"]

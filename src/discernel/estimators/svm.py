@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray
 from discernel.estimators.transformer import LearnedKernelTransformer
-from discernel.exceptions import unknown_choice
-from discernel.learners.alignment import check_number
+from discernel.exceptions import check_number, unknown_choice
 
 __all__ = ["LearnedKernelSVC"]
 

@@ -6,8 +6,7 @@ The algorithms of Pothin and Richard (2006), sections 2 and 3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,13 +15,13 @@ from scipy.optimize import nnls
 from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria.alignment import alignment, bank_products, best_pair
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.learners.request import Request
 from discernel.learners.simplex import normalize
 from discernel.learners.solution import Status, Weighting
 from discernel.targets import Target
 
-__all__ = ["Alignment", "GreedyPath", "check_number", "greedy", "qp", "weigh_by_alignment"]
+__all__ = ["Alignment", "GreedyPath", "greedy", "qp", "weigh_by_alignment"]
 
 #: Eigenvalues of M below this share of the largest are rounding errors.
 _NOISE = 1e-15
@@ -213,11 +212,3 @@ def weigh_by_alignment(bank: Bank, target: Target, request: Request) -> Weightin
     weights = normalize(qp(M, f, options.lam))
     value = float(alignment(M, f, weights, norm))
     return Weighting(weights, value, Status.CONVERGED, 1, (value,))
-
-
-def check_number(what: str, value: Any, *, positive: bool = False) -> None:
-    """Raise a clear error if a value is not a finite number of at least, or above, 0."""
-    number = float(value) if isinstance(value, Real) else -1.0
-    if not 0 <= number < np.inf or (positive and number == 0):
-        must = "a positive, finite number" if positive else "a finite number of at least 0"
-        raise InvalidInputError(f"The {what} must be {must}. Got {value!r}.")

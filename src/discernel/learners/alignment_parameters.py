@@ -24,9 +24,9 @@ from discernel.criteria.alignment import (
     class_signs,
     stack_products,
 )
-from discernel.exceptions import ConvergenceWarning, InvalidInputError, unknown_choice
+from discernel.exceptions import ConvergenceWarning, InvalidInputError, check_number, unknown_choice
 from discernel.kernels import Kernel, as_kernels, kernel_names
-from discernel.learners.alignment import check_number, greedy, qp
+from discernel.learners.alignment import greedy, qp
 from discernel.learners.simplex import normalize
 from discernel.targets import ClassTarget, RegressionTarget
 

@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray, inner, matmul
 from discernel.bank import Bank, System
+from discernel.bank.products import CONSTANT
 from discernel.criteria.akfd import (
     SERIES_ERROR,
     critical_nu,
@@ -24,8 +25,7 @@ from discernel.criteria.akfd import (
     one_against_rest,
     ridge,
 )
-from discernel.exceptions import InvalidInputError, NumericalError
-from discernel.learners.alignment import check_number
+from discernel.exceptions import InvalidInputError, NumericalError, check_number
 from discernel.learners.request import Request
 from discernel.learners.simplex import normalize
 from discernel.learners.solution import Callback, Progress, Status, Weighting
@@ -45,9 +45,6 @@ __all__ = [
 
 #: The values of ν that [Fung04]_ chooses from.
 NUS: tuple[float, ...] = tuple((10.0 ** np.arange(-3, 13)).tolist())
-
-#: A kernel whose centred trace is below this share of its trace is constant up to rounding.
-_CONSTANT = 1e-12
 
 
 @dataclass(frozen=True)
@@ -265,7 +262,7 @@ def effective_rank(gram: FloatArray) -> float:
     centered = gram - means
     centered -= (means - means.mean())[:, None]
     trace = float(np.trace(centered))
-    if not trace > _CONSTANT * abs(float(np.trace(gram))):
+    if not trace > CONSTANT * abs(float(np.trace(gram))):
         return math.nan
     return trace**2 / inner(centered, centered)
 

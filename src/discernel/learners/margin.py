@@ -20,8 +20,7 @@ from discernel.backend import Cholesky, FloatArray, matmul
 from discernel.bank import Bank
 from discernel.criteria import Criterion, relative_gap
 from discernel.criteria.margin import Machine, MarginKind, MarginPoint, MarginProgram, SoftMargin
-from discernel.exceptions import unknown_choice
-from discernel.learners.alignment import check_number
+from discernel.exceptions import check_number, unknown_choice
 from discernel.learners.request import Request
 from discernel.learners.simplex import normalize, uniform
 from discernel.learners.solution import Monitor, Progress, Solution, Status, Task, Weighting

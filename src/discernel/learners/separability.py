@@ -23,8 +23,7 @@ from discernel.criteria.separability import (
     is_maximum,
     ratio,
 )
-from discernel.exceptions import ConvergenceWarning, InvalidInputError, unknown_choice
-from discernel.learners.alignment import check_number
+from discernel.exceptions import ConvergenceWarning, InvalidInputError, check_number, unknown_choice
 from discernel.learners.request import Request
 from discernel.learners.simplex import normalize
 from discernel.learners.solution import Status, Weighting

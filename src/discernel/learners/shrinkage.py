@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from discernel.bank import Bank
 from discernel.criteria import RKDA, Criterion, JointRKDA, ShrunkRKDA
-from discernel.exceptions import InvalidInputError
-from discernel.learners.alignment import check_number
+from discernel.exceptions import InvalidInputError, check_number
 from discernel.learners.request import Request
 from discernel.targets import Target
 
