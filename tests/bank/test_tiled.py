@@ -57,6 +57,8 @@ def test_everything_equals_the_dense_bank(rows, n_threads, normalization):
     close(tiles.traces(), dense.traces())
     close(tiles.combined(w), dense.combined(w))
     close(tiles.products(V), dense.products(V))
+    close(tiles.compressed(V), dense.compressed(V))
+    close(tiles.compressed(V)[1], V.T @ dense.combined(np.eye(len(kernels))[1]) @ V)
     close(tiles.inner(S), dense.inner(S))
     close(tiles.inner_products(), dense.inner_products())
     close(tiles.centering(w).row_means, dense.centering(w).row_means)

@@ -32,7 +32,7 @@ from discernel.kernels import RBF, Linear, Precomputed
         ),
         (
             {"solver": "admm"},
-            r"solver of criterion='rkda' must be one of .*'newton', 'sdp', .*'admm'",
+            r"solver of criterion='rkda' must be one of .*'newton', 'galerkin', .*'admm'",
         ),
         ({"criterion": "fdr", "solver": "qcqp"}, r"solver of criterion='fdr'.*'newton', 'sdp'"),
         ({"criterion": "fdr", "solver": SILP()}, r"solver of criterion='fdr'.*Got 'silp'"),

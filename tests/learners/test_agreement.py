@@ -38,6 +38,17 @@ def test_newton_qcqp_sdp_and_silp_agree(m, k, p, lam):
         assert other.gap <= 1e-6, solver
 
 
+@pytest.mark.parametrize(("m", "k", "p", "lam"), PROBLEMS)
+def test_galerkin_and_newton_agree(m, k, p, lam):
+    grams, y = make_problem(m, k, p, seed=m + k + p)
+    newton = learn(grams, y, regularization=lam, solver="newton", tol=1e-8)
+    other = learn(grams, y, regularization=lam, solver="galerkin", tol=1e-8)
+    assert other.status.is_success
+    assert other.solver == "galerkin"
+    assert other.objective == pytest.approx(newton.objective, rel=1e-8)
+    assert other.gap <= 1e-8
+
+
 @pytest.mark.conic
 @pytest.mark.parametrize(("m", "k", "p", "lam"), PROBLEMS)
 def test_newton_finds_the_value_of_the_papers_qcqp(m, k, p, lam):

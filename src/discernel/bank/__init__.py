@@ -1,10 +1,11 @@
 """The candidate kernels on one training set."""
 
-from discernel.bank.base import Bank, Centering, Normalization, System
+from discernel.bank.base import Bank, Centering, Matrices, Normalization, System
 from discernel.bank.combined import CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.identity import WithIdentity
 from discernel.bank.make import choose_bank, make_bank
+from discernel.bank.subspace import Subspace
 from discernel.bank.tiled import TiledBank
 
 __all__ = [
@@ -12,7 +13,9 @@ __all__ = [
     "Centering",
     "CombinedKernel",
     "DenseBank",
+    "Matrices",
     "Normalization",
+    "Subspace",
     "System",
     "TiledBank",
     "WithIdentity",

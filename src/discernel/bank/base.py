@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from discernel.backend import Cholesky, FloatArray
 
-__all__ = ["Bank", "Centering", "Normalization", "System"]
+__all__ = ["Bank", "Centering", "Matrices", "Normalization", "System"]
 
 #: ``"centered_trace"``: the centred matrix has trace 1 [Ye08]_. ``"trace"``: the raw matrix has
 #: trace n_samples [Kim06]_.
@@ -60,7 +60,58 @@ class System:
         return self._inverse_diagonal
 
 
-class Bank(ABC):
+class Matrices(ABC):
+    """Symmetric matrices K_i with weights: the kernels of a bank, or what a subspace sees of them.
+
+    Attributes
+    ----------
+    n_samples : int
+        Their rows.
+    """
+
+    n_samples: int
+    _last: tuple[FloatArray, FloatArray, System] | None = None
+
+    @property
+    @abstractmethod
+    def n_kernels(self) -> int:
+        """The number of matrices that weights are given to."""
+
+    @abstractmethod
+    def products(self, vectors: FloatArray) -> FloatArray:
+        """Return every K_iV, of shape (n_kernels, n_samples, n_vectors)."""
+
+    @abstractmethod
+    def combined(self, weights: FloatArray) -> FloatArray:
+        """Return Σ w_i K_i as a new matrix."""
+
+    @abstractmethod
+    def compressed(self, basis: FloatArray) -> FloatArray:
+        """Return every SᵀK_iS, of shape (n_kernels, n_columns, n_columns).
+
+        Parameters
+        ----------
+        basis : ndarray of shape (n_samples, n_columns)
+            S.
+        """
+
+    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        """Return diag(ridge) + Σ w_i K_i, factored; ``ridge`` is one number or one a sample.
+
+        The last one is kept: the discriminant asks for the one that learning has ended with.
+        """
+        diagonal = np.full(self.n_samples, ridge)
+        if self._last is not None:
+            known_weights, known_diagonal, system = self._last
+            if np.array_equal(weights, known_weights) and np.array_equal(diagonal, known_diagonal):
+                return system
+        self._last = None  # its memory goes before that of the next is needed
+        system = System(self.combined(weights), diagonal)
+        self._last = weights.copy(), diagonal, system
+        return system
+
+
+class Bank(Matrices):
     """The candidates G̃_i, centred and normalised, that can carry weight.
 
     Attributes
@@ -76,7 +127,6 @@ class Bank(ABC):
         What the raw matrices are multiplied by to normalise them.
     """
 
-    n_samples: int
     n_candidates: int
     names: list[str]
     kept: NDArray[np.intp]
@@ -92,10 +142,6 @@ class Bank(ABC):
         """Return the traces of the centred, normalised kernels."""
 
     @abstractmethod
-    def products(self, vectors: FloatArray) -> FloatArray:
-        """Return every G̃_i V, of shape (n_kernels, n_samples, n_vectors)."""
-
-    @abstractmethod
     def inner(self, matrix: FloatArray) -> FloatArray:
         """Return ⟨G̃_i, S⟩_F for every kernel and one symmetric matrix S."""
 
@@ -108,10 +154,6 @@ class Bank(ABC):
         """Return the same kernels on some of the samples, centred and normalised anew."""
 
     @abstractmethod
-    def combined(self, weights: FloatArray) -> FloatArray:
-        """Return G̃(w) = Σ w_i G̃_i as a new matrix."""
-
-    @abstractmethod
     def centering(self, weights: FloatArray) -> Centering:
         """Return what centres the combined kernel between new rows and the training rows."""
 
@@ -121,10 +163,6 @@ class Bank(ABC):
 
         Called when a factorisation broke down, to find out why.
         """
-
-    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
-        """Return diag(ridge) + G̃(w), factored; ``ridge`` is one number or one a sample."""
-        return System(self.combined(weights), ridge)
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         """Return the function from a ridge to its system; the kernels are combined once."""

@@ -78,6 +78,14 @@ class DenseBank(Bank):
         out *= self.scales[:, None, None]
         return out
 
+    def compressed(self, basis: FloatArray) -> FloatArray:
+        basis = basis - basis.mean(axis=0)
+        out = np.empty((self.n_kernels, basis.shape[1], basis.shape[1]))
+        for position, index in enumerate(self.kept):
+            out[position] = matmul(basis.T, matmul(self._grams[index], basis))
+        out *= self.scales[:, None, None]
+        return out
+
     def inner(self, matrix: FloatArray) -> FloatArray:
         flat = matrix.ravel()
         products = [scipy.linalg.blas.ddot(self._grams[i].ravel(), flat) for i in self.kept]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, matmul
 from discernel.bank.base import Bank, Centering
 
 __all__ = ["WithIdentity"]
@@ -33,6 +33,10 @@ class WithIdentity(Bank):
     def products(self, vectors: FloatArray) -> FloatArray:
         identity = (vectors / self.n_samples)[None]
         return np.concatenate([identity, self.bank.products(vectors)])
+
+    def compressed(self, basis: FloatArray) -> FloatArray:
+        identity = matmul(basis.T, basis)[None] / self.n_samples
+        return np.concatenate([identity, self.bank.compressed(basis)])
 
     def inner(self, matrix: FloatArray) -> FloatArray:
         return np.concatenate([[np.trace(matrix) / self.n_samples], self.bank.inner(matrix)])

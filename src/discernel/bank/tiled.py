@@ -188,6 +188,20 @@ class TiledBank(Bank):
         out *= self.scales[:, None, None]
         return out
 
+    def compressed(self, basis: FloatArray) -> FloatArray:
+        basis, kernels = np.ascontiguousarray(basis - basis.mean(axis=0)), self._kernels
+
+        def work(tile: Tile, out: FloatArray) -> None:
+            rows, columns = tile
+            # A tile on the diagonal is its own mirror image, every other stands for two.
+            left = basis[rows] if rows != columns else 0.5 * basis[rows]
+            for position, matrix in self._matrices(tile, kernels):
+                out[position] += matmul(left.T, matmul(matrix, basis[columns]))
+
+        shape = len(kernels), basis.shape[1], basis.shape[1]
+        half = np.sum(self._pass(work, lambda: np.zeros(shape)), axis=0)
+        return np.asarray((half + half.transpose(0, 2, 1)) * self.scales[:, None, None])
+
     def combined(self, weights: FloatArray) -> FloatArray:
         active = np.flatnonzero(weights)
         kernels = [self._kernels[i] for i in active]

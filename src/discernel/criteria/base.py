@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 
 from discernel.backend import FloatArray
-from discernel.bank import Bank
+from discernel.bank import Matrices
 
 __all__ = ["Criterion", "Point"]
 
@@ -51,9 +51,9 @@ class Point(ABC):
 
 
 class Criterion(ABC):
-    """A function of the weights on a bank, to be minimised over the simplex."""
+    """A function of the weights of some matrices, to be minimised over the simplex."""
 
-    bank: Bank
+    bank: Matrices
 
     @abstractmethod
     def at(self, weights: FloatArray) -> Point:

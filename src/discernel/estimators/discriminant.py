@@ -109,8 +109,9 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         ``"separability"`` [Yeung06]_ are those papers'; ``"uniform"`` takes the plain average.
         ``"auto"`` takes what predicts left-out rows best: plain average, best single kernel,
         ``"rkda"`` with shrinkage, or ``"loo"``; ``learned_kernel_.considered`` says why.
-    solver : {"auto", "newton", "sdp", "sdp_approximate", "qcqp", "silp"} or object
-        How a convex criterion is minimised. ``"auto"`` is ``"newton"``, and no other is as fast.
+    solver : {"auto", "newton", "galerkin", "sdp", "sdp_approximate", "qcqp", "silp"} or object
+        How a convex criterion is minimised. ``"auto"`` is ``"newton"`` or, for ``"rkda"`` on
+        many rows, ``"galerkin"``, which takes fewer factorisations.
         With a solver or ``regularization="joint"``, ``criterion="auto"`` is ``"rkda"``.
     regularization : float, "auto", "loo" or "joint", default="auto"
         λ > 0, in units of the normalised kernels. ``"loo"``, which is ``"auto"``, takes the λ

@@ -14,7 +14,6 @@ import numpy as np
 import scipy.linalg
 
 from discernel.backend import FloatArray
-from discernel.bank import Bank
 from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA
 from discernel.criteria.margin import SoftMargin
 from discernel.exceptions import InvalidInputError, MissingExtraError, unknown_choice
@@ -33,12 +32,6 @@ def _import_cvxpy() -> Any:
             "pip install 'discernel[conic]', or use solver='newton'."
         ) from error
     return cvxpy
-
-
-def _kernel_matrices(bank: Bank, basis: FloatArray) -> list[FloatArray]:
-    """Return the centred, normalised matrices in the coordinates of ``basis``, n_samples × n."""
-    units = np.eye(bank.n_kernels)
-    return [basis.T @ bank.combined(unit) @ basis for unit in units]
 
 
 def _orthogonal_to_ones(n_samples: int) -> FloatArray:
@@ -132,7 +125,7 @@ class SDP(_Conic):
     def _solve_rkda(self, criterion: RKDA, task: Task) -> Solution:
         cp = _import_cvxpy()
         basis = _orthogonal_to_ones(criterion.bank.n_samples)
-        kernels = _kernel_matrices(criterion.bank, basis)
+        kernels = criterion.bank.compressed(basis)
         indicator = basis.T @ criterion.target.indicator / np.sqrt(criterion.bank.n_samples)
         n, n_classes = indicator.shape
         weights = cp.Variable(len(kernels), nonneg=True)
@@ -175,7 +168,7 @@ class SDP(_Conic):
             )
         cp = _import_cvxpy()
         target, bank = criterion.target, criterion.bank
-        kernels = _kernel_matrices(bank, np.eye(bank.n_samples))
+        kernels = bank.compressed(np.eye(bank.n_samples))
         within = target.membership @ np.diag(1.0 / target.counts) @ target.membership.T
         J = (np.eye(bank.n_samples) - within) / np.sqrt(target.counts[target.codes])
         a = target.mean_difference
@@ -231,7 +224,7 @@ class QCQP(_Conic):
         dual, t = cp.Variable(scores.shape), cp.Variable()
         constraints = [
             cp.sum_squares(_square_root(K / _unit(criterion)) @ dual) <= t
-            for K in _kernel_matrices(criterion.bank, basis)
+            for K in criterion.bank.compressed(basis)
         ]
         objective = 2.0 * cp.sum(cp.multiply(scores, dual)) - t
         if not isinstance(criterion, JointRKDA):

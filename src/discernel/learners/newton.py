@@ -7,11 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from discernel.backend import FloatArray
 from discernel.criteria import Criterion, Point
 from discernel.learners.simplex import minimize_quadratic, uniform
 from discernel.learners.solution import Solution, Status, Task
 
-__all__ = ["Newton"]
+__all__ = ["Newton", "newton_target"]
 
 #: Proximal weight, relative to the mean curvature: keeps the step unique where kernels are
 #: duplicates of each other, and is too small to slow the quadratic convergence down.
@@ -69,13 +70,8 @@ class Newton:
     @staticmethod
     def _step(criterion: Criterion, point: Point) -> Point | None:
         """Return the next point, or None where no step along the direction is good enough."""
-        weights, gradient, hessian = point.weights, point.gradient, point.hessian
-        curvature = float(np.trace(hessian)) / len(weights)
-        if not curvature > 0:
-            curvature = float(np.abs(gradient).max())
-        model = (hessian + _PROXIMAL * curvature * np.eye(len(weights))) / curvature
-        target = minimize_quadratic(gradient / curvature - model @ weights, model, weights)
-        slope = float(gradient @ (target - weights))
+        weights, target = point.weights, newton_target(point)
+        slope = float(point.gradient @ (target - weights))
         noise, step = _NOISE * abs(point.value), 1.0
         while slope < noise and step >= _SMALLEST_STEP:
             trial = criterion.at(target if step == 1.0 else weights + step * (target - weights))
@@ -83,3 +79,13 @@ class Newton:
                 return trial
             step /= 2.0
         return None
+
+
+def newton_target(point: Point) -> FloatArray:
+    """Return the weights that minimise the second-order model of the criterion at a point."""
+    weights, gradient, hessian = point.weights, point.gradient, point.hessian
+    curvature = float(np.trace(hessian)) / len(weights)
+    if not curvature > 0:
+        curvature = float(np.abs(gradient).max())
+    model = (hessian + _PROXIMAL * curvature * np.eye(len(weights))) / curvature
+    return minimize_quadratic(gradient / curvature - model @ weights, model, weights)

@@ -15,6 +15,7 @@ from discernel.learners.alignment import Alignment, weigh_by_alignment
 from discernel.learners.alternating import AKFD, weigh_by_alternation
 from discernel.learners.auto import learn_auto, learn_loo
 from discernel.learners.conic import QCQP, SDP
+from discernel.learners.galerkin import Galerkin
 from discernel.learners.loo import LOO
 from discernel.learners.margin import InteriorPoint, Margin, weigh_by_margin
 from discernel.learners.newton import Newton
@@ -30,6 +31,7 @@ __all__ = ["CRITERIA", "SOLVERS", "make_request"]
 
 SOLVERS: dict[str, Callable[[], Solver]] = {
     "newton": Newton,
+    "galerkin": Galerkin,
     "sdp": SDP,
     "sdp_approximate": lambda: SDP(approximate=True),
     "qcqp": QCQP,
@@ -53,7 +55,7 @@ def _plain_average(bank: Bank, target: Target, request: Request) -> Weighting:
 CRITERIA: dict[str, CriterionSpec] = {
     "auto": CriterionSpec(("lbfgs",), ("loo",), learn=learn_auto, options=LOO),
     "rkda": CriterionSpec(
-        ("newton", "sdp", "sdp_approximate", "qcqp", "silp"),
+        ("newton", "galerkin", "sdp", "sdp_approximate", "qcqp", "silp"),
         ("loo", "joint"),
         build=build_rkda,
         options=lambda: Shrinkage(0.0),
@@ -132,6 +134,7 @@ def make_request(
         spec=spec,
         solver=chosen,
         solver_name=solver_name,
+        automatic=isinstance(solver, str) and solver == "auto",
         regularization=_check_regularization(regularization, name),
         tol=float(tol),
         max_iter=max_iter,

@@ -87,6 +87,8 @@ class Request:
         What minimises it, where it is a program.
     solver_name : str
         The name of the algorithm.
+    automatic : bool
+        Whether the user left the choice of it to us.
     regularization : float, "loo" or "joint"
         ``"loo"`` chooses λ, ``"joint"`` learns it with the weights.
     tol, max_iter, random_state, callback
@@ -99,6 +101,7 @@ class Request:
     spec: CriterionSpec
     solver: Solver | None
     solver_name: str
+    automatic: bool
     regularization: float | Literal["loo", "joint"]
     tol: float = 1e-6
     max_iter: int | None = None

@@ -46,7 +46,7 @@ class Shrinkage:
     amount: float = 0.1
     name: ClassVar[str] = "rkda"
     #: The conic programs are those of the paper, without shrinkage.
-    solvers: ClassVar[tuple[str, ...]] = ("newton", "silp")
+    solvers: ClassVar[tuple[str, ...]] = ("galerkin", "newton", "silp")
 
     def __post_init__(self) -> None:
         check_number("amount of Shrinkage", self.amount)
@@ -55,8 +55,8 @@ class Shrinkage:
         """Raise a clear error if shrinkage does not go with the rest of what is asked for."""
         if self.amount > 0 and (solver not in self.solvers or regularization == "joint"):
             raise InvalidInputError(
-                "Shrinkage must go with a solver of ['newton', 'silp'] and a regularization that "
-                f"is a number or 'loo'. Got solver='{solver}' and "
+                f"Shrinkage must go with a solver of {list(self.solvers)} and a regularization "
+                f"that is a number or 'loo'. Got solver='{solver}' and "
                 f"regularization={regularization!r}."
             )
 

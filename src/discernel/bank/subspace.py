@@ -1,0 +1,37 @@
+"""What a subspace sees of the kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discernel.backend import FloatArray
+from discernel.bank.base import Matrices
+
+__all__ = ["Subspace"]
+
+
+class Subspace(Matrices):
+    """The matrices SᵀK_iS of an orthonormal basis S, small and stored.
+
+    Parameters
+    ----------
+    matrices : ndarray of shape (n_kernels, n_columns, n_columns)
+        From `Matrices.compressed`.
+    """
+
+    def __init__(self, matrices: FloatArray) -> None:
+        self._matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
+        self.n_samples = matrices.shape[1]
+
+    @property
+    def n_kernels(self) -> int:
+        return len(self._matrices)
+
+    def products(self, vectors: FloatArray) -> FloatArray:
+        return np.asarray(self._matrices @ vectors)
+
+    def combined(self, weights: FloatArray) -> FloatArray:
+        return np.asarray(np.tensordot(weights, self._matrices, axes=1))
+
+    def compressed(self, basis: FloatArray) -> FloatArray:
+        return np.asarray(basis.T @ self._matrices @ basis)

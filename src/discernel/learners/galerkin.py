@@ -1,0 +1,88 @@
+"""Minimise the criterion of a subspace that grows: the default for `rkda`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import scipy.linalg
+
+from discernel.backend import FloatArray
+from discernel.criteria import RKDA, Criterion, relative_gap
+from discernel.criteria.rkda import RKDAPoint, ShrunkPoint
+from discernel.learners.newton import Newton, newton_target
+from discernel.learners.simplex import uniform
+from discernel.learners.solution import Solution, Status, Task
+
+__all__ = ["Galerkin"]
+
+#: The share of a column that must be new for it to count.
+_NEW = 1e-10
+#: Rounds that may pass without a smaller gap.
+_PATIENCE = 3
+
+
+@dataclass(frozen=True)
+class Galerkin:
+    """Minimise `rkda` over the simplex through its restrictions to subspaces.
+
+    The criterion is the largest value of a quadratic form over dual points B. Over the B of a
+    subspace it is the same criterion with small matrices, nowhere above, and Newton's method
+    minimises it for next to nothing. The subspace is spanned by the optimal B of all weights so
+    far and its derivatives there: the restricted criterion then agrees with the criterion in the
+    value and the first three derivatives, where Newton's quadratic model agrees in two. And as it
+    is a bound, so is its minimum: the weights found by one round are mostly certified by their
+    value alone.
+
+    Notes
+    -----
+    A round costs one factorisation of size n_samples and two passes over the kernels, the last
+    one no pass. Two or three rounds reach a relative gap of 1e-6, where Newton's method takes 4 to
+    9 steps. The restricted criterion is above every tangent so far, so this converges wherever
+    `SILP` does.
+    """
+
+    name: ClassVar[str] = "galerkin"
+
+    def solve(self, criterion: Criterion, task: Task) -> Solution:
+        assert isinstance(criterion, RKDA), "no other criterion has restrictions"
+        max_iter = 100 if task.max_iter is None else task.max_iter
+        weights = uniform(criterion.bank.n_kernels) if task.init is None else task.init
+        best, bound, least_gap, idle = (np.inf, weights), -np.inf, np.inf, 0
+        basis = np.empty((criterion.bank.n_samples, 0))
+        for iteration in range(max_iter + 1):
+            value, error = criterion.estimate(weights)
+            if relative_gap(value + error, bound) > task.tol:
+                point = criterion.at(weights)
+                value, error, bound = point.value, 0.0, max(bound, point.bound)
+            best = min(best, (value + error, weights), key=lambda pair: pair[0])
+            solution = Solution(best[1], best[0], bound, Status.CONVERGED, iteration)
+            task.monitor(iteration, solution.value, solution.gap, solution.weights)
+            if solution.gap <= task.tol:
+                return solution
+            idle = 0 if solution.gap < 0.9 * least_gap else idle + 1
+            least_gap = min(least_gap, solution.gap)
+            if idle == _PATIENCE:
+                return Solution(best[1], best[0], bound, Status.STALLED, iteration)
+            if iteration < max_iter:
+                basis = _extended(basis, point)
+                inner = Task(1e-3 * task.tol, None, weights, lambda *_: None)
+                found = Newton().solve(criterion.restricted(basis), inner)
+                weights, bound = found.weights, max(bound, found.bound)
+        return Solution(best[1], best[0], bound, Status.MAX_ITERATIONS, max_iter)
+
+
+def _extended(basis: FloatArray, point: RKDAPoint | ShrunkPoint) -> FloatArray:
+    """Return the basis with B and its derivatives by the weights that matter, orthonormal.
+
+    Those are the weights that a Newton step leaves positive; the others vanish together, along
+    one direction.
+    """
+    staying = newton_target(point) > 0
+    leaving = np.tensordot(np.where(staying, 0.0, point.weights), point.directions, axes=1)
+    columns = np.hstack([basis, point.dual, *point.directions[staying], leaving])
+    norms = np.linalg.norm(columns, axis=0)
+    columns = columns[:, norms > 0] / norms[norms > 0]
+    left, singular, _ = scipy.linalg.svd(columns, full_matrices=False)
+    return np.asarray(left[:, singular > _NEW * singular[0]])
