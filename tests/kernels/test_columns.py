@@ -14,7 +14,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.compose import make_column_selector
 
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import RBF, Exponential, Linear, Pairwise, Polynomial
+from discernel.kernels import (
+    RBF,
+    Exponential,
+    Linear,
+    Pairwise,
+    Polynomial,
+    distance,
+    rbf_ladder,
+    resolve_kernels,
+)
 from discernel.kernels.columns import column_indices
 
 NAMES = ["height", "width", "depth", "gene_a", "gene_b", "gene_c"]
@@ -313,3 +322,15 @@ def test_columns_must_be_indices_names_or_masks(columns: Any) -> None:
 def test_selector_that_returns_floats_is_refused() -> None:
     with pytest.raises(InvalidInputError, match=r"a selector that returns one of .*Got \[0\.5\]"):
         Linear().on(lambda frame: [0.5])(make_rows(9, seed=0))
+
+
+def test_what_kernels_need_of_the_same_columns_is_computed_once(monkeypatch):
+    X, calls = make_rows(12, seed=1), []
+    plain = distance.median_distance
+    monkeypatch.setattr(distance, "median_distance", lambda X: calls.append(X.shape) or plain(X))
+    views = [RBF(width=f"{s}*median").on([0, 2]) for s in (1, 2)]
+    kernels = [*rbf_ladder(5), *views, RBF().on([1]) + RBF().on([1]), 2.0 * Exponential()]
+    resolved = resolve_kernels(kernels, X)
+    assert calls == [X.shape, (12, 2), (12, 1)]
+    for kernel, one in zip(kernels, resolved, strict=True):
+        assert_allclose(one(X), kernel.resolve(X)(X), rtol=1e-15)

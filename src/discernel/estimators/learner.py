@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 from discernel.backend import FloatArray
 from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel, as_kernels, kernel_names
+from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
 from discernel.learners import Request, learn, make_request
 from discernel.targets import Target
 
@@ -174,4 +174,4 @@ def _resolve(candidates: list[Kernel], X: Any, frame: Any) -> list[Kernel]:
     if candidates[0].precomputed:
         return candidates
     names = frame if hasattr(frame, "columns") else X
-    return [kernel.resolve(X, names) for kernel in candidates]
+    return resolve_kernels(candidates, X, names)

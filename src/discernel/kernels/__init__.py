@@ -10,6 +10,7 @@ from discernel.kernels.make import (
     feature_kernels,
     kernel_names,
     rbf_ladder,
+    resolve_kernels,
 )
 
 __all__ = [
@@ -28,4 +29,5 @@ __all__ = [
     "feature_kernels",
     "kernel_names",
     "rbf_ladder",
+    "resolve_kernels",
 ]

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, p
 
 from discernel.backend import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.kernels.base import Kernel
+from discernel.kernels.base import Kernel, Known
 
 __all__ = ["Function", "GaussianProcess", "Pairwise", "Precomputed"]
 
@@ -128,7 +128,7 @@ class Pairwise(Kernel):
     def diagonal(self, X: Any) -> FloatArray:
         return np.array([self(X[i : i + 1])[0, 0] for i in range(X.shape[0])])
 
-    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
+    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         """Fix a gamma that was left open at scikit-learn's default, one over the features.
 
         For ``chi2`` that default is 1.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,10 @@ from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_indices, describe_columns, take_columns
 
-__all__ = ["Kernel", "Named", "Product", "Restricted", "Scaled", "Sum"]
+__all__ = ["Kernel", "Known", "Named", "Product", "Restricted", "Scaled", "Sum"]
+
+#: What is known about the training rows; that of some columns stands under their positions.
+Known: TypeAlias = dict[Hashable, Any]
 
 
 class Kernel(ABC):
@@ -106,7 +109,7 @@ class Kernel(ABC):
                 "kernel.resolve(X)."
             )
 
-    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
+    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         """Return the kernel with everything that depends on the training set fixed.
 
         Parameters
@@ -115,6 +118,9 @@ class Kernel(ABC):
             The training rows.
         frame : dataframe, optional
             The training rows as the user gave them, for columns chosen by name or selector.
+        known : dict, optional
+            What other kernels found out about these rows, such as their median distance; more is
+            added.
         """
         return self
 
@@ -208,8 +214,8 @@ class _Wrapper(Kernel):
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         return self.kernel.derivative(parameter, X, Z)
 
-    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
-        return dataclasses.replace(self, kernel=self.kernel.resolve(X, frame))
+    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
+        return dataclasses.replace(self, kernel=self.kernel.resolve(X, frame, known))
 
     def __repr__(self) -> str:
         return repr(self.kernel)
@@ -288,9 +294,10 @@ class Restricted(_Wrapper):
         inner = self.kernel.base_key
         return None if inner is None else (inner, self.columns)
 
-    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
+    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         indices = column_indices(self.columns, X if frame is None else frame)
-        inner = self.kernel.resolve(take_columns(X, indices))
+        known_here = None if known is None else known.setdefault(indices.tobytes(), {})
+        inner = self.kernel.resolve(take_columns(X, indices), None, known_here)
         label = self.label if self.label is not None else describe_columns(self.columns)
         return Restricted(inner, tuple(indices.tolist()), label)
 
@@ -357,10 +364,9 @@ class _Pair(Kernel):
             right=self.right.with_parameters(**sides["right"]),
         )
 
-    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
-        return dataclasses.replace(
-            self, left=self.left.resolve(X, frame), right=self.right.resolve(X, frame)
-        )
+    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
+        left, right = (side.resolve(X, frame, known) for side in (self.left, self.right))
+        return dataclasses.replace(self, left=left, right=right)
 
 
 class Sum(_Pair):

@@ -11,7 +11,7 @@ import numpy as np
 
 from discernel.backend import FloatArray, as_rows, n_rows, squared_distances
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.base import Kernel
+from discernel.kernels.base import Kernel, Known
 
 __all__ = ["RBF", "DistanceKernel", "Exponential", "Width", "median_distance"]
 
@@ -104,11 +104,14 @@ class DistanceKernel(Kernel):
         name, value = self._given()
         return {} if isinstance(value, str) else {name: float(value)}
 
-    def resolve(self, X: Any, frame: Any | None = None) -> Kernel:
+    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         name, value = self._given()
         if not isinstance(value, str):
             return self
-        return replace(self, **{name: _median_factor(value) * median_distance(X)})
+        known = {} if known is None else known
+        if "median distance" not in known:
+            known["median distance"] = median_distance(X)
+        return replace(self, **{name: _median_factor(value) * known["median distance"]})
 
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
         return squared_distances(X, Z)

@@ -11,11 +11,18 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
-from discernel.kernels.base import Kernel
+from discernel.kernels.base import Kernel, Known
 from discernel.kernels.distance import RBF
 from discernel.kernels.inner import Cosine, Linear, Polynomial
 
-__all__ = ["as_kernel", "as_kernels", "feature_kernels", "kernel_names", "rbf_ladder"]
+__all__ = [
+    "as_kernel",
+    "as_kernels",
+    "feature_kernels",
+    "kernel_names",
+    "rbf_ladder",
+    "resolve_kernels",
+]
 
 
 def rbf_ladder(
@@ -155,6 +162,21 @@ def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
             "one kernel, for example [RBF(width='median')], or 'auto'."
         )
     return found
+
+
+def resolve_kernels(kernels: Sequence[Kernel], X: Any, frame: Any | None = None) -> list[Kernel]:
+    """Return kernels with everything that depends on the training set fixed.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels. What they need of the same columns, such as the median distance, is computed
+        once.
+    X, frame
+        As in `Kernel.resolve`.
+    """
+    known: Known = {}
+    return [kernel.resolve(X, frame, known) for kernel in kernels]
 
 
 def kernel_names(kernels: Sequence[Kernel]) -> list[str]:

@@ -25,7 +25,7 @@ from discernel.criteria.alignment import (
     stack_products,
 )
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, check_number, unknown_choice
-from discernel.kernels import Kernel, as_kernels, kernel_names
+from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
 from discernel.learners.alignment import greedy, qp
 from discernel.learners.simplex import normalize
 from discernel.targets import ClassTarget, RegressionTarget
@@ -196,7 +196,7 @@ def _resolve(kernels: Any, X: Any) -> tuple[list[Kernel], Any]:
     if found[0].precomputed:
         return found, rows
     frame = X if hasattr(X, "columns") else rows
-    return [kernel.resolve(rows, frame) for kernel in found], rows
+    return resolve_kernels(found, rows, frame), rows
 
 
 @dataclass(frozen=True)
