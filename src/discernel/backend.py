@@ -6,9 +6,13 @@ products only through it, so that another array library needs to be taught here 
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.linalg
@@ -20,10 +24,13 @@ from threadpoolctl import ThreadpoolController
 from discernel.exceptions import NumericalError
 
 __all__ = [
+    "Buffers",
     "Cholesky",
     "FloatArray",
+    "ShiftedRows",
     "as_rows",
     "blas_threads",
+    "in_threads",
     "inner",
     "inner_products",
     "matmul",
@@ -35,6 +42,8 @@ __all__ = [
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
+Job = TypeVar("Job")
+Part = TypeVar("Part")
 
 
 def n_rows(X: Any) -> int:
@@ -52,11 +61,58 @@ def as_rows(X: Any) -> Any:
 def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
     """Return ‖x − z‖² for all rows of X and Z, dense or CSR; exactly 0 on the diagonal of X, X."""
     X, Z = as_rows(X), None if Z is None or Z is X else as_rows(Z)
-    if isinstance(X, np.ndarray):
+    if isinstance(X, np.ndarray) and not hasattr(Z, "tocsr"):
         # ‖x‖² − 2⟨x, z⟩ + ‖z‖² loses the digits that all rows share: take one of them off first.
         origin = (X if Z is None else Z)[0]
         X, Z = X - origin, None if Z is None else Z - origin
     return np.asarray(euclidean_distances(X, Z, squared=True), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class ShiftedRows:
+    """Dense rows x − o, each followed by 1 and ‖x − o‖²: all that squared distances need of them.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows, n_features + 2)
+        The rows.
+    origin : ndarray of shape (n_features,)
+        What was taken off, o.
+    """
+
+    values: FloatArray
+    origin: FloatArray
+
+    @classmethod
+    def of(cls, X: Any, like: ShiftedRows | None = None) -> ShiftedRows:
+        """Return rows less their first one, or less the origin of others."""
+        X = as_rows(X)
+        origin = X[0].copy() if like is None else like.origin
+        values = np.empty((X.shape[0], X.shape[1] + 2))
+        shifted = np.subtract(X, origin, out=values[:, :-2])
+        values[:, -2] = 1.0
+        np.einsum("ij,ij->i", shifted, shifted, out=values[:, -1])
+        return cls(values, origin)
+
+    def __getitem__(self, rows: slice) -> ShiftedRows:
+        return ShiftedRows(self.values[rows], self.origin)
+
+    def squared_distances(
+        self, other: ShiftedRows | None = None, out: FloatArray | None = None
+    ) -> FloatArray:
+        """Return ‖x − z‖² between these rows and others of the same origin, by one product.
+
+        ‖x‖² − 2⟨x, z⟩ + ‖z‖² = ⟨(−2x, ‖x‖², 1), (z, 1, ‖z‖²)⟩. NumPy's product lets other threads
+        run meanwhile; SciPy's does not.
+        """
+        left = np.empty_like(self.values)
+        np.multiply(self.values[:, :-2], -2.0, out=left[:, :-2])
+        left[:, -2], left[:, -1] = self.values[:, -1], 1.0
+        distances = np.matmul(left, (self if other is None else other).values.T, out=out)
+        np.maximum(distances, 0.0, out=distances)
+        if other is None:
+            np.fill_diagonal(distances, 0.0)
+        return np.asarray(distances)
 
 
 def inner_products(X: Any, Z: Any | None = None) -> FloatArray:
@@ -99,6 +155,53 @@ def one_blas_thread() -> AbstractContextManager[object]:
     """Return a context in which BLAS uses one thread, because the threads are those of others."""
     context: AbstractContextManager[object] = _thread_pools().limit(limits=1, user_api="blas")
     return context
+
+
+class Buffers:
+    """Arrays that one thread uses again and again, instead of fresh ones a tile."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[str, FloatArray] = {}
+
+    def __call__(self, name: str, shape: tuple[int, int]) -> FloatArray:
+        """Return an array of this shape, the memory of which is that of the name."""
+        size = shape[0] * shape[1]
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size)
+        return self._arrays[name][:size].reshape(shape)
+
+
+def in_threads(
+    work: Callable[[Job, Part], None], jobs: Iterable[Job], parts: Sequence[Part]
+) -> None:
+    """Call ``work(job, part)`` for every job, in one thread a part, each BLAS call in one.
+
+    Whatever ends it, be it an error in one of the threads or an interrupt, none of them is left
+    behind: each ends with the job that it is at.
+    """
+    waiting = iter(list(jobs))  # an iterator of a list gives each job to one thread only
+    stopped = threading.Event()
+
+    def run(part: Part) -> None:
+        try:
+            for job in waiting:
+                if stopped.is_set():
+                    break
+                work(job, part)
+        except BaseException:
+            stopped.set()  # at once, not only when the thread that waits gets to know
+            raise
+
+    with one_blas_thread():
+        if len(parts) == 1:
+            return run(parts[0])
+        threads = ThreadPoolExecutor(len(parts))
+        try:
+            for done in as_completed([threads.submit(run, part) for part in parts]):
+                done.result()
+        finally:
+            stopped.set()
+            threads.shutdown(cancel_futures=True)
 
 
 def inner(left: FloatArray, right: FloatArray) -> float:

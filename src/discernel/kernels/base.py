@@ -74,6 +74,29 @@ class Kernel(ABC):
         """Return the kernel matrix made of the pairwise matrix, which is left as it is."""
         raise NotImplementedError(f"{self!r} is not computed from a pairwise matrix.")
 
+    # The same in tiles. Whoever overrides `base_matrix` overrides the first two of these or
+    # neither; a kernel without them is computed from plain rows, in fresh arrays.
+
+    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+        """Return dense rows as `base_tile` takes them, computed once; those of one call alike.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+        like : what this method returned, optional
+            For the rows that these ones will meet.
+        """
+        return X
+
+    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        """Return the `base_matrix` of what `base_rows` returned, in ``out`` if that helps."""
+        return self.base_matrix(X, Z)
+
+    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        """Write to ``out`` what `from_base` returns."""
+        out[:] = self.from_base(base)
+
     @property
     def decay(self) -> tuple[str, float] | None:
         """The kind of distance d and the factor c of a kernel exp(−c·d); None for others.
@@ -198,6 +221,15 @@ class _Wrapper(Kernel):
     def from_base(self, base: FloatArray) -> FloatArray:
         return self.kernel.from_base(base)
 
+    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+        return self.kernel.base_rows(X, like)
+
+    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        return self.kernel.base_tile(X, Z, out)
+
+    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        self.kernel.fill_from_base(base, out)
+
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.kernel(X, Z)
 
@@ -250,6 +282,10 @@ class Scaled(_Wrapper):
 
     def from_base(self, base: FloatArray) -> FloatArray:
         return self.factor * self.kernel.from_base(base)
+
+    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        self.kernel.fill_from_base(base, out)
+        out *= self.factor
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.factor * self.kernel(X, Z)
@@ -309,6 +345,9 @@ class Restricted(_Wrapper):
 
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.kernel.base_matrix(*self._taken(X, Z))
+
+    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+        return self.kernel.base_rows(self._taken(X, None)[0], like)
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.kernel(*self._taken(X, Z))

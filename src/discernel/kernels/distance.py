@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import FloatArray, as_rows, n_rows, squared_distances
+from discernel.backend import FloatArray, ShiftedRows, as_rows, n_rows, squared_distances
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
 
@@ -116,6 +116,13 @@ class DistanceKernel(Kernel):
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
         return squared_distances(X, Z)
 
+    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+        return ShiftedRows.of(X, like)
+
+    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        rows: ShiftedRows = X
+        return rows.squared_distances(Z, out)
+
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.from_base(self.base_matrix(X, Z))
 
@@ -132,17 +139,21 @@ class DistanceKernel(Kernel):
         """Return the derivative of `exponent` by the one parameter."""
 
     @abstractmethod
-    def _distance(self, base: FloatArray) -> FloatArray:
-        """Return the power of the distance that stands in the exponent, as a new array."""
+    def _distance(self, base: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Return the power of the distance in the exponent: ``base`` itself, or in ``out``."""
 
     @property
     def decay(self) -> tuple[str, float] | None:
         return type(self).__name__, self.exponent
 
     def from_base(self, base: FloatArray) -> FloatArray:
-        matrix = self._distance(base)
-        matrix *= -self.exponent
-        return np.exp(matrix, out=matrix)
+        matrix = np.empty_like(base)
+        self.fill_from_base(base, matrix)
+        return matrix
+
+    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        np.multiply(self._distance(base, out), -self.exponent, out=out)
+        np.exp(out, out=out)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         base = self.base_matrix(X, Z)
@@ -197,8 +208,8 @@ class RBF(DistanceKernel):
             return 1.0
         return -2.0 * value**-3 if name == "width" else -(value**-3)
 
-    def _distance(self, base: FloatArray) -> FloatArray:
-        return base.copy()
+    def _distance(self, base: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        return base
 
 
 @dataclass(frozen=True, repr=False)
@@ -232,5 +243,5 @@ class Exponential(DistanceKernel):
         name, value = self._number()
         return -(value**-2) if name == "width" else 1.0
 
-    def _distance(self, base: FloatArray) -> FloatArray:
-        return np.sqrt(base)
+    def _distance(self, base: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        return np.asarray(np.sqrt(base, out=out))

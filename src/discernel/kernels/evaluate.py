@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.backend import Buffers, FloatArray
 from discernel.kernels.base import Kernel
 
-__all__ = ["kernel_matrices"]
+__all__ = ["KernelSet", "PreparedRows", "kernel_matrices"]
 
 #: From this many squarings on, an exponential is as cheap.
 _MOST_SQUARINGS = 6
+
+#: A kernel's position and how often the matrix before it is to be squared; None: it is made of
+#: the pairwise matrix.
+Step = tuple[int, int | None]
 
 
 def kernel_matrices(
@@ -35,44 +40,146 @@ def kernel_matrices(
     Z : array-like of shape (n_rows_Z, n_features), optional
         Other rows; by default X.
     """
-    groups: dict[Hashable, list[int]] = {}
-    for position, kernel in enumerate(kernels):
-        key = kernel.base_key
-        if key is None:
-            yield position, kernel(X, Z)
-        else:
-            groups.setdefault(key, []).append(position)
-    for positions in groups.values():
-        base = kernels[positions[0]].base_matrix(X, Z)
-        yield from _from_base(kernels, positions, base)
+    return KernelSet(kernels).matrices(X, Z)
 
 
-def _from_base(
-    kernels: Sequence[Kernel], positions: list[int], base: FloatArray
-) -> Iterator[tuple[int, FloatArray]]:
-    decays: dict[str, list[tuple[float, int]]] = {}
+@dataclass(frozen=True)
+class PreparedRows:
+    """Dense rows, and what the pairwise matrices of some kernels need of them, computed once.
+
+    A slice of them costs next to nothing. `KernelSet.prepare` makes them.
+    """
+
+    rows: Any
+    bases: dict[Hashable, Any]
+
+    def __getitem__(self, rows: slice) -> PreparedRows:
+        bases = {key: base[rows] for key, base in self.bases.items()}
+        return PreparedRows(self.rows[rows], bases)
+
+
+class KernelSet:
+    """Kernels that are computed together, many times: what to share is found out once.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels, resolved.
+
+    Attributes
+    ----------
+    direct : list of int
+        The positions of those that share nothing.
+    groups : dict of Hashable to list of (int, int or None)
+        For every pairwise matrix that is shared, the kernels made of it, in the order in which
+        each follows from the one before.
+    """
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        self.kernels = list(kernels)
+        keys = [kernel.base_key for kernel in kernels]
+        self.direct = [position for position, key in enumerate(keys) if key is None]
+        positions: dict[Hashable, list[int]] = {}
+        for position, key in enumerate(keys):
+            if key is not None:
+                positions.setdefault(key, []).append(position)
+        self.groups = {key: _steps(self.kernels, found) for key, found in positions.items()}
+
+    def prepare(self, X: Any, like: PreparedRows | None = None) -> PreparedRows:
+        """Return dense rows as `matrices` takes them best.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            Rows.
+        like : PreparedRows, optional
+            The other rows that these ones will meet. Rows meet only such as were prepared
+            together, by slicing, or like one another.
+        """
+        bases = {
+            key: self.kernels[steps[0][0]].base_rows(X, None if like is None else like.bases[key])
+            for key, steps in self.groups.items()
+        }
+        return PreparedRows(X, bases)
+
+    def matrices(
+        self, X: Any, Z: Any | None = None, buffers: Buffers | None = None
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yield every kernel's position and matrix, which is to be read, not changed.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows_X, n_features) or PreparedRows
+            Rows.
+        Z : array-like of shape (n_rows_Z, n_features) or PreparedRows, optional
+            Other rows, prepared if X is; by default X.
+        buffers : Buffers, optional
+            Where matrices are made: each is then lost when the next one is asked for. By default
+            each is a new array.
+        """
+        for position in self.direct:
+            yield position, self.kernels[position](_plain(X), _plain(Z))
+        yield from self.shared_matrices(X, Z, buffers)
+
+    def shared_matrices(
+        self, X: Any, Z: Any | None = None, buffers: Buffers | None = None
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yield what `matrices` does, without the kernels that share nothing."""
+        for key, steps in self.groups.items():
+            kernel = self.kernels[steps[0][0]]
+            if isinstance(X, PreparedRows):
+                shape = len(X.rows), len(X.rows if Z is None else Z.rows)
+                out = None if buffers is None else buffers("base", shape)
+                base = kernel.base_tile(X.bases[key], None if Z is None else Z.bases[key], out)
+            else:
+                base = kernel.base_matrix(X, Z)
+            yield from self._from_base(steps, base, buffers)
+
+    def _from_base(
+        self, steps: list[Step], base: FloatArray, buffers: Buffers | None
+    ) -> Iterator[tuple[int, FloatArray]]:
+        matrix = base
+        for position, squarings in steps:
+            if squarings is None:
+                matrix = _made_of(self.kernels[position], base, buffers)
+            for already in range(squarings or 0):
+                fresh = buffers is None and already == 0
+                matrix = np.square(matrix, out=None if fresh else matrix)
+            yield position, matrix
+
+
+def _plain(X: Any) -> Any:
+    return X.rows if isinstance(X, PreparedRows) else X
+
+
+def _made_of(kernel: Kernel, base: FloatArray, buffers: Buffers | None) -> FloatArray:
+    if buffers is None:
+        return kernel.from_base(base)
+    matrix = buffers("kernel", (base.shape[0], base.shape[1]))
+    kernel.fill_from_base(base, matrix)
+    return matrix
+
+
+def _steps(kernels: list[Kernel], positions: list[int]) -> list[Step]:
+    """Return how to go through kernels of one pairwise matrix."""
+    steps: list[Step] = []
+    chains: dict[str, list[tuple[float, int]]] = {}
     for position in positions:
         decay = kernels[position].decay
         if decay is None:
-            yield position, kernels[position].from_base(base)
+            steps.append((position, None))
         else:
-            decays.setdefault(decay[0], []).append((decay[1], position))
-    for chain in decays.values():
-        before: tuple[float, FloatArray] | None = None
+            chains.setdefault(decay[0], []).append((decay[1], position))
+    for chain in chains.values():
+        before: float | None = None
         for factor, position in sorted(chain):  # the widest first: the others are its powers
-            n = _MOST_SQUARINGS if before is None else _squarings(factor, before[0])
-            if before is None or n >= _MOST_SQUARINGS:
-                matrix = kernels[position].from_base(base)
-            else:
-                matrix = before[1]
-                for _ in range(n):
-                    matrix = np.square(matrix)
-            yield position, matrix
-            before = factor, matrix
+            steps.append((position, None if before is None else _squarings(factor, before)))
+            before = factor
+    return steps
 
 
-def _squarings(factor: float, other: float) -> int:
-    """Return how often exp(−other·d) must be squared to be exp(−factor·d); many for never."""
+def _squarings(factor: float, other: float) -> int | None:
+    """Return how often exp(−other·d) must be squared to be exp(−factor·d); None: too often."""
     n = round(math.log2(factor / other))
     exact = math.isclose(factor, other * 2.0**n, rel_tol=1e-14)
-    return n if exact else _MOST_SQUARINGS
+    return n if exact and n < _MOST_SQUARINGS else None

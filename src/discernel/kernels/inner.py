@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import cosine_similarity
 
-from discernel.backend import FloatArray, inner_products, squared_norms
+from discernel.backend import FloatArray, as_rows, inner_products, squared_norms
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 
@@ -24,6 +24,12 @@ class _InnerProductKernel(Kernel):
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
         return inner_products(X, Z)
 
+    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+        return as_rows(X)
+
+    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
+
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.from_base(self.base_matrix(X, Z))
 
@@ -37,6 +43,9 @@ class Linear(_InnerProductKernel):
 
     def from_base(self, base: FloatArray) -> FloatArray:
         return base.copy()
+
+    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        out[:] = base
 
 
 @dataclass(frozen=True)
@@ -77,7 +86,14 @@ class Polynomial(_InnerProductKernel):
         return {"gamma": self.gamma, "coef0": self.coef0}
 
     def from_base(self, base: FloatArray) -> FloatArray:
-        return np.asarray((self.coef0 + self.gamma * base) ** int(self.degree))
+        matrix = np.empty_like(base)
+        self.fill_from_base(base, matrix)
+        return matrix
+
+    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        np.multiply(base, self.gamma, out=out)
+        out += self.coef0
+        out **= int(self.degree)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         base = self.base_matrix(X, Z)

@@ -1,0 +1,110 @@
+"""Kernels computed together, from rows prepared once and in buffers, are what they are alone."""
+
+import numpy as np
+import pytest
+
+from discernel.backend import Buffers, ShiftedRows, squared_distances
+from discernel.kernels import RBF, Cosine, Exponential, Linear, Polynomial, rbf_ladder
+from discernel.kernels.evaluate import KernelSet, kernel_matrices
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).standard_normal((40, 5))
+
+
+@pytest.fixture(scope="module")
+def kernels(X):
+    found = [*rbf_ladder(4), RBF(width=1.3), Cosine(), Linear(), Polynomial(degree=2)]
+    found += [Exponential(), Exponential(), RBF().on([0, 2]), 2.0 * RBF(width=0.7)]
+    found += [2.0 * Polynomial(degree=3).on([1]).named("p")]
+    return [kernel.resolve(X) for kernel in found]
+
+
+@pytest.mark.parametrize("buffers", [None, Buffers()])
+@pytest.mark.parametrize("tile", [(slice(0, 9), slice(9, 40)), (slice(3, 20), slice(0, 4))])
+def test_tiles_of_prepared_rows(X, kernels, tile, buffers):
+    """Buffers serve tiles of several shapes, one after another."""
+    together = KernelSet(kernels)
+    prepared = together.prepare(X)
+    seen = set()
+    for position, matrix in together.matrices(prepared[tile[0]], prepared[tile[1]], buffers):
+        expected = kernels[position](X[tile[0]], X[tile[1]])
+        np.testing.assert_allclose(matrix, expected, rtol=1e-11, atol=1e-13)
+        seen.add(position)
+    assert seen == set(range(len(kernels)))
+
+
+@pytest.mark.parametrize("buffers", [None, Buffers()])
+def test_tiles_on_the_diagonal(X, kernels, buffers):
+    together = KernelSet(kernels)
+    rows = together.prepare(X)[slice(5, 25)]
+    for position, matrix in together.matrices(rows, None, buffers):
+        np.testing.assert_allclose(matrix, kernels[position](X[5:25]), rtol=1e-11, atol=1e-13)
+        if isinstance(kernels[position], (RBF, Exponential)):
+            np.testing.assert_array_equal(np.diag(matrix), 1.0)
+
+
+def test_rows_prepared_like_others(X, kernels):
+    together = KernelSet(kernels)
+    training = together.prepare(X[:30])
+    new = together.prepare(X[30:], training)
+    for position, matrix in together.matrices(new, training):
+        expected = kernels[position](X[30:], X[:30])
+        np.testing.assert_allclose(matrix, expected, rtol=1e-11, atol=1e-13)
+
+
+def test_without_buffers_no_matrix_is_overwritten(X, kernels):
+    for found in (
+        dict(kernel_matrices(kernels, X)),
+        dict(KernelSet(kernels).matrices(KernelSet(kernels).prepare(X))),
+    ):
+        for position, matrix in found.items():
+            np.testing.assert_allclose(matrix, kernels[position](X), rtol=1e-11, atol=1e-13)
+
+
+def test_buffers_are_the_same_memory_again():
+    buffers = Buffers()
+    first = buffers("a", (4, 6))
+    assert np.shares_memory(first, buffers("a", (5, 3)))
+    assert not np.shares_memory(first, buffers("b", (4, 6)))
+    assert buffers("a", (10, 10)).shape == (10, 10)
+
+
+# --- distances from shifted rows ------------------------------------------------------------------
+
+
+def exact(X, Z):
+    return np.array([[np.sum((x - z) ** 2) for z in Z] for x in X])
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
+def test_distances_far_from_the_origin_keep_their_digits(offset):
+    rng = np.random.default_rng(0)
+    X, Z = offset + rng.standard_normal((30, 6)), offset + rng.standard_normal((20, 6))
+    right = ShiftedRows.of(Z)
+    left = ShiftedRows.of(X, right)
+    np.testing.assert_allclose(left.squared_distances(right), exact(X, Z), rtol=1e-12)
+    np.testing.assert_allclose(
+        left.squared_distances(right), squared_distances(X, Z), rtol=1e-13, atol=1e-13
+    )
+
+
+def test_distances_are_never_negative_and_0_on_the_diagonal():
+    X = np.repeat(np.random.default_rng(0).standard_normal((10, 3)), 5, axis=0)
+    rows = ShiftedRows.of(X)
+    assert np.diag(rows.squared_distances()).max() == 0.0
+    assert rows.squared_distances(rows).min() >= 0.0
+
+
+def test_distances_of_integers_are_exact():
+    X = np.random.default_rng(0).integers(-1000, 1000, (25, 7))
+    rows = ShiftedRows.of(X)
+    np.testing.assert_array_equal(rows.squared_distances(), exact(X, X))
+    np.testing.assert_array_equal(rows[3:9].squared_distances(rows[10:20]), exact(X[3:9], X[10:20]))
+
+
+def test_distances_are_written_where_they_are_asked_for(X):
+    rows, out = ShiftedRows.of(X), np.full((40, 40), np.nan)
+    assert rows.squared_distances(rows, out) is out
+    np.testing.assert_allclose(out, squared_distances(X, X), atol=1e-12)
