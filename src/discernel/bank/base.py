@@ -36,6 +36,15 @@ class Centering:
         cross -= self.row_means - self.grand_mean
         return cross
 
+    def of_product(self, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return V' and b with which the centred matrix times V is the raw one times V', less b.
+
+        (k − mean(k)·1 − r)ᵀV = kᵀV' − rᵀV' for V' = V less the means of its columns: the matrix
+        need not be centred at all.
+        """
+        vectors = vectors - vectors.mean(axis=0)
+        return vectors, (self.row_means - self.grand_mean) @ vectors
+
 
 class System:
     """diag(ridge) + G̃(w), factored once."""

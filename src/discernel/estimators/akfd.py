@@ -40,6 +40,9 @@ class _Uncentered(Centering):
     def apply(self, cross: FloatArray) -> FloatArray:
         return cross
 
+    def of_product(self, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return vectors, np.zeros(vectors.shape[1])
+
 
 class AKFDClassifier(ClassifierMixin, BaseKernelLearner):
     """Kernel Fisher discriminant with automatic kernel selection, as [Fung04]_ describes it.
