@@ -292,7 +292,7 @@ class Cholesky:
         return _mirror(inverse)
 
     def inverse_diagonal(self) -> FloatArray:
-        """Return the diagonal of the inverse, for about the price of the factorisation."""
+        """Return the diagonal of the inverse, for the price of the factorisation; this is lost."""
         inverse = _triangular_inverse(self._lower)
         return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
 
@@ -302,14 +302,14 @@ _SMALL_TRIANGLE, _LARGE_TRIANGLE = 128, 1500
 
 
 def _triangular_inverse(lower: FloatArray) -> FloatArray:
-    """Return the inverse of a lower triangle, Fortran-ordered.
+    """Return the inverse of a lower triangle, Fortran-ordered, mostly in its memory.
 
     By halves, L⁻¹ = [[A⁻¹, 0], [−C⁻¹BA⁻¹, C⁻¹]]: at some hundred rows, where LAPACK's own routine
     takes twice the time of the factorisation, this takes once.
     """
     n = len(lower)
     if n <= _SMALL_TRIANGLE or n >= _LARGE_TRIANGLE:
-        return np.asarray(scipy.linalg.lapack.dtrtri(lower, lower=1)[0])
+        return np.asarray(scipy.linalg.lapack.dtrtri(lower, lower=1, overwrite_c=1)[0])
     half = n // 2
     inverse = np.zeros((n, n), order="F")
     inverse[:half, :half] = first = _triangular_inverse(np.asfortranarray(lower[:half, :half]))

@@ -141,12 +141,36 @@ def test_system_solves_and_inverts(grams, weights, vectors, normalization, ridge
     assert_allclose(system.inverse_diagonal(), np.diag(inverse), rtol=1e-9)
 
 
-def test_system_can_be_asked_in_any_order_and_again(grams, weights, vectors) -> None:
-    system = DenseBank(grams).system(weights, 0.3)
-    first = system.solve(vectors)
-    diagonal = system.inverse_diagonal()
+def test_a_system_ends_with_the_diagonal_of_its_inverse(grams, weights, vectors) -> None:
+    bank = DenseBank(grams)
+    system = bank.system(weights, 0.3)
+    first, inverse = system.solve(vectors), system.inverse()
     assert_array_equal(system.solve(vectors), first)
+    diagonal = system.inverse_diagonal()
+    assert_allclose(diagonal, np.diag(inverse), rtol=1e-12)
     assert_array_equal(system.inverse_diagonal(), diagonal)
+    with pytest.raises(AssertionError, match="first"):
+        system.solve(vectors)
+    again = bank.system(weights, 0.3)
+    assert again is not system, "one that is used up must not be given away"
+    assert_array_equal(again.solve(vectors), first)
+
+
+def test_the_memory_of_a_system_goes_to_the_next_one(grams, weights, vectors) -> None:
+    bank = DenseBank(grams)
+    first = bank.system(weights, 0.3)
+    expected = first.solve(vectors)
+    second = bank.system(weights, 0.4)  # the first is still held: it keeps its memory
+    assert_array_equal(first.solve(vectors), expected)
+    assert not bank._spare
+    del first
+    (memory,) = bank._spare
+    third = bank.systems(weights)(0.3)
+    assert not bank._spare
+    assert np.shares_memory(third._factor._lower, memory)
+    assert_array_equal(third.solve(vectors), expected)
+    del second, third
+    assert len(bank._spare) == 1, "one is enough"
 
 
 def test_combined_is_linear_in_weights(grams) -> None:

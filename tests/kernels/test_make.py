@@ -25,7 +25,9 @@ from discernel.kernels import (
     as_kernels,
     kernel_names,
     rbf_ladder,
+    resolve_kernels,
 )
+from discernel.kernels.evaluate import KernelSet
 
 
 def min_kernel(X: Any, Z: Any) -> np.ndarray:
@@ -187,7 +189,7 @@ def test_with_step_2_each_matrix_is_the_fourth_power_of_the_next(
 ) -> None:
     matrices = [kernel.resolve(X)(X) for kernel in rbf_ladder(9, center=center, step=2.0)]
     for narrow, wide in itertools.pairwise(matrices):
-        assert_allclose(narrow, wide**4, rtol=1e-11, atol=1e-300)
+        assert_allclose(narrow, wide**4, rtol=1e-11, atol=1e-299)
     assert matrices[0][0, 1] < matrices[-1][0, 1] < 1.0
 
 
@@ -242,3 +244,12 @@ def test_names_of_auto_are_all_different() -> None:
     names = kernel_names(as_kernels("auto"))
     assert len(set(names)) == 10
     assert names[-1] == "Linear()"
+
+
+@pytest.mark.parametrize("n_kernels", [2, 9, 10])
+def test_every_kernel_of_a_ladder_is_the_fourth_power_of_the_next(n_kernels):
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    kernels = KernelSet(resolve_kernels(rbf_ladder(n_kernels), X))
+    ((_, steps),) = kernels.groups.items()
+    assert [squarings for _, squarings in steps] == [None] + [2] * (n_kernels - 1)
+    assert len(repr(rbf_ladder(10)[0])) < 35, "a name fit for a table"

@@ -6,9 +6,11 @@ candidate, and what asks it for something never learns how the candidates are st
 
 from __future__ import annotations
 
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -54,16 +56,27 @@ class System:
         self._factor = Cholesky(matrix)
         self._inverse_diagonal: FloatArray | None = None
 
+    @property
+    def is_used_up(self) -> bool:
+        """Whether `inverse_diagonal` has taken the factor, so that nothing can be solved."""
+        return self._inverse_diagonal is not None
+
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the inverse times ``right``, of shape (n_samples, n)."""
+        assert not self.is_used_up, "solve first, then ask for the diagonal of the inverse"
         return self._factor.solve(right)
 
     def inverse(self) -> FloatArray:
         """Return the inverse, of shape (n_samples, n_samples)."""
+        assert not self.is_used_up, "take the inverse first, then its diagonal"
         return self._factor.inverse()
 
     def inverse_diagonal(self) -> FloatArray:
-        """Return the diagonal of the inverse, of shape (n_samples,), computed once."""
+        """Return the diagonal of the inverse, of shape (n_samples,); the factor is lost.
+
+        It is the last thing that is asked for, and another matrix of this size would cost more in
+        page faults than the arithmetic.
+        """
         if self._inverse_diagonal is None:
             self._inverse_diagonal = self._factor.inverse_diagonal()
         return self._inverse_diagonal
@@ -91,8 +104,8 @@ class Matrices(ABC):
         """Return every K_iV, of shape (n_kernels, n_samples, n_vectors)."""
 
     @abstractmethod
-    def combined(self, weights: FloatArray) -> FloatArray:
-        """Return Σ w_i K_i as a new matrix."""
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        """Return Σ w_i K_i as a new matrix, or in the memory of ``out``."""
 
     @abstractmethod
     def compressed(self, basis: FloatArray) -> FloatArray:
@@ -112,12 +125,48 @@ class Matrices(ABC):
         diagonal = np.full(self.n_samples, ridge)
         if self._last is not None:
             known_weights, known_diagonal, system = self._last
-            if np.array_equal(weights, known_weights) and np.array_equal(diagonal, known_diagonal):
+            same = np.array_equal(weights, known_weights) and np.array_equal(
+                diagonal, known_diagonal
+            )
+            if same and not system.is_used_up:
                 return system
-        self._last = None  # its memory goes before that of the next is needed
-        system = System(self.combined(weights), diagonal)
+            del system
+        self._last = None  # the next one takes its memory
+        system = self._factored(self.combined(weights, self._memory()), diagonal)
         self._last = weights.copy(), diagonal, system
         return system
+
+    def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
+        """Return the function from a ridge to its system; the matrices are combined once."""
+        matrix = self.combined(weights)
+
+        def system(ridge: float | FloatArray) -> System:
+            memory = self._memory()
+            memory = np.empty_like(matrix) if memory is None else memory
+            np.copyto(memory, matrix)
+            return self._factored(memory, ridge)
+
+        return system
+
+    # Fresh large arrays cost more in page faults than a pass over them: a system's memory goes to
+    # the next one when nobody holds it any longer.
+
+    @cached_property
+    def _spare(self) -> list[FloatArray]:
+        return []
+
+    def _memory(self) -> FloatArray | None:
+        return self._spare.pop() if self._spare else None
+
+    def _factored(self, matrix: FloatArray, ridge: float | FloatArray) -> System:
+        system = System(matrix, ridge)
+        weakref.finalize(system, _keep, self._spare, matrix)
+        return system
+
+
+def _keep(spare: list[FloatArray], matrix: FloatArray) -> None:
+    if not spare:
+        spare.append(matrix)
 
 
 class Bank(Matrices):
@@ -172,11 +221,6 @@ class Bank(Matrices):
 
         Called when a factorisation broke down, to find out why.
         """
-
-    def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
-        """Return the function from a ridge to its system; the kernels are combined once."""
-        matrix = self.combined(weights)
-        return lambda ridge: System(matrix.copy(), ridge)
 
     def expand(self, values: FloatArray) -> FloatArray:
         """Return values of the kernels as values of the candidates, 0 for those left out."""

@@ -105,8 +105,9 @@ class DenseBank(Bank):
             stack, names, normalization=self.normalization, trusted=[True] * self.n_kernels
         )
 
-    def combined(self, weights: FloatArray) -> FloatArray:
-        matrix = np.zeros((self.n_samples, self.n_samples))
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        matrix = np.empty((self.n_samples, self.n_samples)) if out is None else out
+        matrix.fill(0.0)
         flat = matrix.ravel()
         for index, coefficient in zip(self.kept, weights * self.scales, strict=True):
             if coefficient != 0.0:  # one pass in place, where NumPy would need two

@@ -51,8 +51,8 @@ class WithIdentity(Bank):
     def subset(self, rows: NDArray[np.intp]) -> WithIdentity:
         return WithIdentity(self.bank.subset(rows))
 
-    def combined(self, weights: FloatArray) -> FloatArray:
-        matrix = self.bank.combined(weights[1:])
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        matrix = self.bank.combined(weights[1:], out)
         matrix[np.diag_indices_from(matrix)] += weights[0] / self.n_samples
         return matrix
 

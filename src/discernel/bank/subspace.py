@@ -30,8 +30,10 @@ class Subspace(Matrices):
     def products(self, vectors: FloatArray) -> FloatArray:
         return np.asarray(self._matrices @ vectors)
 
-    def combined(self, weights: FloatArray) -> FloatArray:
-        return np.asarray(np.tensordot(weights, self._matrices, axes=1))
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        n = self.n_samples
+        flat = None if out is None else out.ravel()
+        return np.dot(weights, self._matrices.reshape(-1, n * n), out=flat).reshape(n, n)
 
     def compressed(self, basis: FloatArray) -> FloatArray:
         return np.asarray(basis.T @ self._matrices @ basis)

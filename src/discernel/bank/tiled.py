@@ -6,15 +6,14 @@ threads. Memory does not grow with the number of kernels.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar, get_args
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, matmul, n_rows, one_blas_thread
+from discernel.backend import Buffers, FloatArray, in_threads, n_rows
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.checks import check_grams, varying_kernels
 from discernel.bank.combined import gram_stack
@@ -22,7 +21,7 @@ from discernel.bank.dense import DenseBank
 from discernel.bank.products import CONSTANT, centering_of_inner
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.evaluate import kernel_matrices
+from discernel.kernels.evaluate import KernelSet
 
 __all__ = ["TiledBank"]
 
@@ -34,7 +33,9 @@ STACK_BYTES = 256 * 2**20
 _CHECKED_ROWS = 400
 
 Tile = tuple[slice, slice]
+Found = Iterator[tuple[int, FloatArray]]
 Part = TypeVar("Part")
+Make = Callable[[], Part]
 
 
 class TiledBank(Bank):
@@ -79,16 +80,17 @@ class TiledBank(Bank):
         self.n_samples, self.n_candidates = n_rows(X), len(kernels)
         self._X, self._all = X, list(kernels)
         safe = all(kernel.thread_safe for kernel in kernels)
-        self._n_threads = (n_threads or os.cpu_count() or 1) if safe else 1
+        self._n_threads = (n_threads or int(joblib.cpu_count())) if safe else 1
         self._check_kernels()
-        self.kept = np.arange(self.n_candidates)
-        self.scales = np.ones(self.n_candidates)
+        self._kernels = KernelSet(kernels)
+        self._rows = self._kernels.prepare(X) if isinstance(X, np.ndarray) else X
         sums = self._raw_products(np.ones((self.n_samples, 1)))[:, :, 0]
         self._check_finite(sums)
         traces = np.array([kernel.diagonal(X).sum() for kernel in kernels])
         centered_traces = traces - sums.sum(axis=1) / self.n_samples
         constant = centered_traces <= CONSTANT * np.abs(traces)
         self.kept = varying_kernels(constant, self.names)
+        self._kernels = KernelSet([kernels[index] for index in self.kept])
         self._centered_traces = centered_traces[self.kept]
         self._row_means = sums[self.kept] / self.n_samples
         self._grand_means = self._row_means.mean(axis=1)
@@ -96,10 +98,6 @@ class TiledBank(Bank):
             self.scales = 1.0 / self._centered_traces
         else:
             self.scales = self.n_samples / traces[self.kept]
-
-    @property
-    def _kernels(self) -> list[Kernel]:
-        return [self._all[index] for index in self.kept]
 
     # ---- checks ------------------------------------------------------------------------------
 
@@ -125,7 +123,7 @@ class TiledBank(Bank):
                 )
 
     def check_definite(self) -> None:
-        mine = [kernel for kernel in self._kernels if not kernel.trusted]
+        mine = [kernel for kernel in self._kernels.kernels if not kernel.trusted]
         if mine:
             check_grams(gram_stack(mine, self._X), kernel_names(mine), None)
 
@@ -139,43 +137,36 @@ class TiledBank(Bank):
             for left in range(rows.stop, self.n_samples, _COLUMNS):
                 yield rows, slice(left, min(left + _COLUMNS, self.n_samples))
 
-    def _matrices(self, tile: Tile, kernels: list[Kernel]) -> Iterator[tuple[int, FloatArray]]:
-        rows, columns = tile
-        other = None if rows == columns else self._X[columns]
-        return kernel_matrices(kernels, self._X[rows], other)
+    def _pass(
+        self, kernels: KernelSet, work: Callable[[Tile, Found, Part], None], make: Make[Part]
+    ) -> list[Part]:
+        """Call ``work`` with every tile's matrices, in threads, each with a part of its own.
 
-    def _pass(self, work: Callable[[Tile, Part], None], make: Callable[[], Part]) -> list[Part]:
-        """Call ``work`` for every tile, in threads, each with a part of its own; return these."""
-        tiles = iter(list(self._tiles()))
+        Matrices come one after another in the same memory. Products within ``work`` are NumPy's,
+        which let the other threads run; those of `backend.matmul` do not.
+        """
+
+        def run(tile: Tile, place: tuple[Part, Buffers]) -> None:
+            (rows, columns), (part, buffers) = tile, place
+            other = None if rows == columns else self._rows[columns]
+            work(tile, kernels.matrices(self._rows[rows], other, buffers), part)
+
         parts = [make() for _ in range(self._n_threads)]
-
-        def run(part: Part) -> None:
-            for tile in tiles:  # an iterator of a list gives each of them to one thread only
-                work(tile, part)
-
-        with one_blas_thread():
-            if self._n_threads == 1:
-                run(parts[0])
-            else:
-                with ThreadPoolExecutor(self._n_threads) as threads:
-                    list(threads.map(run, parts))
+        in_threads(run, self._tiles(), [(part, Buffers()) for part in parts])
         return parts
 
     def _raw_products(self, vectors: FloatArray) -> FloatArray:
         """Return every G_iV, neither centred nor normalised."""
-        kernels = self._kernels
 
-        def work(tile: Tile, out: FloatArray) -> None:
+        def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
             rows, columns = tile
-            for position, matrix in self._matrices(tile, kernels):
-                out[position, rows] += matmul(matrix, vectors[columns])
+            for position, matrix in matrices:
+                out[position, rows] += np.matmul(matrix, vectors[columns])
                 if rows != columns:
-                    out[position, columns] += matmul(matrix.T, vectors[rows])
+                    out[position, columns] += np.matmul(matrix.T, vectors[rows])
 
-        parts = self._pass(work, lambda: np.zeros((len(kernels), *vectors.shape)))
-        for part in parts[1:]:
-            parts[0] += part
-        return parts[0]
+        shape = len(self._kernels.kernels), *vectors.shape
+        return _added(self._pass(self._kernels, work, lambda: np.zeros(shape)))
 
     # ---- what criteria ask for ---------------------------------------------------------------
 
@@ -189,77 +180,71 @@ class TiledBank(Bank):
         return out
 
     def compressed(self, basis: FloatArray) -> FloatArray:
-        basis, kernels = np.ascontiguousarray(basis - basis.mean(axis=0)), self._kernels
+        basis = np.ascontiguousarray(basis - basis.mean(axis=0))
 
-        def work(tile: Tile, out: FloatArray) -> None:
+        def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
             rows, columns = tile
             # A tile on the diagonal is its own mirror image, every other stands for two.
-            left = basis[rows] if rows != columns else 0.5 * basis[rows]
-            for position, matrix in self._matrices(tile, kernels):
-                out[position] += matmul(left.T, matmul(matrix, basis[columns]))
+            left = basis[rows].T if rows != columns else 0.5 * basis[rows].T
+            for position, matrix in matrices:
+                out[position] += np.matmul(left, np.matmul(matrix, basis[columns]))
 
-        shape = len(kernels), basis.shape[1], basis.shape[1]
-        half = np.sum(self._pass(work, lambda: np.zeros(shape)), axis=0)
+        shape = self.n_kernels, basis.shape[1], basis.shape[1]
+        half = _added(self._pass(self._kernels, work, lambda: np.zeros(shape)))
         return np.asarray((half + half.transpose(0, 2, 1)) * self.scales[:, None, None])
 
-    def combined(self, weights: FloatArray) -> FloatArray:
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
         active = np.flatnonzero(weights)
-        kernels = [self._kernels[i] for i in active]
+        kernels = KernelSet([self._kernels.kernels[i] for i in active])
         factors = (weights * self.scales)[active]
-        out = np.empty((self.n_samples, self.n_samples))
+        out = np.empty((self.n_samples, self.n_samples)) if out is None else out
         centering = self.centering(weights)
         across = centering.row_means - centering.grand_mean
 
-        def work(tile: Tile, _: None) -> None:
+        def work(tile: Tile, matrices: Found, buffers: Buffers) -> None:
             rows, columns = tile
-            total: FloatArray | None = None
-            for position, matrix in self._matrices(tile, kernels):
-                term = matrix * factors[position]
-                total = term if total is None else np.add(total, term, out=total)
-            if total is None:
-                total = np.zeros((rows.stop - rows.start, columns.stop - columns.start))
-            total -= centering.row_means[rows, None]
-            total -= across[columns]
+            shape = rows.stop - rows.start, columns.stop - columns.start
+            total, term = buffers("total", shape), buffers("term", shape)
+            np.add.outer(-centering.row_means[rows], -across[columns], out=total)
+            for position, matrix in matrices:
+                total += np.multiply(matrix, factors[position], out=term)
             out[rows, columns] = total
             if rows != columns:
                 out[columns, rows] = total.T
 
-        self._pass(work, lambda: None)
+        self._pass(kernels, work, Buffers)
         return out
 
     def inner(self, matrix: FloatArray) -> FloatArray:
-        kernels = self._kernels
-
-        def work(tile: Tile, out: FloatArray) -> None:
+        def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
             rows, columns = tile
             there, factor = matrix[rows, columns], 1.0 if rows == columns else 2.0
-            for position, values in self._matrices(tile, kernels):
+            for position, values in matrices:
                 out[position] += factor * np.einsum("ij,ij->", values, there)
 
-        total = sum(self._pass(work, lambda: np.zeros(len(kernels))))
+        total = _added(self._pass(self._kernels, work, lambda: np.zeros(self.n_kernels)))
         centering = centering_of_inner(self._row_means, matrix)
         return np.asarray(self.scales * (total + centering))
 
     def inner_products(self) -> FloatArray:
-        kernels = self._kernels
+        p = self.n_kernels
         across = self._row_means - self._grand_means[:, None]
 
-        def work(tile: Tile, out: FloatArray) -> None:
+        def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
             rows, columns = tile
-            shape = rows.stop - rows.start, columns.stop - columns.start
-            flat = np.empty((len(kernels), *shape))
-            for position, values in self._matrices(tile, kernels):
-                flat[position] = values - self._row_means[position, rows, None]
+            flat = np.empty((p, rows.stop - rows.start, columns.stop - columns.start))
+            for position, values in matrices:
+                np.subtract(values, self._row_means[position, rows, None], out=flat[position])
                 flat[position] -= across[position, columns]
-            flat = flat.reshape(len(kernels), -1)
-            out += (1.0 if rows == columns else 2.0) * matmul(flat, flat.T)
+            flat = flat.reshape(p, -1)
+            out += (1.0 if rows == columns else 2.0) * np.matmul(flat, flat.T)
 
-        total = sum(self._pass(work, lambda: np.zeros((len(kernels), len(kernels)))))
+        total = _added(self._pass(self._kernels, work, lambda: np.zeros((p, p))))
         return np.asarray(total * np.outer(self.scales, self.scales))
 
     def subset(self, rows: NDArray[np.intp]) -> Bank:
         """Return the same kernels on some of the samples, as a stack where that is small."""
-        kernels = self._kernels
+        kernels = self._kernels.kernels
         if 8 * len(kernels) * len(rows) ** 2 > STACK_BYTES:
             return TiledBank(kernels, self._X[rows], normalization=self.normalization)
         return DenseBank(
@@ -272,3 +257,10 @@ class TiledBank(Bank):
     def centering(self, weights: FloatArray) -> Centering:
         coefficients = weights * self.scales
         return Centering(coefficients @ self._row_means, float(coefficients @ self._grand_means))
+
+
+def _added(parts: list[FloatArray]) -> FloatArray:
+    """Return the sum of what the threads found, in the memory of the first."""
+    for part in parts[1:]:
+        parts[0] += part
+    return parts[0]

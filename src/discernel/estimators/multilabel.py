@@ -98,9 +98,10 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
             bank, weights = self._learn(X, kernels, target, request)
             ridge = request.spec.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
+            fits = [KernelLeastSquares(system, ridge, part.scores) for part in target.parts]
             found = [
-                fit_discriminant(KernelLeastSquares(system, ridge, part.scores), ridge, part, "loo")
-                for part in target.parts
+                fit_discriminant(fit, ridge, part, "loo")
+                for fit, part in zip(fits, target.parts, strict=True)
             ]
         self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
         share = has.mean(axis=0)

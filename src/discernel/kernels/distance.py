@@ -20,6 +20,9 @@ Width = float | str | None
 #: Rows from which the median distance is taken; its error from 2,000 rows is far below the
 #: step of any ladder of widths.
 _MEDIAN_ROWS = 2000
+#: exp(−690) is 1e-300. Below it numbers are denormal, with which processors are ten times slower,
+#: also in every product and factorisation to come.
+LEAST_EXPONENT = -690.0
 
 
 def median_distance(X: Any) -> float:
@@ -153,6 +156,7 @@ class DistanceKernel(Kernel):
 
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
         np.multiply(self._distance(base, out), -self.exponent, out=out)
+        np.maximum(out, LEAST_EXPONENT, out=out)
         np.exp(out, out=out)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
@@ -161,7 +165,10 @@ class DistanceKernel(Kernel):
 
     def __repr__(self) -> str:
         name, value = self._given()
-        shown = repr(value) if isinstance(value, str) else f"{value:.4g}"
+        if isinstance(value, str):
+            shown = repr(value if value == "median" else f"{_median_factor(value):.6g}*median")
+        else:
+            shown = f"{value:.4g}"
         return f"{type(self).__name__}({name}={shown})"
 
 

@@ -11,11 +11,15 @@ import numpy as np
 
 from discernel.backend import Buffers, FloatArray
 from discernel.kernels.base import Kernel
+from discernel.kernels.distance import LEAST_EXPONENT
 
 __all__ = ["KernelSet", "PreparedRows", "kernel_matrices"]
 
 #: From this many squarings on, an exponential is as cheap.
 _MOST_SQUARINGS = 6
+
+#: The square of this is the least value of an exponential; see there for why it is not 0.
+_TINY = math.exp(0.5 * LEAST_EXPONENT)
 
 #: A kernel's position and how often the matrix before it is to be squared; None: it is made of
 #: the pairwise matrix.
@@ -138,12 +142,17 @@ class KernelSet:
     def _from_base(
         self, steps: list[Step], base: FloatArray, buffers: Buffers | None
     ) -> Iterator[tuple[int, FloatArray]]:
-        matrix = base
+        matrix, least = base, None
         for position, squarings in steps:
             if squarings is None:
                 matrix = _made_of(self.kernels[position], base, buffers)
+                least = None
             for already in range(squarings or 0):
                 fresh = buffers is None and already == 0
+                least = float(matrix.min()) if least is None else least * least
+                if least < _TINY:
+                    matrix = np.maximum(matrix, _TINY, out=None if fresh else matrix)
+                    fresh, least = False, _TINY
                 matrix = np.square(matrix, out=None if fresh else matrix)
             yield position, matrix
 

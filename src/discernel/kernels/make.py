@@ -58,7 +58,8 @@ def rbf_ladder(
     if isinstance(center, str):
         if center != "median":
             raise InvalidInputError(f"The center must be a number or 'median'. Got {center!r}.")
-        return [RBF(width=f"{factor:.6g}*median") for factor in factors]
+        # All digits: rounded, the kernels would not be powers of each other.
+        return [RBF(width=f"{factor:.17g}*median") for factor in factors]
     return [RBF(width=float(center) * float(factor)) for factor in factors]
 
 

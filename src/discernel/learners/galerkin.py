@@ -67,6 +67,7 @@ class Galerkin:
                 return Solution(best[1], best[0], bound, Status.STALLED, iteration)
             if iteration < max_iter:
                 basis = _extended(basis, point)
+                del point  # and with it the memory of its factor
                 inner = Task(1e-3 * task.tol, None, weights, lambda *_: None)
                 found = Newton().solve(criterion.restricted(basis), inner)
                 weights, bound = found.weights, max(bound, found.bound)
