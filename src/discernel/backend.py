@@ -260,7 +260,7 @@ class Cholesky:
     Parameters
     ----------
     matrix : ndarray of shape (n_samples, n_samples)
-        C-contiguous; **overwritten** by its factor.
+        C-contiguous, of double or single precision; **overwritten** by its factor.
 
     Raises
     ------
@@ -271,7 +271,10 @@ class Cholesky:
     def __init__(self, matrix: FloatArray) -> None:
         # The transpose of a C-ordered array is Fortran-ordered, which LAPACK overwrites without
         # a copy; the matrix is symmetric, so it is the same matrix.
-        factor, info = scipy.linalg.lapack.dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
+        single, lapack = matrix.dtype == np.float32, scipy.linalg.lapack
+        potrf = lapack.spotrf if single else lapack.dpotrf
+        self._potrs = lapack.spotrs if single else lapack.dpotrs
+        factor, info = potrf(matrix.T, lower=1, clean=1, overwrite_a=1)
         if info != 0:
             raise NumericalError(
                 "The regularised kernel matrix must be positive definite, but its Cholesky "
@@ -283,7 +286,7 @@ class Cholesky:
 
     def solve(self, right: FloatArray) -> FloatArray:
         """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n)."""
-        solution, _ = scipy.linalg.lapack.dpotrs(self._lower, right, lower=1)
+        solution, _ = self._potrs(self._lower, right, lower=1)
         return np.asarray(solution, dtype=np.float64)
 
     def inverse(self) -> FloatArray:

@@ -136,6 +136,10 @@ class Matrices(ABC):
         self._last = weights.copy(), diagonal, system
         return system
 
+    def rough_system(self, weights: FloatArray, ridge: float) -> System:
+        """Return `system`, in single precision where that is faster and good for three digits."""
+        return self.system(weights, ridge)
+
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         """Return the function from a ridge to its system; the matrices are combined once."""
         matrix = self.combined(weights)
@@ -158,9 +162,11 @@ class Matrices(ABC):
     def _memory(self) -> FloatArray | None:
         return self._spare.pop() if self._spare else None
 
-    def _factored(self, matrix: FloatArray, ridge: float | FloatArray) -> System:
+    def _factored(
+        self, matrix: FloatArray, ridge: float | FloatArray, memory: FloatArray | None = None
+    ) -> System:
         system = System(matrix, ridge)
-        weakref.finalize(system, _keep, self._spare, matrix)
+        weakref.finalize(system, _keep, self._spare, matrix if memory is None else memory)
         return system
 
 

@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import Buffers, FloatArray, in_threads, n_rows
-from discernel.bank.base import Bank, Centering, Normalization
+from discernel.bank.base import Bank, Centering, Normalization, System
 from discernel.bank.checks import check_grams, varying_kernels
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.products import CONSTANT, centering_of_inner
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, NumericalError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet
 
@@ -31,6 +31,8 @@ _ROWS, _COLUMNS = 256, 512
 STACK_BYTES = 256 * 2**20
 #: Rows on which kernels of the user's are checked to be kernels.
 _CHECKED_ROWS = 400
+#: The least ridge, in units of kernels of trace 1, at which single precision has three digits left.
+_SINGLE_RIDGE = 1e-4
 
 Tile = tuple[slice, slice]
 Found = Iterator[tuple[int, FloatArray]]
@@ -214,6 +216,17 @@ class TiledBank(Bank):
 
         self._pass(kernels, work, Buffers)
         return out
+
+    def rough_system(self, weights: FloatArray, ridge: float) -> System:
+        if ridge < _SINGLE_RIDGE:
+            return self.system(weights, ridge)
+        n, memory = self.n_samples, self._memory()
+        memory = np.empty((n, n)) if memory is None else memory
+        half = memory.ravel()[: -(-n * n // 2)].view(np.float32)[: n * n].reshape(n, n)
+        try:
+            return self._factored(self.combined(weights, half), ridge, memory)  # type: ignore[arg-type]
+        except NumericalError:
+            return self.system(weights, ridge)
 
     def inner(self, matrix: FloatArray) -> FloatArray:
         def work(tile: Tile, matrices: Found, out: FloatArray) -> None:

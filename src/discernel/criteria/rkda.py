@@ -46,10 +46,11 @@ def _energies(products: FloatArray, dual: FloatArray) -> FloatArray:
 class RKDAPoint(Point):
     """The criterion at some weights: one factorisation, then products and solves on demand."""
 
-    def __init__(self, criterion: RKDA, weights: FloatArray) -> None:
+    def __init__(self, criterion: RKDA, weights: FloatArray, *, rough: bool = False) -> None:
         self.weights = weights
         self._criterion = criterion
-        self._system = criterion.bank.system(weights, criterion.ridge)
+        system = criterion.bank.rough_system if rough else criterion.bank.system
+        self._system = system(weights, criterion.ridge)
         self.dual = self._system.solve(criterion.scores)  # B = N⁻¹T
         self._products = criterion.bank.products(self.dual)  # K_iB
         self._energies = _energies(self._products, self.dual)
@@ -58,6 +59,17 @@ class RKDAPoint(Point):
         norm = inner(self.dual, self.dual)
         quadratic = criterion.ridge * norm + float(weights @ self._energies)
         self.value = criterion.scale * (2.0 * strength - quadratic)
+
+    @cached_property
+    def error(self) -> float:
+        """How far the value can be too small, because B is not exactly N⁻¹T.
+
+        ⟨R, N⁻¹R⟩ ≤ ‖R‖²/ρ with the residual R = T − NB.
+        """
+        criterion = self._criterion
+        combined = np.tensordot(self.weights, self._products, axes=1)
+        residual = criterion.scores - criterion.ridge * self.dual - combined
+        return criterion.scale * inner(residual, residual) / criterion.ridge
 
     @cached_property
     def gradient(self) -> FloatArray:
@@ -109,6 +121,13 @@ class RKDA(Criterion):
 
     def at(self, weights: FloatArray) -> RKDAPoint:
         return RKDAPoint(self, weights)
+
+    def near(self, weights: FloatArray) -> RKDAPoint:
+        """Return `at` with a factorisation that may be of single precision; it knows its error.
+
+        Products with the kernels are exact, so the bound and the error are certain all the same.
+        """
+        return RKDAPoint(self, weights, rough=True)
 
     def estimate(self, weights: FloatArray) -> tuple[float, float]:
         """Return the value without a pass over the kernels, and how far off rounding can be.
@@ -200,6 +219,11 @@ class ShrunkPoint(Point):
         self.value = point.value + 0.5 * strength * float(self._away @ self._away)
 
     @property
+    def error(self) -> float:
+        """How far the value can be too small."""
+        return self._point.error
+
+    @property
     def dual(self) -> FloatArray:
         """B, of the criterion without the pull."""
         return self._point.dual
@@ -242,6 +266,9 @@ class ShrunkRKDA(RKDA):
 
     def at(self, weights: FloatArray) -> ShrunkPoint:  # type: ignore[override]
         return ShrunkPoint(super().at(weights), self.strength)
+
+    def near(self, weights: FloatArray) -> ShrunkPoint:  # type: ignore[override]
+        return ShrunkPoint(super().near(weights), self.strength)
 
     def estimate(self, weights: FloatArray) -> tuple[float, float]:
         value, error = super().estimate(weights)

@@ -52,10 +52,12 @@ class Galerkin:
         best, bound, least_gap, idle = (np.inf, weights), -np.inf, np.inf, 0
         basis = np.empty((criterion.bank.n_samples, 0))
         for iteration in range(max_iter + 1):
-            value, error = criterion.estimate(weights)
-            if relative_gap(value + error, bound) > task.tol:
-                point = criterion.at(weights)
-                value, error, bound = point.value, 0.0, max(bound, point.bound)
+            if iteration > 0:
+                value, error = criterion.estimate(weights)
+            if iteration == 0 or relative_gap(value + error, bound) > task.tol:
+                # The first subspace need not be exact: what it bounds, it bounds.
+                point = criterion.near(weights) if iteration == 0 else criterion.at(weights)
+                value, error, bound = point.value, point.error, max(bound, point.bound)
             best = min(best, (value + error, weights), key=lambda pair: pair[0])
             solution = Solution(best[1], best[0], bound, Status.CONVERGED, iteration)
             task.monitor(iteration, solution.value, solution.gap, solution.weights)
