@@ -36,6 +36,7 @@ __all__ = [
     "matmul",
     "n_rows",
     "one_blas_thread",
+    "self_product",
     "self_product_less",
     "squared_distances",
     "squared_norms",
@@ -65,6 +66,9 @@ def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
         # ‖x‖² − 2⟨x, z⟩ + ‖z‖² loses the digits that all rows share: take one of them off first.
         origin = (X if Z is None else Z)[0]
         X, Z = X - origin, None if Z is None else Z - origin
+        if X.shape[1] == 1:  # one feature: exact, and a fifth of the time
+            difference = X - (X if Z is None else Z).T
+            return np.asarray(np.square(difference, out=difference))
     return np.asarray(euclidean_distances(X, Z, squared=True), dtype=np.float64)
 
 
@@ -221,6 +225,11 @@ def matmul(left: FloatArray, right: FloatArray) -> FloatArray:
     b, trans_b = (right.T, 1) if right.flags.c_contiguous else (right, 0)
     product = scipy.linalg.blas.dgemm(1.0, a, b, trans_a=trans_a, trans_b=trans_b)
     return np.asarray(product, dtype=np.float64)
+
+
+def self_product(matrix: FloatArray) -> FloatArray:
+    """Return AAᵀ, symmetric, with one triangle computed and mirrored."""
+    return _mirror(scipy.linalg.blas.dsyrk(1.0, matrix, lower=1))
 
 
 def self_product_less(

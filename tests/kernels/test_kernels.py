@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
+from discernel.backend import squared_distances
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
     RBF,
@@ -29,6 +30,7 @@ from discernel.kernels import (
     Polynomial,
     Precomputed,
 )
+from discernel.kernels.distance import median_distance
 
 
 def read_only(array: Any) -> np.ndarray:
@@ -665,6 +667,26 @@ def test_median_width_is_a_multiple_of_the_median_distance(
         (value,) = kernel.resolve(X).parameters.values()
         assert_allclose(value, expected, rtol=1e-12)
         assert kernel.parameters == {}  # the kernel itself stays as it was
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_median_of_one_feature_is_that_of_all_pairs(seed: int) -> None:
+    """By counting: with ties, tails, an offset, an odd or even number of pairs."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 60))
+    draws = [rng.standard_normal, rng.standard_cauchy, lambda n: rng.integers(0, 4, n) * 1.0]
+    x = draws[seed % 3](n) + 1e3 * (seed % 2)
+    x[0], x[-1] = x[0] + 0.25, x[0]  # never all the same
+    pairs = np.abs(x[:, None] - x)[np.triu_indices(n, 1)]
+    expected = np.median(pairs[pairs > 1e-6 * pairs.max()])
+    assert_allclose(median_distance(x[:, None]), expected, rtol=1e-9)
+
+
+def test_distances_of_one_feature_are_exact() -> None:
+    x = 1e8 + np.arange(4.0)[:, None]
+    expected = np.square(np.arange(4.0)[:, None] - np.arange(4.0))
+    np.testing.assert_array_equal(squared_distances(x), expected)
+    np.testing.assert_array_equal(squared_distances(x, x[1:]), expected[:, 1:])
 
 
 def test_median_keeps_the_convention(X: np.ndarray) -> None:

@@ -8,6 +8,7 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, ShiftedRows, as_rows, n_rows, squared_distances
 from discernel.exceptions import InvalidInputError
@@ -23,6 +24,8 @@ _MEDIAN_ROWS = 2000
 #: exp(−690) is 1e-300. Below it numbers are denormal, with which processors are ten times slower,
 #: also in every product and factorisation to come.
 LEAST_EXPONENT = -690.0
+#: Halvings of a range after which its ends are neighbouring numbers.
+_MOST_HALVINGS = 60
 
 
 def median_distance(X: Any) -> float:
@@ -33,11 +36,49 @@ def median_distance(X: Any) -> float:
     """
     X = as_rows(X)
     X = X[:: -(-X.shape[0] // _MEDIAN_ROWS)]
+    if X.shape[1] == 1 and isinstance(X, np.ndarray):
+        return _median_difference(np.sort(X[:, 0]))
     upper = squared_distances(X)[np.triu_indices(X.shape[0], k=1)]
     # Equal rows, whose distance may be a rounding error, say nothing about the scale.
     different = upper[upper > 1e-12 * upper.max(initial=0.0)]
     # Rows that are all the same have no scale: any width gives the same constant kernel.
     return float(np.median(np.sqrt(different))) if different.size else 1.0
+
+
+def _median_difference(x: FloatArray) -> float:
+    """Return the median difference between different numbers, given in rising order.
+
+    Pairs are counted without making them: bisection encloses the median until few are left, and
+    only these are made.
+    """
+    n, spread = len(x), float(x[-1] - x[0])
+    if not spread > 0:
+        return 1.0
+
+    def ends(difference: float) -> NDArray[np.intp]:
+        """Return where the partners of each number end that are at most so much larger."""
+        return np.maximum(np.searchsorted(x, x + difference, side="right"), np.arange(1, n + 1))
+
+    low, high = 1e-6 * spread, spread
+    below, above = ends(low), np.full(n, n)
+    n_equal = int(below.sum())
+    middle = (n * n - n_equal - 1) // 2, (n * n - n_equal) // 2  # two ranks, or twice the same
+    for _ in range(_MOST_HALVINGS):
+        if int((above - below).sum()) <= 4 * n:
+            break
+        between = ends(0.5 * (low + high))
+        smaller = int(between.sum()) - n_equal
+        if smaller <= middle[0]:
+            low, below = 0.5 * (low + high), between
+        elif smaller > middle[1]:
+            high, above = 0.5 * (low + high), between
+        else:  # between the two middle ones
+            break
+    counts = above - below
+    firsts = np.repeat(np.arange(n), counts)
+    seconds = np.arange(len(firsts)) + np.repeat(below - np.cumsum(counts) + counts, counts)
+    ranks = np.array(middle) - (int(below.sum()) - n_equal)
+    return float(np.partition(x[seconds] - x[firsts], ranks)[ranks].mean())
 
 
 def _median_factor(width: str) -> float:
