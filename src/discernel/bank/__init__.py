@@ -3,6 +3,7 @@
 from discernel.bank.base import Bank, Centering, Matrices, Normalization, System
 from discernel.bank.combined import CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
+from discernel.bank.factored import FactoredBank
 from discernel.bank.identity import WithIdentity
 from discernel.bank.make import choose_bank, make_bank
 from discernel.bank.subspace import Subspace
@@ -13,6 +14,7 @@ __all__ = [
     "Centering",
     "CombinedKernel",
     "DenseBank",
+    "FactoredBank",
     "Matrices",
     "Normalization",
     "Subspace",

@@ -9,9 +9,10 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,6 +206,10 @@ class Bank(Matrices):
     def traces(self) -> FloatArray:
         """Return the traces of the centred, normalised kernels."""
 
+    def norms(self) -> FloatArray:
+        """Return numbers that no eigenvalue of the centred, normalised kernels is above."""
+        return self.traces()
+
     @abstractmethod
     def inner(self, matrix: FloatArray) -> FloatArray:
         """Return ⟨G̃_i, S⟩_F for every kernel and one symmetric matrix S."""
@@ -216,6 +221,24 @@ class Bank(Matrices):
     @abstractmethod
     def subset(self, rows: NDArray[np.intp]) -> Bank:
         """Return the same kernels on some of the samples, centred and normalised anew."""
+
+    @abstractmethod
+    def select(self, positions: NDArray[np.intp]) -> Bank:
+        """Return some of the kernels as they are: nothing is centred or normalised anew.
+
+        Weights are then over these; candidates and names are still those of this bank.
+        """
+
+    def stored(self) -> Bank:
+        """Return the same kernels in a form that many requests are cheap for, if there is one."""
+        return self
+
+    def _shallow_selection(self, positions: NDArray[np.intp]) -> Self:
+        """Return a copy that shares all but what every bank keeps a kernel."""
+        part = copy(self)
+        part._last = None
+        part.kept, part.scales = self.kept[positions], self.scales[positions]
+        return part
 
     @abstractmethod
     def centering(self, weights: FloatArray) -> Centering:

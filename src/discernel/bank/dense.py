@@ -105,6 +105,9 @@ class DenseBank(Bank):
             stack, names, normalization=self.normalization, trusted=[True] * self.n_kernels
         )
 
+    def select(self, positions: NDArray[np.intp]) -> DenseBank:
+        return self._shallow_selection(positions)
+
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
         matrix = np.empty((self.n_samples, self.n_samples)) if out is None else out
         matrix.fill(0.0)

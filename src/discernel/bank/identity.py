@@ -51,6 +51,12 @@ class WithIdentity(Bank):
     def subset(self, rows: NDArray[np.intp]) -> WithIdentity:
         return WithIdentity(self.bank.subset(rows))
 
+    def select(self, positions: NDArray[np.intp]) -> Bank:
+        """Return some of the kernels; the identity, if it is among them, comes first."""
+        if len(positions) and positions[0] == 0:
+            return WithIdentity(self.bank.select(positions[1:] - 1))
+        return self.bank.select(positions - 1)
+
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
         matrix = self.bank.combined(weights[1:], out)
         matrix[np.diag_indices_from(matrix)] += weights[0] / self.n_samples

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 from discernel.backend import n_rows
 from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
+from discernel.bank.factored import FactoredBank, have_low_rank
 from discernel.bank.tiled import STACK_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
 
 __all__ = ["choose_bank", "make_bank"]
 
-Kind = Literal["dense", "tiled"]
+Kind = Literal["dense", "tiled", "factored"]
+
+#: From this many kernels on it is worth trying whether their ranks are low.
+_MANY = 64
 
 
 def choose_bank(asked: str, kernels: Sequence[Kernel], X: Any) -> Kind:
@@ -23,25 +27,35 @@ def choose_bank(asked: str, kernels: Sequence[Kernel], X: Any) -> Kind:
 
     Parameters
     ----------
-    asked : {"auto", "dense", "tiled"}
-        ``"auto"`` is a stack of matrices up to 256 MiB of them, and tiles beyond.
+    asked : {"auto", "dense", "tiled", "factored"}
+        ``"auto"`` is a stack of matrices up to 256 MiB of them. Beyond, 64 kernels or more are
+        factored if a sample of them has a low rank; else they are computed in tiles.
     kernels : sequence of Kernel
         The candidates.
     X : array-like of shape (n_samples, n_features)
         The training rows.
     """
-    if asked not in ("auto", "dense", "tiled"):
-        raise unknown_choice("bank", asked, ["auto", "dense", "tiled"])
+    if asked not in ("auto", *get_args(Kind)):
+        raise unknown_choice("bank", asked, ["auto", *get_args(Kind)])
     given = any(kernel.precomputed for kernel in kernels)
-    if given and asked == "tiled":
+    if given and asked in ("tiled", "factored"):
         raise InvalidInputError(
-            "bank='tiled' computes kernels of rows again each time, but these are given as "
-            "matrices. Use bank='auto', or give rows and kernels."
+            f"bank='{asked}' computes kernels of rows, but these are given as matrices. Use "
+            "bank='auto', or give rows and kernels."
+        )
+    unknown = [kernel.name for kernel in kernels if not kernel.trusted]
+    if unknown and asked == "factored":
+        raise InvalidInputError(
+            "bank='factored' needs kernels that are known to be positive semidefinite, which "
+            f"{unknown} are not. Use bank='auto'."
         )
     if asked == "dense" or given:
         return "dense"
-    n_bytes = 8 * len(kernels) * n_rows(X) ** 2
-    return "tiled" if asked == "tiled" or n_bytes > STACK_BYTES else "dense"
+    if asked == "tiled" or asked == "factored":
+        return cast(Kind, asked)
+    if 8 * len(kernels) * n_rows(X) ** 2 <= STACK_BYTES:
+        return "dense"
+    return "factored" if len(kernels) >= _MANY and have_low_rank(kernels, X) else "tiled"
 
 
 def make_bank(kind: Kind, kernels: Sequence[Kernel], X: Any, normalization: Normalization) -> Bank:
@@ -49,7 +63,7 @@ def make_bank(kind: Kind, kernels: Sequence[Kernel], X: Any, normalization: Norm
 
     Parameters
     ----------
-    kind : {"dense", "tiled"}
+    kind : {"dense", "tiled", "factored"}
         From `choose_bank`.
     kernels : sequence of Kernel
         The candidates, resolved.
@@ -60,6 +74,8 @@ def make_bank(kind: Kind, kernels: Sequence[Kernel], X: Any, normalization: Norm
     """
     if kind == "tiled":
         return TiledBank(kernels, X, normalization=normalization)
+    if kind == "factored":
+        return FactoredBank.from_kernels(kernels, X, normalization=normalization)
     return DenseBank(
         gram_stack(kernels, X),
         kernel_names(kernels),

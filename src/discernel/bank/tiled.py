@@ -258,7 +258,7 @@ class TiledBank(Bank):
     def subset(self, rows: NDArray[np.intp]) -> Bank:
         """Return the same kernels on some of the samples, as a stack where that is small."""
         kernels = self._kernels.kernels
-        if 8 * len(kernels) * len(rows) ** 2 > STACK_BYTES:
+        if not self._fits(len(rows)):
             return TiledBank(kernels, self._X[rows], normalization=self.normalization)
         return DenseBank(
             gram_stack(kernels, self._X[rows]),
@@ -266,6 +266,22 @@ class TiledBank(Bank):
             normalization=self.normalization,
             trusted=[True] * len(kernels),
         )
+
+    def select(self, positions: NDArray[np.intp]) -> TiledBank:
+        part = self._shallow_selection(positions)
+        part._kernels = KernelSet([self._kernels.kernels[i] for i in positions])
+        part._centered_traces = self._centered_traces[positions]
+        part._row_means = self._row_means[positions]
+        part._grand_means = self._grand_means[positions]
+        return part
+
+    def stored(self) -> Bank:
+        """Return the same kernels, as a stack where that is small."""
+        return self.subset(np.arange(self.n_samples)) if self._fits(self.n_samples) else self
+
+    def _fits(self, n_samples: int) -> bool:
+        """Whether a stack of all matrices is small."""
+        return 8 * self.n_kernels * n_samples**2 <= STACK_BYTES
 
     def centering(self, weights: FloatArray) -> Centering:
         coefficients = weights * self.scales

@@ -135,10 +135,11 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         The limit of the solver's iterations; by default its own.
     random_state : int or RandomState, optional
         Draws the rows ``"auto"`` searches on where there are more than 500; None is 0.
-    bank : {"auto", "dense", "tiled"}, default="auto"
-        Whether all kernel matrices are kept, or computed anew tile by tile whenever they are
-        needed, in memory that does not grow with their number. ``"auto"`` keeps up to 256 MiB
-        of them; ``bank_`` says what it did.
+    bank : {"auto", "dense", "tiled", "factored"}, default="auto"
+        Whether all kernel matrices are kept; computed anew tile by tile whenever they are
+        needed, in memory that does not grow with their number; or kept as factors, exact to
+        rounding, which are small for smooth kernels of few features. ``"auto"`` keeps up to
+        256 MiB of matrices and factors many kernels of low rank; ``bank_`` says what it did.
     callback : callable, optional
         Called with a `Progress` once an iteration.
 

@@ -147,6 +147,18 @@ class Kernel(ABC):
         """
         return self
 
+    def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
+        """Return a kernel and rows of the columns it needs, which give the same matrices.
+
+        For many calls on the same rows: columns are then chosen and copied once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows. The kernel is resolved.
+        """
+        return self, X
+
     def on(self, columns: Any, name: str | None = None) -> Restricted:
         """Return this kernel on some columns only: one line for one data source.
 
@@ -263,6 +275,9 @@ class Named(_Wrapper):
     def name(self) -> str:
         return self.label
 
+    def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
+        return self.kernel.on_its_columns(X)
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Scaled(_Wrapper):
@@ -329,6 +344,9 @@ class Restricted(_Wrapper):
     def base_key(self) -> Hashable | None:
         inner = self.kernel.base_key
         return None if inner is None else (inner, self.columns)
+
+    def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
+        return self.kernel.on_its_columns(self._taken(X, None)[0])
 
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         indices = column_indices(self.columns, X if frame is None else frame)
