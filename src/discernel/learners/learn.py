@@ -13,6 +13,7 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Bank, DenseBank
 from discernel.criteria import JointRKDA, KernelLeastSquares
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
+from discernel.learners.columns import for_many_kernels
 from discernel.learners.galerkin import Galerkin
 from discernel.learners.loo import FLAT
 from discernel.learners.registry import make_request
@@ -197,7 +198,7 @@ def _solve_one(
             request.callback(progress)
 
     task = Task(request.tol, request.max_iter, init, monitor)
-    solution = request.solver.solve(criterion, task)
+    solution = for_many_kernels(request.solver, criterion).solve(criterion, task)
     weights, used, status = solution.weights, regularization, solution.status
     if isinstance(criterion, JointRKDA):
         weights, used = criterion.split(weights)
@@ -215,6 +216,7 @@ def _solve_one(
         criterion=request.criterion,
         solver=request.solver_name,
         history=history,
+        screened=solution.screened,
     )
 
 

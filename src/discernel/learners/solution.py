@@ -118,13 +118,17 @@ class Task:
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found: weights, the value there, and a bound on all values."""
+    """What a solver found: weights, the value there, and a bound on all values.
+
+    ``screened`` kernels are proven to have no weight at any optimum.
+    """
 
     weights: FloatArray
     value: float
     bound: float
     status: Status
     n_iter: int
+    screened: int = 0
 
     @property
     def gap(self) -> float:
@@ -243,6 +247,9 @@ class LearnedKernel:
         What ``"auto"`` chose from, the chosen one first.
     learnt : dict of str to float
         What else the criterion's program learnt: the ``"C"`` of ``Margin("SM2_C")``.
+    screened : int
+        How many kernels are proven to have no weight at any optimum; counted for ``"rkda"`` with
+        λ given and many kernels only.
     """
 
     weights: FloatArray
@@ -258,6 +265,7 @@ class LearnedKernel:
     leave_one_out: dict[float, float] = field(default_factory=dict, repr=False)
     considered: tuple[Candidate, ...] = ()
     learnt: dict[str, float] = field(default_factory=dict)
+    screened: int = 0
 
     def combine(self, grams: Any) -> FloatArray:
         """Return the learnt combination of raw matrices, between any rows.

@@ -1,0 +1,241 @@
+"""Many kernels, few at a time: the same optimum, with a certificate over all of them."""
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from discernel import MultipleKernelDiscriminant, learn_kernel, regularization_path
+from discernel.bank import DenseBank, FactoredBank, TiledBank, combined, tiled
+from discernel.criteria import RKDA, JointRKDA, ShrunkRKDA
+from discernel.exceptions import ConvergenceWarning
+from discernel.kernels import RBF, feature_kernels
+from discernel.learners import Newton, Shrinkage, columns
+from discernel.learners.columns import Columns, for_many_kernels
+from discernel.learners.solution import Solution, Status, Task
+from discernel.targets import ClassTarget
+from tests import reference
+
+
+def features(n_samples, n_features, *, n_classes=2, seed=0):
+    """Rows of which four features say something about the class."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n_samples, n_features))
+    score = X[:, 0] + X[:, 1] ** 2 - 1 + np.sin(2 * X[:, 2]) + 0.5 * X[:, 3]
+    score += 0.5 * rng.standard_normal(n_samples)
+    edges = np.quantile(score, np.arange(1, n_classes) / n_classes)
+    return X, np.searchsorted(edges, score)
+
+
+def stack(X):
+    return np.exp(-np.square(X.T[:, :, None] - X.T[:, None, :]))
+
+
+def task(tol=1e-9, init=None, max_iter=None, monitor=lambda *_: None):
+    return Task(tol, max_iter, init, monitor)
+
+
+def criterion_of(X, y, lam):
+    return RKDA(DenseBank(stack(X), trusted=[True] * X.shape[1]), ClassTarget.from_labels(y), lam)
+
+
+@pytest.mark.parametrize("n_classes", [2, 4])
+@pytest.mark.parametrize("lam", [1e-3, 1e-2, 1e-1])
+def test_optimum_is_that_of_newton_on_all_kernels(lam, n_classes):
+    X, y = features(60, 200, n_classes=n_classes)
+    criterion = criterion_of(X, y, lam)
+    plain, ours = Newton().solve(criterion, task()), Columns(Newton()).solve(criterion, task())
+    assert ours.status is Status.CONVERGED
+    assert ours.gap <= 1e-9
+    assert ours.value == pytest.approx(plain.value, rel=1e-8)
+    np.testing.assert_allclose(ours.weights, plain.weights, atol=1e-6)
+    assert criterion.at(ours.weights).value == pytest.approx(ours.value, rel=1e-12)
+    assert 0 < ours.screened <= 200 - np.count_nonzero(ours.weights)
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_bound_is_one_over_all_kernels_and_screened_ones_have_no_weight(seed):
+    """The bound of the survivors is no more than the optimum of all, wherever it stops."""
+    X, y = features(30, 120, seed=seed)
+    criterion = criterion_of(X, y, 10.0 ** -(1 + seed % 3))
+    optimum = Newton().solve(criterion, task(1e-11))
+    for max_iter in (1, 2, 3, 100):
+        found = Columns(Newton()).solve(criterion, task(1e-9, max_iter=max_iter))
+        assert found.bound <= optimum.value * (1 + 1e-12)
+        assert found.value >= optimum.value * (1 - 1e-12)
+        assert found.screened <= 120 - np.count_nonzero(optimum.weights > 1e-7)
+
+
+def test_value_is_that_of_the_qcqp_of_the_paper():
+    """Ye 2008, Eq. (34), by CVXPY."""
+    X, y = features(20, 70)
+    lam = 0.05
+    G, H = reference.trace_normalized(stack(X)), reference.indicator(y)
+    beta, t = cp.Variable(H.shape), cp.Variable()
+    energies = []
+    for K in G:
+        values, vectors = np.linalg.eigh(K)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        energies.append(cp.sum_squares(root.T @ beta) <= t)
+    value = cp.sum(cp.multiply(beta, H)) - 0.25 * cp.sum_squares(beta) - t / (4 * lam)
+    best = cp.Problem(cp.Maximize(value), energies).solve(solver="CLARABEL")
+    found = Columns(Newton()).solve(criterion_of(X, y, lam), task(1e-8))
+    assert found.value == pytest.approx(best, rel=1e-6)
+
+
+def test_duplicates_and_ties():
+    """All kernels three times: the value of once, and equal kernels may share the weight."""
+    X, y = features(40, 80)
+    once = Columns(Newton()).solve(criterion_of(X, y, 1e-2), task())
+    thrice = Columns(Newton()).solve(criterion_of(np.tile(X, 3), y, 1e-2), task())
+    assert thrice.status is Status.CONVERGED
+    assert thrice.value == pytest.approx(once.value, rel=1e-9)
+    np.testing.assert_allclose(thrice.weights.reshape(3, 80).sum(axis=0), once.weights, atol=1e-5)
+    same = Columns(Newton()).solve(criterion_of(np.tile(X[:, :1], 100), y, 1e-2), task())
+    assert same.status is Status.CONVERGED
+    assert same.weights.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("kind", [TiledBank, FactoredBank.from_kernels])
+def test_banks_that_store_no_matrices_agree(kind):
+    X, y = features(50, 90)
+    kernels = [RBF(width=1.0).on([i]).resolve(X) for i in range(90)]
+    dense = Columns(Newton()).solve(criterion_of(X, y, 1e-2), task())
+    other = RKDA(kind(kernels, X), ClassTarget.from_labels(y), 1e-2)
+    found = Columns(Newton()).solve(other, task())
+    assert found.value == pytest.approx(dense.value, rel=1e-9)
+    np.testing.assert_allclose(found.weights, dense.weights, atol=1e-6)
+
+
+def test_start_from_given_weights():
+    X, y = features(50, 100)
+    criterion = criterion_of(X, y, 1e-2)
+    best = Columns(Newton()).solve(criterion, task())
+    again = Columns(Newton()).solve(criterion, task(init=best.weights))
+    assert again.n_iter == 1
+    poor = Columns(Newton()).solve(criterion, task(init=np.eye(100)[50]))
+    assert poor.value == pytest.approx(best.value, rel=1e-9)
+
+
+# ---- as users meet it ------------------------------------------------------------------------
+
+
+def test_where_it_is_used(monkeypatch):
+    X, y = features(30, 8)
+    monkeypatch.setattr(columns, "MANY_KERNELS", 8)
+    bank, target, newton = DenseBank(stack(X)), ClassTarget.from_labels(y), Newton()
+    few = bank.select(np.arange(7))
+    assert for_many_kernels(newton, RKDA(bank, target, 0.1)) == Columns(newton)
+    assert for_many_kernels(newton, RKDA(few, target, 0.1)) is newton
+    assert for_many_kernels(newton, JointRKDA(bank, target)) is newton
+    assert for_many_kernels(newton, ShrunkRKDA(bank, target, 0.1, 0.1)) is newton
+
+
+def test_few_kernels_are_solved_as_before():
+    X, y = features(40, 20)
+    learned = learn_kernel(stack(X), y, criterion="rkda", regularization=1e-2)
+    plain = Newton().solve(criterion_of(X, y, 1e-2), task(1e-6))
+    np.testing.assert_array_equal(learned.weights, plain.weights)
+    assert learned.screened == 0
+
+
+def test_learn_kernel_tells_what_was_screened_and_how_it_went():
+    X, y = features(40, 220)
+    seen = []
+    learned = learn_kernel(stack(X), y, criterion="rkda", regularization=0.05, callback=seen.append)
+    assert learned.gap <= 1e-6
+    assert learned.screened > 100
+    assert np.count_nonzero(learned.weights) + learned.screened <= 220
+    assert seen == learned.history
+    assert [entry.iteration for entry in seen] == list(range(1, learned.n_iter + 1))
+    assert seen[-1].gap == learned.gap
+    assert seen[-1].n_active == np.count_nonzero(learned.weights)
+    values = [entry.objective for entry in seen]
+    assert values == sorted(values, reverse=True)
+    shrunk = learn_kernel(stack(X), y, criterion=Shrinkage(0.1), regularization=0.05)
+    assert shrunk.screened == 0
+    assert np.count_nonzero(shrunk.weights) > np.count_nonzero(learned.weights)
+
+
+def test_stopping_early_warns():
+    X, y = features(40, 220)
+    with pytest.warns(ConvergenceWarning, match="iteration limit"):
+        learned = learn_kernel(
+            stack(X), y, criterion="rkda", regularization=1e-3, max_iter=1, tol=1e-9
+        )
+    assert learned.n_iter == 1
+    assert learned.gap > 1e-9
+
+
+def test_a_stalled_solver_is_reported():
+    class Stalled:
+        name = "newton"
+
+        def solve(self, criterion, task):
+            point = criterion.at(task.init)
+            return Solution(point.weights, point.value, 0.0, Status.STALLED, 0)
+
+    X, y = features(30, 40)  # all kernels are active at once, so none can enter
+    found = Columns(Stalled()).solve(criterion_of(X, y, 1e-2), task())
+    assert found.status is Status.STALLED
+
+
+def test_path_with_warm_starts_equals_single_values(monkeypatch):
+    X, y = features(40, 60)
+    lams = [1.0, 0.1, 1e-2]
+    plain = regularization_path(stack(X), y, lams, tol=1e-8)
+    monkeypatch.setattr(columns, "MANY_KERNELS", 10)
+    path = regularization_path(stack(X), y, lams, tol=1e-8)
+    np.testing.assert_allclose(path.objectives, plain.objectives, rtol=1e-8)
+    np.testing.assert_allclose(path.weights, plain.weights, atol=1e-4)
+    chosen = learn_kernel(stack(X), y, criterion="rkda", regularization="loo")
+    monkeypatch.setattr(columns, "MANY_KERNELS", 10**6)
+    best = learn_kernel(stack(X), y, criterion="rkda", regularization="loo")
+    assert chosen.regularization == best.regularization
+
+
+def test_estimator_finds_the_features_that_matter():
+    X, y = features(200, 300)
+    clf = MultipleKernelDiscriminant(
+        feature_kernels(300), criterion="rkda", regularization=0.1, bank="factored"
+    ).fit(X, y)
+    assert clf.gap_ <= 1e-6
+    assert set(np.argsort(-clf.kernel_weights_)[:3]) == {0, 1, 2}
+    assert clf.learned_kernel_.screened == 300 - np.count_nonzero(clf.kernel_weights_)
+
+
+# ---- what it costs ---------------------------------------------------------------------------
+
+
+def test_tiles_form_every_kernel_three_times(monkeypatch):
+    """For the centring, to see where to start, and for the certificate; few of them again."""
+    formed = []
+    for module in (tiled, combined):  # 60 rows are one tile
+        plain = module.kernel_matrices
+
+        def count(kernels, *args, plain=plain):
+            formed.append(len(kernels))
+            return plain(kernels, *args)
+
+        monkeypatch.setattr(module, "kernel_matrices", count)
+    X, y = features(120, 1000)
+    bank = TiledBank([RBF(width=1.0).on([i]).resolve(X) for i in range(1000)], X)
+    found = Columns(Newton()).solve(RKDA(bank, ClassTarget.from_labels(y), 0.3), task(1e-6))
+    assert found.gap <= 1e-6
+    assert sum(formed) <= 3.1 * 1000
+
+
+def test_factors_need_a_fraction_of_the_entries():
+    """Less than a third of one pass over all kernels, certificate included."""
+
+    class Counting(RBF):
+        entries = 0
+
+        def from_base(self, base):
+            Counting.entries += base.size
+            return super().from_base(base)
+
+    X, y = features(600, 20)
+    bank = FactoredBank.from_kernels([Counting(width=1.0).on([i]).resolve(X) for i in range(20)], X)
+    found = Columns(Newton()).solve(RKDA(bank, ClassTarget.from_labels(y), 0.1), task(1e-6))
+    assert found.gap <= 1e-6
+    assert Counting.entries <= 20 * 600 * 601 / 2 / 3
