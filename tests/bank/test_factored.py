@@ -126,6 +126,9 @@ def test_which_bank(rows, monkeypatch):
     monkeypatch.setattr("discernel.bank.factored._LOW", 0.5)
     assert choose_bank("auto", smooth, rows) == "factored"
     assert choose_bank("auto", smooth[:-1], rows) == "dense"
+    with monkeypatch.context() as patch:
+        patch.setattr("discernel.bank.factored._FACTOR_BYTES", 8 * 64 * N)  # of rank 1
+        assert choose_bank("auto", smooth, rows) == "tiled"
     narrow = [RBF(width=1e-3).on([0, 1])] * 64
     assert choose_bank("auto", narrow, rows) == "tiled"
     assert choose_bank("factored", narrow, rows) == "factored"

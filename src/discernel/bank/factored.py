@@ -32,6 +32,8 @@ _POOL = 64
 _FALL = 1e-4
 #: The rank that is low: a factor is then an eighth of a triangle of the matrix, or less.
 _LOW = 1 / 16
+#: Bytes of all factors together up to which they are made without being asked for.
+_FACTOR_BYTES = 2 * 2**30
 #: Kernels that are tried to find out.
 _TRIED = 16
 
@@ -110,13 +112,18 @@ def _gram(left: FloatArray, right: FloatArray) -> FloatArray | float:
 def have_low_rank(kernels: Sequence[Kernel], X: Any) -> bool:
     """Whether some of the kernels, evenly spread over all, have a rank below a sixteenth of rows.
 
-    Only of kernels that are known to be positive semidefinite.
+    Only of kernels that are known to be positive semidefinite, and if by the same kernels the
+    factors of all need no more than 2 GiB.
     """
     if not all(kernel.trusted for kernel in kernels):
         return False
-    tried = np.unique(np.linspace(0, len(kernels) - 1, _TRIED).astype(int))
-    most = int(_LOW * n_rows(X))
-    return all(factor_kernel(kernels[i], X, most=most) is not None for i in tried)
+    n, ranks = n_rows(X), []
+    for i in np.unique(np.linspace(0, len(kernels) - 1, _TRIED).astype(int)):
+        factor = factor_kernel(kernels[i], X, most=int(_LOW * n))
+        if factor is None:
+            return False
+        ranks.append(len(factor))
+    return bool(8 * n * len(kernels) * np.mean(ranks) <= _FACTOR_BYTES)
 
 
 class FactoredBank(Bank):

@@ -82,10 +82,10 @@ class _Survivors:
         """Return the ``n`` kernels with the largest energies."""
         return self.positions[np.argsort(-self.energies, kind="stable")[:n]]
 
-    def entering(self, active: NDArray[np.intp], n: int) -> NDArray[np.intp]:
-        """Return at most ``n`` kernels whose energies are above those of all active ones."""
-        is_active = np.isin(self.positions, active)
-        above = self.energies > self.energies[is_active].max(initial=0.0)
+    def entering(self, support: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+        """Return at most ``n`` kernels whose energies are above those of all with weight."""
+        has_weight = np.isin(self.positions, support)
+        above = self.energies > self.energies[has_weight].max(initial=0.0)
         return self.strongest(min(n, int(above.sum())))
 
 
@@ -133,7 +133,7 @@ class Columns:
             if gap <= task.tol:
                 status = Status.CONVERGED
                 break
-            new = survivors.entering(active, max(_NEW, len(support)))
+            new = survivors.entering(support, max(_NEW, len(support)))
             if not len(new) and not found.status.is_success:
                 status = found.status
                 break
