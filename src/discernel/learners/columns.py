@@ -20,8 +20,8 @@ __all__ = ["Columns", "for_many_kernels"]
 MANY_KERNELS = 200
 #: Kernels that the first program has, and that a further one gets at least.
 _FIRST, _NEW = 64, 32
-#: The gap of a program of few kernels, relative to the gap over all.
-_INNER = 1e-4
+#: The gap of a program of few kernels, relative to the gap over all that is asked for.
+_INNER = 0.5
 
 
 def for_many_kernels(solver: Solver, criterion: Criterion) -> Solver:
@@ -116,12 +116,12 @@ class Columns:
         assert isinstance(criterion, RKDA)
         survivors = _Survivors(criterion)
         weights, active = self._start(survivors, task)
-        bound, gap, status = -np.inf, 1.0, Status.MAX_ITERATIONS
+        bound, status = -np.inf, Status.MAX_ITERATIONS
         max_iter = 100 if task.max_iter is None else task.max_iter
         for iteration in range(1, max_iter + 1):
             few = RKDA(criterion.bank.select(active).stored(), criterion.target, criterion.ridge)
-            tol = max(0.5 * task.tol, _INNER * gap)
-            found = self.solver.solve(few, replace(task, tol=tol, init=weights, monitor=_silent))
+            part = replace(task, tol=_INNER * task.tol, init=weights, monitor=_silent)
+            found = self.solver.solve(few, part)
             dual = few.at(found.weights).dual
             bound = max(bound, survivors.look(dual))
             gap = relative_gap(found.value, bound)
