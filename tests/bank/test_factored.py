@@ -96,6 +96,8 @@ def test_selection_is_the_same_kernels_as_they_are(rows, kind):
     w[positions] = [0.2, 0.5, 0.3]
     few = w[positions]
     V = np.random.default_rng(0).standard_normal((N, 2))
+    np.testing.assert_allclose(part.compressed(V), bank.compressed(V)[positions], atol=1e-14)
+    np.testing.assert_allclose(bank.compressed(V)[2], V.T @ bank.products(V)[2], atol=1e-12)
     np.testing.assert_allclose(part.products(V), bank.products(V)[positions], atol=1e-14)
     np.testing.assert_allclose(part.combined(few), bank.combined(w), atol=1e-14)
     np.testing.assert_allclose(part.coefficients(few), bank.coefficients(w))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
+from discernel.bank import Bank
 from discernel.criteria import RKDA, Criterion, dual_ball, relative_gap
 from discernel.learners.simplex import normalize, uniform
 from discernel.learners.solution import Solution, Solver, Status, Task
@@ -49,21 +50,22 @@ class _Survivors:
     """
 
     criterion: RKDA
+    bank: Bank
     positions: NDArray[np.intp] = field(init=False)
     norms: FloatArray = field(init=False)
     energies: FloatArray = field(init=False)
     lengths: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        self.positions = np.arange(self.criterion.bank.n_kernels)
-        self.norms = self.criterion.bank.norms()
+        self.positions = np.arange(self.bank.n_kernels)
+        self.norms = self.bank.norms()
 
     def look(self, dual: FloatArray) -> float:
         """Pass over all of them once, and return the bound that the dual point gives.
 
         The other kernels have no weight at an optimum, so it is a bound for all of them.
         """
-        bank = self.criterion.bank
+        bank = self.bank
         if len(self.positions) < bank.n_kernels:
             bank = bank.select(self.positions)
         products = bank.products(dual)
@@ -114,12 +116,14 @@ class Columns:
 
     def solve(self, criterion: Criterion, task: Task) -> Solution:
         assert isinstance(criterion, RKDA)
-        survivors = _Survivors(criterion)
+        bank = criterion.bank
+        assert isinstance(bank, Bank)
+        survivors = _Survivors(criterion, bank)
         weights, active = self._start(survivors, task)
         bound, status = -np.inf, Status.MAX_ITERATIONS
         max_iter = 100 if task.max_iter is None else task.max_iter
         for iteration in range(1, max_iter + 1):
-            few = RKDA(criterion.bank.select(active).stored(), criterion.target, criterion.ridge)
+            few = RKDA(bank.select(active).stored(), criterion.target, criterion.ridge)
             part = replace(task, tol=_INNER * task.tol, init=weights, monitor=_silent)
             found = self.solver.solve(few, part)
             dual = few.at(found.weights).dual
