@@ -5,10 +5,11 @@ import numpy as np
 import pytest
 
 from discernel import MultipleKernelDiscriminant, learn_kernel, regularization_path
-from discernel.bank import DenseBank, FactoredBank, TiledBank, combined, tiled
+from discernel.bank import DenseBank, FactoredBank, TiledBank
 from discernel.criteria import RKDA, JointRKDA, ShrunkRKDA
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF, feature_kernels
+from discernel.kernels.evaluate import KernelSet
 from discernel.learners import Newton, Shrinkage, columns
 from discernel.learners.columns import Columns, for_many_kernels
 from discernel.learners.solution import Solution, Status, Task
@@ -208,15 +209,13 @@ def test_estimator_finds_the_features_that_matter():
 
 def test_tiles_form_every_kernel_three_times(monkeypatch):
     """For the centring, to see where to start, and for the certificate; few of them again."""
-    formed = []
-    for module in (tiled, combined):  # 60 rows are one tile
-        plain = module.kernel_matrices
+    formed, plain = [], KernelSet.matrices
 
-        def count(kernels, *args, plain=plain):
-            formed.append(len(kernels))
-            return plain(kernels, *args)
+    def count(self, *args):  # 120 rows are one tile
+        formed.append(len(self.kernels))
+        return plain(self, *args)
 
-        monkeypatch.setattr(module, "kernel_matrices", count)
+    monkeypatch.setattr(KernelSet, "matrices", count)
     X, y = features(120, 1000)
     bank = TiledBank([RBF(width=1.0).on([i]).resolve(X) for i in range(1000)], X)
     found = Columns(Newton()).solve(RKDA(bank, ClassTarget.from_labels(y), 0.3), task(1e-6))
