@@ -6,6 +6,7 @@ products only through it, so that another array library needs to be taught here 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -36,6 +37,7 @@ __all__ = [
     "matmul",
     "n_rows",
     "one_blas_thread",
+    "physical_memory",
     "self_product",
     "self_product_less",
     "squared_distances",
@@ -45,6 +47,14 @@ __all__ = [
 FloatArray: TypeAlias = NDArray[np.float64]
 Job = TypeVar("Job")
 Part = TypeVar("Part")
+
+
+def physical_memory() -> int | None:
+    """Return the bytes of memory of this machine; None where the system does not say."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
 
 
 def n_rows(X: Any) -> int:

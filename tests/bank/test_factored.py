@@ -117,22 +117,22 @@ def test_selection_is_the_same_kernels_as_they_are(rows, kind):
 def test_tiles_are_stored_only_where_that_is_small(rows, monkeypatch):
     bank = TiledBank(candidates(rows), rows).select(np.arange(3))
     assert isinstance(bank.stored(), DenseBank)
-    monkeypatch.setattr("discernel.bank.tiled.STACK_BYTES", 8 * 3 * N**2 - 1)
+    monkeypatch.setattr(bank, "_cache_bytes", 8 * 3 * N**2 - 1)
     assert bank.stored() is bank
 
 
 def test_which_bank(rows, monkeypatch):
     smooth = [kernel.resolve(rows) for kernel in feature_kernels(4).values()] * 16
-    monkeypatch.setattr(make, "STACK_BYTES", 8 * 64 * N**2 - 1)
+    room = 8 * 64 * N**2 - 1
     # 150 rows are few: no kernel with tails has a rank below a sixteenth of that
     monkeypatch.setattr("discernel.bank.factored._LOW", 0.5)
-    assert choose_bank("auto", smooth, rows) == "factored"
-    assert choose_bank("auto", smooth[:-1], rows) == "dense"
+    assert choose_bank("auto", smooth, rows, room) == "factored"
+    assert choose_bank("auto", smooth[:-1], rows, room) == "dense"
     with monkeypatch.context() as patch:
         patch.setattr("discernel.bank.factored._FACTOR_BYTES", 8 * 64 * N)  # of rank 1
-        assert choose_bank("auto", smooth, rows) == "tiled"
+        assert choose_bank("auto", smooth, rows, room) == "tiled"
     narrow = [RBF(width=1e-3).on([0, 1])] * 64
-    assert choose_bank("auto", narrow, rows) == "tiled"
+    assert choose_bank("auto", narrow, rows, room) == "tiled"
     assert choose_bank("factored", narrow, rows) == "factored"
     own = Function(lambda X, Z: X @ Z.T)
     assert not have_low_rank([*smooth, own], rows)

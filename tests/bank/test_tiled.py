@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from discernel import MultipleKernelDiscriminant
-from discernel.bank import DenseBank, TiledBank, choose_bank, gram_stack, tiled
+from discernel.bank import DenseBank, TiledBank, choose_bank, gram_stack, make, tiled
 from discernel.criteria import RKDA
 from discernel.exceptions import DroppedKernelWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed, rbf_ladder
@@ -132,7 +132,7 @@ def test_a_part_of_the_samples_is_a_stack_only_where_that_is_small(rows, monkeyp
     kernels, half, w = candidates(rows), np.arange(0, N, 2), np.full(13, 1 / 13)
     bank = TiledBank(kernels, rows)
     stack = bank.subset(half)
-    monkeypatch.setattr(tiled, "STACK_BYTES", 8 * len(kernels) * len(half) ** 2 - 1)
+    monkeypatch.setattr(bank, "_cache_bytes", 8 * len(kernels) * len(half) ** 2 - 1)
     tiles = bank.subset(half)
     assert (type(stack), type(tiles)) == (DenseBank, TiledBank)
     np.testing.assert_allclose(tiles.combined(w), stack.combined(w), atol=1e-10)
@@ -197,3 +197,55 @@ def test_an_interrupted_pass_leaves_no_threads_behind(rows):
     with pytest.raises(KeyboardInterrupt):
         TiledBank([Function(interrupt, thread_safe=True)], rows, n_threads=3)
     assert threading.active_count() == before
+
+
+# ---- room ------------------------------------------------------------------------------------
+
+
+def test_tiles_get_smaller_where_there_is_little_room_and_say_the_same(rows):
+    kernels = [kernel.resolve(rows) for kernel in rbf_ladder(3)]
+    V = np.random.default_rng(0).standard_normal((N, 2))
+    large = TiledBank(kernels, rows, n_threads=2)
+    small = TiledBank(kernels, rows, n_threads=2, cache_bytes=2 * 8 * 5 * 16**2)
+    assert (large._tile_shape, small._tile_shape) == ((32, 48), (16, 16))
+    np.testing.assert_allclose(small.products(V), large.products(V), rtol=1e-12, atol=1e-15)
+    tracemalloc.start()
+    small.products(V)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 * 1024 + 8 * 3 * 2 * V.size * 4
+
+
+@pytest.mark.parametrize("bank", ["auto", "tiled"])
+def test_a_cache_without_room_for_one_tile_is_refused(rows, bank):
+    y = np.arange(N) % 2
+    clf = MultipleKernelDiscriminant(bank=bank, cache_size=0.001)
+    with pytest.raises(
+        InvalidInputError, match=r"cache_size .* at least 0\.\d+ MiB. Got 0.001 MiB"
+    ):
+        clf.fit(rows, y)
+
+
+@pytest.mark.parametrize("cache_size", [0, -1, np.nan, np.inf, "1 GB", None])
+def test_a_cache_size_must_be_a_positive_number(rows, cache_size):
+    with pytest.raises(InvalidInputError, match="cache_size must be a positive, finite number"):
+        MultipleKernelDiscriminant(cache_size=cache_size).fit(rows, np.arange(N) % 2)
+
+
+def test_the_cache_decides_which_bank(rows):
+    kernels = [RBF(width=1.0), RBF(width=2.0)]
+    stack = 8 * 2 * N**2
+    assert choose_bank("auto", kernels, rows, stack) == "dense"
+    assert choose_bank("auto", kernels, rows, stack - 1) == "tiled"
+    clf = MultipleKernelDiscriminant(kernels, cache_size=0.3, regularization=0.1)
+    assert clf.fit(rows, np.arange(N) % 2).bank_ == "tiled"
+
+
+@pytest.mark.parametrize(("kind", "needed"), [("tiled", 2), ("dense", 4)])
+def test_too_many_rows_for_the_machine_are_refused(rows, monkeypatch, kind, needed):
+    kernels = [RBF(width=1.0), RBF(width=2.0)]
+    monkeypatch.setattr(make, "physical_memory", lambda: needed * 8 * N**2 - 1)
+    with pytest.raises(InvalidInputError, match=r"must fit into memory.*Take some of the rows"):
+        choose_bank(kind, kernels, rows)
+    monkeypatch.setattr(make, "physical_memory", lambda: needed * 8 * N**2)
+    assert choose_bank(kind, kernels, rows) == kind

@@ -372,9 +372,9 @@ def test_one_combined_kernel_and_one_set_of_products_an_iteration(monkeypatch, t
     for name in calls:
         plain = getattr(DenseBank, name)
 
-        def counted(self, argument, name=name, plain=plain):
+        def counted(self, *arguments, name=name, plain=plain):
             calls[name] += 1
-            return plain(self, argument)
+            return plain(self, *arguments)
 
         monkeypatch.setattr(DenseBank, name, counted)
     found = weigh_by_alternation(bank, ClassTarget.from_labels(y), request())

@@ -143,6 +143,7 @@ class Matrices(ABC):
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         """Return the function from a ridge to its system; the matrices are combined once."""
+        self._last = None  # its memory is for the first of them
         matrix = self.combined(weights)
 
         def system(ridge: float | FloatArray) -> System:

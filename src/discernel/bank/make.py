@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, cast, get_args
 
-from discernel.backend import n_rows
+from discernel.backend import n_rows, physical_memory
 from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank, have_low_rank
-from discernel.bank.tiled import STACK_BYTES, TiledBank
+from discernel.bank.tiled import CACHE_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
 
@@ -22,19 +22,43 @@ Kind = Literal["dense", "tiled", "factored"]
 _MANY = 64
 
 
-def choose_bank(asked: str, kernels: Sequence[Kernel], X: Any) -> Kind:
+def choose_bank(
+    asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float = CACHE_BYTES
+) -> Kind:
     """Return which bank is meant, or raise a clear error.
 
     Parameters
     ----------
     asked : {"auto", "dense", "tiled", "factored"}
-        ``"auto"`` is a stack of matrices up to 256 MiB of them. Beyond, 64 kernels or more are
-        factored if a sample of them has a low rank; else they are computed in tiles.
+        ``"auto"`` is a stack of matrices where there is room for it. Else 64 kernels or more are
+        factored if a sample of them has a low rank, or they are computed in tiles.
     kernels : sequence of Kernel
         The candidates.
     X : array-like of shape (n_samples, n_features)
         The training rows.
+    cache_bytes : float, default=256 MiB
+        The room for kernel matrices.
     """
+    kind = _choose(asked, kernels, X, cache_bytes)
+    _check_memory(kind, kernels, X)
+    return kind
+
+
+def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
+    """Raise a clear error, before any work, where the machine has too little memory."""
+    memory, one = physical_memory(), 8 * n_rows(X) ** 2
+    given = any(kernel.precomputed for kernel in kernels)
+    needed = 2 * one + (len(kernels) * one if kind == "dense" and not given else 0)
+    if memory is not None and needed > memory:
+        stack = f" and {len(kernels)} kernels" if kind == "dense" else ""
+        raise InvalidInputError(
+            f"Two matrices{stack} of {n_rows(X):,} × {n_rows(X):,} numbers must fit into memory, "
+            f"about {needed / 1e9:,.0f} GB. This machine has {memory / 1e9:,.0f} GB. Take "
+            "some of the rows, drawn at random" + (", or bank='auto'." if stack else ".")
+        )
+
+
+def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float) -> Kind:
     if asked not in ("auto", *get_args(Kind)):
         raise unknown_choice("bank", asked, ["auto", *get_args(Kind)])
     given = any(kernel.precomputed for kernel in kernels)
@@ -53,12 +77,18 @@ def choose_bank(asked: str, kernels: Sequence[Kernel], X: Any) -> Kind:
         return "dense"
     if asked == "tiled" or asked == "factored":
         return cast(Kind, asked)
-    if 8 * len(kernels) * n_rows(X) ** 2 <= STACK_BYTES:
+    if 8 * len(kernels) * n_rows(X) ** 2 <= cache_bytes:
         return "dense"
     return "factored" if len(kernels) >= _MANY and have_low_rank(kernels, X) else "tiled"
 
 
-def make_bank(kind: Kind, kernels: Sequence[Kernel], X: Any, normalization: Normalization) -> Bank:
+def make_bank(
+    kind: Kind,
+    kernels: Sequence[Kernel],
+    X: Any,
+    normalization: Normalization,
+    cache_bytes: float = CACHE_BYTES,
+) -> Bank:
     """Return the bank of some kernels on some rows.
 
     Parameters
@@ -71,9 +101,11 @@ def make_bank(kind: Kind, kernels: Sequence[Kernel], X: Any, normalization: Norm
         The training rows.
     normalization : {"centered_trace", "trace"}
         What is made equal for all kernels.
+    cache_bytes : float, default=256 MiB
+        The room for tiles.
     """
     if kind == "tiled":
-        return TiledBank(kernels, X, normalization=normalization)
+        return TiledBank(kernels, X, normalization=normalization, cache_bytes=cache_bytes)
     if kind == "factored":
         return FactoredBank.from_kernels(kernels, X, normalization=normalization)
     return DenseBank(

@@ -27,8 +27,10 @@ __all__ = ["TiledBank"]
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
 _ROWS, _COLUMNS = 256, 512
+#: Tiles that a thread holds at a time, and the rows of the smallest.
+_TILES, _LEAST_ROWS = 5, 16
 #: Bytes of all matrices together up to which a stack of them is made instead.
-STACK_BYTES = 256 * 2**20
+CACHE_BYTES = 256 * 2**20
 #: Rows on which kernels of the user's are checked to be kernels.
 _CHECKED_ROWS = 400
 #: The least ridge, in units of kernels of trace 1, at which single precision has three digits left.
@@ -54,6 +56,14 @@ class TiledBank(Bank):
     n_threads : int, optional
         Threads that tiles go to; by default one a core, and one where a kernel is not
         ``thread_safe``.
+    cache_bytes : float, default=256 MiB
+        What all tiles together, or the matrices of a small part, may take.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no room for the smallest tile, a kernel is not finite on some tile, or a kernel
+        of the user's is none.
 
     Warns
     -----
@@ -74,6 +84,7 @@ class TiledBank(Bank):
         *,
         normalization: Normalization = "centered_trace",
         n_threads: int | None = None,
+        cache_bytes: float = CACHE_BYTES,
     ) -> None:
         if normalization not in get_args(Normalization):
             raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
@@ -83,6 +94,8 @@ class TiledBank(Bank):
         self._X, self._all = X, list(kernels)
         safe = all(kernel.thread_safe for kernel in kernels)
         self._n_threads = (n_threads or int(joblib.cpu_count())) if safe else 1
+        self._cache_bytes = cache_bytes
+        self._tile_shape = _tile_shape(cache_bytes, self._n_threads)
         self._check_kernels()
         self._kernels = KernelSet(kernels)
         self._rows = self._kernels.prepare(X) if isinstance(X, np.ndarray) else X
@@ -133,11 +146,12 @@ class TiledBank(Bank):
 
     def _tiles(self) -> Iterator[Tile]:
         """Yield the tiles on and above the diagonal, those on it square."""
-        for top in range(0, self.n_samples, _ROWS):
-            rows = slice(top, min(top + _ROWS, self.n_samples))
+        height, width = self._tile_shape
+        for top in range(0, self.n_samples, height):
+            rows = slice(top, min(top + height, self.n_samples))
             yield rows, rows
-            for left in range(rows.stop, self.n_samples, _COLUMNS):
-                yield rows, slice(left, min(left + _COLUMNS, self.n_samples))
+            for left in range(rows.stop, self.n_samples, width):
+                yield rows, slice(left, min(left + width, self.n_samples))
 
     def _pass(
         self, kernels: KernelSet, work: Callable[[Tile, Found, Part], None], make: Make[Part]
@@ -259,7 +273,13 @@ class TiledBank(Bank):
         """Return the same kernels on some of the samples, as a stack where that is small."""
         kernels = self._kernels.kernels
         if not self._fits(len(rows)):
-            return TiledBank(kernels, self._X[rows], normalization=self.normalization)
+            return TiledBank(
+                kernels,
+                self._X[rows],
+                normalization=self.normalization,
+                n_threads=self._n_threads,
+                cache_bytes=self._cache_bytes,
+            )
         return DenseBank(
             gram_stack(kernels, self._X[rows]),
             kernel_names(kernels),
@@ -281,11 +301,30 @@ class TiledBank(Bank):
 
     def _fits(self, n_samples: int) -> bool:
         """Whether a stack of all matrices is small."""
-        return 8 * self.n_kernels * n_samples**2 <= STACK_BYTES
+        return 8 * self.n_kernels * n_samples**2 <= self._cache_bytes
 
     def centering(self, weights: FloatArray) -> Centering:
         coefficients = weights * self.scales
         return Centering(coefficients @ self._row_means, float(coefficients @ self._grand_means))
+
+
+def _tile_shape(cache_bytes: float, n_threads: int) -> tuple[int, int]:
+    """Return rows and columns of the largest tiles that there is room for, in every thread."""
+    height, width = _ROWS, _COLUMNS
+    entries = cache_bytes / (8 * _TILES * n_threads)
+    while height * width > entries and max(height, width) > _LEAST_ROWS:
+        if width > height:
+            width = max(_LEAST_ROWS, width // 2)
+        else:
+            height = max(_LEAST_ROWS, height // 2)
+    if height * width > entries:
+        least = 8 * _TILES * n_threads * _LEAST_ROWS**2 / 2**20
+        raise InvalidInputError(
+            f"cache_size must have room for {_TILES} tiles of {_LEAST_ROWS} × {_LEAST_ROWS} "
+            f"numbers in each of {n_threads} threads: at least {least:.2g} MiB. Got "
+            f"{cache_bytes / 2**20:.2g} MiB."
+        )
+    return height, width
 
 
 def _added(parts: list[FloatArray]) -> FloatArray:

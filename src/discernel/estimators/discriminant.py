@@ -138,8 +138,11 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     bank : {"auto", "dense", "tiled", "factored"}, default="auto"
         Whether all kernel matrices are kept; computed anew tile by tile whenever they are
         needed, in memory that does not grow with their number; or kept as factors, exact to
-        rounding, which are small for smooth kernels of few features. ``"auto"`` keeps up to
-        256 MiB of matrices and factors many kernels of low rank; ``bank_`` says what it did.
+        rounding, which are small for smooth kernels of few features. ``"auto"`` keeps matrices
+        that fit into the cache, and factors many kernels of low rank; ``bank_`` says what it did.
+    cache_size : float, default=256
+        Room for kernel matrices, in MiB, as in scikit-learn's ``SVC``. Two matrices of n_samples²
+        numbers are needed beside it.
     callback : callable, optional
         Called with a `Progress` once an iteration.
 
@@ -194,6 +197,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         max_iter: int | None = None,
         random_state: Any = None,
         bank: str = "auto",
+        cache_size: float = 256,
         callback: Any = None,
     ) -> None:
         self.kernels = kernels
@@ -209,4 +213,5 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         self.max_iter = max_iter
         self.random_state = random_state
         self.bank = bank
+        self.cache_size = cache_size
         self.callback = callback

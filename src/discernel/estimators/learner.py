@@ -10,7 +10,7 @@ from sklearn.utils.validation import validate_data
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
 from discernel.learners import Request, learn, make_request
 from discernel.targets import Target
@@ -36,6 +36,7 @@ class BaseKernelLearner(BaseEstimator):
         max_iter: int | None = None,
         random_state: Any = None,
         bank: str = "auto",
+        cache_size: float = 256,
         callback: Any = None,
     ) -> None:
         self.kernels = kernels
@@ -46,6 +47,7 @@ class BaseKernelLearner(BaseEstimator):
         self.max_iter: Any = max_iter  # a number, always, where a subclass says so
         self.random_state = random_state
         self.bank = bank
+        self.cache_size = cache_size
         self.callback = callback
 
     def _candidates(self) -> Any:
@@ -75,8 +77,10 @@ class BaseKernelLearner(BaseEstimator):
         self, X: Any, kernels: list[Kernel], target: Target, request: Request
     ) -> tuple[Bank, FloatArray]:
         """Learn and store; return the bank and the weights of its kernels."""
-        kind = choose_bank(getattr(self, "bank", "auto"), kernels, X)
-        bank = make_bank(kind, kernels, X, request.spec.normalization)
+        cache_size = getattr(self, "cache_size", 256)
+        check_number("cache_size", cache_size, positive=True)
+        kind = choose_bank(getattr(self, "bank", "auto"), kernels, X, cache_size * 2**20)
+        bank = make_bank(kind, kernels, X, request.spec.normalization, cache_size * 2**20)
         self.bank_ = kind
         learned = learn(bank, target, request)
         weights = learned.weights[bank.kept]

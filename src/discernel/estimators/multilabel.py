@@ -37,7 +37,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         As in `MultipleKernelDiscriminant`.
     criterion : {"auto", "rkda", "alignment", "loo", "uniform"} or object, default="auto"
         As in `MultipleKernelDiscriminant`.
-    solver, regularization, tol, max_iter, random_state, bank, callback
+    solver, regularization, tol, max_iter, random_state, bank, cache_size, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes

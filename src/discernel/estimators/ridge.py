@@ -28,7 +28,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         As in `MultipleKernelDiscriminant`.
     criterion : {"auto", "rkda", "loo", "uniform"} or object, default="auto"
         As in `MultipleKernelDiscriminant`; ``"rkda"`` is here the regularised squared error.
-    solver, regularization, tol, max_iter, random_state, bank, callback
+    solver, regularization, tol, max_iter, random_state, bank, cache_size, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes

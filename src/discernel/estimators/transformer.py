@@ -25,8 +25,10 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
 
     Parameters
     ----------
-    kernels, criterion, solver, regularization, tol, max_iter, random_state, bank, callback
+    kernels, criterion, solver, regularization, tol, max_iter, random_state
         As in `MultipleKernelDiscriminant`; λ only serves the learning of the weights.
+    bank, cache_size, callback
+        As there.
 
     Attributes
     ----------

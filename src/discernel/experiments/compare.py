@@ -13,10 +13,10 @@ from typing import Any, Literal
 import numpy as np
 from joblib import effective_n_jobs
 
+from discernel.backend import physical_memory
 from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.files import digest, open_file
-from discernel.experiments.formats import physical_memory
 from discernel.experiments.plan import Data, Method, Plan, Splits
 from discernel.experiments.runner import Summary, run
 from discernel.experiments.store import Record, Store

@@ -6,7 +6,6 @@ What cannot be read, or would not fit into memory, is refused before it is read.
 from __future__ import annotations
 
 import csv
-import os
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from discernel.backend import physical_memory
 from discernel.exceptions import InvalidInputError, MissingExtraError
 
-__all__ = ["ENDINGS", "check_file", "import_pandas", "listed", "physical_memory", "read_table"]
+__all__ = ["ENDINGS", "check_file", "import_pandas", "listed", "read_table"]
 
 #: Endings of the files that can be read.
 ENDINGS = (".csv", ".parquet", ".npz")
@@ -251,14 +251,6 @@ def _check_bytes(path: Path, n_bytes: int) -> None:
             f"{path.name} must fit into memory three times: about {_memory(3 * n_bytes)}. This "
             f"machine has {_memory(memory)}. Take some of the rows or columns."
         )
-
-
-def physical_memory() -> int | None:
-    """Return the bytes of memory of this machine; None where the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def _memory(n_bytes: float) -> str:
