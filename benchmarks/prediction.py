@@ -26,7 +26,7 @@ N_TRAINING, N_FEATURES = 2000, 20
 #: At most this share of the time of SVC.predict.
 LIMIT = 0.5
 #: The rows at which memory is compared.
-FEW, MANY = 20_000, 80_000
+FEW, MANY = 20_000, 1_000_000
 
 CASES: dict[str, tuple[str, list[Kernel]]] = {
     "ladder": ("a ladder of five widths", rbf_ladder(5)),

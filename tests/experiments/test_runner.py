@@ -186,6 +186,8 @@ def test_data_of_finished_cells_need_not_be_there(store):
 
 
 def test_stopped_by_the_user(store, method):
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background jobs are born without
+
     def interrupted(division):
         if division.seed == 3:
             signal.raise_signal(signal.SIGINT)
