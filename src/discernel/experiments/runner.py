@@ -8,7 +8,7 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -22,14 +22,10 @@ from joblib import Parallel, delayed
 from sklearn.metrics import accuracy_score, roc_auc_score
 from threadpoolctl import ThreadpoolController
 
-from discernel.exceptions import (
-    DiscernelError,
-    InvalidInputError,
-    MissingExtraError,
-    unknown_choice,
-)
+from discernel.exceptions import DiscernelError, InvalidInputError, unknown_choice
 from discernel.experiments.methods import METHODS, Outcome
 from discernel.experiments.plan import Cell, Plan, plain
+from discernel.experiments.progress import progress_bar
 from discernel.experiments.store import Result, Store
 from discernel.experiments.tasks import Division, divide
 
@@ -130,12 +126,12 @@ def run(
     try:
         with (
             _quiet(),
-            _bar(plan.name, len(cells), len(cells) - len(missing), progress) as advance,
+            progress_bar(plan.name, len(cells), len(cells) - len(missing), progress) as advance,
             closing(_run_all(missing, store, n_jobs)) as done,
         ):
             for cell in done:
                 ran += 1
-                advance(cell)
+                advance(f"{cell.data.name}: {cell.method.name}")
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"Stopped with {len(store.finished() & set(cells))} of {len(cells)} cells finished. "
@@ -346,44 +342,3 @@ def _processor() -> str:
     with suppress(OSError, IndexError):  # Linux knows more than `platform` tells
         return Path("/proc/cpuinfo").read_text().split("model name")[1].split("\n")[0].strip("\t: ")
     return platform.processor()
-
-
-@contextmanager
-def _bar(title: str, total: int, done: int, show: bool) -> Iterator[Callable[[Cell], None]]:
-    """Show a bar with an estimate of the time left; yield what to call when a cell is done."""
-    if not show:
-        yield lambda cell: None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-    except ImportError as error:
-        raise MissingExtraError(
-            "A progress display needs rich. Install the extra: pip install 'discernel[app]', or "
-            "pass progress=False."
-        ) from error
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[last]}", style="dim", markup=False),
-    )
-    # The estimate is made from all cells so far: they may take longer than rich looks back.
-    always = float("inf")
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, speed_estimate_period=always) as display:
-        task = display.add_task(title, total=total, completed=done, last="")
-
-        def advance(cell: Cell) -> None:
-            display.update(task, advance=1, last=f"{cell.data.name}: {cell.method.name}")
-
-        yield advance
