@@ -23,6 +23,7 @@ ORDER = [
     "displays",
     "datasets",
     "experiments",
+    "bench",
     "report",
     "cli",
     "__main__",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ import typer
 from rich.console import Console
 
 import discernel
+from discernel import bench
 from discernel.cli import models, show
 from discernel.exceptions import DiscernelError, InvalidInputError
 from discernel.experiments import reproduce as reproductions
@@ -331,6 +333,45 @@ def _write_predictions(found: models.Predictions, file: Any) -> None:
     writer.writerow(["row", "predicted", *(f"probability of {c}" for c in found.classes)])
     for row, (label, shares) in enumerate(zip(found.labels, found.probabilities, strict=True), 1):
         writer.writerow([row, label, *(f"{share:.4f}" for share in shares)])
+
+
+@app.command("bench")
+def _bench(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="CASE...", help="Cases, or 'all'. (default: those not slow)"),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few rows: see that all runs, in seconds.")
+    ] = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write a record, as JSON.")
+    ] = None,
+    against: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Compare with a record; exit with 1 where it was better."
+        ),
+    ] = None,
+) -> None:
+    """Measure how fast we are against others, all in this run."""
+    with _one_line_errors():
+        cases = bench.chosen_cases(names or ())
+        past = None if against is None else bench.read_record(against)
+        before = bench.environment()
+        results = list(bench.run_cases(cases, quick=quick, progress=True))
+        verdicts = [
+            bench.judge(result, past, case.worse_by)
+            for case, result in zip(cases, results, strict=True)
+            if past is not None
+        ]
+        show.show_benchmark(_out, results, verdicts)
+        if output is not None:
+            record = bench.make_record(results, before, bench.environment())
+            output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+            _say_where("record", output)
+        if any(v.kind == "worse" for v in verdicts) or any(r.failed for r in results):
+            raise typer.Exit(1)
 
 
 @app.command("info")

@@ -7,6 +7,7 @@ import os
 import platform
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from rich.text import Text
 from threadpoolctl import threadpool_info
 
 import discernel
+from discernel.bench import Result, Verdict
 from discernel.cli.models import Model
 from discernel.datasets import Dataset
 from discernel.datasets.catalog import CATALOG, Entry
@@ -30,6 +32,7 @@ from discernel.experiments.tables import failures, summarize
 from discernel.report.words import describe_dataset, percent, probability, seconds, span
 
 __all__ = [
+    "show_benchmark",
     "show_comparison",
     "show_data",
     "show_info",
@@ -248,6 +251,58 @@ def _ours(each: Beside, digits: int) -> str:
         return "–"
     error = "" if math.isnan(each.error) else f" ± {each.error:.{digits}f}"
     return f"{each.ours:.{digits}f}{error}"
+
+
+# ---- bench -------------------------------------------------------------------------------------
+
+
+def show_benchmark(
+    console: Console, results: Sequence[Result], verdicts: Sequence[Verdict] = ()
+) -> None:
+    """Show ratios, their limits, and how they stand to those of a record."""
+    table = _table()
+    table.add_column("case", no_wrap=True)
+    table.add_column("what")
+    table.add_column("rows", justify="right", no_wrap=True)
+    table.add_column("median", justify="right", no_wrap=True)
+    table.add_column("quartiles", justify="right", no_wrap=True)
+    table.add_column("must be", justify="right", no_wrap=True)
+    if verdicts:
+        table.add_column("record", justify="right", no_wrap=True)
+    for result, verdict in zip_longest(results, verdicts):
+        table.add_row(*_bench_row(result, verdict))
+    console.print()
+    console.print(table)
+    for result in results:
+        if result.problem:
+            style = "red" if result.failed else "yellow"
+            console.print(f"[{style}]{escape(result.case)}[/]  {escape(result.problem)}")
+    for verdict in verdicts:
+        if verdict.kind == "not compared":
+            console.print(f"[dim]{escape(verdict.case)}  not compared: {escape(verdict.why)}[/]")
+    worse = [verdict.case for verdict in verdicts if verdict.kind == "worse"]
+    if verdicts:
+        console.print(f"[red]worse than the record: {', '.join(worse)}[/]" if worse else "no worse")
+
+
+def _bench_row(result: Result, verdict: Verdict | None) -> Iterator[Text | str]:
+    yield result.case
+    yield result.what
+    yield f"{result.rows:,}"
+    yield f"{result.median:,.3g}" if result.ratios else "–"
+    yield f"{result.lower:,.3g} to {result.upper:,.3g}" if result.ratios else "–"
+    if result.limit is None:
+        yield Text("–", style="dim")
+    else:
+        sign = "≤" if result.direction == "at most" else "≥"
+        style = {True: "green", False: "red", None: "dim"}[result.holds]
+        missed = " missed" if result.holds is False else ""
+        yield Text(f"{sign} {result.limit:g}{missed}", style=style)
+    if verdict is not None and verdict.kind == "not compared":
+        yield Text("–", style="dim")
+    elif verdict is not None:
+        style = {"worse": "red", "better": "green"}.get(verdict.kind, "dim")
+        yield Text(f"{verdict.before:,.3g} {verdict.kind}", style=style)
 
 
 # ---- info --------------------------------------------------------------------------------------
