@@ -58,7 +58,7 @@ class _Line:
 
 #: At most so many repeats, and no further one after so many seconds.
 _REPEATS, _ENOUGH = 5, 60.0
-_INK, _OURS, _SVC, _EASY = "#333344", "#b5382a", "#2f6f9f", "#e0a030"
+_INK, _OURS, _SVC, _EASY = "#333344", "#b5382a", "#2f6f9f", "#c68a17"
 #: Rows where the kernels vary, and kernels where the rows do.
 _ROWS, _KERNELS = 1000, 10
 
@@ -189,8 +189,14 @@ def draw_curves(points: Sequence[Point], path: str | Path) -> None:
         figure, panels = plt.subplots(1, 2, figsize=(12, 4.4), layout="constrained")
         for axes, axis in zip(panels, _LINES, strict=True):
             _draw_panel(axes, axis, [point for point in points if point.axis == axis])
-        panels[0].set(title=f"{_KERNELS} kernels", xlabel="training rows", ylabel="seconds")
-        panels[1].set(title=f"{_ROWS:,} rows", xlabel="kernels", ylabel="seconds")
+        panels[0].set(
+            title=f"{_KERNELS} kernels, more and more rows",
+            xlabel="training rows",
+            ylabel="seconds",
+        )
+        panels[1].set(
+            title=f"{_ROWS:,} rows, more and more kernels", xlabel="kernels", ylabel="seconds"
+        )
         for axes in panels:
             axes.title.set_fontweight("bold")
         figure.savefig(path, dpi=150)
@@ -215,6 +221,11 @@ def _draw_panel(axes: Any, axis: Axis, points: Sequence[Point]) -> None:
     _name_ends(axes, ends)
     places = sorted({point.at for point in points})
     axes.set_xticks(places, [f"{place:,}" for place in places])
+    low, high = axes.get_ylim()
+    subs = (
+        (1.0,) if high / low > 200.0 else (1.0, 2.0, 5.0)
+    )  # few decades need more than their ends
+    axes.yaxis.get_major_locator().set_params(subs=subs)
     axes.minorticks_off()
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     axes.grid(axis="y", color="#e6e6ec", lw=0.8)
