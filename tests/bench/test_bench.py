@@ -92,7 +92,7 @@ def test_worse_means_by_the_factor_and_out_of_the_noise(now, kind, direction):
 
 def test_what_cannot_be_compared_is_said():
     result = made_up([1.0])
-    missing = replace(result, problem="not installed: pip install it", ratios=())
+    missing = summarize(CASES["ladder"], result.rows, problem="not installed: pip install it")
     for now, before, why in [
         (result, {}, "not in the record"),
         (result, {"ladder": missing}, "not in the record"),
@@ -197,6 +197,15 @@ def test_a_quick_run_shows_and_records_every_case():
 def test_the_semidefinite_program_reaches_the_same_optimum():
     pytest.importorskip("clarabel")
     assert run_case(CASES["sdp"], quick=True).problem == ""
+
+
+def test_an_interruption_loses_only_the_case_it_falls_into(monkeypatch):
+    def interrupt(n_rows):
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(CASES, "classes", replace(CASES["classes"], prepare=interrupt))
+    invoke("ladder", "classes", "--quick", "--output", "record.json", code=130)
+    assert list(read_record("record.json")) == ["ladder"]
 
 
 def test_what_became_worse_is_found():

@@ -241,6 +241,7 @@ CASES: dict[str, Case] = {
             20,
             3000.0,
             "at least",
+            slow=True,
             **_CONIC,
         ),
         Case("classes", "fit of 10 classes ÷ fit of 2", _ten_classes, 4000, 200, 2.0),

@@ -142,7 +142,7 @@ def judge(result: Result, before: Mapping[str, Result], worse_by: float) -> Verd
         The factor.
     """
     past = before.get(result.case)
-    if past is None or past.problem:
+    if past is None or not past.median > 0.0:
         return Verdict(result.case, "not compared", why="not in the record")
     if result.problem:
         return Verdict(result.case, "not compared", why=result.problem)

@@ -359,7 +359,12 @@ def _bench(
         cases = bench.chosen_cases(names or ())
         past = None if against is None else bench.read_record(against)
         before = bench.environment()
-        results = list(bench.run_cases(cases, quick=quick, progress=True))
+        results: list[bench.Result] = []
+        for result in bench.run_cases(cases, quick=quick, progress=True):
+            results.append(result)
+            if output is not None:  # each time: an interruption loses only the case it falls into
+                record = bench.make_record(results, before, bench.environment())
+                output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         verdicts = [
             bench.judge(result, past, case.worse_by)
             for case, result in zip(cases, results, strict=True)
@@ -367,8 +372,6 @@ def _bench(
         ]
         show.show_benchmark(_out, results, verdicts)
         if output is not None:
-            record = bench.make_record(results, before, bench.environment())
-            output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
             _say_where("record", output)
         if any(v.kind == "worse" for v in verdicts) or any(r.failed for r in results):
             raise typer.Exit(1)
