@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from discernel import MultipleKernelDiscriminant
 from discernel.bank import DenseBank, FactoredBank, WithIdentity, choose_bank, gram_stack, make
 from discernel.bank.factored import factor_kernel, have_low_rank
-from discernel.bank.tiled import TiledBank
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed, feature_kernels
 from discernel.kernels.adapters import Function
@@ -104,21 +103,12 @@ def test_selection_is_the_same_kernels_as_they_are(rows, kind):
     np.testing.assert_allclose(part.centering(few).row_means, bank.centering(w).row_means)
     np.testing.assert_array_equal(part.traces(), bank.traces()[positions])
     np.testing.assert_array_equal(part.norms(), bank.norms()[positions])
-    stored = part.stored()
-    np.testing.assert_allclose(stored.combined(few), bank.combined(w), atol=1e-12)
     identity = WithIdentity(bank).select(np.array([0, 8, 2, 5]))
     np.testing.assert_allclose(identity.products(V)[1:], part.products(V), atol=1e-14)
     np.testing.assert_allclose(identity.products(V)[0], V / N)
     np.testing.assert_allclose(
         WithIdentity(bank).select(positions + 1).products(V), part.products(V), atol=1e-14
     )
-
-
-def test_tiles_are_stored_only_where_that_is_small(rows, monkeypatch):
-    bank = TiledBank(candidates(rows), rows).select(np.arange(3))
-    assert isinstance(bank.stored(), DenseBank)
-    monkeypatch.setattr(bank, "_cache_bytes", 8 * 3 * N**2 - 1)
-    assert bank.stored() is bank
 
 
 def test_which_bank(rows, monkeypatch):

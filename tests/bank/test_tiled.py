@@ -129,7 +129,7 @@ def test_memory_does_not_grow_with_the_number_of_kernels(rows):
 
 
 def test_a_part_of_the_samples_is_a_stack_only_where_that_is_small(rows, monkeypatch):
-    kernels, half, w = candidates(rows), np.arange(0, N, 2), np.full(13, 1 / 13)
+    kernels, half, w = candidates(rows), np.arange(0, N, 3), np.full(13, 1 / 13)
     bank = TiledBank(kernels, rows)
     stack = bank.subset(half)
     monkeypatch.setattr(bank, "_cache_bytes", 8 * len(kernels) * len(half) ** 2 - 1)

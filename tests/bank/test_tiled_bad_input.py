@@ -75,9 +75,6 @@ def test_a_broken_entry_beyond_the_checked_rows_is_found(rows, monkeypatch):
     test_one_broken_entry_is_named_with_its_place(rows, np.nan, 1)
 
 
-@pytest.mark.xfail(
-    reason="the kernel is named, but with a sound entry: 'moody has 0.74… at row 0, column 0'"
-)
 def test_what_is_broken_in_one_tile_only_is_named(rows):
     """A kernel that errs for some numbers of rows: computing a single row again shows nothing."""
 
@@ -202,7 +199,6 @@ def test_ctrl_c_during_a_fit_leaves_no_threads_behind(interruption):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGINT for one process")
-@pytest.mark.xfail(reason="the threads compute all tiles of the pass before they end")
 def test_ctrl_c_does_not_wait_for_the_end_of_the_pass(interruption):
     assert interruption.n_calls < TILES / 2
 
@@ -210,7 +206,6 @@ def test_ctrl_c_does_not_wait_for_the_end_of_the_pass(interruption):
 # ---- kernels of the user's own classes ---------------------------------------------------------
 
 
-@pytest.mark.xfail(reason="only Function checks the shape: an error of BLAS comes through")
 def test_a_kernel_class_that_returns_a_wrong_shape_is_named(rows):
     class Own(Kernel):
         def __call__(self, X, Z=None):

@@ -230,10 +230,6 @@ class Bank(Matrices):
         Weights are then over these; candidates and names are still those of this bank.
         """
 
-    def stored(self) -> Bank:
-        """Return the same kernels in a form that many requests are cheap for, if there is one."""
-        return self
-
     def _shallow_selection(self, positions: NDArray[np.intp]) -> Self:
         """Return a copy that shares all but what every bank keeps a kernel."""
         part = copy(self)

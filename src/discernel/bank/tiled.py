@@ -126,16 +126,19 @@ class TiledBank(Bank):
             check_grams(stack, [self.names[i] for i in mine], None)
 
     def _check_finite(self, sums: FloatArray) -> None:
-        for name, kernel, sums_of_rows in zip(self.names, self._all, sums, strict=True):
-            broken = np.flatnonzero(~np.isfinite(sums_of_rows))
-            if len(broken):
-                row = int(broken[0])
-                values = kernel(self._X[row : row + 1], self._X)[0]
-                column = int(np.argmax(~np.isfinite(values)))
-                raise InvalidInputError(
-                    f"Kernel matrices must not contain NaN or infinity. {name} has "
-                    f"{values[column]} at row {row}, column {column}. Clean or impute the data."
-                )
+        broken = np.flatnonzero(~np.isfinite(sums).all(axis=1))
+        for index in broken[:1]:
+            for rows, columns in self._tiles():  # as before: a kernel may err on some tiles only
+                other = None if rows == columns else self._X[columns]
+                values = self._all[index](self._X[rows], other)
+                at = np.argwhere(~np.isfinite(values))
+                if len(at):
+                    row, column = rows.start + at[0, 0], columns.start + at[0, 1]
+                    raise InvalidInputError(
+                        f"Kernel matrices must not contain NaN or infinity. {self.names[index]} "
+                        f"has {values[tuple(at[0])]} at row {row}, column {column}. Clean or "
+                        "impute the data."
+                    )
 
     def check_definite(self) -> None:
         mine = [kernel for kernel in self._kernels.kernels if not kernel.trusted]
@@ -270,9 +273,13 @@ class TiledBank(Bank):
         return np.asarray(total * np.outer(self.scales, self.scales))
 
     def subset(self, rows: NDArray[np.intp]) -> Bank:
-        """Return the same kernels on some of the samples, as a stack where that is small."""
+        """Return the same kernels on some of the samples, as a stack where that is small.
+
+        Small beside the two matrices of all samples that are needed anyway, too.
+        """
         kernels = self._kernels.kernels
-        if not self._fits(len(rows)):
+        entries = len(kernels) * len(rows) ** 2
+        if 8 * entries > self._cache_bytes or entries > 2 * self.n_samples**2:
             return TiledBank(
                 kernels,
                 self._X[rows],
@@ -294,14 +301,6 @@ class TiledBank(Bank):
         part._row_means = self._row_means[positions]
         part._grand_means = self._grand_means[positions]
         return part
-
-    def stored(self) -> Bank:
-        """Return the same kernels, as a stack where that is small."""
-        return self.subset(np.arange(self.n_samples)) if self._fits(self.n_samples) else self
-
-    def _fits(self, n_samples: int) -> bool:
-        """Whether a stack of all matrices is small."""
-        return 8 * self.n_kernels * n_samples**2 <= self._cache_bytes
 
     def centering(self, weights: FloatArray) -> Centering:
         coefficients = weights * self.scales

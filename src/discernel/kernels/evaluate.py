@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import Buffers, FloatArray
+from discernel.backend import Buffers, FloatArray, n_rows
+from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.distance import LEAST_EXPONENT
 
@@ -122,8 +123,20 @@ class KernelSet:
             each is a new array.
         """
         for position in self.direct:
-            yield position, self.kernels[position](_plain(X), _plain(Z))
+            yield position, self.direct_matrix(position, _plain(X), _plain(Z))
         yield from self.shared_matrices(X, Z, buffers)
+
+    def direct_matrix(self, position: int, X: Any, Z: Any | None = None) -> FloatArray:
+        """Return the matrix of one kernel that shares nothing, or raise an error with its name."""
+        kernel = self.kernels[position]
+        matrix = kernel(X, Z)
+        expected = n_rows(X), n_rows(X if Z is None else Z)
+        if matrix.shape != expected and not kernel.precomputed:
+            raise InvalidInputError(
+                f"{kernel.name} must return a matrix with one row a row of X and one column a row "
+                f"of Z, here {expected}. Got shape {matrix.shape}."
+            )
+        return matrix
 
     def shared_matrices(
         self, X: Any, Z: Any | None = None, buffers: Buffers | None = None

@@ -98,7 +98,7 @@ class Columns:
     Each round solves the program of the active kernels, then passes once over all kernels that
     may still have weight. The pass gives the certificate; the kernels that would lower the value
     fastest, which become active; and a ball that holds the dual optimum, because of which others
-    leave for good. Only active kernels are stored.
+    leave for good.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class Columns:
         bound, status = -np.inf, Status.MAX_ITERATIONS
         max_iter = 100 if task.max_iter is None else task.max_iter
         for iteration in range(1, max_iter + 1):
-            few = RKDA(bank.select(active).stored(), criterion.target, criterion.ridge)
+            few = RKDA(bank.select(active), criterion.target, criterion.ridge)
             part = replace(task, tol=_INNER * task.tol, init=weights, monitor=_silent)
             found = self.solver.solve(few, part)
             dual = few.at(found.weights).dual
