@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
+from discernel.backend import ShiftedRows
 from discernel.bank import CombinedKernel, DenseBank, WithIdentity, gram_stack
 from discernel.exceptions import (
     DroppedKernelWarning,
@@ -450,16 +451,14 @@ def test_stack_with_shared_distances_equals_one_kernel_at_a_time(X) -> None:
 
 
 def test_distances_are_computed_once_for_kernels_on_the_same_columns(X, monkeypatch) -> None:
-    from discernel.kernels import distance
-
     calls = []
-    original = distance.squared_distances
+    original = ShiftedRows.squared_distances
 
-    def counted(X: Any, Z: Any = None) -> np.ndarray:
-        calls.append(X.shape)
-        return original(X, Z)
+    def counted(self: ShiftedRows, *args: Any) -> np.ndarray:
+        calls.append((len(self.values), self.values.shape[1] - 2))
+        return original(self, *args)
 
-    monkeypatch.setattr(distance, "squared_distances", counted)
+    monkeypatch.setattr(ShiftedRows, "squared_distances", counted)
     kernels = [RBF(gamma=0.1), Exponential(gamma=0.1), 2.0 * RBF(gamma=0.2), RBF(gamma=0.3)]
     gram_stack([*kernels, RBF(gamma=0.1).on([0]), RBF(gamma=0.2).on([0]).named("x")], X)
     assert calls == [(14, 3), (14, 1)]

@@ -13,7 +13,7 @@ from discernel.backend import Buffers, FloatArray, in_threads, n_rows
 from discernel.bank.base import Centering
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
-from discernel.kernels.evaluate import KernelSet, kernel_matrices
+from discernel.kernels.evaluate import KernelSet
 
 __all__ = ["CombinedKernel", "gram_stack"]
 
@@ -31,8 +31,9 @@ Use = Callable[[slice, slice, FloatArray], None]
 
 def gram_stack(kernels: Sequence[Kernel], X: Any) -> FloatArray:
     """Return the raw Gram matrices, of shape (n_kernels, n_samples, n_samples)."""
-    stack = np.empty((len(kernels), n_rows(X), n_rows(X)))
-    for position, matrix in kernel_matrices(kernels, X):
+    stack, evaluated = np.empty((len(kernels), n_rows(X), n_rows(X))), KernelSet(kernels)
+    rows = evaluated.prepare(X) if isinstance(X, np.ndarray) and evaluated.groups else X
+    for position, matrix in evaluated.matrices(rows, buffers=Buffers()):
         stack[position] = matrix
     return stack
 

@@ -142,7 +142,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         that fit into the cache, and factors many kernels of low rank; ``bank_`` says what it did.
     cache_size : float, default=256
         Room for kernel matrices, in MiB, as in scikit-learn's ``SVC``. Two matrices of n_samples²
-        numbers are needed beside it.
+        numbers are needed beside it. With a convex criterion and λ given, ``"auto"`` takes a
+        quarter: few passes do not pay for a large stack.
     callback : callable, optional
         Called with a `Progress` once an iteration.
 

@@ -79,8 +79,11 @@ class BaseKernelLearner(BaseEstimator):
         """Learn and store; return the bank and the weights of its kernels."""
         cache_size = getattr(self, "cache_size", 256)
         check_number("cache_size", cache_size, positive=True)
-        kind = choose_bank(getattr(self, "bank", "auto"), kernels, X, cache_size * 2**20)
-        bank = make_bank(kind, kernels, X, request.spec.normalization, cache_size * 2**20)
+        n_bytes = cache_size * 2**20
+        # One program takes some ten passes, in which a large stack does not earn its page faults.
+        room = n_bytes if request.solver is None or request.regularization == "loo" else n_bytes / 4
+        kind = choose_bank(getattr(self, "bank", "auto"), kernels, X, room)
+        bank = make_bank(kind, kernels, X, request.spec.normalization, n_bytes)
         self.bank_ = kind
         learned = learn(bank, target, request)
         weights = learned.weights[bank.kept]

@@ -38,9 +38,11 @@ def median_distance(X: Any) -> float:
     X = X[:: -(-X.shape[0] // _MEDIAN_ROWS)]
     if X.shape[1] == 1 and isinstance(X, np.ndarray):
         return _median_difference(np.sort(X[:, 0]))
-    upper = squared_distances(X)[np.triu_indices(X.shape[0], k=1)]
+    dense = isinstance(X, np.ndarray)
+    distances = ShiftedRows.of(X).squared_distances() if dense else squared_distances(X)
+    pairs = distances[np.tri(len(distances), k=-1, dtype=np.bool_)]
     # Equal rows, whose distance may be a rounding error, say nothing about the scale.
-    different = upper[upper > 1e-12 * upper.max(initial=0.0)]
+    different = pairs[pairs > 1e-12 * pairs.max(initial=0.0)]
     # Rows that are all the same have no scale: any width gives the same constant kernel.
     return float(np.median(np.sqrt(different))) if different.size else 1.0
 

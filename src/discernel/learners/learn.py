@@ -25,7 +25,7 @@ __all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_path"]
 
 #: λ considered by ``regularization="loo"``, in units of the (trace-normalised) kernels.
 DEFAULT_REGULARIZATIONS: tuple[float, ...] = tuple(np.logspace(0.0, -6.0, 13).tolist())
-#: More samples than this are many.
+#: From here on samples are many.
 _MANY = 1000
 #: `Galerkin` is faster than `Newton` from so many samples on, and so many a column of directions.
 _GALERKIN_SAMPLES, _GALERKIN_COLUMNS = 500, 25
@@ -242,7 +242,7 @@ def _coarse_start(
     three data sets, two sets of kernels and λ from 1e-5 to 0.1, it was better than λ and 4λ.
     """
     smooth = request.solver_name in ("galerkin", "newton")
-    if bank.n_samples <= _MANY or not smooth or regularization is None:
+    if bank.n_samples < _MANY or not smooth or regularization is None:
         return None
     rows = target.draw(0.25, np.random.RandomState(0))
     part = bank.subset(rows)
