@@ -25,10 +25,13 @@ def margin(division: Division, options: dict[str, Any]) -> Outcome:
 
     Kernels are scaled to a diagonal of mean 1 and not centred, as in the program, so that C means
     the same in both; a `LearnedKernelSVC` would scale the centred kernel. Beside ``kernels``,
-    options are those of `Margin`. Metrics are ``support_vectors``, ``training_rows`` and ``C``, the
-    learnt one for ``"SM2_C"``.
+    options are those of `Margin`, and ``least``: rows with a smaller multiplier are not counted as
+    support vectors. Metrics are ``support_vectors``, ``training_rows`` and ``C``, the learnt one
+    for ``"SM2_C"``.
     """
-    program = discernel.Margin(**{key: options[key] for key in options if key != "kernels"})
+    least = float(options.get("least", 0.0))
+    own = ("kernels", "least")
+    program = discernel.Margin(**{key: options[key] for key in options if key not in own})
     start = time.perf_counter()
     kernels = [
         kernel.resolve(division.X_train)
@@ -58,7 +61,7 @@ def margin(division: Division, options: dict[str, Any]) -> Outcome:
         weights=dict(zip(kernel_names(kernels), learned.weights.tolist(), strict=True)),
         gap=learned.gap,
         metrics={
-            "support_vectors": float(machine.n_support_.sum()),
+            "support_vectors": float(np.count_nonzero(np.abs(machine.dual_coef_) > least)),
             "training_rows": float(len(matrix)),
             "C": C,
         },

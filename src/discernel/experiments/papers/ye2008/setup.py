@@ -75,8 +75,8 @@ class Task:
         Its rows.
     n_rows : int
         How many there are.
-    train_size : float
-        The share that trains.
+    train_size : float or int
+        The share that trains, or the number of rows.
     """
 
     table: int
@@ -88,15 +88,16 @@ class Task:
     @property
     def n_train(self) -> int:
         """The number of training rows."""
-        return int(self.train_size * self.n_rows)
+        size = self.train_size
+        return int(size if size >= 1 else size * self.n_rows)
 
     def splits(self, n: int = _N_DIVISIONS) -> Splits:
         """Return the first n divisions."""
         return Splits(n=n, train_size=self.train_size)
 
 
-def _binary(table: int, label: str, name: str, n_rows: int) -> Task:
-    return Task(table, label, Data(name, "symmetric"), n_rows, 0.8)
+def _binary(table: int, label: str, name: str, n_rows: int, train_size: float = 0.8) -> Task:
+    return Task(table, label, Data(name, "symmetric"), n_rows, train_size)
 
 
 def _subset(table: int, label: str, name: str, classes: list[Any], scaling: Any) -> Task:
@@ -105,10 +106,12 @@ def _subset(table: int, label: str, name: str, classes: list[Any], scaling: Any)
     return Task(table, f"{label}({len(classes)})", data, 100 * len(classes), 0.6)
 
 
+# Where a share of all rows, rounded down, is not what Table 17 prints, its number is given: the
+# paper seems to have rounded the share of each class. Wine has no printed number.
 BINARY = (
-    _binary(2, "sonar", "sonar", 208),
+    _binary(2, "sonar", "sonar", 208, 167),
     _binary(3, "heart", "heart_statlog", 270),
-    _binary(4, "ionosphere", "ionosphere", 351),
+    _binary(4, "ionosphere", "ionosphere", 351, 281),
     _binary(5, "cancer", "breast_cancer_wisconsin", 683),
 )
 # In the order in which Statlog numbers the classes.
@@ -117,7 +120,7 @@ MULTI = (
     _subset(6, "USPS", "usps", [0, 1, 2], "minmax"),
     _subset(7, "USPS", "usps", [0, 1, 2, 3, 4, 5], "minmax"),
     _subset(8, "USPS", "usps", [0, 1, 2, 3, 4, 5, 6, 7], "minmax"),
-    Task(9, "wine(3)", Data("wine", "symmetric"), 178, 0.6),
+    Task(9, "wine(3)", Data("wine", "symmetric"), 178, 107),
     _subset(10, "satimage", "satimage", [1, 2, 3], "symmetric"),
     _subset(11, "satimage", "satimage", [1, 2, 3, 4, 5], "symmetric"),
     _subset(12, "satimage", "satimage", [1, 2, 3, 4, 5, 7], "symmetric"),
@@ -152,6 +155,11 @@ def _discriminant(
     )
 
 
+#: The toolbox that the paper adapted for SM2 takes smaller multipliers for 0; ours are 10 times
+#: those for weights that sum to 10.
+_LEAST_MULTIPLIER = 1e-2 * N_KERNELS
+
+
 def _margin(kind: str, **options: float) -> Method:
     return Method(kind, "margin", {"kernels": _KERNELS, "kind": kind, **options})
 
@@ -173,7 +181,7 @@ KIM = _discriminant("SDP_Kim", "fdr", "newton", 1e-8)
 # Printed weights of SM1 and SM2 sum to 10, ours to 1: their C = 1 is 10 here.
 MARGINS = (
     _margin("SM1", C=float(N_KERNELS)),
-    _margin("SM2", C=float(N_KERNELS)),
+    _margin("SM2", C=float(N_KERNELS), least=_LEAST_MULTIPLIER),
     _margin("SM2_C"),
 )
 RKDA_CV = _single("RKDA_K,λ", "kfda", _KERNELS)
