@@ -38,8 +38,9 @@ class Data:
         `discernel.experiments.files.read_file`.
     options : dict
         ``rows``: only so many rows, drawn at random. ``classes``: only these.
-        ``per_class``: so many rows of each class, drawn anew for every division. ``quantiles``: a
-        number to predict made so many classes of about equal size.
+        ``per_class``: so many rows of each class, drawn anew for every division, or with ``end``
+        the ``"first"`` or the ``"last"`` ones. ``quantiles``: a number to predict made so many
+        classes of about equal size. ``cuts``: made classes by these limits.
     """
 
     name: str

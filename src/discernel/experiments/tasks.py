@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from discernel.datasets import Dataset, load
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.plan import Cell, Data, Splits
 from discernel.experiments.toys import TOYS
 
@@ -84,11 +84,12 @@ def divide(cell: Cell) -> Division:
     options = cell.data.options
     if "quantiles" in options:
         y = _classes_of_numbers(y, int(options["quantiles"]))
+    if "cuts" in options:
+        y = np.digitize(y, options["cuts"])
     if "classes" in options:
         rows = rows[_members(y, options["classes"])]
     if "per_class" in options:
-        seed = cell.splits.seed + cell.repetition
-        rows = _some_of_each_class(rows, y, int(options["per_class"]), seed)
+        rows = _some_of_each_class(rows, y, cell)
     if "rows" in options and options["rows"] < len(rows):
         rows, _ = train_test_split(
             rows, train_size=int(options["rows"]), random_state=0, stratify=y[rows]
@@ -114,13 +115,16 @@ def _members(y: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.bool_]:
     return np.isin(y, np.asarray(classes, dtype=y.dtype))
 
 
-def _some_of_each_class(
-    rows: NDArray[np.intp], y: NDArray[Any], n: int, seed: int
-) -> NDArray[np.intp]:
-    """Return at most n rows of each class, drawn anew for every seed."""
-    generator = np.random.default_rng(seed)
-    drawn = [generator.permutation(rows[y[rows] == label])[:n] for label in np.unique(y[rows])]
-    return np.concatenate(drawn)
+def _some_of_each_class(rows: NDArray[np.intp], y: NDArray[Any], cell: Cell) -> NDArray[np.intp]:
+    """Return at most n rows of each class: drawn anew for every division, or from one end."""
+    n, end = int(cell.data.options["per_class"]), cell.data.options.get("end")
+    if end not in (None, "first", "last"):
+        raise unknown_choice("end", end, ["first", "last"])
+    generator = np.random.default_rng(cell.splits.seed + cell.repetition)
+    of_classes = [rows[y[rows] == label] for label in np.unique(y[rows])]
+    if end is None:
+        of_classes = [generator.permutation(found) for found in of_classes]
+    return np.concatenate([found[-n:] if end == "last" else found[:n] for found in of_classes])
 
 
 def _classes_of_numbers(y: NDArray[Any], n_classes: int) -> NDArray[Any]:

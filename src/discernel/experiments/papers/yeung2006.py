@@ -132,7 +132,7 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
     _table(2, Data("ionosphere", "none"), tuple(_KERNELS)),
     _table(3, Data("wdbc", "none"), tuple(_KERNELS)),
     _table(4, Data("wine", "none"), _EMBEDDED),
-    _table(5, Data("boston_housing", "none", options={"quantiles": 3}), _EMBEDDED),
+    _table(5, Data("boston_housing", "none", options={"cuts": [15.0, 25.0]}), _EMBEDDED),
     Reproduction(
         "yeung2006-figure1",
         (

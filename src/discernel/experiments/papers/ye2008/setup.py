@@ -100,8 +100,10 @@ def _binary(table: int, label: str, name: str, n_rows: int, train_size: float = 
     return Task(table, label, Data(name, "symmetric"), n_rows, train_size)
 
 
-def _subset(table: int, label: str, name: str, classes: list[Any], scaling: Any) -> Task:
-    options = {"classes": classes, "per_class": 100}
+def _subset(
+    table: int, label: str, name: str, classes: list[Any], scaling: Any, **end: str
+) -> Task:
+    options = {"classes": classes, "per_class": 100, **end}
     data = Data(name, scaling, options=options)
     return Task(table, f"{label}({len(classes)})", data, 100 * len(classes), 0.6)
 
@@ -117,13 +119,13 @@ BINARY = (
 # In the order in which Statlog numbers the classes.
 _SEGMENT = ["BRICKFACE", "SKY", "FOLIAGE", "CEMENT"]
 MULTI = (
-    _subset(6, "USPS", "usps", [0, 1, 2], "minmax"),
-    _subset(7, "USPS", "usps", [0, 1, 2, 3, 4, 5], "minmax"),
-    _subset(8, "USPS", "usps", [0, 1, 2, 3, 4, 5, 6, 7], "minmax"),
+    _subset(6, "USPS", "usps", [0, 1, 2], "minmax", end="first"),
+    _subset(7, "USPS", "usps", [0, 1, 2, 3, 4, 5], "minmax", end="first"),
+    _subset(8, "USPS", "usps", [0, 1, 2, 3, 4, 5, 6, 7], "minmax", end="first"),
     Task(9, "wine(3)", Data("wine", "symmetric"), 178, 107),
-    _subset(10, "satimage", "satimage", [1, 2, 3], "symmetric"),
-    _subset(11, "satimage", "satimage", [1, 2, 3, 4, 5], "symmetric"),
-    _subset(12, "satimage", "satimage", [1, 2, 3, 4, 5, 7], "symmetric"),
+    _subset(10, "satimage", "satimage", [1, 2, 3], "symmetric", end="last"),
+    _subset(11, "satimage", "satimage", [1, 2, 3, 4, 5], "symmetric", end="last"),
+    _subset(12, "satimage", "satimage", [1, 2, 3, 4, 5, 7], "symmetric", end="last"),
     _subset(13, "segment", "segment", _SEGMENT[:3], "symmetric"),
     _subset(14, "segment", "segment", _SEGMENT, "symmetric"),
     _subset(15, "waveform", "waveform", [0, 1, 2], "none"),
