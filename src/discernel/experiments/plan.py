@@ -40,7 +40,8 @@ class Data:
         ``rows``: only so many rows, drawn at random. ``classes``: only these.
         ``per_class``: so many rows of each class, drawn anew for every division, or with ``end``
         the ``"first"`` or the ``"last"`` ones. ``quantiles``: a number to predict made so many
-        classes of about equal size. ``cuts``: made classes by these limits.
+        classes of about equal size. ``cuts``: made classes by these limits. ``scaled_together``:
+        scaling is learnt on all rows before they are divided, as some papers did.
     """
 
     name: str

@@ -95,8 +95,9 @@ def divide(cell: Cell) -> Division:
             rows, train_size=int(options["rows"]), random_state=0, stratify=y[rows]
         )
     train, test = _parts(rows, y, cell.splits, cell.repetition, data.train)
-    # Whatever is learnt from the rows is learnt from those that train.
-    X_train, X_test = _scale(cell.data.scaling, X[train], X[test])
+    # Whatever is learnt from the rows is learnt from those that train, unless a paper did not.
+    known = rows if options.get("scaled_together", False) else train
+    X_train, X_test = _scale(cell.data.scaling, X[known], X[train], X[test])
     seed = cell.splits.seed + cell.repetition
     first = cell.repetition == 0
     return Division(
@@ -163,13 +164,14 @@ def _parts(
 
 
 def _scale(
-    scaling: str, train: NDArray[Any], test: NDArray[Any]
+    scaling: str, known: NDArray[Any], train: NDArray[Any], test: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return both parts scaled as is learnt on the known rows."""
     if scaling == "none":
         return train, test
     scaler = {
         "standard": StandardScaler(),
         "minmax": MinMaxScaler(),
         "symmetric": MinMaxScaler((-1, 1)),
-    }[scaling].fit(train)
+    }[scaling].fit(known)
     return scaler.transform(train), scaler.transform(test)
