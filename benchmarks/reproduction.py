@@ -27,6 +27,7 @@ from discernel.experiments.store import Store
 
 STORE = Path("discernel-results") / "reproduction.sqlite"
 PAGE = RECORDS.parent.parent / "docs" / "reproduction.md"
+KINDS = ("accuracy and error", "weights", "other")
 VERDICTS = ("agrees", "better", "differs", "not judged", "not run")
 
 
@@ -40,11 +41,15 @@ def run_all(n_divisions: int, store: Store, chosen: list[str]) -> None:
 def render(n_divisions: int, store: Store) -> None:
     pages, results = [], []
     totals: Counter[tuple[str, str]] = Counter()
+    reasons: Counter[tuple[str, str]] = Counter()
     for name in names():
         found = reproduction(name).with_divisions(n_divisions)
         comparisons = compare(found, stored(found, store))
         counts = Counter((kind(each), each.verdict) for each in comparisons)
         totals += counts
+        reasons += Counter(
+            (each.short_reason, kind(each)) for each in comparisons if each.verdict == "differs"
+        )
         results.append({"id": name} | summary(counts))
         pages.append(markdown(found, comparisons))
     lines = [
@@ -59,17 +64,23 @@ def render(n_divisions: int, store: Store) -> None:
         "",
         "| cells | agree | better | differ | agree or better | not judged | not run |",
         "|---|--:|--:|--:|--:|--:|--:|",
-        *(row(what, totals) for what in ("accuracy and error", "weights", "other")),
+        *(row(what, totals) for what in KINDS),
+        "",
+        "Why cells differ, by the number of cells; the words are below each table. At two standard "
+        "errors about one cell in twenty would differ by chance.",
+        "",
+        f"| reason | {' | '.join(KINDS)} |",
+        f"|---|{'--:|' * len(KINDS)}",
+        *reason_rows(reasons),
         "",
         *pages,
     ]
     PAGE.write_text("\n".join(lines), encoding="utf-8")
     overall = {
-        what: summary(Counter({k: v for k, v in totals.items() if k[0] == what}))
-        for what in ("accuracy and error", "weights", "other")
+        what: summary(Counter({k: v for k, v in totals.items() if k[0] == what})) for what in KINDS
     }
     write_record("reproduction", {"all": overall, "tables": results}, divisions=n_divisions)
-    print("\n".join(lines[4:10]))
+    print("\n".join(lines[4 : len(lines) - len(pages)]))
 
 
 def kind(each: Comparison) -> str:
@@ -90,6 +101,17 @@ def row(what: str, totals: Counter[tuple[str, str]]) -> str:
     judged = agrees + better + differs
     share = f"{100 * (agrees + better) / judged:.0f} %" if judged else "–"
     return f"| {what} | {agrees} | {better} | {differs} | {share} | {unjudged} | {missing} |"
+
+
+def reason_rows(reasons: Counter[tuple[str, str]]) -> list[str]:
+    """Return a row for each reason, the most frequent first."""
+    totals: Counter[str] = Counter()
+    for (reason, _), n in reasons.items():
+        totals[reason] += n
+    return [
+        f"| {reason} | {' | '.join(str(reasons[reason, what]) for what in KINDS)} |"
+        for reason, _ in totals.most_common()
+    ]
 
 
 def main() -> None:

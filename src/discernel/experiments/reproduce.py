@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -53,7 +54,8 @@ class Link:
         Instead: from all records of the data set, of any method, to the numbers whose mean is
         meant. For what no single record has: a p-value, or the best of several methods.
     reason : str
-        Why the numbers may differ, where that is known.
+        Why the numbers may differ: a short name, a colon and what was found. Or why agreement is
+        not judged.
     judged : bool
         Whether agreement means anything: times of other machines do not.
     """
@@ -151,7 +153,7 @@ class Comparison:
         ``"agrees"`` within two standard errors, ``"better"`` or ``"differs"`` beyond them. ``"not
         judged"`` where agreement means nothing, or one division says nothing about errors.
     reason : str
-        Why they may differ.
+        Why they may differ, or are not judged.
     digits : int
         How many decimals were printed.
     """
@@ -163,6 +165,11 @@ class Comparison:
     verdict: Verdict
     reason: str = ""
     digits: int = 1
+
+    @property
+    def short_reason(self) -> str:
+        """The name of the reason."""
+        return self.reason.partition(":")[0] or "not looked into"
 
 
 def names() -> list[str]:
@@ -296,9 +303,17 @@ def markdown(found: Reproduction, comparisons: Sequence[Comparison]) -> str:
     for each in comparisons:
         ours = _escape(each.cell.row), _escape(each.cell.column), *_numbers(each)
         lines.append(f"| {' | '.join(ours)} | {each.n} | {each.verdict} |")
-    reasons = dict.fromkeys(each.reason for each in comparisons if each.reason)
-    words = [f"- {line}" for line in (*reasons, *found.notes)]
-    return "\n".join([*lines, *([""] if comparisons and words else []), *words, ""])
+    differing = Counter(each.reason for each in comparisons if each.verdict == "differs")
+    if differing:
+        lines += ["", "Why cells differ:", ""]
+        lines += [f"- {reason or 'not looked into'} ({n})" for reason, n in differing.items()]
+    unjudged = dict.fromkeys(
+        each.reason for each in comparisons if each.verdict == "not judged" and each.reason
+    )
+    words = [f"- {line}" for line in (*unjudged, *found.notes)]
+    if words and comparisons:
+        lines += ["", "To be known:", ""]
+    return "\n".join([*lines, *words, ""])
 
 
 def _numbers(each: Comparison) -> tuple[str, str]:

@@ -28,11 +28,15 @@ _PLAN = Plan(
     Splits(10, 0.7, stratify=False),
 )
 
+# Each reason is a short name, a colon and what was found.
 _REASONS = {
-    "boston_housing_binary": "Housing: the paper does not say how the price was made two classes. "
-    "Ours are above and up to 21, and the tuned single kernel is below its own number too.",
-    "bupa": "BUPA: why is not known. The tuned single kernel is below its own number too, on the "
-    "same divisions, which points to the data or their scaling.",
+    "boston_housing_binary": "Classes of the housing price: The paper does not say how the price "
+    "was made two classes; ours are above and up to 21. The tuned single kernel is below its own "
+    "number too: 86.1 ± 0.6 over 30 further divisions, and 85.4 to 87.9 over six divisions with "
+    "six other limits from 17 to 30, mean and median among them.",
+    "bupa": "BUPA, not known: With six features the class must be the selector, as here. The tuned "
+    "single kernel is below its own number too: 68.3 ± 0.7 over 30 further divisions. Standardised "
+    "features gave 66.0, those without the sixth 66.8.",
 }
 _NOTES = (
     "Features are scaled to [−1, 1] by the training rows; the paper scales whole data sets.",

@@ -25,7 +25,7 @@ _FINALS: dict[str, Any] = {
 _KERNELS: dict[str, tuple[str, dict[str, Any]]] = {
     "RBF": ("plain", {}),
     "Alignment": ("separability", {"method": "alignment"}),
-    "Xiong's": ("conformal", {}),
+    "Xiong's": ("conformal", {"rate": 1.0}),
     "Ours": ("separability", {"method": "closed_form", "alpha": 1e4}),
 }
 _SHARES = {"20%": 0.2, "40%": 0.4}
@@ -43,11 +43,33 @@ _NOTES = (
     "Printed errors are called standard deviations of the mean. Many are far below what ten "
     "divisions of so few rows can have; verdicts take them as they are.",
 )
+#: On top of these, for housing.
+_HOUSING = (
+    "The paper does not say which three classes it made of the price. Ours are below 15, from 15 "
+    "to 25 and above: of nine pairs of limits (thirds, quartiles, equal widths, mean and standard "
+    "deviation, round figures) the plain kernel comes nearest to its printed numbers with these, "
+    "1.0 points from them in the mean over ten divisions; quartiles are 1.4, thirds 6.5. One "
+    "neighbour is printed to be better than three by up to 3.6 points, which no classes of the "
+    "price have; thirds of the tax rate, the price a feature, have it, and come as near (1.3)."
+)
+# Each reason is a short name, a colon and what was found.
 _REASONS = {
-    "boston_housing": "The paper does not say which three classes it made of the price; ours have "
-    "a third of the rows each. The plain kernel differs as much.",
-    "wdbc": "The paper counts 31 features, the public data have 30.",
+    "monks3": "Monks-3, not known: The plain kernel agrees or is better, so that the rows are the "
+    "paper's. Tried for Ours with neighbours over five divisions: σ² by tenfold cross-validation "
+    "(79 and 80 % with 20 % labelled), α of 1, 100 and 10⁶ (80 to 85 %).",
+    "ionosphere": "Ionosphere, not known: Scaling and spectrum are not printed.",
+    "wdbc": "Breast cancer, another copy: The paper counts 31 features, the public data have 30. "
+    "The plain kernel is better than printed by 1 to 4 points, so the rows are others. With "
+    "tenfold cross-validation instead of leave-one-out neighbours are within a point of these.",
+    "wine": "Wine, printed errors: Those of the cells that differ are 0.04 to 0.42, ours of as "
+    "many divisions 0.4 to 0.7; with ours alone all margins would be wider.",
+    "boston_housing": "Classes of the housing price: The paper does not say which these are, and "
+    "by the plain kernel's numbers ours are not quite they.",
 }
+_CALIBRATED = (
+    "RBF is not judged: the limits of the price were chosen by this row, the only one without a "
+    "learnt kernel."
+)
 
 
 def _method(row: str, **options: Any) -> Method:
@@ -72,7 +94,7 @@ def _table(number: int, data: Data, rows: Sequence[str]) -> Reproduction:
         f"yeung2006-table{number}",
         plans,
         tuple(_links(data.name, rows)),
-        _NOTES,
+        (*_NOTES, _HOUSING) if data.name == "boston_housing" else _NOTES,
         errors_of_means=True,
     )
 
@@ -82,7 +104,9 @@ def _links(data: str, rows: Sequence[str]) -> Iterator[Link]:
         for labelled in _SHARES:
             for final in _FINALS:
                 column, method = f"{labelled}, {final}", f"{row}, {labelled}"
-                yield Link(row, column, data, method, percent(final), _REASONS.get(data, ""))
+                judged = (data, row) != ("boston_housing", "RBF")
+                reason = _REASONS[data] if judged else _CALIBRATED
+                yield Link(row, column, data, method, percent(final), reason, judged=judged)
 
 
 # ---- Figure 1 ------------------------------------------------------------------------------------

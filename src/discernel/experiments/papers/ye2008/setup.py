@@ -57,6 +57,10 @@ OPEN = (
     "scalings each, this pair was closest to the printed weights of QCQP_θ on sonar, ionosphere, "
     "cancer and wine; on heart, exp(-d²/σ²) on features in [0, 1] was closer. The choice was made "
     "by these weights, so their agreement is no independent evidence; accuracies were not used.",
+    "Sonar and heart are scaled by all rows before these are divided, as the paper says: over 30 "
+    "divisions the weights of the exact program are then within 0.07 and 0.02 of the printed ones "
+    "of SILP_θ (sums of differences), and within 0.23 and 0.10 if scaled by the training rows. On "
+    "ionosphere and cancer both are the same. Others are scaled by the training rows.",
     "σ = 4.46 is printed where ten values evenly spaced in the logarithm have 4.64, which is ours.",
 )
 

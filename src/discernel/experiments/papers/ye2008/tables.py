@@ -19,9 +19,10 @@ from discernel.experiments.store import Record
 
 __all__ = ["TABLES"]
 
+# Each reason is a short name, a colon and what was found: the page counts cells by the name.
 _SAME_OPTIMUM = (
-    "The row is one of several solvers of one convex program. Ours is the optimum by Newton's "
-    "method, certified to a relative gap of 1e-6."
+    "Several solvers of one program: Ours is the optimum by Newton's method, certified to a "
+    "relative gap of 1e-6."
 )
 _ONE_PROGRAM = (
     "Weights of SDP and QCQP rows are not judged: printed rows of one program differ from solver "
@@ -35,39 +36,100 @@ _APPROXIMATE = (
     "SDP rows of several classes are of the approximate program (32). Beyond wine it takes far too "
     "long here; ours is the exact program then, shown and not judged."
 )
+_FEW_DIVISIONS = (
+    "Weights of the approximate program: Three divisions here, and where our certified optimum has "
+    "0 the printed weights, means over 30, are about 0.01."
+)
+_SILP_WEIGHTS = (
+    "Weights of SILP: It stops at a gap of 5e-4, where neighbouring kernels still share weight as "
+    "they like. Printed rows of one program differ as much: θ5 of sonar is 0.550 by SDP, 0.444 by "
+    "QCQP and 0.459 by SILP."
+)
+_MARGIN_WEIGHTS = (
+    "Weights of margin programs: They sum to 10 or 11, and most that differ are printed as a few "
+    "thousandths to hundredths where our certified optimum has 0; the others are of neighbouring "
+    "kernels, which share weight as the solver likes."
+)
 _GIVEN = "λ and C that were given are no result, and not judged."
 _LEARNT = "A learnt λ or C is a mean over many orders of magnitude, and not judged."
 _COUNTS = "How often cross-validation chose a kernel is not judged; ours is scaled to 30 divisions."
-_DRAWN = (
-    "A hundred rows of each class are drawn anew for every division. The paper used one set of "
-    "rows, which is not known, so that its standard deviation leaves out how such sets differ. "
-    "Where RKDA_K,λ and SVM_K,C differ from theirs as much as the others do, the rows are why."
+_NARROW = (
+    "Narrow kernels, threshold not printed: A kernel near the identity puts test rows between the "
+    "classes, so that the threshold decides, and the paper does not say which one RKDA has. Ours "
+    "are then as the paper's own SVM: θ2 of ionosphere is printed as 76.47 for RKDA and 66.57 for "
+    "the SVM, ours is 66.7."
 )
-_DRAWN_WEIGHTS = "Weights are not judged where the rows are others than the paper's."
+_DIVISIONS = (
+    "Which divisions: Single kernels on sonar depend on these more than 30 of them tell. An SVM "
+    "with θ5 and C = 100 had 81.1 ± 1.1 on ours and 83.3 ± 0.7 on 60 others; 86.09 is printed."
+)
+_SINGLE = (
+    "Single kernels, not known: λ and C are chosen by cross-validation from a grid that is not "
+    "printed."
+)
+_ROWS = (
+    "Which rows: The paper took one set of a hundred rows a class and does not say which. Which "
+    "ones matters by up to ten points, to all methods alike."
+)
+_DIGITS = (
+    "Another copy of the digits: The paper's digits are those of Hull (1994), ours those of the "
+    "zip.train and zip.test files. Both baselines are below their printed numbers by as much."
+)
+_CHOSEN = (
+    "SVM_K,C is not judged: of the first, the last and evenly spaced hundred rows of each class "
+    "and of rows drawn anew for every division, those were taken with which this baseline came "
+    "nearest to its printed numbers, one choice a data set. Levels are therefore fitted; what the "
+    "other rows tell is how methods stand to one another."
+)
+_ROWS_WEIGHTS = "Weights are not judged where the rows are others than the paper's."
 _SUBSET = (
-    "Only for USPS are 100 rows a class printed. The times of QCQP in Table 16 and the standard "
-    "deviations fit as many for satimage, segment and waveform. Which rows matters: in a trial of "
-    "four divisions, the first hundred of each class in the file gave 92.5 on satimage(6), a "
-    "random hundred 86.2."
+    "Only for USPS are 100 rows a class printed. Printed accuracies of satimage, segment and "
+    "waveform are whole numbers of right test rows over 30 divisions if a hundred rows a class are "
+    "divided 60 to 40, too."
+)
+_SATIMAGE = (
+    "Of each class the last hundred rows in the file are taken. Over six divisions SVM_K,C was "
+    "0.5 points from the printed numbers with them in the mean of the three tables, 3.4 with the "
+    "first hundred, 2.8 with evenly spaced ones, 2.3 with rows drawn anew; drawn anew, 12 of 18 "
+    "cells differed over ten divisions, all of them below print."
 )
 _USPS = (
+    "Of each class the first hundred rows in the file are taken. Over three divisions SVM_K,C was "
+    "0.9 points from the printed numbers with them in the mean of the three tables, 4.2 with the "
+    "last hundred, 2.2 with evenly spaced ones; drawn anew, 17 of 18 cells differed over ten "
+    "divisions, up to 3.4 points below print.",
     "USPS is scaled to [0, 1]: with [-1, 1] the widest kernel had nearly all the weight. With "
-    "exp(-d²/2σ) and [-1, 1] weights were much closer to the printed ones; the paper's copy of the "
-    "digits may be another one. The first classes are taken to be 0, 1, 2, ..."
+    "exp(-d²/2σ) and [-1, 1] weights were much closer to the printed ones, with the same "
+    "accuracies. The first classes are taken to be 0, 1, 2, ...",
 )
-_SEGMENT = "The first classes of segment are taken in Statlog's order: brickface, sky, foliage, ..."
+_SEGMENT = (
+    "The first classes of segment are taken in Statlog's order: brickface, sky, foliage, ... A "
+    "hundred rows of each are drawn anew for every division. Over 30 divisions SVM_K,C is 0.4 "
+    "points from the printed numbers in the mean of the two tables; over six it was 1.1 with the "
+    "first hundred or evenly spaced ones, 1.3 with the last."
+)
 _WAVEFORM = (
-    "Waveform is not scaled: of the scalings tried, the weights of QCQP_θ come closest so, and not "
-    "very close."
+    "A hundred rows of each class are drawn anew for every division. Waveform is not scaled: of "
+    "the scalings tried, the weights of QCQP_θ come closest so, and not very close."
 )
-_OTHER_MACHINE = (
-    "The paper's 2-norm machine is adapted code, whose threshold for a support vector is not known."
+_WINE = (
+    "Printed accuracies of wine are whole numbers of right rows among 71 over 30 divisions: 107 "
+    "trained, each class rounded. Ours are 106, scaled by themselves; with 107 and scaling by all "
+    "rows the weights of the exact program come a little closer, and the approximate one would "
+    "have to be run again."
 )
+_SV_THRESHOLD = (
+    "Threshold of a support vector: That of SM2 is the default of the toolbox the paper adapted, a "
+    "multiplier of 0.01; for SM2_C none that was tried fits, so that all above 0 count."
+)
+_SV_COUNT = "Support vectors of SM1, not known: Ours are those of the certified program, by libsvm."
 _TIMES = "Seconds of another machine and other software are not judged."
 
 _COLUMNS = tuple(f"θ{i + 1}" for i in range(ye.N_KERNELS))
 _SDP_ROWS, _QCQP_ROWS = ("SDP_θ", "SDP_θ,λ"), ("QCQP_θ", "QCQP_θ,λ")
 _SILP_ROWS, _NEWTON = ("SILP_θ", "SILP_θ,λ"), (ye.EXACT, ye.EXACT_JOINT)
+#: Kernels with so small widths that their matrices are near the identity.
+_N_NARROW = 2
 
 
 # ---- links of one row ----------------------------------------------------------------------------
@@ -80,36 +142,41 @@ def _learnt(
     name, n_train = task.data.name, task.n_train if row.endswith(",λ") else None
     for i, column in enumerate(_COLUMNS):
         share = ye.share_of(i, n_train)
-        yield Link(row, column, name, method.name, share, weights, judged=not weights)
+        reason = weights or (_SILP_WEIGHTS if row in _SILP_ROWS else _FEW_DIVISIONS)
+        yield Link(row, column, name, method.name, share, reason, judged=not weights)
     if n_train is None:
         yield Link(row, "λ", name, method.name, _given, _GIVEN, judged=False)
     else:
         found = ye.learnt_lambda(n_train)
         yield Link(row, "λ", name, method.name, found, _LEARNT, judged=False)
-    reason = " ".join(filter(None, (why, _why(task))))
+    reason = (_why(task) or why) if judged else why
     yield Link(row, "TSA", name, method.name, accuracy, reason, judged=judged)
 
 
 def _margin(task: Task, method: Method) -> Iterator[Link]:
     name, row = task.data.name, method.name
     for i, column in enumerate(_COLUMNS):
-        yield Link(row, column, name, row, ye.margin_weight(i))
+        yield Link(row, column, name, row, ye.margin_weight(i), _MARGIN_WEIGHTS)
     reason = _LEARNT if row == "SM2_C" else _GIVEN
     yield Link(row, "C", name, row, ye.margin_cost, reason, judged=False)
-    yield Link(row, "TSA", name, row, accuracy)
+    yield Link(row, "TSA", name, row, accuracy, _why(task))
 
 
 def _validated(task: Task, method: Method) -> Iterator[Link]:
     name, row = task.data.name, method.name
     for i, column in enumerate(_COLUMNS):
         yield Link(row, column, name, row, ye.chosen(i), _COUNTS, judged=False)
-    yield Link(row, "TSA", name, row, accuracy, _why(task))
+    calibrates = _is_subset(task) and method is ye.SVM_CV
+    reason = _CHOSEN if calibrates else _why(task)
+    yield Link(row, "TSA", name, row, accuracy, reason, judged=not calibrates)
 
 
 def _alone(task: Task) -> Iterator[Link]:
     for row, methods in ye.ALONE.items():
-        for column, method in zip(_COLUMNS, methods, strict=True):
-            yield Link(row, column, task.data.name, method.name, accuracy)
+        for i, (column, method) in enumerate(zip(_COLUMNS, methods, strict=True)):
+            is_narrow = row == "RKDA_λ" and i < _N_NARROW
+            reason = _NARROW if is_narrow else (_why(task) or _SINGLE)
+            yield Link(row, column, task.data.name, method.name, accuracy, reason)
 
 
 def _given(record: Record) -> float:
@@ -118,10 +185,13 @@ def _given(record: Record) -> float:
 
 
 def _why(task: Task) -> str:
-    return _DRAWN if _is_drawn(task) else ""
+    """Return why accuracies of any method may differ."""
+    if _is_subset(task):
+        return _DIGITS if task.data.name == "usps" else _ROWS
+    return _DIVISIONS if task.data.name == "sonar" else ""
 
 
-def _is_drawn(task: Task) -> bool:
+def _is_subset(task: Task) -> bool:
     return "per_class" in task.data.options
 
 
@@ -149,13 +219,13 @@ def _exact(task: Task, names: tuple[str, str]) -> list[Link]:
 
 
 def _silp(task: Task) -> list[Link]:
-    weights = _DRAWN_WEIGHTS if _is_drawn(task) else ""
+    weights = _ROWS_WEIGHTS if _is_subset(task) else ""
     return _rows(task, _SILP_ROWS, (ye.SILP, ye.SILP_JOINT), weights=weights)
 
 
 def _sdp(task: Task) -> list[Link]:
     """Return the links of the approximate program, or of the exact one where it takes too long."""
-    if _is_drawn(task):
+    if _is_subset(task):
         how = {"why": _APPROXIMATE, "weights": _APPROXIMATE, "judged": False}
         return _rows(task, _SDP_ROWS, _NEWTON, **how)
     return _rows(task, _SDP_ROWS, (ye.SDP, ye.SDP_JOINT))
@@ -184,7 +254,7 @@ def _binary_table(task: Task) -> Reproduction:
 def _multi_table(task: Task) -> Reproduction:
     methods = [ye.EXACT, ye.EXACT_JOINT, ye.SILP, ye.SILP_JOINT, ye.RKDA_CV, ye.SVM_CV]
     plans = [_plan(task, methods)]
-    if not _is_drawn(task):
+    if not _is_subset(task):
         plans.append(_plan(task, [ye.SDP, ye.SDP_JOINT], n=ye.FEW))
     links = [
         *_sdp(task),
@@ -192,19 +262,21 @@ def _multi_table(task: Task) -> Reproduction:
         *_silp(task),
         *(link for method in (ye.RKDA_CV, ye.SVM_CV) for link in _validated(task, method)),
     ]
-    return Reproduction(
-        f"ye2008-table{task.table}", tuple(plans), tuple(links), _notes_of_subset(task)
-    )
+    return Reproduction(f"ye2008-table{task.table}", tuple(plans), tuple(links), _notes(task))
 
 
-def _notes_of_subset(task: Task) -> tuple[str, ...]:
-    notes = [*ye.OPEN]
-    if _is_drawn(task):
-        notes.append(_SUBSET)
-    else:
-        notes.append(f"The approximate program is run on the first {ye.FEW} divisions.")
-    special = {"usps": _USPS, "segment": _SEGMENT, "waveform": _WAVEFORM}
-    return (*notes, *([special[task.data.name]] if task.data.name in special else []))
+def _notes(task: Task) -> tuple[str, ...]:
+    """Return what is to be known about the rows of several classes."""
+    if not _is_subset(task):
+        few = f"The approximate program is run on the first {ye.FEW} divisions."
+        return (*ye.OPEN, few, _WINE)
+    special = {
+        "usps": _USPS,
+        "satimage": (_SATIMAGE,),
+        "segment": (_SEGMENT,),
+        "waveform": (_WAVEFORM,),
+    }
+    return (*ye.OPEN, _SUBSET, *special[task.data.name])
 
 
 # ---- Tables 16 and 17, Section 5.3 ---------------------------------------------------------------
@@ -225,7 +297,7 @@ def _times() -> Reproduction:
         slow = []
         if task.n_train <= _MOST_QCQP_ROWS:
             slow += [ye.QCQP, ye.QCQP_JOINT]
-        if not _is_drawn(task):
+        if not _is_subset(task):
             slow += [ye.SDP, ye.SDP_JOINT]
         plans.append(_plan(task, [_named(task, method) for method in quick]))
         if slow:
@@ -237,7 +309,6 @@ def _times() -> Reproduction:
             )
     notes = (
         *ye.OPEN,
-        _DRAWN,
         f"SDP is run on wine only and QCQP on the smaller data sets, {ye.FEW} divisions each: the "
         "others take minutes to hours a fit. Newton's method, our default, is in Figure 1.",
     )
@@ -253,10 +324,10 @@ def _support_vectors() -> Reproduction:
     for task in ye.BINARY:
         row, name = task.label, task.data.name
         rows = metric("training_rows")
-        reason = "Four fifths are rounded down here. Not judged."
+        reason = "The training size is that of the division, and not judged."
         links.append(Link(row, "training size", name, "SM1", rows, reason, judged=False))
         for method in ye.MARGINS:
-            kind, why = method.name, "" if method.name == "SM1" else _OTHER_MACHINE
+            kind, why = method.name, _SV_COUNT if method.name == "SM1" else _SV_THRESHOLD
             reason = _LEARNT if kind == "SM2_C" else _GIVEN
             links += [
                 Link(row, f"C, {kind}", name, kind, ye.margin_cost, reason, judged=False),
