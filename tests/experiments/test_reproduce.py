@@ -271,17 +271,45 @@ def test_only_what_the_store_lacks_is_run(tmp_path):
 
 
 def test_markdown_has_both_numbers_and_all_that_is_to_be_known():
-    found = replace(kim(reason="Scaling."), notes=("A note.",))
+    found = replace(kim(reason="Scaling: none is printed."), notes=("A note.",))
     text = markdown(found, compare(found, records([84.0, 85.0])))
     assert "### kim2006-table1: Mean test-set accuracy" in text
     assert "| Sonar (208, 60) | K* | 84.4 | 84.5 ± 0.5 | 2 | agrees |" in text
-    assert "- Scaling.\n- A note.\n" in text
+    assert "Scaling" not in text  # nothing to explain
+    assert "To be known:\n\n- A note.\n" in text
     assert "| 84.4 | – | 0 | not run |" in markdown(found, compare(found, []))
     printed = markdown(yeung(), compare(yeung(), []))
     assert "92.42 ± 0.07" in printed
     private = markdown(reproduction("fung2004-section5.2"), [])
     assert "|" not in private
     assert "private" in private
+
+
+def test_reasons_of_cells_that_differ_stand_below_the_table_with_their_number():
+    found = kim(reason="Scaling: none is printed.")
+    comparisons = compare(found, records([80.0, 80.5]))
+    assert "Why cells differ:\n\n- Scaling: none is printed. (1)\n" in markdown(found, comparisons)
+    assert comparisons[0].short_reason == "Scaling"
+    (without,) = compare(kim(), records([80.0, 80.5]))
+    assert without.short_reason == "not looked into"
+    assert "- not looked into (1)\n" in markdown(kim(), [without])
+
+
+def test_reasons_of_cells_that_are_not_judged_are_to_be_known():
+    found = kim(reason="Another machine.", judged=False)
+    text = markdown(found, compare(found, records([80.0, 80.5])))
+    assert "differ" not in text
+    assert "To be known:\n\n- Another machine.\n" in text
+
+
+@pytest.mark.parametrize("found", ALL, ids=lambda found: found.id)
+def test_reasons_of_judged_cells_have_a_short_name(found):
+    for link in found.links:
+        if link.judged and link.reason:
+            name, colon, words = link.reason.partition(": ")
+            assert colon
+            assert words
+            assert len(name) <= 50
 
 
 # ---- numbers from records ------------------------------------------------------------------------

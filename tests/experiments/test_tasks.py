@@ -95,6 +95,14 @@ def test_scaling_is_learnt_on_training_rows(scaling, monkeypatch):
     assert np.abs(after.X_test - before.X_test).min() > 1
 
 
+def test_scaling_before_the_division_is_that_of_all_rows():
+    division = divide(cell(scaling="symmetric", options={"scaled_together": True}))
+    rows = np.r_[division.X_train, division.X_test]
+    np.testing.assert_allclose(rows.min(axis=0), -1.0, atol=1e-12)
+    np.testing.assert_allclose(rows.max(axis=0), 1.0, atol=1e-12)
+    assert (division.X_train.max(axis=0) < 1.0 - 1e-6).any()
+
+
 @pytest.mark.parametrize(
     ("scaling", "low", "high"), [("minmax", 0.0, 1.0), ("symmetric", -1.0, 1.0)]
 )
@@ -141,6 +149,30 @@ def test_only_some_rows_the_same_in_all_divisions():
 def test_more_rows_than_there_are():
     division = divide(cell(options={"rows": 10_000}))
     assert len(division.y_train) + len(division.y_test) == len(X)
+
+
+@pytest.mark.parametrize(("end", "taken"), [("first", slice(20)), ("last", slice(-20, None))])
+def test_rows_of_each_class_from_one_end_are_the_same_in_all_divisions(end, taken):
+    expected = np.concatenate([np.flatnonzero(label == Y)[taken] for label in range(3)])
+    for repetition in range(2):
+        options = {"per_class": 20, "end": end}
+        division = divide(cell(repetition=repetition, options=options))
+        rows = where(np.r_[division.X_train, division.X_test])
+        assert sorted(rows) == expected.tolist()
+
+
+def test_unknown_end():
+    with pytest.raises(InvalidInputError, match="end must be one of 'first', 'last'"):
+        divide(cell(options={"per_class": 20, "end": "middle"}))
+
+
+def test_classes_of_a_number_by_limits(monkeypatch):
+    price = X[:, 0]
+    data = replace(read(Data("wine")), y=price)
+    monkeypatch.setattr(tasks, "read", lambda _: data)
+    division = divide(cell(options={"cuts": [12.5, 13.5]}))
+    for rows, y in ((division.X_train, division.y_train), (division.X_test, division.y_test)):
+        np.testing.assert_array_equal(y, (rows[:, 0] >= 12.5).astype(int) + (rows[:, 0] >= 13.5))
 
 
 def test_unknown_class():

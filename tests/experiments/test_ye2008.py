@@ -112,6 +112,12 @@ def test_tasks_have_the_rows_they_say(task):
     assert len(division.y_train) + len(division.y_test) == task.n_rows
 
 
+@pytest.mark.parametrize("task", ye.BINARY, ids=lambda task: task.label)
+def test_as_many_rows_train_as_table_17_prints(task):
+    printed = BY_ID["ye2008-table17"].table.cell(task.label, "training size")
+    assert task.n_train == printed.value
+
+
 def test_a_hundred_of_each_class_are_drawn_anew_for_every_division():
     data = Data("wine", "none", options={"classes": [0, 2], "per_class": 20})
     first, again, second = (
@@ -191,6 +197,21 @@ def test_margin_machine_is_that_of_the_program(kind):
     expected = np.where(machine.decision_function(cross) > 0, 1, 0)
     np.testing.assert_array_equal(outcome.y_pred, expected)
     assert 2 <= outcome.metrics["support_vectors"] <= outcome.metrics["training_rows"] == 60
+
+
+def test_small_multipliers_are_no_support_vectors_if_asked():
+    division = divide(
+        Cell(Data("wine", options={"classes": [0, 1]}), ye.EXACT, Splits(train_size=60), 0)
+    )
+    options = {"kernels": [["RBF", {"width": 4.0}]], "kind": "SM2"}
+    few, all_of_them = (
+        METHODS["margin"](division, {**options, "least": least}) for least in (0.3, 0.0)
+    )
+    K = RBF(width=4.0)(division.X_train)
+    machine = SVC(kernel="precomputed", C=np.inf, tol=1e-8).fit(K + np.eye(60), division.y_train)
+    large = np.count_nonzero(np.abs(machine.dual_coef_) > 0.3)
+    assert few.metrics["support_vectors"] == large < all_of_them.metrics["support_vectors"]
+    np.testing.assert_array_equal(few.y_pred, all_of_them.y_pred)
 
 
 def test_two_divisions_of_wine_stand_beside_table_9(tmp_path):
