@@ -80,8 +80,9 @@ _DIGITS = (
 _CHOSEN = (
     "SVM_K,C is not judged: of the first, the last and evenly spaced hundred rows of each class "
     "and of rows drawn anew for every division, those were taken with which this baseline came "
-    "nearest to its printed numbers, one choice a data set. Levels are therefore fitted; what the "
-    "other rows tell is how methods stand to one another."
+    "nearest to its printed numbers, one choice a data set. Accuracies of the exact program on the "
+    "same rows had been seen before. Levels are therefore fitted; what the other rows tell is how "
+    "methods stand to one another."
 )
 _ROWS_WEIGHTS = "Weights are not judged where the rows are others than the paper's."
 _SUBSET = (
