@@ -2,7 +2,8 @@
 
 Runs every case of ``discernel bench`` and the curves of time against rows and kernels; writes the
 record and ``docs/images/speed.png``. Peers: ``pip install MKLpy torch himalaya``; without them the
-rest is measured and the record says so. ``python speed.py draw`` only draws what is recorded.
+rest is measured and the record says so. ``python speed.py svc curves`` measures some anew, the
+others stay in the record; ``python speed.py draw`` only draws what is recorded.
 """
 
 from __future__ import annotations
@@ -11,37 +12,51 @@ import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from common import RECORDS, write_record
-from rich.console import Console
 
 from discernel.bench import chosen_cases, environment, run_cases
 from discernel.bench.curves import Point, draw_curves, measure_curves
-from discernel.cli.show import show_benchmark
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "speed.png"
 
 
-def measure() -> None:
-    before = environment()
-    results = list(run_cases(chosen_cases(["all"]), progress=True))
-    show_benchmark(Console(highlight=False), results)
-    found = {"cases": [asdict(result) for result in results], "curves": []}
+def recorded() -> dict[str, Any]:
+    """Return what has been measured so far."""
+    path = RECORDS / "speed.json"
+    if not path.exists():
+        return {"cases": [], "curves": []}
+    found: dict[str, Any] = json.loads(path.read_text())["results"]
+    return found
+
+
+def measure(names: list[str]) -> None:
+    """Measure some cases, the others stay as they are in the record."""
+    before, found = environment(), recorded()
+    known = {case["case"]: case for case in found["cases"]}
+    chosen = chosen_cases(["all"])
+    failed = []
+    for result in run_cases([c for c in chosen if c.name in names], progress=True):
+        known[result.case] = {**asdict(result), "load": before["load_average"]}
+        failed += [result.case] if result.failed else []
+    found["cases"] = [known[case.name] for case in chosen if case.name in known]
     write_record("speed", found, before=before, after=environment())
-    found["curves"] = [asdict(point) for point in measure_curves(progress=True)]
-    write_record("speed", found, before=before, after=environment())
-    failed = [result.case for result in results if result.failed]
+    if "curves" in names:
+        found["curves"] = [asdict(point) for point in measure_curves(progress=True)]
+        write_record("speed", found, before=before, after=environment())
     if failed:
         sys.exit(f"failed: {', '.join(failed)}")
 
 
 def draw() -> None:
-    record = json.loads((RECORDS / "speed.json").read_text())
-    draw_curves([Point(**point) for point in record["results"]["curves"]], PICTURE)
+    draw_curves([Point(**point) for point in recorded()["curves"]], PICTURE)
     print(f"written: docs/images/{PICTURE.name}")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] != ["draw"]:
-        measure()
-    draw()
+    names = sys.argv[1:] or [*(case.name for case in chosen_cases(["all"])), "curves"]
+    if names != ["draw"]:
+        measure(names)
+    if recorded()["curves"]:
+        draw()

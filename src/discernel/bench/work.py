@@ -39,7 +39,7 @@ __all__ = [
 
 #: The relative duality gap that every fit of ours must certify.
 _GAP = 1e-6
-#: The λ of every fit of ours.
+#: The λ of every fit of ours that names no other.
 REGULARIZATION = 1e-3
 _FEATURES = 20
 #: The median distance of two rows, near enough: that of two Gaussian points.
@@ -87,9 +87,11 @@ def spread_widths(n_kernels: int) -> FloatArray:
 # ---- ours, and its unit ------------------------------------------------------------------------
 
 
-def fit(X: FloatArray, y: Any, kernels: Any) -> MultipleKernelDiscriminant:
+def fit(
+    X: FloatArray, y: Any, kernels: Any, regularization: float = REGULARIZATION
+) -> MultipleKernelDiscriminant:
     """Learn from rows, everything included, and insist on the certificate."""
-    clf = MultipleKernelDiscriminant(kernels, criterion="rkda", regularization=REGULARIZATION)
+    clf = MultipleKernelDiscriminant(kernels, criterion="rkda", regularization=regularization)
     clf.fit(X, y)
     if clf.gap_ is None or not clf.gap_ <= _GAP:
         raise NumericalError(
