@@ -88,6 +88,20 @@ def test_links_of_pages_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+SPEED = {
+    "ladder": "{:.1f} with a ladder of widths",
+    "papers": "{:.1f} with ten free widths",
+    "classes": "{:.2f} times as long for 10 classes",
+    "large": "at 10,000 rows {:.2f} times",
+    "easymkl": "EasyMKL (4,000 rows) {:.1f};",
+    "svc": "an SVC grid (10 × 4 × 5) {:.0f},",
+    "ridge": "a kernel ridge grid {:.0f},",
+    "himalaya": "himalaya's random search {:.0f} |",
+    "many": "in passes over all kernels | {:.1f} |",
+    "predict": "as many support vectors | {:.2f};",
+}
+
+
 def test_figures_of_the_readme_are_those_of_the_records():
     """Claims are computed, not typed: the table quotes what the benchmarks wrote."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -108,6 +122,10 @@ def test_figures_of_the_readme_are_those_of_the_records():
     others = ", ".join(f"{ranks[m]:.2f}" for m in ("average", "single", "svc grid", "easymkl"))
     assert f"mean rank {ranks['auto']:.2f} ({others})" in readme
     assert f"on {default['tasks_where_auto_is_clearly_worse']} tasks" in readme
+    speed = {case["case"]: case for case in results("speed")["cases"]}
+    assert all(case["holds"] in (True, None) for case in speed.values()), "README names no miss"
+    for case, words in SPEED.items():
+        assert words.format(speed[case]["median"]) in readme, case
     cost = {
         (entry["criterion"], entry["rows"]): entry for entry in results("cost_in_factorisations")
     }
