@@ -96,7 +96,8 @@ SPEED = {
     "easymkl": "EasyMKL (4,000 rows) {:.1f};",
     "svc": "an SVC grid (10 × 4 × 5) {:.0f},",
     "ridge": "a kernel ridge grid {:.0f},",
-    "himalaya": "himalaya's random search {:.0f} |",
+    "himalaya": "himalaya's random search {:.0f};",
+    "sdp": "the semidefinite program by Clarabel {:,.0f} |",
     "many": "in passes over all kernels | {:.1f} |",
     "predict": "as many support vectors | {:.2f};",
 }
