@@ -127,6 +127,8 @@ def test_figures_of_the_readme_are_those_of_the_records():
     assert all(case["holds"] in (True, None) for case in speed.values()), "README names no miss"
     for case, words in SPEED.items():
         assert words.format(speed[case]["median"]) in readme, case
+    memory = [max(case["memory_mib"].values()) for case in results("prediction")]
+    assert f"a million rows take {max(memory):.0f} MiB above their result" in readme
     cost = {
         (entry["criterion"], entry["rows"]): entry for entry in results("cost_in_factorisations")
     }

@@ -73,18 +73,19 @@ def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
     """Return ‖x − z‖² for all rows of X and Z, dense or CSR; exactly 0 on the diagonal of X, X."""
     X, Z = as_rows(X), None if Z is None or Z is X else as_rows(Z)
     if isinstance(X, np.ndarray) and not hasattr(Z, "tocsr"):
-        # ‖x‖² − 2⟨x, z⟩ + ‖z‖² loses the digits that all rows share: take one of them off first.
-        origin = (X if Z is None else Z)[0]
-        X, Z = X - origin, None if Z is None else Z - origin
         if X.shape[1] == 1:  # one feature: exact, and a fifth of the time
             difference = X - (X if Z is None else Z).T
             return np.asarray(np.square(difference, out=difference))
+        other = None if Z is None else ShiftedRows.of(Z)
+        return ShiftedRows.of(X, other).squared_distances(other)
     return np.asarray(euclidean_distances(X, Z, squared=True), dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class ShiftedRows:
     """Dense rows x − o, each followed by 1 and ‖x − o‖²: all that squared distances need of them.
+
+    ‖x‖² − 2⟨x, z⟩ + ‖z‖² loses the digits that all rows share, so one of them is taken off first.
 
     Attributes
     ----------

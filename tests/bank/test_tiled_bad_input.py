@@ -85,6 +85,19 @@ def test_what_is_broken_in_one_tile_only_is_named(rows):
         TiledBank([Function(moody)], rows, n_threads=1)
 
 
+def test_what_is_broken_once_and_not_again_is_named(rows):
+    broken = []
+
+    def fickle(X, Z):
+        if len(Z) == 48 and not broken:
+            broken.append(True)
+            return np.full((len(X), len(Z)), np.nan)
+        return X @ Z.T
+
+    with pytest.raises(InvalidInputError, match="fickle has a sum that is not finite"):
+        TiledBank([Function(fickle)], rows, n_threads=1)
+
+
 # ---- threads -----------------------------------------------------------------------------------
 
 

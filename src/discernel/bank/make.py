@@ -48,9 +48,10 @@ def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
     """Raise a clear error, before any work, where the machine has too little memory."""
     memory, one = physical_memory(), 8 * n_rows(X) ** 2
     given = any(kernel.precomputed for kernel in kernels)
-    needed = 2 * one + (len(kernels) * one if kind == "dense" and not given else 0)
+    n_stored = len(kernels) if kind == "dense" and not given else 0
+    needed = (2 + n_stored) * one
     if memory is not None and needed > memory:
-        stack = f" and {len(kernels)} kernels" if kind == "dense" else ""
+        stack = f" and {n_stored} kernels" if n_stored else ""
         raise InvalidInputError(
             f"Two matrices{stack} of {n_rows(X):,} × {n_rows(X):,} numbers must fit into memory, "
             f"about {needed / 1e9:,.0f} GB. This machine has {memory / 1e9:,.0f} GB. Take "

@@ -127,18 +127,20 @@ class TiledBank(Bank):
 
     def _check_finite(self, sums: FloatArray) -> None:
         broken = np.flatnonzero(~np.isfinite(sums).all(axis=1))
-        for index in broken[:1]:
-            for rows, columns in self._tiles():  # as before: a kernel may err on some tiles only
-                other = None if rows == columns else self._X[columns]
-                values = self._all[index](self._X[rows], other)
-                at = np.argwhere(~np.isfinite(values))
-                if len(at):
-                    row, column = rows.start + at[0, 0], columns.start + at[0, 1]
-                    raise InvalidInputError(
-                        f"Kernel matrices must not contain NaN or infinity. {self.names[index]} "
-                        f"has {values[tuple(at[0])]} at row {row}, column {column}. Clean or "
-                        "impute the data."
-                    )
+        if not len(broken):
+            return
+        kernel, where = self._all[broken[0]], "has a sum that is not finite"
+        for rows, columns in self._tiles():  # as before: a kernel may err on some tiles only
+            values = kernel(self._X[rows], None if rows == columns else self._X[columns])
+            at = np.argwhere(~np.isfinite(values))
+            if len(at):
+                row, column = rows.start + at[0, 0], columns.start + at[0, 1]
+                where = f"has {values[tuple(at[0])]} at row {row}, column {column}"
+                break
+        raise InvalidInputError(
+            f"Kernel matrices must not contain NaN or infinity. {self.names[broken[0]]} {where}. "
+            "Clean or impute the data."
+        )
 
     def check_definite(self) -> None:
         mine = [kernel for kernel in self._kernels.kernels if not kernel.trusted]
@@ -239,7 +241,7 @@ class TiledBank(Bank):
             return self.system(weights, ridge)
         n, memory = self.n_samples, self._memory()
         memory = np.empty((n, n)) if memory is None else memory
-        half = memory.ravel()[: -(-n * n // 2)].view(np.float32)[: n * n].reshape(n, n)
+        half = memory.view(np.float32).ravel()[: n * n].reshape(n, n)
         try:
             return self._factored(self.combined(weights, half), ridge, memory)  # type: ignore[arg-type]
         except NumericalError:

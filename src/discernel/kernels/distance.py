@@ -38,8 +38,7 @@ def median_distance(X: Any) -> float:
     X = X[:: -(-X.shape[0] // _MEDIAN_ROWS)]
     if X.shape[1] == 1 and isinstance(X, np.ndarray):
         return _median_difference(np.sort(X[:, 0]))
-    dense = isinstance(X, np.ndarray)
-    distances = ShiftedRows.of(X).squared_distances() if dense else squared_distances(X)
+    distances = squared_distances(X)
     pairs = distances[np.tri(len(distances), k=-1, dtype=np.bool_)]
     # Equal rows, whose distance may be a rounding error, say nothing about the scale.
     different = pairs[pairs > 1e-12 * pairs.max(initial=0.0)]

@@ -1,4 +1,4 @@
-"""Minimise the criterion of a subspace that grows: the default for `rkda`."""
+"""Minimise the criterion of a subspace that grows: the default for `rkda` on many samples."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Galerkin:
     Notes
     -----
     A round costs one factorisation of size n_samples and two passes over the kernels, the last
-    one no pass. Two or three rounds reach a relative gap of 1e-6, where Newton's method takes 4 to
-    9 steps. The restricted criterion is above every tangent so far, so this converges wherever
-    `SILP` does.
+    one mostly no pass. Two or three rounds reach a relative gap of 1e-6, where Newton's method
+    takes 4 to 9 steps. The restricted criterion is above every tangent so far, so this converges
+    wherever `SILP` does.
     """
 
     name: ClassVar[str] = "galerkin"
