@@ -42,6 +42,7 @@ __all__ = [
     "self_product_less",
     "squared_distances",
     "squared_norms",
+    "subtract_outer",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -252,6 +253,11 @@ def self_product_less(
         -0.5 * scale, left, right, beta=1.0, c=lower, lower=1, overwrite_c=1
     )
     return _mirror(lower)
+
+
+def subtract_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
+    """Take the outer product of two vectors from a C-ordered matrix, in place."""
+    scipy.linalg.blas.dger(-1.0, right, left, a=matrix.T, overwrite_a=1)
 
 
 #: Rows and columns of the tiles that are mirrored: a tile and its image fit the cache.

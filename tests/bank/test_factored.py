@@ -171,3 +171,21 @@ def test_estimators_learn_the_same_from_both(rows, criterion):
     np.testing.assert_allclose(
         fits["dense"].predict_proba(rows), fits["factored"].predict_proba(rows), atol=1e-4
     )
+
+
+class _Noisy(RBF):
+    """A kernel with errors in its seventh digit, as after a long computation of the user's."""
+
+    def __call__(self, X, Z=None):
+        matrix = super().__call__(X, Z)
+        rng = np.random.default_rng(matrix.shape)
+        return matrix * (1.0 + 1e-7 * rng.standard_normal(matrix.shape))
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_no_row_is_a_pivot_twice(seed):
+    """Rows that are represented already may not be taken again for what rounding left of them."""
+    X = np.random.default_rng(seed).standard_normal((40, 2))
+    factor = factor_kernel(_Noisy(width=2.0), X)
+    assert factor is not None
+    assert len(factor) <= 40

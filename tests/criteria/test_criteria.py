@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA, FisherRatio, JointRKDA
+from discernel.criteria import RKDA, FisherRatio, JointRKDA, relative_gap
 from discernel.targets import ClassTarget
 from tests import reference
 from tests.conftest import make_problem
@@ -137,3 +137,13 @@ def test_fisher_ratio_keeps_its_digits_at_the_papers_lambda(two_classes):
     exact = ((a.T * G * a)[0] - (a.T * G * J * inner * J * G * a)[0]) / mpmath.mpf(lam)
     value = criterion.objective(criterion.at(w).value)
     assert value == pytest.approx(float(exact), rel=1e-7)
+
+
+def test_a_value_below_its_bound_is_no_certificate():
+    """One of the two is wrong, by their difference at least."""
+    assert relative_gap(1.0, 1.5) == pytest.approx(0.5)
+    assert relative_gap(2.0, 1.0) == pytest.approx(0.5)
+    assert relative_gap(2.0, 1.0, error=1.0) == pytest.approx(1.0)
+    assert relative_gap(1.0, -np.inf) == np.inf
+    assert relative_gap(np.inf, 1.0) == relative_gap(np.nan, 1.0) == np.inf
+    assert relative_gap(1.0, 1.0, error=np.inf) == np.inf

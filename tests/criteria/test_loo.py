@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.criteria import LeaveOneOut, ShrunkRKDA
+from discernel.criteria import KernelLeastSquares, LeaveOneOut, ShrunkRKDA
 from discernel.learners.newton import Newton
 from discernel.learners.solution import Task
 from discernel.targets import ClassTarget
@@ -63,3 +63,21 @@ def test_shrinkage_leads_from_the_optimum_to_the_plain_average(three_classes):
     distances = [np.linalg.norm(solve(s) - 1 / 6) for s in (0.0, 0.01, 0.1, 1.0, 1e4)]
     assert distances == sorted(distances, reverse=True)
     assert distances[-1] < 1e-3
+
+
+def test_nothing_rests_on_centring_being_exact():
+    """Linear kernels far from the origin: their centred matrices times 1 are only nearly 0."""
+    rng = np.random.default_rng(0)
+    y = np.arange(30) % 2
+    X = rng.standard_normal((30, 4)) + 0.5 * y[:, None]
+    target = ClassTarget.from_labels(y)
+    lam, ridge, weights = 1e-5, np.full(30, 1e-5), np.array([0.4, 0.6])
+    errors = []
+    for offset in (0.0, 3e4):
+        Z = X + offset
+        bank = DenseBank(np.array([Z @ Z.T, Z[:, :2] @ Z[:, :2].T]))
+        point = LeaveOneOut(bank, target).at(weights, lam)
+        fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.scores)
+        assert point.value == pytest.approx(fit.leave_one_out_error(), rel=1e-9)
+        errors.append(point.value)
+    assert errors[1] == pytest.approx(errors[0], rel=1e-3)  # X + 3e4 has lost digits of its own

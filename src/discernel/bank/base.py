@@ -43,7 +43,7 @@ class Centering:
         """Return V' and b with which the centred matrix times V is the raw one times V', less b.
 
         (k − mean(k)·1 − r)ᵀV = kᵀV' − rᵀV' for V' = V less the means of its columns: the matrix
-        need not be centred at all.
+        need not be centred at all. As V' sums to 0, any number may be taken from a row of it.
         """
         vectors = vectors - vectors.mean(axis=0)
         return vectors, (self.row_means - self.grand_mean) @ vectors
@@ -90,9 +90,12 @@ class Matrices(ABC):
     ----------
     n_samples : int
         Their rows.
+    rounding : ndarray of shape (n_kernels,)
+        How much ⟨B, K_iB⟩ can be wrong because of rounding, over ‖B‖².
     """
 
     n_samples: int
+    rounding: FloatArray
     _last: tuple[FloatArray, FloatArray, System] | None = None
 
     @property
@@ -235,6 +238,7 @@ class Bank(Matrices):
         part = copy(self)
         part._last = None
         part.kept, part.scales = self.kept[positions], self.scales[positions]
+        part.rounding = self.rounding[positions]
         return part
 
     @abstractmethod

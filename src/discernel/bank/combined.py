@@ -25,8 +25,9 @@ _BLOCK_BYTES = 16 * 2**20
 #: Entries of all kernels together, some milliseconds of work, from which on threads pay.
 _THREADED_ENTRIES = 2**20
 
-#: What is done with Σ c_i k_i between some new rows and some training rows.
-Use = Callable[[slice, slice, FloatArray], None]
+#: What is done with Σ c_i k_i between some new rows and some training rows, which may be changed;
+#: a thread goes through all training rows, from the first on, with the same buffers.
+Use = Callable[[slice, slice, FloatArray, Buffers], None]
 
 
 def gram_stack(kernels: Sequence[Kernel], X: Any) -> FloatArray:
@@ -64,7 +65,7 @@ class CombinedKernel:
         n_samples = X.shape[1] if self.rows is None else n_rows(self.rows)
         cross = np.zeros((n_rows(X), n_samples))
 
-        def use(rows: slice, columns: slice, matrix: FloatArray) -> None:
+        def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
             cross[rows, columns] += matrix
 
         self._each_tile(X, n_samples, use)
@@ -76,7 +77,12 @@ class CombinedKernel:
         vectors, offset = self.centering.of_product(vectors)
         out = np.zeros((n_rows(X), vectors.shape[1]))
 
-        def use(rows: slice, columns: slice, matrix: FloatArray) -> None:
+        def use(rows: slice, columns: slice, matrix: FloatArray, buffers: Buffers) -> None:
+            # Without what all entries of a row share, products do not lose its digits.
+            first = buffers("first", (len(matrix), 1))
+            if columns.start == 0:
+                first[:] = matrix[:, :1]
+            matrix -= first
             out[rows] += np.matmul(matrix, vectors[columns])
 
         self._each_tile(X, len(vectors), use)
@@ -104,14 +110,14 @@ class CombinedKernel:
                 matrix = self.kernels[position](X[rows], self.rows)
                 self._check_shape(position, matrix, (rows.stop - rows.start, m))
                 with _not_finite_is_found_later():
-                    use(rows, slice(0, m), matrix * self.coefficients[position])
+                    use(rows, slice(0, m), matrix * self.coefficients[position], buffers)
             for tile in _slices(rows, height) if kernels.groups else ():
                 new = kernels.prepare(X[tile], training) if tiled else X[tile]
                 for columns in _slices(slice(0, m), width):
                     found = kernels.shared_matrices(new, training[columns], buffers)
                     shape = tile.stop - tile.start, columns.stop - columns.start
                     with _not_finite_is_found_later():
-                        use(tile, columns, self._total(found, shape, buffers))
+                        use(tile, columns, self._total(found, shape, buffers), buffers)
 
         blocks = _slices(slice(0, n_rows(X)), block if kernels.direct else height)
         n_threads = self._n_threads(n_rows(X) * m * len(self.kernels))

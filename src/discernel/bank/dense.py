@@ -12,14 +12,24 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray, matmul
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.checks import check_no_indefinite, check_stack, check_values, varying_kernels
-from discernel.bank.products import centering_of_inner, inner_products, is_constant, row_means
+from discernel.bank.products import (
+    CANCELLING,
+    centered_twice,
+    centering_of_inner,
+    inner_products,
+    is_constant,
+    rounding_errors,
+    row_means,
+)
 from discernel.exceptions import unknown_choice
 
 __all__ = ["DenseBank"]
 
 
 class DenseBank(Bank):
-    """The candidates as one stack of raw Gram matrices, which is neither copied nor changed.
+    """The candidates as one stack of raw Gram matrices, which is not changed.
+
+    Nor copied, but for matrices that are nearly constant: these are centred first.
 
     Parameters
     ----------
@@ -53,27 +63,35 @@ class DenseBank(Bank):
         self.n_candidates, self.n_samples, _ = self._grams.shape
         self._row_means = row_means(self._grams)
         check_values(self._grams, self._row_means, self.names, trusted)
-        self._grand_means = self._row_means.mean(axis=1)
-        raw_traces = np.trace(self._grams, axis1=1, axis2=2)
-        self._centered_traces = raw_traces - self.n_samples * self._grand_means
         self.kept = varying_kernels(is_constant(self._grams, self._row_means), self.names)
-        if normalization == "centered_trace":
-            self.scales = 1.0 / self._centered_traces[self.kept]
-        else:
-            self.scales = self.n_samples / raw_traces[self.kept]
+        traces = np.trace(self._grams, axis1=1, axis2=2)[self.kept]
+        self._centered_traces = traces - self._row_means[self.kept].sum(axis=1)
+        self._matrices = [self._grams[index] for index in self.kept]
+        self._means = self._row_means[self.kept]
+        self._center_cancelling(traces)
+        centered = normalization == "centered_trace"
+        self.scales = 1.0 / self._centered_traces if centered else self.n_samples / traces
+        self.rounding = self.scales * rounding_errors(traces, self._centered_traces)
+
+    def _center_cancelling(self, traces: FloatArray) -> None:
+        """Put a centred copy in the place of matrices that are nearly constant."""
+        for position in np.flatnonzero(traces > CANCELLING * self._centered_traces):
+            self._matrices[position] = centered_twice(self._matrices[position])
+            self._means[position] = 0.0
+            self._centered_traces[position] = np.trace(self._matrices[position])
 
     def check_definite(self) -> None:
         check_no_indefinite(self._grams, self.names)
 
     def traces(self) -> FloatArray:
-        return np.asarray(self.scales * self._centered_traces[self.kept])
+        return np.asarray(self.scales * self._centered_traces)
 
     def products(self, vectors: FloatArray) -> FloatArray:
         # G̃V = P G (P V): centring vectors is m·n work where centring G would be m².
         vectors = vectors - vectors.mean(axis=0)
         out = np.empty((self.n_kernels, *vectors.shape))
-        for position, index in enumerate(self.kept):
-            out[position] = matmul(self._grams[index], vectors)
+        for position, matrix in enumerate(self._matrices):
+            out[position] = matmul(matrix, vectors)
         out -= out.mean(axis=1, keepdims=True)
         out *= self.scales[:, None, None]
         return out
@@ -81,15 +99,15 @@ class DenseBank(Bank):
     def compressed(self, basis: FloatArray) -> FloatArray:
         basis = basis - basis.mean(axis=0)
         out = np.empty((self.n_kernels, basis.shape[1], basis.shape[1]))
-        for position, index in enumerate(self.kept):
-            out[position] = matmul(basis.T, matmul(self._grams[index], basis))
+        for position, matrix in enumerate(self._matrices):
+            out[position] = matmul(basis.T, matmul(matrix, basis))
         out *= self.scales[:, None, None]
         return out
 
     def inner(self, matrix: FloatArray) -> FloatArray:
         flat = matrix.ravel()
-        products = [scipy.linalg.blas.ddot(self._grams[i].ravel(), flat) for i in self.kept]
-        centering = centering_of_inner(self._row_means[self.kept], matrix)
+        products = [scipy.linalg.blas.ddot(kernel.ravel(), flat) for kernel in self._matrices]
+        centering = centering_of_inner(self._means, matrix)
         return np.asarray(self.scales * (np.array(products) + centering))
 
     def inner_products(self) -> FloatArray:
@@ -106,23 +124,25 @@ class DenseBank(Bank):
         )
 
     def select(self, positions: NDArray[np.intp]) -> DenseBank:
-        return self._shallow_selection(positions)
+        part = self._shallow_selection(positions)
+        part._matrices = [self._matrices[i] for i in positions]
+        part._means = self._means[positions]
+        part._centered_traces = self._centered_traces[positions]
+        return part
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
         matrix = np.empty((self.n_samples, self.n_samples)) if out is None else out
         matrix.fill(0.0)
         flat = matrix.ravel()
-        for index, coefficient in zip(self.kept, weights * self.scales, strict=True):
+        coefficients = weights * self.scales
+        for kernel, coefficient in zip(self._matrices, coefficients, strict=True):
             if coefficient != 0.0:  # one pass in place, where NumPy would need two
-                scipy.linalg.blas.daxpy(self._grams[index].ravel(), flat, a=coefficient)
-        centering = self.centering(weights)
-        matrix -= centering.row_means[:, None]
-        matrix -= centering.row_means - centering.grand_mean
+                scipy.linalg.blas.daxpy(kernel.ravel(), flat, a=coefficient)
+        means = coefficients @ self._means
+        matrix -= means[:, None]
+        matrix -= means - means.mean()
         return matrix
 
     def centering(self, weights: FloatArray) -> Centering:
-        coefficients = weights * self.scales
-        return Centering(
-            coefficients @ self._row_means[self.kept],
-            float(coefficients @ self._grand_means[self.kept]),
-        )
+        row_means = (weights * self.scales) @ self._row_means[self.kept]
+        return Centering(row_means, float(row_means.mean()))

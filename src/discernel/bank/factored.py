@@ -8,7 +8,7 @@ entries, and whatever a criterion asks for costs rank · n_samples instead of n_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 import scipy.linalg
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray, matmul, n_rows, self_product
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.checks import varying_kernels
-from discernel.bank.products import CONSTANT
+from discernel.bank.products import CONSTANT, rounding_errors
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
 
@@ -91,6 +91,7 @@ def factor_kernel(kernel: Kernel, X: Any, *, most: int | None = None) -> FloatAr
         left = np.maximum(left - np.einsum("ij,ij->j", new, new), 0.0)
         left[pool[chosen]] = 0.0
         pool = np.argpartition(-left, min(n, _POOL) - 1)[: min(n, _POOL)]
+        pool = pool[left[pool] > 0]  # no row twice: the rank is at most n
     return factor
 
 
@@ -170,6 +171,8 @@ class FactoredBank(Bank):
         traces, raw_traces = traces[self.kept], raw_traces[self.kept]
         self.scales = 1.0 / traces if centered else self.n_samples / raw_traces
         self._traces: FloatArray = self.scales * traces
+        # What the factor leaves of the raw kernel is a part of the error, and far the larger.
+        self.rounding = self.scales * (rounding_errors(traces, traces) + _REMAINDER * raw_traces)
         self._factors = [factors[i] for i in self.kept]
         self._means = [means[i] for i in self.kept]
         for factor, mean, scale in zip(self._factors, self._means, self.scales, strict=True):
@@ -195,11 +198,8 @@ class FactoredBank(Bank):
         normalization : {"centered_trace", "trace"}, default="centered_trace"
             What is made equal for all kernels.
         """
-        factors = []
-        for kernel in kernels:
-            factor = factor_kernel(kernel, X)
-            assert factor is not None, "there is no limit to its rank"
-            factors.append(factor)
+        # No rank is above the number of rows.
+        factors = [cast(FloatArray, factor_kernel(kernel, X)) for kernel in kernels]
         return cls(factors, kernel_names(kernels), normalization=normalization)
 
     def check_definite(self) -> None:

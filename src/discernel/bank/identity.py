@@ -23,6 +23,7 @@ class WithIdentity(Bank):
         self.n_candidates = bank.n_candidates + 1
         self.kept = np.concatenate([[0], bank.kept + 1])
         self.scales = np.concatenate([[1.0 / bank.n_samples], bank.scales])
+        self.rounding = np.concatenate([[0.0], bank.rounding])  # a multiple of ‖B‖² itself
 
     def check_definite(self) -> None:
         self.bank.check_definite()

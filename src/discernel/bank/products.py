@@ -7,11 +7,26 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
 
-__all__ = ["CONSTANT", "centering_of_inner", "inner_products", "is_constant", "row_means"]
+__all__ = [
+    "CANCELLING",
+    "CONSTANT",
+    "centered_twice",
+    "centering_of_inner",
+    "inner_products",
+    "is_constant",
+    "rounding_errors",
+    "row_means",
+]
 
 #: A kernel whose centred trace is below this share of its trace is constant up to rounding, and
 #: what centring leaves of it is noise.
 CONSTANT = 1e-12
+#: Raw trace over centred trace from which on a kernel is centred before anything is done with it:
+#: products with the raw matrix would lose these digits.
+CANCELLING = 1e3
+#: Rounding error of ⟨B, GB⟩ over ‖B‖²·tr G. As |G_ij| ≤ √(G_iiG_jj), no sum of its terms is larger
+#: than tr G; errors of the terms have both signs.
+_ROUNDING = 4 * np.finfo(np.float64).eps
 #: Bytes of the rows of all matrices that are centred at a time.
 _BLOCK_BYTES = 2**20
 
@@ -20,6 +35,30 @@ def row_means(grams: FloatArray) -> FloatArray:
     """Return the means of the rows of a stack of matrices; not finite where they are not."""
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(grams.mean(axis=-1))
+
+
+def centered_twice(gram: FloatArray) -> FloatArray:
+    """Return PGP of a matrix whose centred part is small beside it, symmetric, as a copy.
+
+    Numbers that are close are subtracted without error. What is wrong with the computed means
+    is the same in a whole row or column, and the second time it goes too.
+    """
+    matrix = gram - row_means(gram)[:, None]
+    for _ in range(2):
+        matrix -= matrix.mean(axis=0)
+        matrix -= matrix.mean(axis=1, keepdims=True)
+    return np.ascontiguousarray(0.5 * (matrix + matrix.T))
+
+
+def rounding_errors(traces: FloatArray, centered_traces: FloatArray) -> FloatArray:
+    """Return how much ⟨B, PG_iPB⟩ can be wrong, over ‖B‖², for kernels of some raw traces.
+
+    Of a kernel that was centred first only the square root of the digits is lost: those that
+    taking off the means of the rows leaves in the columns.
+    """
+    first = traces > CANCELLING * centered_traces
+    lost = np.where(first, np.sqrt(np.abs(traces * centered_traces)), traces)
+    return np.asarray(_ROUNDING * np.maximum(lost, centered_traces))
 
 
 def centering_of_inner(means: FloatArray, matrix: FloatArray) -> FloatArray:

@@ -17,9 +17,12 @@ class Subspace(Matrices):
     ----------
     matrices : ndarray of shape (n_kernels, n_columns, n_columns)
         From `Matrices.compressed`.
+    rounding : ndarray of shape (n_kernels,)
+        That of the matrices they were made of.
     """
 
-    def __init__(self, matrices: FloatArray) -> None:
+    def __init__(self, matrices: FloatArray, rounding: FloatArray) -> None:
+        self.rounding = rounding
         self._matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
         self.n_samples = matrices.shape[1]
 

@@ -18,7 +18,7 @@ from discernel.bank.base import Bank, Centering, Normalization, System
 from discernel.bank.checks import check_grams, varying_kernels
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
-from discernel.bank.products import CONSTANT, centering_of_inner
+from discernel.bank.products import CANCELLING, CONSTANT, centering_of_inner, rounding_errors
 from discernel.exceptions import InvalidInputError, NumericalError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet
@@ -99,20 +99,39 @@ class TiledBank(Bank):
         self._check_kernels()
         self._kernels = KernelSet(kernels)
         self._rows = self._kernels.prepare(X) if isinstance(X, np.ndarray) else X
-        sums = self._raw_products(np.ones((self.n_samples, 1)))[:, :, 0]
-        self._check_finite(sums)
-        traces = np.array([kernel.diagonal(X).sum() for kernel in kernels])
-        centered_traces = traces - sums.sum(axis=1) / self.n_samples
-        constant = centered_traces <= CONSTANT * np.abs(traces)
-        self.kept = varying_kernels(constant, self.names)
+        self._taken_off: dict[int, FloatArray] = {}
+        means = self._means_of_rows()
+        self._check_finite(means)
+        diagonals = np.array([kernel.diagonal(X) for kernel in kernels])
+        traces = diagonals.sum(axis=1)
+        centered_traces = traces - means.sum(axis=1)
+        self.kept = varying_kernels(centered_traces <= CONSTANT * np.abs(traces), self.names)
         self._kernels = KernelSet([kernels[index] for index in self.kept])
-        self._centered_traces = centered_traces[self.kept]
-        self._row_means = sums[self.kept] / self.n_samples
-        self._grand_means = self._row_means.mean(axis=1)
-        if normalization == "centered_trace":
-            self.scales = 1.0 / self._centered_traces
-        else:
-            self.scales = self.n_samples / traces[self.kept]
+        self._row_means = means[self.kept]
+        self._centered_traces, traces = centered_traces[self.kept], traces[self.kept]
+        self._center_cancelling(traces, diagonals[self.kept])
+        centered = normalization == "centered_trace"
+        self.scales = 1.0 / self._centered_traces if centered else self.n_samples / traces
+        self.rounding = self.scales * rounding_errors(traces, self._centered_traces)
+
+    def _center_cancelling(self, traces: FloatArray, diagonals: FloatArray) -> None:
+        """Have the means of rows and columns taken off the tiles of nearly constant kernels.
+
+        What is wrong with the computed means is found by another pass, and goes with the rest.
+        """
+        self._means = self._row_means.copy()  # of what tiles are then, not of the kernels
+        cancelling = np.flatnonzero(traces > CANCELLING * self._centered_traces)
+        self._taken_off = {int(i): self._row_means[i].copy() for i in cancelling}
+        if not self._taken_off:
+            return
+        self._means = self._means_of_rows()
+        for i, means in self._taken_off.items():
+            left = diagonals[i] - means - (means - means.mean())
+            self._centered_traces[i] = float(left.sum() - self._means[i].sum())
+            self._row_means[i] = means + self._means[i]
+
+    def _means_of_rows(self) -> FloatArray:
+        return self._raw_products(np.ones((self.n_samples, 1)))[:, :, 0] / self.n_samples
 
     # ---- checks ------------------------------------------------------------------------------
 
@@ -125,8 +144,8 @@ class TiledBank(Bank):
             stack = gram_stack([self._all[i] for i in mine], self._X[rows])
             check_grams(stack, [self.names[i] for i in mine], None)
 
-    def _check_finite(self, sums: FloatArray) -> None:
-        broken = np.flatnonzero(~np.isfinite(sums).all(axis=1))
+    def _check_finite(self, means: FloatArray) -> None:
+        broken = np.flatnonzero(~np.isfinite(means).all(axis=1))
         if not len(broken):
             return
         kernel, where = self._all[broken[0]], "has a sum that is not finite"
@@ -159,22 +178,43 @@ class TiledBank(Bank):
                 yield rows, slice(left, min(left + width, self.n_samples))
 
     def _pass(
-        self, kernels: KernelSet, work: Callable[[Tile, Found, Part], None], make: Make[Part]
+        self,
+        work: Callable[[Tile, Found, Part], None],
+        make: Make[Part],
+        active: NDArray[np.intp] | None = None,
     ) -> list[Part]:
         """Call ``work`` with every tile's matrices, in threads, each with a part of its own.
 
-        Matrices come one after another in the same memory. Products within ``work`` are NumPy's,
-        which let the other threads run; those of `backend.matmul` do not.
+        Matrices, of all kernels or the active ones, come one after another in the same memory.
+        Products within ``work`` are NumPy's, which let the other threads run; those of
+        `backend.matmul` do not.
         """
+        kernels, positions = self._kernels, np.arange(len(self._kernels.kernels))
+        if active is not None:
+            kernels, positions = KernelSet([kernels.kernels[i] for i in active]), active
 
         def run(tile: Tile, place: tuple[Part, Buffers]) -> None:
             (rows, columns), (part, buffers) = tile, place
             other = None if rows == columns else self._rows[columns]
-            work(tile, kernels.matrices(self._rows[rows], other, buffers), part)
+            found = kernels.matrices(self._rows[rows], other, buffers)
+            found = ((int(positions[i]), matrix) for i, matrix in found)
+            if self._taken_off:
+                found = self._less_means(tile, found, buffers)
+            work(tile, found, part)
 
         parts = [make() for _ in range(self._n_threads)]
         in_threads(run, self._tiles(), [(part, Buffers()) for part in parts])
         return parts
+
+    def _less_means(self, tile: Tile, matrices: Found, buffers: Buffers) -> Found:
+        """Yield the matrices of a tile, nearly constant ones less their means."""
+        rows, columns = tile
+        for position, matrix in matrices:
+            means = self._taken_off.get(position)
+            if means is not None:  # in other memory: the next kernel may be its square
+                matrix = np.subtract(matrix, means[rows, None], out=buffers("less", matrix.shape))
+                matrix -= means[columns] - means.mean()
+            yield position, matrix
 
     def _raw_products(self, vectors: FloatArray) -> FloatArray:
         """Return every G_iV, neither centred nor normalised."""
@@ -187,7 +227,7 @@ class TiledBank(Bank):
                     out[position, columns] += np.matmul(matrix.T, vectors[rows])
 
         shape = len(self._kernels.kernels), *vectors.shape
-        return _added(self._pass(self._kernels, work, lambda: np.zeros(shape)))
+        return _added(self._pass(work, lambda: np.zeros(shape)))
 
     # ---- what criteria ask for ---------------------------------------------------------------
 
@@ -211,29 +251,27 @@ class TiledBank(Bank):
                 out[position] += np.matmul(left, np.matmul(matrix, basis[columns]))
 
         shape = self.n_kernels, basis.shape[1], basis.shape[1]
-        half = _added(self._pass(self._kernels, work, lambda: np.zeros(shape)))
+        half = _added(self._pass(work, lambda: np.zeros(shape)))
         return np.asarray((half + half.transpose(0, 2, 1)) * self.scales[:, None, None])
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        active = np.flatnonzero(weights)
-        kernels = KernelSet([self._kernels.kernels[i] for i in active])
-        factors = (weights * self.scales)[active]
+        factors = weights * self.scales
         out = np.empty((self.n_samples, self.n_samples)) if out is None else out
-        centering = self.centering(weights)
-        across = centering.row_means - centering.grand_mean
+        means = factors @ self._means
+        across = means - means.mean()
 
         def work(tile: Tile, matrices: Found, buffers: Buffers) -> None:
             rows, columns = tile
             shape = rows.stop - rows.start, columns.stop - columns.start
             total, term = buffers("total", shape), buffers("term", shape)
-            np.add.outer(-centering.row_means[rows], -across[columns], out=total)
+            np.add.outer(-means[rows], -across[columns], out=total)
             for position, matrix in matrices:
                 total += np.multiply(matrix, factors[position], out=term)
             out[rows, columns] = total
             if rows != columns:
                 out[columns, rows] = total.T
 
-        self._pass(kernels, work, Buffers)
+        self._pass(work, Buffers, np.flatnonzero(weights))
         return out
 
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
@@ -254,24 +292,24 @@ class TiledBank(Bank):
             for position, values in matrices:
                 out[position] += factor * np.einsum("ij,ij->", values, there)
 
-        total = _added(self._pass(self._kernels, work, lambda: np.zeros(self.n_kernels)))
-        centering = centering_of_inner(self._row_means, matrix)
+        total = _added(self._pass(work, lambda: np.zeros(self.n_kernels)))
+        centering = centering_of_inner(self._means, matrix)
         return np.asarray(self.scales * (total + centering))
 
     def inner_products(self) -> FloatArray:
         p = self.n_kernels
-        across = self._row_means - self._grand_means[:, None]
+        across = self._means - self._means.mean(axis=1, keepdims=True)
 
         def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
             rows, columns = tile
             flat = np.empty((p, rows.stop - rows.start, columns.stop - columns.start))
             for position, values in matrices:
-                np.subtract(values, self._row_means[position, rows, None], out=flat[position])
+                np.subtract(values, self._means[position, rows, None], out=flat[position])
                 flat[position] -= across[position, columns]
             flat = flat.reshape(p, -1)
             out += (1.0 if rows == columns else 2.0) * np.matmul(flat, flat.T)
 
-        total = _added(self._pass(self._kernels, work, lambda: np.zeros((p, p))))
+        total = _added(self._pass(work, lambda: np.zeros((p, p))))
         return np.asarray(total * np.outer(self.scales, self.scales))
 
     def subset(self, rows: NDArray[np.intp]) -> Bank:
@@ -300,13 +338,17 @@ class TiledBank(Bank):
         part = self._shallow_selection(positions)
         part._kernels = KernelSet([self._kernels.kernels[i] for i in positions])
         part._centered_traces = self._centered_traces[positions]
-        part._row_means = self._row_means[positions]
-        part._grand_means = self._grand_means[positions]
+        part._row_means, part._means = self._row_means[positions], self._means[positions]
+        part._taken_off = {
+            new: self._taken_off[old]
+            for new, old in enumerate(positions.tolist())
+            if old in self._taken_off
+        }
         return part
 
     def centering(self, weights: FloatArray) -> Centering:
-        coefficients = weights * self.scales
-        return Centering(coefficients @ self._row_means, float(coefficients @ self._grand_means))
+        row_means = (weights * self.scales) @ self._row_means
+        return Centering(row_means, float(row_means.mean()))
 
 
 def _tile_shape(cache_bytes: float, n_threads: int) -> tuple[int, int]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
+import numpy as np
+
 from discernel.backend import FloatArray
 from discernel.bank import Matrices
 
@@ -40,6 +42,14 @@ class Point(ABC):
     def bound(self) -> float: ...
 
     @property
+    def error(self) -> float:
+        """How far the criterion at the weights can be above ``value``; infinite: nothing is known.
+
+        Rounding, and whatever else keeps the value from being exact.
+        """
+        return 0.0
+
+    @property
     def intercept(self) -> float:
         """The criterion is nowhere below ``intercept + gradient @ weights``."""
         return self.value - float(self.gradient @ self.weights)
@@ -47,7 +57,7 @@ class Point(ABC):
     @property
     def gap(self) -> float:
         """How far the value can be above the smallest one at most, relative to itself."""
-        return relative_gap(self.value, self.bound)
+        return relative_gap(self.value, self.bound, self.error)
 
 
 class Criterion(ABC):
@@ -64,6 +74,18 @@ class Criterion(ABC):
         return value
 
 
-def relative_gap(value: float, bound: float) -> float:
-    """Return how far ``value`` can be above the optimum, which is at least ``bound``."""
-    return max(0.0, value - bound) / max(abs(value), 1e-300)
+def relative_gap(value: float, bound: float, error: float = 0.0) -> float:
+    """Return how far ``value`` can be above the optimum, which is at least ``bound``.
+
+    A value below the bound contradicts it: one of them is wrong, by as much at least.
+
+    Parameters
+    ----------
+    value, bound : float
+        They say that the optimum is between them.
+    error : float, default=0.0
+        How far the true value can be above ``value``.
+    """
+    if not np.isfinite(value):
+        return np.inf
+    return (abs(value - bound) + error) / max(abs(value), 1e-300)

@@ -49,7 +49,29 @@ class FisherRatioPoint(Point):
         self._products = criterion.bank.products(self._beta[:, None])[:, :, 0]  # G_iβ
         self._energies = self._products @ self._beta / criterion.regularization
         # β minimises, so errors of β enter this form of the value squared.
-        self.value = 2.0 - criterion.penalty(self._beta) - float(weights @ self._energies)
+        self.value = -criterion.penalty(self._beta) - float(weights @ self._energies)
+
+    @cached_property
+    def error(self) -> float:
+        """How far the value can be too small: β is not exactly the best, and sums are rounded.
+
+        Another feasible β is lower by at most rᵀN⁻¹r/λ, where r is Nβ less its class means and
+        N = λD + G is at least λ times the smaller class size.
+        """
+        criterion, beta = self._criterion, self._beta
+        slope = criterion.ridge * beta + self.weights @ self._products  # Nβ
+        membership, counts = criterion.target.membership, criterion.target.counts
+        slope -= membership @ (membership.T @ slope / counts)
+        noise = float(self.weights @ criterion.bank.rounding)
+        least = float(criterion.ridge.min()) - noise
+        if not least > 0:
+            return np.inf
+        inexact = float(slope @ slope) / least
+        return (inexact + noise * float(beta @ beta)) / criterion.regularization
+
+    @property
+    def intercept(self) -> float:
+        return self.value - float(self.gradient @ self.weights) - self._criterion.noise(self._beta)
 
     @cached_property
     def gradient(self) -> FloatArray:
@@ -103,11 +125,25 @@ class FisherRatio(Criterion):
         if energies is None:
             products = self.bank.products(beta[:, None])[:, :, 0]
             energies = products @ beta / self.regularization
-        return 2.0 - self.penalty(beta) - float(energies.max())
+        return -self.penalty(beta) - float(energies.max()) - self.noise(beta)
+
+    def noise(self, beta: FloatArray) -> float:
+        """Return how much βᵀG_iβ/λ can be wrong because of rounding; infinite: N may be indefinite.
+
+        The bank's kernels may have eigenvalues below 0 by as much as their rounding error.
+        """
+        rounding = float(self.bank.rounding.max())
+        if not float(self.ridge.min()) > rounding:
+            return np.inf
+        return rounding * float(beta @ beta) / self.regularization
 
     def penalty(self, beta: FloatArray) -> float:
-        """Return βᵀDβ."""
-        return float(beta @ (self.ridge * beta)) / self.regularization
+        """Return βᵀDβ − 2, which is ‖u‖², from any β with Cᵀβ = c.
+
+        Of a it is 2, and what is more in β sums to 0 in each class.
+        """
+        more = beta - self.target.mean_difference
+        return float(more @ (self.ridge * more)) / self.regularization
 
     def objective(self, value: float) -> float:
         """Return the Fisher ratio, which is maximised."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discernel.backend import FloatArray, matmul, self_product_less
+from discernel.backend import FloatArray, matmul, self_product_less, subtract_outer
 from discernel.bank import Bank
 from discernel.targets import Target
 
@@ -49,9 +49,10 @@ class LeaveOneOut:
     def at(self, weights: FloatArray, regularization: float) -> LeaveOneOutPoint:
         """Return error and gradient; about eight factorisations of size n_samples."""
         T = self.target.scores
-        # G̃1 = 0, so N⁻¹1 = 1/λ, and Q is N⁻¹ less a constant.
         Q = self.bank.system(weights, regularization).inverse()
-        Q -= 1.0 / (regularization * self.bank.n_samples)
+        # N⁻¹1 is 1/λ, but that G̃1 = 0 holds up to rounding only, and λ may not be far above it.
+        sums = Q.sum(axis=1)
+        subtract_outer(Q, sums, sums / sums.sum())
         diagonal = Q.diagonal().copy()
         QT = matmul(Q, T)
         errors = QT / diagonal[:, None]

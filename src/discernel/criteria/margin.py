@@ -167,7 +167,7 @@ class MarginProgram(ABC):
         else:
             soft = norm + float(slacks @ slacks) / ridge if ridge > 0 else np.inf
         margin = float(np.min(self.signs * (scores + ridge * beta + threshold)))
-        hard = (norm + ridge * float(beta @ beta)) / margin**2 if margin > 0 else np.inf
+        hard = (norm + ridge * float(beta @ beta)) / margin / margin if margin > 0 else np.inf
         return min(soft, hard)
 
     def split_ridge(self, weights: FloatArray) -> tuple[float, FloatArray]:

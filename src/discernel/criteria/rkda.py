@@ -14,6 +14,10 @@ which is tight at the optimum with B = N⁻¹T.
 
 As ⟨T, N⁻¹T⟩ is the largest 2⟨T, B⟩ − ⟨B, NB⟩ over all B, it is at least the largest over B = SC,
 which is ⟨SᵀT, (SᵀNS)⁻¹SᵀT⟩: the same criterion on the matrices SᵀK_iS (`RKDA.restricted`).
+
+Rounding. The bank says by how much ε_i‖B‖² each ⟨B, K_iB⟩ can be wrong, and by the same token K_i
+can have eigenvalues down to −ε_i. Bounds, values and errors here allow for it. Where some ε_i is
+not below ρ, N(w) need not be positive definite, and nothing is certified.
 """
 
 from __future__ import annotations
@@ -33,9 +37,11 @@ __all__ = ["RKDA", "JointRKDA", "RKDAPoint", "ShrunkRKDA"]
 
 #: Where λ is learnt, the least weight that all kernels together are left with.
 _SMALLEST_SHARE = 1e-9
-#: Rounding error of a solution, relative to the condition number of the system: some hundred times
-#: that of one number, for sums over all samples. The norms of the K_i are at most their trace, 1.
-_ROUNDING = 2e-14
+#: Rounding error of a factorisation, relative to its matrix: some hundred times that of one number,
+#: for sums over all samples. The norms of the K_i are at most their trace, 1.
+_FACTORISATION = 2e-14
+#: Rounding error of a sum of products, relative to the lengths of the two.
+_SUM = 4 * np.finfo(np.float64).eps
 
 
 def _energies(products: FloatArray, dual: FloatArray) -> FloatArray:
@@ -54,22 +60,32 @@ class RKDAPoint(Point):
         self.dual = self._system.solve(criterion.scores)  # B = N⁻¹T
         self._products = criterion.bank.products(self.dual)  # K_iB
         self._energies = _energies(self._products, self.dual)
+        self._norm = inner(self.dual, self.dual)
         # ⟨T, N⁻¹T⟩ = max over B of this form, so errors of B enter it squared.
-        strength = inner(criterion.scores, self.dual)
-        norm = inner(self.dual, self.dual)
-        quadratic = criterion.ridge * norm + float(weights @ self._energies)
-        self.value = criterion.scale * (2.0 * strength - quadratic)
+        quadratic = criterion.ridge * self._norm + float(weights @ self._energies)
+        self.value = criterion.scale * (2.0 * inner(criterion.scores, self.dual) - quadratic)
 
     @cached_property
     def error(self) -> float:
-        """How far the value can be too small, because B is not exactly N⁻¹T.
+        """How far the value can be too small: B is not exactly N⁻¹T, and sums are rounded.
 
         ⟨R, N⁻¹R⟩ ≤ ‖R‖²/ρ with the residual R = T − NB.
         """
         criterion = self._criterion
         combined = np.tensordot(self.weights, self._products, axes=1)
         residual = criterion.scores - criterion.ridge * self.dual - combined
-        return criterion.scale * inner(residual, residual) / criterion.ridge
+        noise = float(self.weights @ criterion.bank.rounding)
+        if criterion.ridge <= noise:
+            return np.inf
+        inexact = inner(residual, residual) / (criterion.ridge - noise)
+        return criterion.scale * (inexact + noise * self._norm + 2.0 * criterion.blur(self._norm))
+
+    @property
+    def intercept(self) -> float:
+        # For any B, the criterion is at least scale·(2⟨T, B⟩ − ρ‖B‖² − Σ w_i⟨B, K_iB⟩).
+        criterion = self._criterion
+        noise = float(criterion.bank.rounding.max()) * self._norm + 2.0 * criterion.blur(self._norm)
+        return self.value - float(self.gradient @ self.weights) - criterion.scale * noise
 
     @cached_property
     def gradient(self) -> FloatArray:
@@ -132,11 +148,19 @@ class RKDA(Criterion):
     def estimate(self, weights: FloatArray) -> tuple[float, float]:
         """Return the value without a pass over the kernels, and how far off rounding can be.
 
-        ⟨T, B⟩ where `at` has ⟨B, NB⟩: errors of B enter it once and not squared.
+        ⟨T, B⟩ where `at` has ⟨B, NB⟩: errors of B enter it once and not squared. What was solved
+        is a system with N + E, and ⟨B, EB⟩ is what that changes.
         """
         dual = self.bank.system(weights, self.ridge).solve(self.scores)
-        value = self.scale * inner(self.scores, dual)
-        return value, value * _ROUNDING * (1.0 + 1.0 / self.ridge)
+        norm, noise = inner(dual, dual), float(weights @ self.bank.rounding)
+        if self.ridge <= noise:
+            return self.scale * inner(self.scores, dual), np.inf
+        error = (_FACTORISATION * (1.0 + self.ridge) + noise) * norm + self.blur(norm)
+        return self.scale * inner(self.scores, dual), self.scale * error
+
+    def blur(self, norm: float) -> float:
+        """Return how much ⟨T, B⟩ can be wrong because of rounding, from ‖B‖²."""
+        return _SUM * float(np.sqrt(inner(self.scores, self.scores) * norm))
 
     def restricted(self, basis: FloatArray) -> Self:
         """Return the criterion with B in a subspace: nowhere above this one.
@@ -147,7 +171,7 @@ class RKDA(Criterion):
             Orthonormal columns S that span it.
         """
         model = copy.copy(self)
-        model.bank = Subspace(self.bank.compressed(basis))
+        model.bank = Subspace(self.bank.compressed(basis), self.bank.rounding)
         model.scores = matmul(basis.T, self.scores)
         return model
 
@@ -171,9 +195,12 @@ class RKDA(Criterion):
         """
         if energies is None:
             energies = _energies(self.bank.products(dual), dual)
-        strength = inner(self.scores if columns is None else columns, dual)
-        norm = inner(dual, dual)
-        return self.bound_scale * strength**2 / (self.bound_ridge * norm + float(energies.max()))
+        norm, noise = inner(dual, dual), self.bank.rounding
+        strength = inner(self.scores if columns is None else columns, dual) - self.blur(norm)
+        if self.ridge <= float(noise.max()) or strength <= 0:
+            return 0.0
+        largest = float((energies + noise * norm).max())
+        return self.bound_scale * strength**2 / (self.bound_ridge * norm + largest)
 
 
 class JointRKDA(RKDA):
@@ -224,6 +251,11 @@ class ShrunkPoint(Point):
         return self._point.error
 
     @property
+    def intercept(self) -> float:
+        pull = 0.5 * self._strength * float(self._away @ self._away)
+        return self._point.intercept + pull - self._strength * float(self._away @ self.weights)
+
+    @property
     def dual(self) -> FloatArray:
         """B, of the criterion without the pull."""
         return self._point.dual
@@ -244,7 +276,7 @@ class ShrunkPoint(Point):
     @cached_property
     def bound(self) -> float:
         # Convex, so nothing on the simplex is below the tangent's least value there.
-        return self.value + float(self.gradient.min() - self.weights @ self.gradient)
+        return self.intercept + float(self.gradient.min()) if np.isfinite(self.error) else 0.0
 
 
 class ShrunkRKDA(RKDA):

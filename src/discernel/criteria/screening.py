@@ -61,7 +61,11 @@ class DualBall:
     radius: float
 
     def can_enter(
-        self, energies: FloatArray, lengths: FloatArray, norms: FloatArray
+        self,
+        energies: FloatArray,
+        lengths: FloatArray,
+        norms: FloatArray,
+        noise: float | FloatArray = 0.0,
     ) -> NDArray[np.bool_]:
         """Return which kernels may have weight at an optimum; the others have none at any.
 
@@ -73,9 +77,11 @@ class DualBall:
             ‖K_iB‖.
         norms : ndarray of shape (n_kernels,)
             ‖K_i‖ or more.
+        noise : float or ndarray of shape (n_kernels,), default=0.0
+            How much the energies can be wrong because of rounding.
         """
         center = self.scale**2 * energies
-        slack = 2.0 * self.radius * self.scale * lengths
+        slack = 2.0 * self.radius * self.scale * lengths + self.scale**2 * noise
         largest = float((center - slack).max())
         return np.asarray(center + slack + self.radius**2 * norms >= largest)
 

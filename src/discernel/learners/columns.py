@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, inner
 from discernel.bank import Bank
 from discernel.criteria import RKDA, Criterion, dual_ball, relative_gap
 from discernel.learners.simplex import normalize, uniform
@@ -47,6 +47,8 @@ class _Survivors:
         Their norms, or more.
     energies, lengths : ndarray
         ⟨B, K_iB⟩ and ‖K_iB‖ at the last dual point.
+    noise : ndarray
+        How much the energies can be wrong because of rounding.
     """
 
     criterion: RKDA
@@ -55,6 +57,7 @@ class _Survivors:
     norms: FloatArray = field(init=False)
     energies: FloatArray = field(init=False)
     lengths: FloatArray = field(init=False)
+    noise: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         self.positions = np.arange(self.bank.n_kernels)
@@ -71,12 +74,14 @@ class _Survivors:
         products = bank.products(dual)
         self.energies = np.einsum("ijk,jk->i", products, dual)
         self.lengths = np.sqrt(np.einsum("ijk,ijk->i", products, products))
-        return self.criterion.lower_bound(dual, energies=self.energies)
+        self.noise = bank.rounding * inner(dual, dual)
+        few = RKDA(bank, self.criterion.target, self.criterion.ridge)
+        return few.lower_bound(dual, energies=self.energies)
 
     def screen(self, value: float, dual: FloatArray) -> None:
         """Drop for good what cannot have weight."""
         ball = dual_ball(self.criterion, value, dual, self.energies)
-        stay = ball.can_enter(self.energies, self.lengths, self.norms)
+        stay = ball.can_enter(self.energies, self.lengths, self.norms, self.noise)
         self.positions, self.norms = self.positions[stay], self.norms[stay]
         self.energies, self.lengths = self.energies[stay], self.lengths[stay]
 
@@ -128,12 +133,12 @@ class Columns:
             found = self.solver.solve(few, part)
             dual = few.at(found.weights).dual
             bound = max(bound, survivors.look(dual))
-            gap = relative_gap(found.value, bound)
+            gap = relative_gap(found.value, bound, found.error)
             support, weights = active[found.weights > 0], found.weights[found.weights > 0]
             full = np.zeros(criterion.bank.n_kernels)
             full[support] = weights
             task.monitor(iteration, found.value, gap, full)
-            survivors.screen(found.value, dual)
+            survivors.screen(found.value + found.error, dual)
             if gap <= task.tol:
                 status = Status.CONVERGED
                 break
@@ -145,7 +150,7 @@ class Columns:
             active = np.concatenate([support[stays], new])
             weights = normalize(np.concatenate([weights[stays], np.zeros(len(new))]))
         screened = len(full) - len(np.union1d(survivors.positions, support))
-        return Solution(full, found.value, bound, status, iteration, screened)
+        return Solution(full, found.value, bound, status, iteration, screened, found.error)
 
     @staticmethod
     def _start(survivors: _Survivors, task: Task) -> tuple[FloatArray, NDArray[np.intp]]:

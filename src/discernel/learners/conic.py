@@ -7,7 +7,7 @@ programs need the matrices themselves, so here, and only here, centred copies ar
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -81,9 +81,7 @@ class _Conic:
         """Evaluate and certify the weights a program gave with the criterion itself."""
         n_kernels = criterion.bank.n_kernels
         point = criterion.at(uniform(n_kernels) if weights is None else normalize(weights))
-        solution = Solution(
-            point.weights, point.value, max(bound, point.bound), Status.CONVERGED, 1
-        )
+        solution = Solution.at(point, max(bound, point.bound), Status.CONVERGED, 1)
         task.monitor(1, point.value, solution.gap, point.weights)
         # The certificate is ours and rigorous: where it holds, the solver's own doubts, about
         # tolerances of other quantities, do not matter.
@@ -93,7 +91,7 @@ class _Conic:
             status = Status.APPROXIMATE
         else:
             status = Status.INACCURATE
-        return Solution(point.weights, point.value, solution.bound, status, 1)
+        return replace(solution, status=status)
 
 
 @dataclass(frozen=True)

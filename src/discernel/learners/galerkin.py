@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -49,31 +49,33 @@ class Galerkin:
         assert isinstance(criterion, RKDA), "no other criterion has restrictions"
         max_iter = 100 if task.max_iter is None else task.max_iter
         weights = uniform(criterion.bank.n_kernels) if task.init is None else task.init
-        best, bound, least_gap, idle = (np.inf, weights), -np.inf, np.inf, 0
+        best = Solution(weights, np.inf, -np.inf, Status.CONVERGED, 0)
+        bound, least_gap, idle = -np.inf, np.inf, 0
         basis = np.empty((criterion.bank.n_samples, 0))
         for iteration in range(max_iter + 1):
             if iteration > 0:
                 value, error = criterion.estimate(weights)
-            if iteration == 0 or relative_gap(value + error, bound) > task.tol:
+            if iteration == 0 or relative_gap(value, bound, error) > task.tol:
                 # The first subspace need not be exact: what it bounds, it bounds.
                 point = criterion.near(weights) if iteration == 0 else criterion.at(weights)
                 value, error, bound = point.value, point.error, max(bound, point.bound)
-            best = min(best, (value + error, weights), key=lambda pair: pair[0])
-            solution = Solution(best[1], best[0], bound, Status.CONVERGED, iteration)
-            task.monitor(iteration, solution.value, solution.gap, solution.weights)
-            if solution.gap <= task.tol:
-                return solution
-            idle = 0 if solution.gap < 0.9 * least_gap else idle + 1
-            least_gap = min(least_gap, solution.gap)
+            found = Solution(weights, value, bound, Status.CONVERGED, iteration, error=error)
+            known = replace(best, bound=bound, n_iter=iteration)
+            best = min(found, known, key=lambda solution: solution.gap)
+            task.monitor(iteration, best.value, best.gap, best.weights)
+            if best.gap <= task.tol:
+                return best
+            idle = 0 if best.gap < 0.9 * least_gap else idle + 1
+            least_gap = min(least_gap, best.gap)
             if idle == _PATIENCE:
-                return Solution(best[1], best[0], bound, Status.STALLED, iteration)
+                return replace(best, status=Status.STALLED)
             if iteration < max_iter:
                 basis = _extended(basis, point)
                 del point  # and with it the memory of its factor
                 inner = Task(1e-3 * task.tol, None, weights, lambda *_: None)
-                found = Newton().solve(criterion.restricted(basis), inner)
-                weights, bound = found.weights, max(bound, found.bound)
-        return Solution(best[1], best[0], bound, Status.MAX_ITERATIONS, max_iter)
+                model = Newton().solve(criterion.restricted(basis), inner)
+                weights, bound = model.weights, max(bound, model.bound)
+        return replace(best, status=Status.MAX_ITERATIONS)
 
 
 def _extended(basis: FloatArray, point: RKDAPoint | ShrunkPoint) -> FloatArray:

@@ -205,6 +205,8 @@ def _solve_one(
         if status is Status.CONVERGED and used <= 2 * criterion.ridge:
             status = Status.FLOOR
     assert used is not None, "λ is given or learnt"
+    if len(weights) == 1 and status is Status.STALLED:
+        status = Status.NO_PROGRAM  # one kernel: the gap is what is not known of the value
     return LearnedKernel(
         weights=bank.expand(weights),
         coefficients=bank.coefficients(weights),

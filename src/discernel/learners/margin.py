@@ -304,6 +304,8 @@ def _advance(at: _Iterate) -> _Iterate | None:
         system = _NewtonSystem(at)
         affine = system.step(-at.x * at.u, system.stationarity, system.levels)
         ahead = at.longest(affine)
+        if not at.mean > 0:  # x∘u is below the least number there is
+            return None
         reached = float((at.x + ahead * affine.x) @ (at.u + ahead * affine.u)) / len(at.x)
         center = (max(reached, 0.0) / at.mean) ** 3 * at.mean
         # What the linearisation left out, as far as the predictor shows it.

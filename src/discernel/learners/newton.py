@@ -17,6 +17,8 @@ __all__ = ["Newton", "newton_target"]
 #: Proximal weight, relative to the mean curvature: keeps the step unique where kernels are
 #: duplicates of each other, and is too small to slow the quadratic convergence down.
 _PROXIMAL = 1e-9
+#: The least mean curvature, relative to how much the slope differs between kernels.
+_LEAST_CURVATURE = 1e-6
 _SUFFICIENT_DECREASE = 1e-4
 _SMALLEST_STEP = 1e-8
 #: Relative rounding error of a value: differences below it mean nothing.
@@ -45,7 +47,7 @@ class Newton:
         bound = -np.inf
         for iteration in range(max_iter + 1):
             bound = max(bound, point.bound)
-            solution = Solution(point.weights, point.value, bound, Status.CONVERGED, iteration)
+            solution = Solution.at(point, bound, Status.CONVERGED, iteration)
             task.monitor(iteration, point.value, solution.gap, point.weights)
             if solution.gap <= task.tol:
                 return solution
@@ -53,9 +55,9 @@ class Newton:
                 break
             following = self._step(criterion, point)
             if following is None or not self._is_progress(point, following):
-                return Solution(point.weights, point.value, bound, Status.STALLED, iteration)
+                return Solution.at(point, bound, Status.STALLED, iteration)
             point = following
-        return Solution(point.weights, point.value, bound, Status.MAX_ITERATIONS, max_iter)
+        return Solution.at(point, bound, Status.MAX_ITERATIONS, max_iter)
 
     @staticmethod
     def _is_progress(point: Point, following: Point) -> bool:
@@ -84,8 +86,18 @@ class Newton:
 def newton_target(point: Point) -> FloatArray:
     """Return the weights that minimise the second-order model of the criterion at a point."""
     weights, gradient, hessian = point.weights, point.gradient, point.hessian
-    curvature = float(np.trace(hessian)) / len(weights)
-    if not curvature > 0:
-        curvature = float(np.abs(gradient).max())
-    model = (hessian + _PROXIMAL * curvature * np.eye(len(weights))) / curvature
+    # Next to no curvature is that of rounding errors: the model is then as good as linear.
+    least = _LEAST_CURVATURE * float(np.ptp(gradient))
+    curvature = max(float(np.trace(hessian)) / len(weights), least, np.finfo(np.float64).tiny)
+    model = _definite(hessian / curvature)
     return minimize_quadratic(gradient / curvature - model @ weights, model, weights)
+
+
+def _definite(model: FloatArray) -> FloatArray:
+    """Return the model with a proximal weight: more where rounding made curvatures negative."""
+    shifted = model + _PROXIMAL * np.eye(len(model))
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        shifted += max(0.0, -2.0 * float(np.linalg.eigvalsh(model)[0])) * np.eye(len(model))
+    return shifted

@@ -49,7 +49,7 @@ class SILP:
             if point.value < best.value:
                 best = point
             bound = max(bound, point.bound)
-            solution = Solution(best.weights, best.value, bound, Status.CONVERGED, iteration)
+            solution = Solution.at(best, bound, Status.CONVERGED, iteration)
             task.monitor(iteration, best.value, solution.gap, best.weights)
             if self._is_done(solution.gap, task.tol, point.value, level):
                 return solution
@@ -59,12 +59,12 @@ class SILP:
             bound = max(bound, master_bound)
             if iteration < max_iter:
                 point = criterion.at(weights)
-        return Solution(best.weights, best.value, bound, Status.MAX_ITERATIONS, max_iter)
+        return Solution.at(best, bound, Status.MAX_ITERATIONS, max_iter)
 
     def _is_done(self, gap: float, tol: float, value: float, level: float | None) -> bool:
         if self.stopping == "gap":
             return gap <= tol
-        return level is not None and abs(1.0 - value / level) <= 5e-4  # Eq. (22)
+        return level is not None and abs(level - value) <= 5e-4 * abs(level)  # Eq. (22)
 
 
 def _solve_master(slopes: FloatArray, offsets: FloatArray) -> tuple[FloatArray, float, float]:

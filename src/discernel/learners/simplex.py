@@ -10,6 +10,10 @@ from discernel.backend import FloatArray
 __all__ = ["minimize_quadratic", "normalize", "uniform"]
 
 
+#: How far the weights of a linear system may be from summing to 1, as they should.
+_OFF_SIMPLEX = 1e-6
+
+
 def uniform(n_kernels: int) -> FloatArray:
     """Return equal weights."""
     return np.full(n_kernels, 1.0 / n_kernels)
@@ -42,17 +46,20 @@ def minimize_quadratic(linear: FloatArray, quadratic: FloatArray, start: FloatAr
     Notes
     -----
     The value falls at every step and no active set comes twice, so the loop ends; its limit is
-    there for rounding errors only, and what it returns then is feasible and no worse than the
-    start. Cost: a linear system of the size of the support a step.
+    there for rounding errors only. What they spoil ends at the last good point or, from a Q that
+    is singular in floating point, at the best vertex: always on the simplex. Cost: a linear
+    system of the size of the support a step.
     """
-    x = start.copy()
+    x = normalize(start)
     free = x > 0
     for _ in range(20 * len(x) + 20):
         support = np.flatnonzero(free)
         target, multiplier = _minimize_on_support(linear, quadratic, support)
+        if not abs(target.sum() - 1.0) <= _OFF_SIMPLEX:
+            return _best_vertex(linear + quadratic @ x)
         if (target > 0).all():
             x = np.zeros_like(x)
-            x[support] = target
+            x[support] = target / target.sum()
             slope = linear + quadratic @ x + multiplier
             slope[support] = 0.0
             entering = int(slope.argmin())
@@ -80,5 +87,15 @@ def _minimize_on_support(
     system = np.ones((n + 1, n + 1))
     system[:n, :n] = quadratic[np.ix_(support, support)]
     system[n, n] = 0.0
-    solution = np.linalg.solve(system, np.append(-linear[support], 1.0))
+    try:
+        solution = np.linalg.solve(system, np.append(-linear[support], 1.0))
+    except np.linalg.LinAlgError:
+        solution = np.full(n + 1, np.nan)
     return solution[:n], float(solution[n])
+
+
+def _best_vertex(slope: FloatArray) -> FloatArray:
+    """Return the vertex of the simplex that lies farthest downhill."""
+    vertex = np.zeros_like(slope)
+    vertex[slope.argmin()] = 1.0
+    return vertex

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from discernel.backend import FloatArray
-from discernel.criteria import Criterion, relative_gap
+from discernel.criteria import Criterion, Point, relative_gap
 
 __all__ = [
     "Callback",
@@ -120,7 +120,8 @@ class Task:
 class Solution:
     """What a solver found: weights, the value there, and a bound on all values.
 
-    ``screened`` kernels are proven to have no weight at any optimum.
+    ``screened`` kernels are proven to have no weight at any optimum. The true value can be above
+    ``value`` by ``error``.
     """
 
     weights: FloatArray
@@ -129,11 +130,17 @@ class Solution:
     status: Status
     n_iter: int
     screened: int = 0
+    error: float = 0.0
+
+    @classmethod
+    def at(cls, point: Point, bound: float, status: Status, n_iter: int) -> Solution:
+        """Return the solution that a point is, with the best bound known."""
+        return cls(point.weights, point.value, bound, status, n_iter, error=point.error)
 
     @property
     def gap(self) -> float:
         """The certified relative duality gap."""
-        return relative_gap(self.value, self.bound)
+        return relative_gap(self.value, self.bound, self.error)
 
 
 @dataclass(frozen=True)
