@@ -27,7 +27,8 @@ EXTRAS = sorted(
 INSTALL = re.findall(r"^\s*(pip install [^#\n]*[^#\s])", README, flags=re.MULTILINE)
 #: What pip says when the index, not the package, is at fault.
 UNREACHABLE = re.compile(
-    r"(?i)connection|timed? ?out|name resolution|retries|proxy|ssl|temporarily unavailable"
+    r"Connection(?:Error| broken| refused| reset| aborted)|[Tt]imed out|ReadTimeout|ProxyError"
+    r"|SSLError|name resolution|Max retries exceeded"
 )
 
 
