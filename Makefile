@@ -11,10 +11,10 @@ endif
 
 .PHONY: help demo test check format bench clean
 help:
-	@echo "make demo    set up, then compare learnt kernels with baselines; ends with a report"
+	@echo "make demo    set up, then compare learned kernels with baselines; ends with a report"
 	@echo "make test    set up, then run all tests"
 	@echo "make check   formatting, lint, types, spelling, layering"
-	@echo "make bench   the measured claims of the README (needs DISCERNEL_DATA)"
+	@echo "make bench   the measured claims of README and docs (needs DISCERNEL_DATA)"
 	@echo "make format  rewrite files in the house format"
 
 $(VENV)/.app: pyproject.toml
@@ -30,7 +30,7 @@ $(VENV)/.dev: pyproject.toml
 demo: $(VENV)/.app
 	$(BIN)/discernel compare wine --divisions 5
 
-# One BLAS thread a worker: two workers with two threads each only get in each other's way.
+# One BLAS thread per worker: two workers with two threads each only get in each other's way.
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 

@@ -237,8 +237,9 @@ def render() -> None:
         "",
         f"Test accuracy in %, mean of {record['settings']['partitions']} partitions, the same for "
         "all methods, written by [the benchmark](../benchmarks/default_against_baselines.py). "
-        "Behind a baseline: the mean difference to the default and its standard error, corrected "
-        "for overlapping training sets; **bold** where it is more than two of them.",
+        "`auto` is the default. In brackets: the baseline minus the default, and the standard "
+        "error of this difference, corrected for training sets that overlap. **Bold**: a "
+        "difference of more than two standard errors. Rank 1 is best.",
         "",
         "| task | training rows | " + " | ".join(methods) + " |",
         "|---|---|" + "---|" * len(methods),

@@ -55,7 +55,7 @@ def render(n_divisions: int, store: Store) -> None:
     lines = [
         "# The published tables, run again",
         "",
-        f"At most {n_divisions} divisions a table; the column says how many were run, and where "
+        f"At most {n_divisions} divisions per table; the column says how many were run, and where "
         "these are fewer than the paper's, margins are wider. Written by "
         "[the benchmark](../benchmarks/reproduction.py); `discernel reproduce NAME` runs one of "
         "them. A cell agrees if both numbers are within two standard errors of each other, half a "

@@ -1,6 +1,6 @@
 """Learn kernels on three bundled data sets, next to a plain average and a grid-searched SVC.
 
-Run ``make demo``, or ``pip install "discernel[app]"`` and ``python examples/demo.py``. Every number
+Run ``make demo``, or ``pip install '.[app]'`` and ``python examples/demo.py``. Every number
 it shows is computed in the run. Four methods see the same 75 % of the rows, standardised:
 
 * discernel learns the weights of nine Gaussian kernels and a linear one, and λ, in one fit;
@@ -167,7 +167,7 @@ def make_svc_grid(median_distance: float, scorer: TallyingScorer) -> GridSearchC
 
 
 class TallyingScorer:
-    """Accuracy, and a byte in a file a fit: the grid's worker processes share nothing else.
+    """Accuracy, and a byte per fit in a file: the grid's worker processes share nothing else.
 
     So the grid stays one ordinary call of `GridSearchCV.fit`, as fast as without a bar.
     """
@@ -295,7 +295,7 @@ def draw_bar(share: float, console: Console) -> str:
 def print_weights(learner: discernel.MultipleKernelDiscriminant, console: Console) -> None:
     names, weights = learner.kernel_names_, learner.kernel_weights_
     name_width = max(len(name) for name in names)
-    console.print("Weights that discernel learnt by default:")
+    console.print("Weights that discernel learned by default:")
     for name, weight in zip(names, weights, strict=True):
         if weight > 0:
             bar = draw_bar(weight / weights.max(), console)

@@ -1,6 +1,6 @@
 """A gallery of the displays, on two of scikit-learn's data sets.
 
-Run ``pip install "discernel[app]"`` and ``python examples/displays.py``. Each picture is one line:
+Run ``pip install '.[app]'`` and ``python examples/displays.py``. Each picture is one line:
 a display drawn from a fitted estimator.
 """
 
@@ -38,7 +38,7 @@ def learner(kernels="auto", **options) -> Pipeline:
 
 
 def draw_cancer(axes) -> None:
-    """Two classes; one kernel a measurement."""
+    """Two classes; one kernel per measurement."""
     data = load_breast_cancer()
     X_train, X_test, y_train, y_test = train_test_split(
         data.data, data.target_names[data.target], stratify=data.target, random_state=0

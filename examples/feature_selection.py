@@ -1,7 +1,7 @@
-"""Selection of features with a certificate: one kernel a feature, most of them proven useless.
+"""One kernel per feature: most weights are 0, and that is proven for the λ given.
 
 Run ``python examples/feature_selection.py``. Of 1,000 features four have to do with the classes.
-The output:
+With a smaller λ, features of noise get weight too: weights are not importances. The output:
 
     1000 features, 500 rows, gap 1.4e-10
     weight  feature
@@ -9,7 +9,7 @@ The output:
      0.346  feature 0
      0.268  feature 2
      0.020  feature 3
-    996 others have no weight at any optimum: proven
+    996 others have no weight at any optimum for this λ: proven
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def main() -> None:
     print("weight  feature")
     for i in np.argsort(-clf.kernel_weights_)[: np.count_nonzero(clf.kernel_weights_)]:
         print(f"{clf.kernel_weights_[i]:6.3f}  {clf.kernel_names_[i]}")
-    print(f"{clf.learned_kernel_.screened} others have no weight at any optimum: proven")
+    print(f"{clf.learned_kernel_.screened} others have no weight at any optimum for this λ: proven")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,7 @@ __all__ = [
     "MissingExtraError",
     "NumericalError",
     "check_number",
+    "missing_extra",
     "unknown_choice",
 ]
 
@@ -54,7 +55,7 @@ class NumericalError(DiscernelError, np.linalg.LinAlgError):
 
 
 class MissingExtraError(DiscernelError, ImportError):
-    """An optional package is needed and not installed; the message names the extra."""
+    """An optional package is needed and not installed; `missing_extra` writes the message."""
 
 
 class DataUnavailableError(DiscernelError, OSError):
@@ -71,6 +72,26 @@ class DroppedKernelWarning(DiscernelWarning):
 
 class ConvergenceWarning(DiscernelWarning, _SklearnConvergenceWarning):  # type: ignore[misc]
     """A solver stopped before it could certify the requested gap."""
+
+
+def missing_extra(need: str, extra: str, instead: str = "") -> MissingExtraError:
+    """Return the error for an optional package that is not installed.
+
+    Parameters
+    ----------
+    need : str
+        What needs which package, without a full stop.
+    extra : str
+        The extra of discernel that installs the package.
+    instead : str
+        What else can be done, without a full stop.
+    """
+    # Without a release on an index, only the form for a clone works: both are said.
+    otherwise = f" Or {instead}." if instead else ""
+    return MissingExtraError(
+        f"{need}. Install the extra: pip install 'discernel[{extra}]', "
+        f"or in a clone: pip install '.[{extra}]'.{otherwise}"
+    )
 
 
 def unknown_choice(what: str, given: object, known: list[str]) -> InvalidInputError:

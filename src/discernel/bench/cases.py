@@ -199,7 +199,7 @@ def _prediction(n: int) -> Pair:
 _UNIT = "one kernel matrix and one Cholesky"
 _MKLPY: dict[str, Any] = {"needs": ("MKLpy", "torch"), "install": "MKLpy torch"}
 _HIMALAYA: dict[str, Any] = {"needs": ("himalaya",), "install": "himalaya"}
-_CONIC: dict[str, Any] = {"needs": ("cvxpy", "clarabel"), "install": "'discernel[conic]'"}
+_CONIC: dict[str, Any] = {"needs": ("cvxpy", "clarabel"), "install": "cvxpy clarabel"}
 _WIDTHS = tuple(work.ladder_widths().tolist())
 
 #: By name, in the order they are run and shown. "Fit" is always ours, of ten Gaussian kernels.

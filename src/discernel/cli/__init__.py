@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 import warnings
 
+from discernel.exceptions import missing_extra
+
 __all__ = ["main"]
 
 
@@ -13,11 +15,8 @@ def main() -> None:
     try:
         import rich  # noqa: F401
         import typer  # noqa: F401
-    except ImportError as error:
-        sys.exit(
-            f"The command line needs {error.name}, which is not installed. Install the extra: "
-            "pip install 'discernel[app]'"
-        )
+    except ImportError:
+        sys.exit(f"error: {missing_extra('The command line needs typer and rich', 'app')}")
     from discernel.cli.app import app
 
     warnings.formatwarning = lambda message, *_args, **_options: f"warning: {message}\n"

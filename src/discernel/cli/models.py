@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import discernel
 from discernel.datasets import Dataset, load
-from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.compare import fitting_jobs
 from discernel.experiments.files import Preparation, open_file
 from discernel.experiments.formats import read_table
@@ -159,10 +159,7 @@ def _skops() -> Any:
     try:
         import skops.io
     except ImportError as error:
-        raise MissingExtraError(
-            "Saving and loading models needs skops. Install the extra: pip install "
-            "'discernel[app]'."
-        ) from error
+        raise missing_extra("Saving and loading models needs skops", "app") from error
     return skops.io
 
 

@@ -22,7 +22,7 @@ from discernel.datasets.sources import (
 from discernel.exceptions import (
     DataUnavailableError,
     InvalidInputError,
-    MissingExtraError,
+    missing_extra,
     unknown_choice,
 )
 
@@ -218,8 +218,6 @@ def _as_frame(data: Dataset) -> Dataset:
     try:
         import pandas as pd
     except ImportError as error:
-        raise MissingExtraError(
-            "as_frame=True needs pandas, which is not installed. Run: pip install pandas"
-        ) from error
+        raise missing_extra("as_frame=True needs pandas", "app") from error
     X = pd.DataFrame(data.X, columns=list(data.feature_names))
     return replace(data, X=X, y=pd.Series(data.y, name="target"))

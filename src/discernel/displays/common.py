@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.learners import LearnedKernel
 
 if TYPE_CHECKING:
@@ -43,9 +43,7 @@ def pyplot() -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise MissingExtraError(
-            "Displays need matplotlib. Install the extra: pip install 'discernel[app]'."
-        ) from error
+        raise missing_extra("Displays need matplotlib", "app") from error
     return plt
 
 

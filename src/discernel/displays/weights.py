@@ -21,6 +21,9 @@ __all__ = ["KernelWeightsDisplay"]
 class KernelWeightsDisplay:
     """Bars of the kernel weights of one fit, or of their mean and spread over several.
 
+    A weight says how much of a kernel is in the combination, not how important the kernel is: a
+    kernel of pure noise can get weight.
+
     Parameters
     ----------
     weights : array-like of shape (n_kernels,) or (n_fits, n_kernels)

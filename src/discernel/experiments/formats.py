@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from discernel.backend import physical_memory
-from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.exceptions import InvalidInputError, missing_extra
 
 __all__ = ["ENDINGS", "check_file", "import_pandas", "listed", "read_table"]
 
@@ -61,9 +61,7 @@ def import_pandas() -> Any:
     try:
         import pandas as pd
     except ImportError as error:
-        raise MissingExtraError(
-            "Reading files needs pandas. Install the extra: pip install 'discernel[app]'."
-        ) from error
+        raise missing_extra("Reading files needs pandas", "app") from error
     return pd
 
 
@@ -161,9 +159,7 @@ def _read_parquet(path: Path) -> Any:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise MissingExtraError(
-            "Reading Parquet needs pyarrow. Install the extra: pip install 'discernel[app]'."
-        ) from error
+        raise missing_extra("Reading Parquet needs pyarrow", "app") from error
     import_pandas()
     try:
         with pq.ParquetFile(path) as file:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from discernel.exceptions import MissingExtraError
+from discernel.exceptions import missing_extra
 
 __all__ = ["progress_bar"]
 
@@ -42,9 +42,8 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Call
             TimeRemainingColumn,
         )
     except ImportError as error:
-        raise MissingExtraError(
-            "A progress display needs rich. Install the extra: pip install 'discernel[app]', or "
-            "pass progress=False."
+        raise missing_extra(
+            "A progress display needs rich", "app", "pass progress=False"
         ) from error
     columns = (
         TextColumn("{task.description}", markup=False),

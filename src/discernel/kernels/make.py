@@ -64,10 +64,11 @@ def rbf_ladder(
 
 
 def feature_kernels(columns: Any, kernel: Any = "rbf") -> dict[str, Kernel]:
-    """Return one kernel a feature, or one a group of features, by name.
+    """Return one kernel per feature, or per group of features, by name.
 
     With a criterion that makes weights zero, such as ``"rkda"``, learning their combination is
-    the selection of features that [Fung04]_ leaves as future work.
+    the selection of features that [Fung04]_ leaves as future work. The weights are no importances:
+    the smaller λ is, the more features of pure noise get weight.
 
     Parameters
     ----------

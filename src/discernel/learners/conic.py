@@ -16,7 +16,7 @@ import scipy.linalg
 from discernel.backend import FloatArray
 from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA
 from discernel.criteria.margin import SoftMargin
-from discernel.exceptions import InvalidInputError, MissingExtraError, unknown_choice
+from discernel.exceptions import InvalidInputError, missing_extra, unknown_choice
 from discernel.learners.simplex import normalize, uniform
 from discernel.learners.solution import Solution, Status, Task
 
@@ -27,9 +27,10 @@ def _import_cvxpy() -> Any:
     try:
         import cvxpy
     except ImportError as error:
-        raise MissingExtraError(
-            "The solvers 'sdp', 'sdp_approximate' and 'qcqp' need CVXPY. Install the extra: "
-            "pip install 'discernel[conic]', or use solver='newton'."
+        raise missing_extra(
+            "The solvers 'sdp', 'sdp_approximate' and 'qcqp' need CVXPY",
+            "conic",
+            "use solver='newton'",
         ) from error
     return cvxpy
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.store import Record
 from discernel.experiments.tables import Table, summarize
 from discernel.report import figures
@@ -213,9 +213,7 @@ def _template() -> Any:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
-        raise MissingExtraError(
-            "A report needs Jinja2. Install the extra: pip install 'discernel[app]'."
-        ) from error
+        raise missing_extra("A report needs Jinja2", "app") from error
     environment = Environment(
         loader=PackageLoader("discernel.report"),
         autoescape=True,

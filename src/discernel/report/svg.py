@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 from xml.etree import ElementTree
 
-from discernel.exceptions import MissingExtraError
+from discernel.exceptions import missing_extra
 
 __all__ = ["PALETTE", "drawing", "new_figure", "to_svg"]
 
@@ -53,9 +53,7 @@ def drawing() -> Iterator[None]:
     try:
         import matplotlib as mpl
     except ImportError as error:
-        raise MissingExtraError(
-            "A report needs matplotlib. Install the extra: pip install 'discernel[app]'."
-        ) from error
+        raise missing_extra("A report needs matplotlib", "app") from error
     with mpl.rc_context():
         mpl.rcdefaults()  # a report looks the same whatever style is in use
         mpl.rcParams.update(_SETTINGS)

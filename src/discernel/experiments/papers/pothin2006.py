@@ -183,8 +183,8 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
         tuple(_table3_links()),
         (
             "Numbers are means over the five folds of one cross-validation of all rows, as in the "
-            "paper. Kernels are learnt within a fold, from its training rows. κ_opt and all C have "
-            "the least error of this same cross-validation.",
+            "paper. Kernels are learned within a fold, from its training rows. κ_opt and all C "
+            "have the least error of this same cross-validation.",
             *_NOTES,
         ),
         n_published=5,

@@ -33,8 +33,8 @@ _SHARES = {"20%": 0.2, "40%": 0.4}
 _NOTES = (
     "All rows are standardised together: all are given. A share of each class, at random, has "
     "labels; accuracy is that on the others. The paper does not say how it scaled its data.",
-    "σ² is chosen on the labelled rows: by leave-one-out, as in the paper, but for learnt kernels "
-    "with machines and for Xiong's by tenfold cross-validation, within which the kernel is learnt "
+    "σ² is chosen on the labelled rows: by leave-one-out, as in the paper, but for learned kernels "
+    "with machines and for Xiong's by tenfold cross-validation, within which the kernel is learned "
     "anew. For machines this was settled after a look at the first division: with what one nearest "
     "neighbour chose, those of Ours were right on 63 to 97 % of its rows.",
     "The paper says that small eigenvalues may be discarded, not how many. The share of the trace "
@@ -78,7 +78,7 @@ _REASONS = {
 _RATE = "Xiong's is not judged: the rate, whose units are not printed, was chosen by these cells."
 _CALIBRATED = (
     "RBF is not judged: the limits of the price were chosen by this row, the only one without a "
-    "learnt kernel."
+    "learned kernel."
 )
 
 

@@ -51,7 +51,7 @@ _MARGIN_WEIGHTS = (
     "kernels, which share weight as the solver likes."
 )
 _GIVEN = "λ and C that were given are no result, and not judged."
-_LEARNT = "A learnt λ or C is a mean over many orders of magnitude, and not judged."
+_LEARNT = "A learned λ or C is a mean over many orders of magnitude, and not judged."
 _COUNTS = "How often cross-validation chose a kernel is not judged; ours is scaled to 30 divisions."
 _NARROW = (
     "Narrow kernels, threshold not printed: A kernel near the identity puts test rows between the "
@@ -60,7 +60,7 @@ _NARROW = (
     "the SVM, ours is 66.7."
 )
 _SONAR = (
-    "Sonar, not known: Baselines are below print as much as learnt kernels. Divisions explain a "
+    "Sonar, not known: Baselines are below print as much as learned kernels. Divisions explain a "
     "part at most: on 60 others the exact program has 88.2 ± 0.7 instead of 87.5 ± 0.9, SM1 88.0 ± "
     "0.7 instead of 87.2 ± 0.9, and an SVM with θ5 and C = 100, scaled by training rows, 83.3 ± "
     "0.7 instead of 81.1 ± 1.1."
