@@ -147,6 +147,24 @@ class Kernel(ABC):
         """
         return self
 
+    def shifted(self, X: Any) -> Kernel:
+        """Return the kernel of rows less a typical one of X, where centring makes them the same.
+
+        ⟨x − o, z − o⟩ and ⟨x, z⟩ have one centred matrix, but far from the origin the second loses
+        the digits that all rows share. Kernels that centring does not make the same, or that have
+        nothing to gain, are returned as they are. The name stays.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The training rows. The kernel is resolved. Sparse rows are not shifted.
+        """
+        found = self._shifted(X)
+        return found if found.name == self.name else found.named(self.name)
+
+    def _shifted(self, X: Any) -> Kernel:
+        return self
+
     def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
         """Return a kernel and rows of the columns it needs, which give the same matrices.
 
@@ -261,6 +279,10 @@ class _Wrapper(Kernel):
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         return dataclasses.replace(self, kernel=self.kernel.resolve(X, frame, known))
 
+    def _shifted(self, X: Any) -> Kernel:
+        inner = self.kernel._shifted(X)
+        return self if inner is self.kernel else dataclasses.replace(self, kernel=inner)
+
     def __repr__(self) -> str:
         return repr(self.kernel)
 
@@ -355,6 +377,9 @@ class Restricted(_Wrapper):
         label = self.label if self.label is not None else describe_columns(self.columns)
         return Restricted(inner, tuple(indices.tolist()), label)
 
+    def _shifted(self, X: Any) -> Kernel:
+        return super()._shifted(self._taken(X, None)[0])
+
     def _taken(self, X: Any, Z: Any | None) -> tuple[Any, Any | None]:
         taken = take_columns(X, column_indices(self.columns, X))
         if Z is None:
@@ -434,6 +459,11 @@ class Sum(_Pair):
 
     def diagonal(self, X: Any) -> FloatArray:
         return self.left.diagonal(X) + self.right.diagonal(X)
+
+    def _shifted(self, X: Any) -> Kernel:
+        left, right = self.left._shifted(X), self.right._shifted(X)
+        same = left is self.left and right is self.right
+        return self if same else Sum(left, right)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         side, _, inner = parameter.partition(".")
