@@ -26,6 +26,8 @@ from threadpoolctl import ThreadpoolController
 from discernel.exceptions import NumericalError
 
 __all__ = [
+    "ROUNDING",
+    "SQUARED_ROUNDING",
     "Buffers",
     "Cholesky",
     "FloatArray",
@@ -79,6 +81,9 @@ _NEAR_SHARE = 16
 #: A row is far out if its squared distance from the origin is above this many times that of near
 #: neighbours: rounding is then about 1e-12 of the latter.
 _FAR = 1e3
+#: Numbers, and squared distances by a product, that differ by less than this share of their terms
+#: are the same up to rounding.
+ROUNDING, SQUARED_ROUNDING = 1e-15, 1e-12
 #: Entries that are computed anew at a time.
 _BLOCK_ENTRIES = 2**18
 
@@ -194,6 +199,16 @@ class ShiftedRows:
         if other is None:
             np.fill_diagonal(distances, 0.0)
         return np.asarray(distances)
+
+    def rounding(self) -> FloatArray:
+        """Return r with which ‖x − z‖² up to r(x) + r(z) may be the rounding of equal rows."""
+        rounding = SQUARED_ROUNDING * self.values[:, -1]
+        if self.given is not None:
+            far = self._far()
+            # Far rows are as given: what differs from the origin is rounded to its own size.
+            varying = np.where(self.values[far, :-2] != 0, self.given[far], 0.0)
+            rounding[far] = squared_norms(ROUNDING * varying)
+        return np.asarray(rounding)
 
     def _far(self) -> NDArray[np.intp]:
         return np.flatnonzero(self.values[:, -1] > self.limit)
