@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
+from discernel.kernels.columns import Table, is_mixed
 from discernel.learners import Request, learn, make_request
 from discernel.targets import Target
 
@@ -24,6 +27,9 @@ class BaseKernelLearner(BaseEstimator):
     Subclasses have the parameters of this class, described in `MultipleKernelDiscriminant`, or
     say otherwise which candidates there are and what is to be learnt.
     """
+
+    #: Which columns of the training rows held numbers; None where all did.
+    _is_number: tuple[bool, ...] | None = None
 
     def __init__(
         self,
@@ -66,12 +72,19 @@ class BaseKernelLearner(BaseEstimator):
             callback=self.callback,
         )
 
-    def _validate_training(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, list[Kernel]]:
-        """Return X and y, checked, and the kernels with all that depends on X fixed."""
+    def _validate_training(
+        self, X: Any, y: Any, *, keep: bool = True, **options: Any
+    ) -> tuple[Any, Any, list[Kernel]]:
+        """Return X and y, checked, and the kernels with all that depends on X fixed.
+
+        Rows that are to be kept are our own: what the caller does to them later is not seen.
+        """
         candidates = as_kernels(self._candidates(), n_precomputed=_n_matrices(X))
-        frame = X
+        given = X
         X, y = self._validate(X, candidates, y, reset=True, **options)
-        return X, y, _resolve(candidates, X, frame)
+        if keep and not candidates[0].precomputed:
+            X = _owned(X, given)
+        return X, y, _resolve(candidates, X, given)
 
     def _learn(
         self, X: Any, kernels: list[Kernel], target: Target, request: Request
@@ -113,6 +126,9 @@ class BaseKernelLearner(BaseEstimator):
         **options: Any,
     ) -> Any:
         """Return X as the kernels take it, at training (``reset``) with y."""
+        expected = None if reset else self._is_number
+        if expected is not None or _is_mixed(X, kernels):
+            return self._validate_mixed(X, y, reset=reset, **options)
         if all(kernel.takes_any_rows for kernel in kernels) and not _is_table_of_numbers(X):
             rows = np.empty(len(X), dtype=object)
             rows[:] = list(X)
@@ -139,6 +155,8 @@ class BaseKernelLearner(BaseEstimator):
             ensure_min_samples=2 if reset else 1,
             **options,
         )
+        if reset:
+            self._is_number = None
         if precomputed and reset and checked[0].shape[0] != checked[0].shape[1]:
             raise InvalidInputError(
                 "Precomputed kernels must be given as (n_samples, n_samples) or (n_samples, "
@@ -147,11 +165,59 @@ class BaseKernelLearner(BaseEstimator):
             )
         return checked
 
+    def _validate_mixed(self, X: Any, y: Any, *, reset: bool, **options: Any) -> Any:
+        """Return X as a table of numbers and other things, at training with y."""
+        validate_data(self, X, skip_check_array=True, reset=reset)
+        expected = self._is_number or [True] * X.shape[1]
+        table = Table.of(X, None if reset else expected)
+        checks: dict[str, Any] = {"dtype": np.float64, "ensure_min_features": 0, "estimator": self}
+        if not reset:
+            check_array(table.numbers, input_name="X", **checks)
+            return table
+        _, y = check_X_y(table.numbers, y, ensure_min_samples=2, **checks, **options)
+        self._is_number = table.is_number
+        return table, y
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = _are_precomputed(self._candidates())
         tags.input_tags.sparse = not tags.input_tags.pairwise
         return tags
+
+
+def _is_mixed(X: Any, kernels: list[Kernel]) -> bool:
+    """Whether X is a table with other things than numbers, which kernels take column by column."""
+    if isinstance(X, np.ndarray):
+        # Where all kernels take any rows, they get them whole; where none does, scikit-learn's
+        # own checks say what is wrong.
+        able = [kernel.takes_any_rows for kernel in kernels]
+        return any(able) and not all(able) and is_mixed(X)
+    return is_mixed(X)
+
+
+def _owned(X: Any, given: Any) -> Any:
+    """Return rows that share no memory with what was given, copied only where they may."""
+    if isinstance(X, Table):
+        return X  # made of copies
+    if hasattr(X, "tocsr"):
+        parts = [(getattr(X, name), getattr(given, name, None)) for name in ("data", "indices")]
+        return X.copy() if any(_may_share(ours, theirs) for ours, theirs in parts) else X
+    if X.dtype == object:
+        # Others, such as keys of a table of the user's, may be known by what they are.
+        changeable = (np.ndarray, list, dict, set, bytearray)
+        for i, row in enumerate(X):
+            X[i] = deepcopy(row) if isinstance(row, changeable) else row
+        return X
+    if isinstance(given, (list, tuple)):
+        return X
+    if isinstance(given, np.ndarray):
+        return X.copy() if _may_share(X, given) else X
+    # A dataframe may give a view of itself, and anything else its very memory.
+    return X if hasattr(given, "columns") and X.base is None else X.copy()
+
+
+def _may_share(ours: Any, theirs: Any) -> bool:
+    return isinstance(theirs, np.ndarray) and np.may_share_memory(ours, theirs)
 
 
 def _n_matrices(X: Any) -> int:
@@ -181,4 +247,6 @@ def _resolve(candidates: list[Kernel], X: Any, frame: Any) -> list[Kernel]:
     if candidates[0].precomputed:
         return candidates
     names = frame if hasattr(frame, "columns") else X
-    return resolve_kernels(candidates, X, names)
+    for kernel in (resolved := resolve_kernels(candidates, X, names)):
+        kernel.check_rows(X)
+    return resolved

@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, p
 from discernel.backend import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.base import Kernel, Known
+from discernel.kernels.columns import Table
 
 __all__ = ["Function", "GaussianProcess", "Pairwise", "Precomputed"]
 
@@ -63,7 +64,9 @@ class Function(Kernel):
     Parameters
     ----------
     function : callable
-        ``function(X, Z)`` returns the kernel matrix of the rows of X and Z.
+        ``function(X, Z)`` returns the kernel matrix of the rows of X and Z. These are an array of
+        floats; where some columns of a dataframe hold other things, such as texts, an array of
+        objects, everything as it was given; or rows of any kind in an array of objects.
     thread_safe : bool, default=False
         Whether several threads may call it at once.
     """
@@ -74,7 +77,8 @@ class Function(Kernel):
     takes_any_rows = True
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        other = X if Z is None else Z
+        X = _objects(X)
+        other = X if Z is None else _objects(Z)
         matrix = np.asarray(self.function(X, other), dtype=np.float64)
         expected = (n_rows(X), n_rows(other))
         if matrix.shape != expected:
@@ -93,6 +97,10 @@ class Function(Kernel):
 
     def __repr__(self) -> str:
         return f"Function({self.name})"
+
+
+def _objects(X: Any) -> Any:
+    return X.values if isinstance(X, Table) else X
 
 
 def _writeable(X: Any) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.columns import column_indices, describe_columns, take_columns
+from discernel.kernels.columns import Table, column_indices, describe_columns, take_columns
 
 __all__ = ["Kernel", "Known", "Named", "Product", "Restricted", "Scaled", "Sum"]
 
@@ -147,6 +147,17 @@ class Kernel(ABC):
         """
         return self
 
+    def check_rows(self, X: Any) -> None:
+        """Raise a clear error if the kernel needs numbers and is given columns of other things.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The training rows. The kernel is resolved.
+        """
+        if isinstance(X, Table) and not self.takes_any_rows:
+            raise X.no_numbers(self.name)
+
     def shifted(self, X: Any) -> Kernel:
         """Return the kernel of rows less a typical one of X, where centring makes them the same.
 
@@ -259,6 +270,9 @@ class _Wrapper(Kernel):
 
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
         self.kernel.fill_from_base(base, out)
+
+    def check_rows(self, X: Any) -> None:
+        self.kernel.check_rows(X)
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.kernel(X, Z)
@@ -389,6 +403,9 @@ class Restricted(_Wrapper):
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.kernel.base_matrix(*self._taken(X, Z))
 
+    def check_rows(self, X: Any) -> None:
+        self.kernel.check_rows(self._taken(X, None)[0])
+
     def base_rows(self, X: Any, like: Any | None = None) -> Any:
         return self.kernel.base_rows(self._taken(X, None)[0], like)
 
@@ -449,6 +466,10 @@ class _Pair(Kernel):
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         left, right = (side.resolve(X, frame, known) for side in (self.left, self.right))
         return dataclasses.replace(self, left=left, right=right)
+
+    def check_rows(self, X: Any) -> None:
+        self.left.check_rows(X)
+        self.right.check_rows(X)
 
 
 class Sum(_Pair):

@@ -160,6 +160,7 @@ class DistanceKernel(Kernel):
         name, value = self._given()
         if not isinstance(value, str):
             return self
+        self.check_rows(X)
         known = {} if known is None else known
         if "median distance" not in known:
             known["median distance"] = median_distance(X)
