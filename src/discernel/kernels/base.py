@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import Table, column_indices, describe_columns, take_columns
 
@@ -48,6 +48,10 @@ class Kernel(ABC):
     #: Whether several threads may compute it at once.
     thread_safe: bool = True
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _replace_outdated(cls)
+
     @abstractmethod
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the kernel matrix, of shape (n_rows_X, n_rows_Z)."""
@@ -74,8 +78,8 @@ class Kernel(ABC):
         """Return the kernel matrix made of the pairwise matrix, which is left as it is."""
         raise NotImplementedError(f"{self!r} is not computed from a pairwise matrix.")
 
-    # The same in tiles. Whoever overrides `base_matrix` overrides the first two of these or
-    # neither; a kernel without them is computed from plain rows, in fresh arrays.
+    # The same in tiles. A subclass that overrides `base_matrix` without one of the first two of
+    # these is computed from plain rows, in fresh arrays; see `_replace_outdated`.
 
     def base_rows(self, X: Any, like: Any | None = None) -> Any:
         """Return dense rows as `base_tile` takes them, computed once; those of one call alike.
@@ -98,7 +102,7 @@ class Kernel(ABC):
         out[:] = self.from_base(base)
 
     @property
-    def decay(self) -> tuple[str, float] | None:
+    def decay(self) -> tuple[Hashable, float] | None:
         """The kind of distance d and the factor c of a kernel exp(−c·d); None for others.
 
         Kernels of one `base_key` and one kind are powers of each other.
@@ -226,6 +230,62 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
 
+#: Rows of which the diagonal is computed at a time where only whole matrices are known.
+_DIAGONAL_ROWS = 64
+
+
+def _replace_outdated(cls: type[Kernel]) -> None:
+    """Replace what a class inherits but has overridden the grounds of.
+
+    A subclass need only override the method that says what it is: `__call__`, `base_matrix` or
+    `from_base`. What it inherits for speed would still compute its parent.
+    """
+
+    def depth(*names: str) -> int:
+        """Return how many classes up the first one is that defines one of these."""
+        return next(i for i, c in enumerate(cls.__mro__) if any(name in vars(c) for name in names))
+
+    new: dict[str, Any] = {}
+    if depth("base_matrix") < depth("base_rows", "base_tile"):
+        new |= {"base_rows": Kernel.base_rows, "base_tile": Kernel.base_tile}
+    if depth("from_base") < depth("fill_from_base"):
+        new["fill_from_base"] = Kernel.fill_from_base
+    elif depth("fill_from_base") < depth("from_base"):
+        new["from_base"] = _filled_from_base
+    if depth("from_base", "fill_from_base") < depth("decay"):
+        new["decay"] = Kernel.decay
+    if depth("__call__") < depth("base_matrix", "from_base", "fill_from_base"):
+        new["base_key"] = None  # it is not made of a pairwise matrix any more
+    elif depth("base_matrix", "base_rows", "base_tile") < depth("base", "base_key"):
+        new["base_key"] = _key_of_its_own(cls)
+    made_of = "__call__", "base_matrix", "from_base", "fill_from_base"
+    if depth(*made_of) < depth("diagonal"):
+        new["diagonal"] = _diagonal_of_calls
+    for name, value in new.items():
+        setattr(cls, name, value)
+
+
+def _filled_from_base(self: Kernel, base: FloatArray) -> FloatArray:
+    matrix = np.empty_like(base)
+    self.fill_from_base(base, matrix)
+    return matrix
+
+
+def _diagonal_of_calls(self: Kernel, X: Any) -> FloatArray:
+    starts = range(0, n_rows(X), _DIAGONAL_ROWS)
+    return np.concatenate([np.diagonal(self(X[i : i + _DIAGONAL_ROWS])) for i in starts])
+
+
+def _key_of_its_own(cls: type[Kernel]) -> property:
+    inherited: Any = cls.base_key
+
+    def base_key(self: Kernel) -> Hashable | None:
+        key = inherited.__get__(self)
+        return None if key is None else (key, cls)
+
+    return property(base_key)
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class _Wrapper(Kernel):
     """A kernel made of one other kernel."""
@@ -253,7 +313,7 @@ class _Wrapper(Kernel):
         return self.kernel.base_key
 
     @property
-    def decay(self) -> tuple[str, float] | None:
+    def decay(self) -> tuple[Hashable, float] | None:
         return self.kernel.decay
 
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -328,7 +388,7 @@ class Scaled(_Wrapper):
             )
 
     @property
-    def decay(self) -> tuple[str, float] | None:
+    def decay(self) -> tuple[Hashable, float] | None:
         return None  # a power of it has another factor
 
     def from_base(self, base: FloatArray) -> FloatArray:

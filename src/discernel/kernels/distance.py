@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any
@@ -196,15 +197,18 @@ class DistanceKernel(Kernel):
         """Return the power of the distance in the exponent: ``base`` itself, or in ``out``."""
 
     @property
-    def decay(self) -> tuple[str, float] | None:
-        return type(self).__name__, self.exponent
+    def decay(self) -> tuple[Hashable, float] | None:
+        return type(self), self.exponent
 
     def from_base(self, base: FloatArray) -> FloatArray:
         matrix = np.empty_like(base)
-        self.fill_from_base(base, matrix)
+        self._fill(base, matrix)
         return matrix
 
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        self._fill(base, out)
+
+    def _fill(self, base: FloatArray, out: FloatArray) -> None:
         np.multiply(self._distance(base, out), -self.exponent, out=out)
         np.maximum(out, LEAST_EXPONENT, out=out)
         np.exp(out, out=out)

@@ -53,6 +53,7 @@ class Linear(_InnerProductKernel):
     """
 
     origin: tuple[float, ...] | None = None
+    diagonal = _InnerProductKernel.diagonal  # also of this `from_base`
 
     @property
     def base_key(self) -> Hashable | None:
@@ -109,6 +110,7 @@ class Polynomial(_InnerProductKernel):
     degree: int = 2
     gamma: float = 1.0
     coef0: float = 1.0
+    diagonal = _InnerProductKernel.diagonal  # also of this `from_base`
 
     def __post_init__(self) -> None:
         if not (isinstance(self.degree, Integral) and self.degree >= 1):
@@ -131,10 +133,13 @@ class Polynomial(_InnerProductKernel):
 
     def from_base(self, base: FloatArray) -> FloatArray:
         matrix = np.empty_like(base)
-        self.fill_from_base(base, matrix)
+        self._fill(base, matrix)
         return matrix
 
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        self._fill(base, out)
+
+    def _fill(self, base: FloatArray, out: FloatArray) -> None:
         np.multiply(base, self.gamma, out=out)
         out += self.coef0
         out **= int(self.degree)
