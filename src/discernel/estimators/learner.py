@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,10 +15,14 @@ from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
 from discernel.kernels.columns import Table, is_mixed
+from discernel.kernels.settings import get_settings, with_settings
 from discernel.learners import Request, learn, make_request
 from discernel.targets import Target
 
 __all__ = ["BaseKernelLearner"]
+
+#: The parameters of estimators that hold kernels.
+_KERNEL_PARAMETERS = ("kernel", "kernels", "factor_kernel")
 
 
 class BaseKernelLearner(BaseEstimator):
@@ -30,6 +34,8 @@ class BaseKernelLearner(BaseEstimator):
 
     #: Which columns of the training rows held numbers; None where all did.
     _is_number: tuple[bool, ...] | None = None
+    #: How many matrices were given for X in training, where X is matrices.
+    _n_given: int = 1
 
     def __init__(
         self,
@@ -56,6 +62,54 @@ class BaseKernelLearner(BaseEstimator):
         self.cache_size = cache_size
         self.callback = callback
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, and with ``deep`` those of the kernels among them.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether the settings of kernels are included: ``kernel__width``, ``kernels__0__width``
+            in a list, ``kernels__name__width`` in a dictionary.
+
+        Returns
+        -------
+        dict of str to value
+            By name.
+        """
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep:
+            for name in _KERNEL_PARAMETERS:
+                if name in params:
+                    settings = get_settings(params[name])
+                    params |= {f"{name}__{inner}": value for inner, value in settings.items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of kernels among them, which are replaced and never changed.
+
+        Parameters
+        ----------
+        **params : dict
+            By the names of `get_params`.
+
+        Returns
+        -------
+        self
+            This estimator.
+        """
+        plain: dict[str, Any] = {}
+        nested: dict[str, dict[str, Any]] = {}
+        for path, value in params.items():
+            name, _, inner = path.partition("__")
+            if inner and name in _KERNEL_PARAMETERS and name in self._get_param_names():
+                nested.setdefault(name, {})[inner] = value
+            else:
+                plain[path] = value
+        for name, changes in nested.items():
+            plain[name] = with_settings(plain.get(name, getattr(self, name)), changes)
+        super().set_params(**plain)
+        return self
+
     def _candidates(self) -> Any:
         """Return the kernels as the user gave them."""
         return self.kernels
@@ -79,8 +133,10 @@ class BaseKernelLearner(BaseEstimator):
 
         Rows that are to be kept are our own: what the caller does to them later is not seen.
         """
-        candidates = as_kernels(self._candidates(), n_precomputed=_n_matrices(X))
-        given = X
+        given, kernels = X, self._candidates()
+        if isinstance(kernels, str) and kernels == "precomputed":
+            X = _stacked(X)
+        candidates = as_kernels(kernels, n_precomputed=_n_matrices(X))
         X, y = self._validate(X, candidates, y, reset=True, **options)
         if keep and not candidates[0].precomputed:
             X = _owned(X, given)
@@ -138,6 +194,8 @@ class BaseKernelLearner(BaseEstimator):
                 )
             return (rows, y) if reset else rows
         precomputed = any(kernel.precomputed for kernel in kernels)
+        if precomputed:
+            X = _stacked(X, None if reset else self._n_given)
         if precomputed and not all(kernel.precomputed for kernel in kernels):
             raise InvalidInputError(
                 "Precomputed kernels must not be mixed with kernels of rows: X is either a stack "
@@ -156,7 +214,7 @@ class BaseKernelLearner(BaseEstimator):
             **options,
         )
         if reset:
-            self._is_number = None
+            self._is_number, self._n_given = None, _n_matrices(checked[0])
         if precomputed and reset and checked[0].shape[0] != checked[0].shape[1]:
             raise InvalidInputError(
                 "Precomputed kernels must be given as (n_samples, n_samples) or (n_samples, "
@@ -223,6 +281,35 @@ def _may_share(ours: Any, theirs: Any) -> bool:
 def _n_matrices(X: Any) -> int:
     shape = getattr(X, "shape", None)
     return int(shape[2]) if shape is not None and len(shape) == 3 else 1
+
+
+def _stacked(X: Any, n_expected: int | None = None) -> Any:
+    """Return matrices as one array, kernels last, or raise an error that says how to stack them.
+
+    ``n_expected`` matrices are given for new rows, as in training.
+    """
+    if isinstance(X, (list, tuple)):
+        try:
+            X = np.asarray(X)
+        except ValueError as error:
+            raise InvalidInputError(
+                "Precomputed kernels must be matrices of one shape, of the same rows. Got a list "
+                f"of which NumPy says: {error} Stack them by np.stack(matrices, axis=-1)."
+            ) from error
+    shape: tuple[int, ...] = getattr(X, "shape", ())
+    wrong = len(shape) == 3 and (
+        shape[0] != shape[1] if n_expected is None else shape[2] != n_expected
+    )
+    if not wrong:
+        return X
+    wanted = "(n_samples, n_samples, n_kernels)"
+    if n_expected is not None:
+        wanted = f"(n_rows, n_samples, n_kernels = {n_expected})"
+    raise InvalidInputError(
+        f"Precomputed kernels must be given as {wanted}, the kernels last. Got {shape}. A list of "
+        "matrices becomes that by np.stack(matrices, axis=-1), a stack with the kernels first by "
+        "np.moveaxis(stack, 0, -1)."
+    )
 
 
 def _are_precomputed(candidates: Any) -> bool:

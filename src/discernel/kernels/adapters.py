@@ -160,6 +160,16 @@ class Pairwise(Kernel):
         self._check_parameters(values)
         return replace(self, options=tuple({**dict(self.options), **values}.items()))
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        known = dict.fromkeys(sorted(KERNEL_PARAMS[self.metric]))
+        return {"metric": self.metric, **known, **dict(self.options)}
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        metric = values.pop("metric", self.metric)
+        options = {**dict(self.options), **values}
+        return Pairwise(metric, tuple((k, v) for k, v in options.items() if v is not None))
+
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         """Return a central difference: scikit-learn has no derivative of these kernels."""
         value = self.parameters[parameter]
@@ -208,6 +218,13 @@ class GaussianProcess(Kernel):
             raise InvalidInputError(f"The parameters of {self!r} must be positive. Got {values}.")
         theta = np.log(list({**self.parameters, **values}.values()))
         return GaussianProcess(clone(self.kernel).clone_with_theta(theta))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return dict(self.kernel.get_params())
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        return GaussianProcess(clone(self.kernel).set_params(**values))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         if Z is not None:

@@ -119,6 +119,34 @@ class Kernel(ABC):
         self._check_parameters(values)
         return dataclasses.replace(self, **values)  # type: ignore[type-var]
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that the kernel was made with, by name, that of the kernels in it included.
+
+        A kernel with a name, a factor or columns has the settings of the kernel in it and those
+        of its own; the parts of sums and products stand under ``left__`` and ``right__``.
+        """
+        return {name: getattr(self, name) for name in self._setting_names()}
+
+    def with_settings(self, **values: Any) -> Kernel:
+        """Return the kernel with other values of some of its `settings`."""
+        self._check_settings(values)
+        return self._with_settings(values)
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        return dataclasses.replace(self, **values) if values else self  # type: ignore[type-var]
+
+    def _setting_names(self) -> list[str]:
+        fields: Any = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
+        return [f.name for f in fields if f.init and not f.metadata.get("private")]
+
+    def _check_settings(self, names: Any) -> None:
+        unknown = [name for name in names if name not in self.settings]
+        if unknown:
+            raise InvalidInputError(
+                f"The settings of {self!r} are {list(self.settings)}. Got {unknown}."
+            )
+
     def derivative(self, parameter: str, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the derivative of the kernel matrix by one of its `parameters`."""
         self._check_parameters([parameter])
@@ -347,6 +375,17 @@ class _Wrapper(Kernel):
     def with_parameters(self, **values: float) -> Self:
         return dataclasses.replace(self, kernel=self.kernel.with_parameters(**values))
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**self.kernel.settings, **super().settings}
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        own = {name: values.pop(name) for name in self._setting_names() if name in values}
+        return dataclasses.replace(self, kernel=self.kernel.with_settings(**values), **own)
+
+    def _setting_names(self) -> list[str]:
+        return [name for name in super()._setting_names() if name != "kernel"]
+
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         return self.kernel.derivative(parameter, X, Z)
 
@@ -525,6 +564,24 @@ class _Pair(Kernel):
 
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         left, right = (side.resolve(X, frame, known) for side in (self.left, self.right))
+        return dataclasses.replace(self, left=left, right=right)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        parts = {"left": self.left, "right": self.right}
+        return {
+            f"{side}__{name}": value
+            for side, part in parts.items()
+            for name, value in part.settings.items()
+        }
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        sides: dict[str, dict[str, Any]] = {"left": {}, "right": {}}
+        for path, value in values.items():
+            side, _, name = path.partition("__")
+            sides[side][name] = value
+        left = self.left.with_settings(**sides["left"])
+        right = self.right.with_settings(**sides["right"])
         return dataclasses.replace(self, left=left, right=right)
 
     def check_rows(self, X: Any) -> None:

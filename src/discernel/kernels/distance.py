@@ -157,6 +157,11 @@ class DistanceKernel(Kernel):
         name, value = self._given()
         return {} if isinstance(value, str) else {name: float(value)}
 
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        # One is given at a time: a new one takes the place of the old one.
+        given = any(value is not None for value in values.values())
+        return replace(self, **(dict.fromkeys(self._setting_names()) if given else {}) | values)
+
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         name, value = self._given()
         if not isinstance(value, str):

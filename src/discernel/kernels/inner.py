@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -52,7 +52,7 @@ class Linear(_InnerProductKernel):
         o, one number per feature. Not for the user: centring takes off what it adds.
     """
 
-    origin: tuple[float, ...] | None = None
+    origin: tuple[float, ...] | None = field(default=None, metadata={"private": True})
     diagonal = _InnerProductKernel.diagonal  # also of this `from_base`
 
     @property
