@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import safe_sparse_dot
 from threadpoolctl import ThreadpoolController
@@ -25,12 +26,15 @@ from threadpoolctl import ThreadpoolController
 from discernel.exceptions import NumericalError
 
 __all__ = [
+    "ROUNDING",
+    "SQUARED_ROUNDING",
     "Buffers",
     "Cholesky",
     "FloatArray",
     "ShiftedRows",
     "as_rows",
     "blas_threads",
+    "draw_rows",
     "in_threads",
     "inner",
     "inner_products",
@@ -43,6 +47,7 @@ __all__ = [
     "squared_distances",
     "squared_norms",
     "subtract_outer",
+    "typical_row",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -70,13 +75,59 @@ def as_rows(X: Any) -> Any:
     return np.asarray(X, dtype=np.float64)
 
 
+#: Rows of which an origin and a scale are taken, and the seed with which they are drawn.
+_DRAWN_ROWS, _SEED = 64, 0
+#: One over the share of the rows that are near neighbours of one: more groups are not seen.
+_NEAR_SHARE = 16
+#: A row is far out if its squared distance from the origin is above this many times that of near
+#: neighbours: rounding is then about 1e-12 of the latter.
+_FAR = 1e3
+#: Numbers, and squared distances by a product, that differ by less than this share of their terms
+#: are the same up to rounding.
+ROUNDING, SQUARED_ROUNDING = 1e-15, 1e-12
+#: Entries that are computed anew at a time.
+_BLOCK_ENTRIES = 2**18
+
+
+def draw_rows(X: Any, most: int) -> Any:
+    """Return at most so many rows of X, in their order: the same ones for the same number of rows.
+
+    Drawn, because every n-th row of data in some periodic order can be of one kind.
+    """
+    if n_rows(X) <= most:
+        return X
+    rows = np.random.default_rng(_SEED).choice(n_rows(X), most, replace=False, shuffle=False)
+    return X[np.sort(rows)]
+
+
+def typical_row(X: FloatArray) -> FloatArray:
+    """Return the median of every column, of at most 64 rows: few far rows cannot move it.
+
+    It is a number of that column, so that integers less their typical row are integers.
+    """
+    drawn = draw_rows(X, _DRAWN_ROWS)
+    return np.asarray(np.partition(drawn, len(drawn) // 2, axis=0)[len(drawn) // 2])
+
+
+def _near_distance(X: FloatArray) -> float:
+    """Return the squared distance of near neighbours, of at most 64 rows; 0 if those are equal.
+
+    Of near ones and not of any, because rows may come in groups far from each other. Too few rows
+    to tell have none: 0, with which all of their distances are computed with care.
+    """
+    drawn = draw_rows(X, _DRAWN_ROWS)
+    rank = len(drawn) // _NEAR_SHARE
+    if rank == 0:
+        return 0.0
+    distances = cdist(drawn, drawn, "sqeuclidean")
+    near = np.partition(distances, rank, axis=1)[:, rank]
+    return float(np.quantile(near[near > 0], 0.25)) if near.any() else 0.0
+
+
 def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
     """Return ‖x − z‖² for all rows of X and Z, dense or CSR; exactly 0 on the diagonal of X, X."""
     X, Z = as_rows(X), None if Z is None or Z is X else as_rows(Z)
     if isinstance(X, np.ndarray) and not hasattr(Z, "tocsr"):
-        if X.shape[1] == 1:  # one feature: exact, and a fifth of the time
-            difference = X - (X if Z is None else Z).T
-            return np.asarray(np.square(difference, out=difference))
         other = None if Z is None else ShiftedRows.of(Z)
         return ShiftedRows.of(X, other).squared_distances(other)
     return np.asarray(euclidean_distances(X, Z, squared=True), dtype=np.float64)
@@ -86,32 +137,46 @@ def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
 class ShiftedRows:
     """Dense rows x − o, each followed by 1 and ‖x − o‖²: all that squared distances need of them.
 
-    ‖x‖² − 2⟨x, z⟩ + ‖z‖² loses the digits that all rows share, so one of them is taken off first.
+    ‖x‖² − 2⟨x, z⟩ + ‖z‖² loses the digits that all rows share, so a typical row o is taken off
+    first. Two rows that are both far from it still share digits. Where there are such rows, their
+    distances are those of the rows as they were given.
 
     Attributes
     ----------
     values : ndarray of shape (n_rows, n_features + 2)
         The rows.
     origin : ndarray of shape (n_features,)
-        What was taken off, o.
+        What was taken off, o; nothing from a single feature, which needs no products.
+    limit : float
+        The ‖x − o‖² above which a row is far out.
+    given : ndarray of shape (n_rows, n_features) or None
+        The rows x, where some are far out.
     """
 
     values: FloatArray
     origin: FloatArray
+    limit: float
+    given: FloatArray | None
 
     @classmethod
     def of(cls, X: Any, like: ShiftedRows | None = None) -> ShiftedRows:
-        """Return rows less their first one, or less the origin of others."""
+        """Return rows less a typical one of them, or less the origin of others."""
         X = as_rows(X)
-        origin = X[0].copy() if like is None else like.origin
+        if like is not None:
+            origin, limit = like.origin, like.limit
+        elif X.shape[1] == 1:
+            origin, limit = np.zeros(1), np.inf
+        else:
+            origin, limit = typical_row(X), _FAR * _near_distance(X)
         values = np.empty((X.shape[0], X.shape[1] + 2))
         shifted = np.subtract(X, origin, out=values[:, :-2])
         values[:, -2] = 1.0
-        np.einsum("ij,ij->i", shifted, shifted, out=values[:, -1])
-        return cls(values, origin)
+        norms = np.einsum("ij,ij->i", shifted, shifted, out=values[:, -1])
+        return cls(values, origin, limit, X if (norms > limit).any() else None)
 
     def __getitem__(self, rows: slice) -> ShiftedRows:
-        return ShiftedRows(self.values[rows], self.origin)
+        given = None if self.given is None else self.given[rows]
+        return ShiftedRows(self.values[rows], self.origin, self.limit, given)
 
     def squared_distances(
         self, other: ShiftedRows | None = None, out: FloatArray | None = None
@@ -121,14 +186,47 @@ class ShiftedRows:
         ‖x‖² − 2⟨x, z⟩ + ‖z‖² = ⟨(−2x, ‖x‖², 1), (z, 1, ‖z‖²)⟩. NumPy's product lets other threads
         run meanwhile; SciPy's does not.
         """
+        right = self if other is None else other
+        if len(self.origin) == 1:  # exact, and a fifth of the time
+            distances = np.subtract(self.values[:, :1], right.values[:, 0], out=out)
+            return np.asarray(np.square(distances, out=distances))
         left = np.empty_like(self.values)
         np.multiply(self.values[:, :-2], -2.0, out=left[:, :-2])
         left[:, -2], left[:, -1] = self.values[:, -1], 1.0
-        distances = np.matmul(left, (self if other is None else other).values.T, out=out)
+        distances = np.matmul(left, right.values.T, out=out)
         np.maximum(distances, 0.0, out=distances)
+        if self.given is not None and right.given is not None:
+            _write_far(distances, self.given, self._far(), right.given, right._far())
         if other is None:
             np.fill_diagonal(distances, 0.0)
         return np.asarray(distances)
+
+    def rounding(self) -> FloatArray:
+        """Return r with which ‖x − z‖² up to r(x) + r(z) may be the rounding of equal rows."""
+        rounding = SQUARED_ROUNDING * self.values[:, -1]
+        if self.given is not None:
+            far = self._far()
+            # Far rows are as given: what differs from the origin is rounded to its own size.
+            varying = np.where(self.values[far, :-2] != 0, self.given[far], 0.0)
+            rounding[far] = squared_norms(ROUNDING * varying)
+        return np.asarray(rounding)
+
+    def _far(self) -> NDArray[np.intp]:
+        return np.flatnonzero(self.values[:, -1] > self.limit)
+
+
+def _write_far(
+    distances: FloatArray,
+    X: FloatArray,
+    rows: NDArray[np.intp],
+    Z: FloatArray,
+    columns: NDArray[np.intp],
+) -> None:
+    """Write the squared distances between some rows of X and of Z, by differences, in blocks."""
+    step = max(1, _BLOCK_ENTRIES // max(1, len(columns)))
+    for start in range(0, len(rows) if len(columns) else 0, step):
+        block = rows[start : start + step]
+        distances[np.ix_(block, columns)] = cdist(X[block], Z[columns], "sqeuclidean")
 
 
 def inner_products(X: Any, Z: Any | None = None) -> FloatArray:

@@ -10,6 +10,7 @@ from discernel import (
     SILP,
     KernelDiscriminant,
     MultipleKernelDiscriminant,
+    Shrinkage,
     learn_kernel,
     regularization_path,
 )
@@ -163,6 +164,39 @@ def test_precomputed_of_wrong_layout_says_how_to_turn_it(three_classes):
         clf.fit(grams[:, :, :40], np.arange(6) % 2)
     with pytest.raises(InvalidGramError, match="must be symmetric"):
         clf.fit(np.moveaxis(grams, 0, -1) + np.arange(45)[:, None, None], y)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, list, tuple, np.ndarray.tolist])
+def test_matrices_with_the_kernels_first_say_how_to_stack_them(three_classes, layout):
+    grams, y = three_classes
+    assert len(grams) != len(y)
+    clf = MultipleKernelDiscriminant("precomputed", regularization=0.1)
+    message = r"the kernels last\. Got .*np.stack\(matrices, axis=-1\).*np.moveaxis\(stack, 0, -1\)"
+    with pytest.raises(InvalidInputError, match=message):
+        clf.fit(layout(grams), y)
+    with pytest.raises(InvalidInputError, match=message):
+        KernelDiscriminant("precomputed", regularization=0.1).fit(layout(grams), y)
+    stack = np.stack(list(grams), axis=-1)
+    clf.fit(stack, y)
+    assert clf.fit(stack.tolist(), y).kernel_weights_.shape == (len(grams),)
+    with pytest.raises(InvalidInputError, match=message):
+        clf.predict(layout(grams))
+    with pytest.raises(InvalidInputError, match=r"n_kernels = .*Got \(45, 45, 2\)"):
+        clf.predict(stack[:, :, :2])
+    with pytest.raises(InvalidInputError, match=r"matrices of one shape.*np.stack"):
+        clf.fit([grams[0], grams[1][:9, :9]], y)
+
+
+@pytest.mark.parametrize("value", [np.array([1.0, 2.0]), np.array(["loo", "auto"]), [0.1, 0.2]])
+def test_regularization_of_several_values_is_refused(three_classes, blobs, value):
+    with pytest.raises(InvalidInputError, match=r"regularization must be a positive.*Got"):
+        learn_kernel(*three_classes, regularization=value)
+    for clf in (KernelDiscriminant, MultipleKernelDiscriminant):
+        with pytest.raises(InvalidInputError, match=r"regularization must be a positive.*Got"):
+            clf(regularization=value).fit(*blobs)
+    shrunken = MultipleKernelDiscriminant(criterion=Shrinkage(0.1), regularization=value)
+    with pytest.raises(InvalidInputError, match=r"regularization must be a positive.*Got"):
+        shrunken.fit(*blobs)
 
 
 def test_constant_column_kernel_is_left_out_by_name(blobs):

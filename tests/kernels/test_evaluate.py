@@ -108,3 +108,72 @@ def test_distances_are_written_where_they_are_asked_for(X):
     rows, out = ShiftedRows.of(X), np.full((40, 40), np.nan)
     assert rows.squared_distances(rows, out) is out
     np.testing.assert_allclose(out, squared_distances(X, X), atol=1e-12)
+
+
+def with_far_rows(kind, n=200, columns=4):
+    """Return rows of which some are far out."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, columns))
+    groups = np.arange(n) % 3
+    if kind == "the first":
+        X[0] = 1e8
+    elif kind == "a few":
+        X[[3, 50, 51, 170]] += 10.0 ** np.array([[3.0], [6.0], [6.0], [9.0]])
+    elif kind == "half":
+        X[n // 2 :] += 1e8
+    elif kind == "half, equal":
+        X[:] = np.where(np.arange(n)[:, None] < n // 2, 0.1, 1e8 + 0.1)
+    elif kind == "three corners":  # the medians of the columns are in none of the groups
+        X[np.arange(n), groups] += 1e8
+    elif kind == "one column":
+        X[:100, 1] += 1e7
+    elif kind == "constant columns":
+        X = np.column_stack([np.full(n, 1e9), X, np.zeros(n)])
+        X[7] = -1e5
+    return X
+
+
+FAR = ["the first", "a few", "half", "half, equal", "three corners", "one column"]
+FAR += ["constant columns"]
+
+
+@pytest.mark.parametrize("columns", [2, 4, 30])
+@pytest.mark.parametrize("kind", FAR)
+def test_far_rows_cost_no_digits_of_any_distance(kind, columns):
+    """Neither those of near rows, nor those among far ones, nor those between the two."""
+    X = with_far_rows(kind, columns=columns + 2)
+    expected = exact(X, X)
+    found = squared_distances(X)
+    # What rounding may cost: 1e-12 of the distance, or of that of rows next to each other.
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(found.diagonal(), 0.0)
+    rows = ShiftedRows.of(X)
+    np.testing.assert_allclose(rows[40:60].squared_distances(rows), expected[40:60], atol=1e-12)
+    new = ShiftedRows.of(X[::7], rows[:])
+    np.testing.assert_allclose(new.squared_distances(rows), expected[::7], rtol=1e-12, atol=1e-12)
+    few = squared_distances(X, X[:3])
+    np.testing.assert_allclose(few, expected[:, :3], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e6, 1e8, 1e150])
+def test_a_gaussian_kernel_does_not_depend_on_a_far_first_row(size):
+    Z = np.random.default_rng(0).standard_normal((200, 4))
+    kernel, expected = RBF(width=2.0), RBF(width=2.0)(Z)[1:, 1:]
+    Z[0] = size
+    np.testing.assert_allclose(kernel(Z)[1:, 1:], expected, rtol=1e-12, atol=1e-300)
+    for buffers in (None, Buffers()):
+        rows = KernelSet([kernel]).prepare(Z)
+        ((_, found),) = KernelSet([kernel]).matrices(rows, rows, buffers)
+        np.testing.assert_allclose(found[1:, 1:], expected, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize("shape", [(4000, 20), (200, 20), (200, 3), (500, 2), (20, 5)])
+def test_rows_of_one_cloud_are_not_computed_twice(shape):
+    X = np.random.default_rng(0).standard_normal(shape)
+    assert ShiftedRows.of(X).given is None
+    assert ShiftedRows.of(np.abs(X).round() + 1e6).given is None
+
+
+def test_distances_of_one_column_are_exact_in_tiles_too():
+    x = np.array([[1e8], [1e8 + 1], [0.1], [0.3], [-1e8]])
+    np.testing.assert_array_equal(ShiftedRows.of(x).squared_distances(), np.square(x - x.T))

@@ -678,7 +678,7 @@ def test_median_of_one_feature_is_that_of_all_pairs(seed: int) -> None:
     x = draws[seed % 3](n) + 1e3 * (seed % 2)
     x[0], x[-1] = x[0] + 0.25, x[0]  # never all the same
     pairs = np.abs(x[:, None] - x)[np.triu_indices(n, 1)]
-    expected = np.median(pairs[pairs > 1e-6 * pairs.max()])
+    expected = np.median(pairs[pairs > 1e-12])
     assert_allclose(median_distance(x[:, None]), expected, rtol=1e-9)
 
 
@@ -716,12 +716,73 @@ def test_rows_that_are_all_the_same_get_width_one() -> None:
     assert_array_equal(kernel(X), np.ones((5, 5)))
 
 
-def test_median_of_many_rows_is_that_of_every_nth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_median_of_many_rows_is_that_of_some_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discernel.kernels.distance._MEDIAN_ROWS", 10)
     X = make_rows(28, seed=11)
     width = RBF().resolve(X).parameters["width"]
-    assert_allclose(width, plain_median(X[::3]), rtol=1e-12)
+    drawn = np.sort(np.random.default_rng(0).choice(28, 10, replace=False, shuffle=False))
+    assert_allclose(width, plain_median(X[drawn]), rtol=1e-12)
+    assert RBF().resolve(X).parameters["width"] == width
     assert not np.isclose(width, plain_median(X))
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+def test_median_does_not_depend_on_the_order_of_rows(columns: int) -> None:
+    """Two classes that alternate: every second, or n-th, row is of one of them."""
+    rng = np.random.default_rng(0)
+    x = np.concatenate([0.001 * rng.standard_normal(3000), 1.5 + rng.standard_normal(3000)])
+    X = np.column_stack([x, np.full((6000, columns - 1), 7.0)])
+    alternating = X.reshape(2, 3000, columns).swapaxes(0, 1).reshape(6000, columns)
+    orders = [X, X[::-1], alternating, X[rng.permutation(6000)], X[np.argsort(X[:, 0])]]
+    medians = [median_distance(rows) for rows in orders]
+    assert_allclose(medians, median_distance(X[rng.permutation(6000)][:2000]), rtol=0.05)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 5])
+@pytest.mark.parametrize("size", [1e3, 1e8, 1e12])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+def test_one_far_row_hardly_changes_the_median(columns: int, size: float, container: Any) -> None:
+    X = np.random.default_rng(0).standard_normal((300, columns))
+    plain = median_distance(container(X))
+    for position in (0, 150, 299):
+        far = X.copy()
+        far[position] = size
+        assert_allclose(median_distance(container(far)), plain, rtol=0.02)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 5])
+def test_median_within_groups_far_apart_is_found(columns: int) -> None:
+    """Of three groups the middle distance is between groups; of one large one, within it."""
+    X = np.random.default_rng(0).standard_normal((300, columns))
+    plain = median_distance(X[60:])
+    X[:60] += 1e8
+    expected = plain_median(X)
+    assert_allclose(median_distance(X), expected, rtol=1e-12)
+    assert expected < 2.0 * plain
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8])
+@pytest.mark.parametrize("columns", [1, 3])
+def test_median_ignores_rows_that_are_equal_up_to_rounding(offset: float, columns: int) -> None:
+    """Also where most pairs are such, and beside a far row."""
+    rng = np.random.default_rng(0)
+    X = np.repeat(rng.standard_normal((6, columns)), 30, axis=0) + offset
+    rounded = X * (1.0 + 2e-16 * rng.integers(-1, 2, X.shape))
+    expected = plain_median(X)
+    assert expected > 0.1
+    assert_allclose(median_distance(X), expected, rtol=1e-6)
+    assert_allclose(median_distance(rounded), expected, rtol=1e-6)
+    X[0] = 1e12
+    assert_allclose(median_distance(X), plain_median(X), rtol=1e-6)
+
+
+def test_constant_columns_do_not_matter_for_the_median() -> None:
+    X = np.random.default_rng(0).standard_normal((50, 3))
+    X[:5] += 1e6
+    wide = np.column_stack([np.full(50, 1e15), X, np.zeros(50), np.full(50, -3e9)])
+    assert_allclose(median_distance(wide), median_distance(X), rtol=1e-12)
+    one = np.column_stack([np.full(50, 1e15), X[:, 0]])
+    assert_allclose(median_distance(one), median_distance(X[:, :1]), rtol=1e-9)
 
 
 def test_resolve_reaches_into_compound_kernels(X: np.ndarray) -> None:

@@ -159,7 +159,7 @@ class SingleKernelClassifier(ClassifierMixin, BaseKernelLearner):
             Fitted.
         """
         values = self._check_regularizations()
-        X, y, kernels = self._validate_training(X, y)
+        X, y, kernels = self._validate_training(X, y, keep=False)  # the best estimator keeps them
         target = ClassTarget.from_labels(y)
         folds = self._folds(target)
         names = kernel_names(kernels)

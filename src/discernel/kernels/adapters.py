@@ -15,6 +15,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, p
 from discernel.backend import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.base import Kernel, Known
+from discernel.kernels.columns import Table
 
 __all__ = ["Function", "GaussianProcess", "Pairwise", "Precomputed"]
 
@@ -63,7 +64,9 @@ class Function(Kernel):
     Parameters
     ----------
     function : callable
-        ``function(X, Z)`` returns the kernel matrix of the rows of X and Z.
+        ``function(X, Z)`` returns the kernel matrix of the rows of X and Z. These are an array of
+        floats; where some columns of a dataframe hold other things, such as texts, an array of
+        objects, everything as it was given; or rows of any kind in an array of objects.
     thread_safe : bool, default=False
         Whether several threads may call it at once.
     """
@@ -74,7 +77,8 @@ class Function(Kernel):
     takes_any_rows = True
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        other = X if Z is None else Z
+        X = _objects(X)
+        other = X if Z is None else _objects(Z)
         matrix = np.asarray(self.function(X, other), dtype=np.float64)
         expected = (n_rows(X), n_rows(other))
         if matrix.shape != expected:
@@ -93,6 +97,10 @@ class Function(Kernel):
 
     def __repr__(self) -> str:
         return f"Function({self.name})"
+
+
+def _objects(X: Any) -> Any:
+    return X.values if isinstance(X, Table) else X
 
 
 def _writeable(X: Any) -> Any:
@@ -152,6 +160,16 @@ class Pairwise(Kernel):
         self._check_parameters(values)
         return replace(self, options=tuple({**dict(self.options), **values}.items()))
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        known = dict.fromkeys(sorted(KERNEL_PARAMS[self.metric]))
+        return {"metric": self.metric, **known, **dict(self.options)}
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        metric = values.pop("metric", self.metric)
+        options = {**dict(self.options), **values}
+        return Pairwise(metric, tuple((k, v) for k, v in options.items() if v is not None))
+
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         """Return a central difference: scikit-learn has no derivative of these kernels."""
         value = self.parameters[parameter]
@@ -200,6 +218,13 @@ class GaussianProcess(Kernel):
             raise InvalidInputError(f"The parameters of {self!r} must be positive. Got {values}.")
         theta = np.log(list({**self.parameters, **values}.values()))
         return GaussianProcess(clone(self.kernel).clone_with_theta(theta))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return dict(self.kernel.get_params())
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        return GaussianProcess(clone(self.kernel).set_params(**values))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         if Z is not None:

@@ -13,9 +13,9 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.columns import column_indices, describe_columns, take_columns
+from discernel.kernels.columns import Table, column_indices, describe_columns, take_columns
 
 __all__ = ["Kernel", "Known", "Named", "Product", "Restricted", "Scaled", "Sum"]
 
@@ -48,6 +48,10 @@ class Kernel(ABC):
     #: Whether several threads may compute it at once.
     thread_safe: bool = True
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        _replace_outdated(cls)
+
     @abstractmethod
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the kernel matrix, of shape (n_rows_X, n_rows_Z)."""
@@ -74,8 +78,8 @@ class Kernel(ABC):
         """Return the kernel matrix made of the pairwise matrix, which is left as it is."""
         raise NotImplementedError(f"{self!r} is not computed from a pairwise matrix.")
 
-    # The same in tiles. Whoever overrides `base_matrix` overrides the first two of these or
-    # neither; a kernel without them is computed from plain rows, in fresh arrays.
+    # The same in tiles. A subclass that overrides `base_matrix` without one of the first two of
+    # these is computed from plain rows, in fresh arrays; see `_replace_outdated`.
 
     def base_rows(self, X: Any, like: Any | None = None) -> Any:
         """Return dense rows as `base_tile` takes them, computed once; those of one call alike.
@@ -98,7 +102,7 @@ class Kernel(ABC):
         out[:] = self.from_base(base)
 
     @property
-    def decay(self) -> tuple[str, float] | None:
+    def decay(self) -> tuple[Hashable, float] | None:
         """The kind of distance d and the factor c of a kernel exp(−c·d); None for others.
 
         Kernels of one `base_key` and one kind are powers of each other.
@@ -114,6 +118,34 @@ class Kernel(ABC):
         """Return the kernel with other values of some of its `parameters`."""
         self._check_parameters(values)
         return dataclasses.replace(self, **values)  # type: ignore[type-var]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """All that the kernel was made with, by name, that of the kernels in it included.
+
+        A kernel with a name, a factor or columns has the settings of the kernel in it and those
+        of its own; the parts of sums and products stand under ``left__`` and ``right__``.
+        """
+        return {name: getattr(self, name) for name in self._setting_names()}
+
+    def with_settings(self, **values: Any) -> Kernel:
+        """Return the kernel with other values of some of its `settings`."""
+        self._check_settings(values)
+        return self._with_settings(values)
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        return dataclasses.replace(self, **values) if values else self  # type: ignore[type-var]
+
+    def _setting_names(self) -> list[str]:
+        fields: Any = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
+        return [f.name for f in fields if f.init and not f.metadata.get("private")]
+
+    def _check_settings(self, names: Any) -> None:
+        unknown = [name for name in names if name not in self.settings]
+        if unknown:
+            raise InvalidInputError(
+                f"The settings of {self!r} are {list(self.settings)}. Got {unknown}."
+            )
 
     def derivative(self, parameter: str, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the derivative of the kernel matrix by one of its `parameters`."""
@@ -145,6 +177,35 @@ class Kernel(ABC):
             What other kernels found out about these rows, such as their median distance; more is
             added.
         """
+        return self
+
+    def check_rows(self, X: Any) -> None:
+        """Raise a clear error if the kernel needs numbers and is given columns of other things.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The training rows. The kernel is resolved.
+        """
+        if isinstance(X, Table) and not self.takes_any_rows:
+            raise X.no_numbers(self.name)
+
+    def shifted(self, X: Any) -> Kernel:
+        """Return the kernel of rows less a typical one of X, where centring makes them the same.
+
+        ⟨x − o, z − o⟩ and ⟨x, z⟩ have one centred matrix, but far from the origin the second loses
+        the digits that all rows share. Kernels that centring does not make the same, or that have
+        nothing to gain, are returned as they are. The name stays.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The training rows. The kernel is resolved. Sparse rows are not shifted.
+        """
+        found = self._shifted(X)
+        return found if found.name == self.name else found.named(self.name)
+
+    def _shifted(self, X: Any) -> Kernel:
         return self
 
     def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
@@ -197,6 +258,62 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
 
+#: Rows of which the diagonal is computed at a time where only whole matrices are known.
+_DIAGONAL_ROWS = 64
+
+
+def _replace_outdated(cls: type[Kernel]) -> None:
+    """Replace what a class inherits but has overridden the grounds of.
+
+    A subclass need only override the method that says what it is: `__call__`, `base_matrix` or
+    `from_base`. What it inherits for speed would still compute its parent.
+    """
+
+    def depth(*names: str) -> int:
+        """Return how many classes up the first one is that defines one of these."""
+        return next(i for i, c in enumerate(cls.__mro__) if any(name in vars(c) for name in names))
+
+    new: dict[str, Any] = {}
+    if depth("base_matrix") < depth("base_rows", "base_tile"):
+        new |= {"base_rows": Kernel.base_rows, "base_tile": Kernel.base_tile}
+    if depth("from_base") < depth("fill_from_base"):
+        new["fill_from_base"] = Kernel.fill_from_base
+    elif depth("fill_from_base") < depth("from_base"):
+        new["from_base"] = _filled_from_base
+    if depth("from_base", "fill_from_base") < depth("decay"):
+        new["decay"] = Kernel.decay
+    if depth("__call__") < depth("base_matrix", "from_base", "fill_from_base"):
+        new["base_key"] = None  # it is not made of a pairwise matrix any more
+    elif depth("base_matrix", "base_rows", "base_tile") < depth("base", "base_key"):
+        new["base_key"] = _key_of_its_own(cls)
+    made_of = "__call__", "base_matrix", "from_base", "fill_from_base"
+    if depth(*made_of) < depth("diagonal"):
+        new["diagonal"] = _diagonal_of_calls
+    for name, value in new.items():
+        setattr(cls, name, value)
+
+
+def _filled_from_base(self: Kernel, base: FloatArray) -> FloatArray:
+    matrix = np.empty_like(base)
+    self.fill_from_base(base, matrix)
+    return matrix
+
+
+def _diagonal_of_calls(self: Kernel, X: Any) -> FloatArray:
+    starts = range(0, n_rows(X), _DIAGONAL_ROWS)
+    return np.concatenate([np.diagonal(self(X[i : i + _DIAGONAL_ROWS])) for i in starts])
+
+
+def _key_of_its_own(cls: type[Kernel]) -> property:
+    inherited: Any = cls.base_key
+
+    def base_key(self: Kernel) -> Hashable | None:
+        key = inherited.__get__(self)
+        return None if key is None else (key, cls)
+
+    return property(base_key)
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
 class _Wrapper(Kernel):
     """A kernel made of one other kernel."""
@@ -224,7 +341,7 @@ class _Wrapper(Kernel):
         return self.kernel.base_key
 
     @property
-    def decay(self) -> tuple[str, float] | None:
+    def decay(self) -> tuple[Hashable, float] | None:
         return self.kernel.decay
 
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -242,6 +359,9 @@ class _Wrapper(Kernel):
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
         self.kernel.fill_from_base(base, out)
 
+    def check_rows(self, X: Any) -> None:
+        self.kernel.check_rows(X)
+
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.kernel(X, Z)
 
@@ -255,11 +375,26 @@ class _Wrapper(Kernel):
     def with_parameters(self, **values: float) -> Self:
         return dataclasses.replace(self, kernel=self.kernel.with_parameters(**values))
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {**self.kernel.settings, **super().settings}
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        own = {name: values.pop(name) for name in self._setting_names() if name in values}
+        return dataclasses.replace(self, kernel=self.kernel.with_settings(**values), **own)
+
+    def _setting_names(self) -> list[str]:
+        return [name for name in super()._setting_names() if name != "kernel"]
+
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         return self.kernel.derivative(parameter, X, Z)
 
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         return dataclasses.replace(self, kernel=self.kernel.resolve(X, frame, known))
+
+    def _shifted(self, X: Any) -> Kernel:
+        inner = self.kernel._shifted(X)
+        return self if inner is self.kernel else dataclasses.replace(self, kernel=inner)
 
     def __repr__(self) -> str:
         return repr(self.kernel)
@@ -292,7 +427,7 @@ class Scaled(_Wrapper):
             )
 
     @property
-    def decay(self) -> tuple[str, float] | None:
+    def decay(self) -> tuple[Hashable, float] | None:
         return None  # a power of it has another factor
 
     def from_base(self, base: FloatArray) -> FloatArray:
@@ -355,6 +490,9 @@ class Restricted(_Wrapper):
         label = self.label if self.label is not None else describe_columns(self.columns)
         return Restricted(inner, tuple(indices.tolist()), label)
 
+    def _shifted(self, X: Any) -> Kernel:
+        return super()._shifted(self._taken(X, None)[0])
+
     def _taken(self, X: Any, Z: Any | None) -> tuple[Any, Any | None]:
         taken = take_columns(X, column_indices(self.columns, X))
         if Z is None:
@@ -363,6 +501,9 @@ class Restricted(_Wrapper):
 
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.kernel.base_matrix(*self._taken(X, Z))
+
+    def check_rows(self, X: Any) -> None:
+        self.kernel.check_rows(self._taken(X, None)[0])
 
     def base_rows(self, X: Any, like: Any | None = None) -> Any:
         return self.kernel.base_rows(self._taken(X, None)[0], like)
@@ -425,6 +566,28 @@ class _Pair(Kernel):
         left, right = (side.resolve(X, frame, known) for side in (self.left, self.right))
         return dataclasses.replace(self, left=left, right=right)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        parts = {"left": self.left, "right": self.right}
+        return {
+            f"{side}__{name}": value
+            for side, part in parts.items()
+            for name, value in part.settings.items()
+        }
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        sides: dict[str, dict[str, Any]] = {"left": {}, "right": {}}
+        for path, value in values.items():
+            side, _, name = path.partition("__")
+            sides[side][name] = value
+        left = self.left.with_settings(**sides["left"])
+        right = self.right.with_settings(**sides["right"])
+        return dataclasses.replace(self, left=left, right=right)
+
+    def check_rows(self, X: Any) -> None:
+        self.left.check_rows(X)
+        self.right.check_rows(X)
+
 
 class Sum(_Pair):
     """The sum of two kernels."""
@@ -434,6 +597,11 @@ class Sum(_Pair):
 
     def diagonal(self, X: Any) -> FloatArray:
         return self.left.diagonal(X) + self.right.diagonal(X)
+
+    def _shifted(self, X: Any) -> Kernel:
+        left, right = self.left._shifted(X), self.right._shifted(X)
+        same = left is self.left and right is self.right
+        return self if same else Sum(left, right)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         side, _, inner = parameter.partition(".")

@@ -1,15 +1,165 @@
-"""Columns chosen by index, name, slice, mask or selector, as integer positions."""
+"""Columns chosen by index, name, slice, mask or selector; tables of numbers and other things."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["column_indices", "describe_columns", "take_columns"]
+__all__ = ["Table", "column_indices", "describe_columns", "is_mixed", "take_columns"]
+
+
+def is_mixed(X: Any) -> bool:
+    """Whether X is a table with a column that does not hold numbers."""
+    if isinstance(X, Table):
+        return True
+    if hasattr(X, "columns"):
+        columns = range(X.shape[1])
+        unsure = [i for i, dtype in zip(columns, X.dtypes, strict=True) if not _is_numeric(dtype)]
+    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS":
+        unsure = list(range(X.shape[1]))
+    else:
+        return False
+    return not all(_holds_numbers(_column(X, i)) for i in unsure)
+
+
+def _is_numeric(dtype: Any) -> bool:
+    """Whether a column of this type, of NumPy, pandas or polars, holds numbers for certain."""
+    if hasattr(dtype, "kind"):
+        return dtype.kind in "fiubc"
+    return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
+
+
+def _column(X: Any, position: int) -> NDArray[Any]:
+    """Return one column of an array or dataframe, as floats where it is declared a number."""
+    if not hasattr(X, "columns"):
+        return np.asarray(X)[:, position]
+    if not hasattr(X, "iloc"):
+        return np.asarray(X[:, position].to_numpy())
+    column = X.iloc[:, position]
+    if getattr(column.dtype, "kind", "O") in "fiub":
+        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.asarray(column.to_numpy())
+
+
+def _holds_numbers(column: NDArray[Any]) -> bool:
+    """Whether a column holds numbers only; a text of digits is none."""
+    if column.dtype.kind != "O":
+        return _is_numeric(column.dtype)
+    return all(value is None or isinstance(value, (Number, np.bool_)) for value in column)
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """Columns of numbers beside columns of anything else, in the order they were given.
+
+    Numbers are float64, other things are as they were. Rows are taken by ``table[rows]``.
+
+    Attributes
+    ----------
+    numbers : ndarray of shape (n_rows, n_numeric)
+        The columns that hold numbers.
+    others : ndarray of shape (n_rows, n_columns - n_numeric), of objects
+        The other ones.
+    is_number : tuple of bool
+        Which column is which.
+    names : tuple of str
+        What the columns are called, for messages.
+    """
+
+    numbers: FloatArray
+    others: NDArray[np.object_]
+    is_number: tuple[bool, ...]
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, X: Any, is_number: Sequence[bool] | None = None) -> Table:
+        """Return an array or dataframe as a table.
+
+        Parameters
+        ----------
+        X : array, dataframe or Table of shape (n_rows, n_columns)
+            What is given.
+        is_number : sequence of bool, optional
+            Which columns held numbers in training; found out by default.
+        """
+        if isinstance(X, Table):
+            return X
+        columns = [_column(X, i) for i in range(X.shape[1])]
+        labels = getattr(X, "columns", range(len(columns)))
+        names = tuple(repr(label) for label in labels)
+        if is_number is None:
+            is_number = [_holds_numbers(column) for column in columns]
+        numbers = np.empty((X.shape[0], sum(is_number)))
+        others = np.empty((X.shape[0], len(columns) - numbers.shape[1]), dtype=object)
+        filled = [0, 0]
+        for column, numeric, name in zip(columns, is_number, names, strict=True):
+            block = numbers if numeric else others
+            try:
+                block[:, filled[numeric]] = column
+            except (TypeError, ValueError) as error:
+                raise InvalidInputError(
+                    f"The column {name} must hold numbers, as in training. Got "
+                    f"{_first_other(column)!r}."
+                ) from error
+            filled[numeric] += 1
+        return cls(numbers, others, tuple(bool(numeric) for numeric in is_number), names)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The number of rows and of columns."""
+        return len(self.numbers), len(self.is_number)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+    def __getitem__(self, rows: Any) -> Table:
+        return Table(self.numbers[rows], self.others[rows], self.is_number, self.names)
+
+    def take(self, indices: NDArray[np.intp]) -> Table | FloatArray:
+        """Return some columns: an array of numbers where all of them are numbers."""
+        is_number = np.array(self.is_number)
+        places = np.where(is_number, np.cumsum(is_number), np.cumsum(~is_number)) - 1
+        taken, kinds = places[indices], is_number[indices]
+        numbers = self.numbers[:, taken[kinds]]
+        if kinds.all():
+            return numbers
+        names = tuple(self.names[i] for i in indices)
+        return Table(numbers, self.others[:, taken[~kinds]], tuple(kinds.tolist()), names)
+
+    @property
+    def values(self) -> NDArray[np.object_]:
+        """All columns as one array of objects."""
+        values, is_number = np.empty(self.shape, dtype=object), np.array(self.is_number)
+        values[:, is_number], values[:, ~is_number] = self.numbers, self.others
+        return values
+
+    def no_numbers(self, who: str) -> InvalidInputError:
+        """Return the error for a kernel that needs numbers and is given other things."""
+        position = self.is_number.index(False)
+        return InvalidInputError(
+            f"{who} needs numbers, but the column {self.names[position]} holds "
+            f"{_first_other(self.others[:, 0])!r}. Restrict the kernel to columns of numbers with "
+            "kernel.on(columns), encode the column, or compute it with Function(f).on(columns)."
+        )
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        if dtype is not None and np.dtype(dtype).kind in "fiu":
+            raise self.no_numbers("This kernel")
+        return self.values
+
+
+def _first_other(column: NDArray[Any]) -> Any:
+    """Return the first entry of a column that is no number, or the first of all."""
+    found = (value for value in column if not isinstance(value, (Number, np.bool_)))
+    return next(found, column[0] if len(column) else None)
 
 
 def column_indices(columns: Any, frame: Any) -> NDArray[np.intp]:
@@ -91,11 +241,14 @@ def _position(name: str, frame: Any) -> int:
 
 
 def take_columns(X: Any, indices: NDArray[np.intp]) -> Any:
-    """Return the columns at ``indices`` of an array, sparse matrix or dataframe."""
-    if hasattr(X, "iloc"):
-        return X.iloc[:, indices].to_numpy(dtype=np.float64)
-    if hasattr(X, "columns"):  # polars
-        return X[:, indices.tolist()].to_numpy().astype(np.float64)
+    """Return the columns at ``indices`` of an array, sparse matrix, dataframe or table."""
+    if isinstance(X, Table):
+        return X.take(indices)
+    if hasattr(X, "columns"):
+        taken = X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices.tolist()]
+        if is_mixed(taken):
+            return Table.of(taken)
+        return np.asarray(taken.to_numpy(), dtype=np.float64)
     return X[:, indices]
 
 

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Hashable
 from dataclasses import dataclass, fields, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, ShiftedRows, as_rows, n_rows, squared_distances
+from discernel.backend import (
+    ROUNDING,
+    SQUARED_ROUNDING,
+    FloatArray,
+    ShiftedRows,
+    as_rows,
+    draw_rows,
+    n_rows,
+    squared_distances,
+    squared_norms,
+)
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
 
@@ -24,26 +34,29 @@ _MEDIAN_ROWS = 2000
 #: exp(−690) is 1e-300. Below it numbers are denormal, with which processors are ten times slower,
 #: also in every product and factorisation to come.
 LEAST_EXPONENT = -690.0
-#: Halvings of a range after which its ends are neighbouring numbers.
-_MOST_HALVINGS = 60
 
 
 def median_distance(X: Any) -> float:
     """Return the median distance between different rows of X, of at most 2,000 rows.
 
-    Larger sets are thinned by taking every n-th row, which needs no seed and does not depend on
-    anything but the rows.
+    Of more rows 2,000 are drawn, always the same for the same number of rows, so that the result
+    depends on nothing but the rows and next to nothing on their order. Rows are equal if they
+    differ by no more than rounding of their own size: one far row makes no others equal.
     """
-    X = as_rows(X)
-    X = X[:: -(-X.shape[0] // _MEDIAN_ROWS)]
-    if X.shape[1] == 1 and isinstance(X, np.ndarray):
+    X = draw_rows(as_rows(X), _MEDIAN_ROWS)
+    if isinstance(X, np.ndarray) and X.shape[1] == 1:
         return _median_difference(np.sort(X[:, 0]))
-    distances = squared_distances(X)
-    pairs = distances[np.tri(len(distances), k=-1, dtype=np.bool_)]
+    if isinstance(X, np.ndarray):
+        rows = ShiftedRows.of(X)
+        distances, rounding = rows.squared_distances(), rows.rounding()
+    else:
+        distances, rounding = squared_distances(X), SQUARED_ROUNDING * squared_norms(X)
     # Equal rows, whose distance may be a rounding error, say nothing about the scale.
-    different = pairs[pairs > 1e-12 * pairs.max(initial=0.0)]
+    different = distances > np.add.outer(rounding, rounding)
+    different &= np.tri(len(distances), k=-1, dtype=np.bool_)
+    pairs = distances[different]
     # Rows that are all the same have no scale: any width gives the same constant kernel.
-    return float(np.median(np.sqrt(different))) if different.size else 1.0
+    return float(np.median(np.sqrt(pairs))) if pairs.size else 1.0
 
 
 def _median_difference(x: FloatArray) -> float:
@@ -52,27 +65,22 @@ def _median_difference(x: FloatArray) -> float:
     Pairs are counted without making them: bisection encloses the median until few are left, and
     only these are made.
     """
-    n, spread = len(x), float(x[-1] - x[0])
-    if not spread > 0:
-        return 1.0
-
-    def ends(difference: float) -> NDArray[np.intp]:
-        """Return where the partners of each number end that are at most so much larger."""
-        return np.maximum(np.searchsorted(x, x + difference, side="right"), np.arange(1, n + 1))
-
-    low, high = 1e-6 * spread, spread
-    below, above = ends(low), np.full(n, n)
+    n = len(x)
+    # Where the partners of each number end that are the same up to rounding.
+    below = np.maximum(np.searchsorted(x, x + ROUNDING * np.abs(x), side="right"), 1 + np.arange(n))
+    above = np.full(n, n)
     n_equal = int(below.sum())
+    if n_equal == n * n:
+        return 1.0
     middle = (n * n - n_equal - 1) // 2, (n * n - n_equal) // 2  # two ranks, or twice the same
-    for _ in range(_MOST_HALVINGS):
-        if int((above - below).sum()) <= 4 * n:
-            break
-        between = ends(0.5 * (low + high))
+    low, high = 0.0, float(x[-1] - x[0])
+    while int((above - below).sum()) > 4 * n and low < (half := 0.5 * (low + high)) < high:
+        between = np.maximum(np.searchsorted(x, x + half, side="right"), below)
         smaller = int(between.sum()) - n_equal
         if smaller <= middle[0]:
-            low, below = 0.5 * (low + high), between
+            low, below = half, between
         elif smaller > middle[1]:
-            high, above = 0.5 * (low + high), between
+            high, above = half, between
         else:  # between the two middle ones
             break
     counts = above - below
@@ -149,10 +157,16 @@ class DistanceKernel(Kernel):
         name, value = self._given()
         return {} if isinstance(value, str) else {name: float(value)}
 
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        # One is given at a time: a new one takes the place of the old one.
+        given = any(value is not None for value in values.values())
+        return replace(self, **(dict.fromkeys(self._setting_names()) if given else {}) | values)
+
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         name, value = self._given()
         if not isinstance(value, str):
             return self
+        self.check_rows(X)
         known = {} if known is None else known
         if "median distance" not in known:
             known["median distance"] = median_distance(X)
@@ -188,15 +202,18 @@ class DistanceKernel(Kernel):
         """Return the power of the distance in the exponent: ``base`` itself, or in ``out``."""
 
     @property
-    def decay(self) -> tuple[str, float] | None:
-        return type(self).__name__, self.exponent
+    def decay(self) -> tuple[Hashable, float] | None:
+        return type(self), self.exponent
 
     def from_base(self, base: FloatArray) -> FloatArray:
         matrix = np.empty_like(base)
-        self.fill_from_base(base, matrix)
+        self._fill(base, matrix)
         return matrix
 
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        self._fill(base, out)
+
+    def _fill(self, base: FloatArray, out: FloatArray) -> None:
         np.multiply(self._distance(base, out), -self.exponent, out=out)
         np.maximum(out, LEAST_EXPONENT, out=out)
         np.exp(out, out=out)

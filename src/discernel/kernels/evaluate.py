@@ -185,7 +185,7 @@ def _made_of(kernel: Kernel, base: FloatArray, buffers: Buffers | None) -> Float
 def _steps(kernels: list[Kernel], positions: list[int]) -> list[Step]:
     """Return how to go through kernels of one pairwise matrix."""
     steps: list[Step] = []
-    chains: dict[str, list[tuple[float, int]]] = {}
+    chains: dict[Hashable, list[tuple[float, int]]] = {}
     for position in positions:
         decay = kernels[position].decay
         if decay is None:

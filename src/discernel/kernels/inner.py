@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.metrics.pairwise import cosine_similarity
 
-from discernel.backend import FloatArray, as_rows, inner_products, squared_norms
+from discernel.backend import FloatArray, as_rows, inner_products, squared_norms, typical_row
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 
@@ -21,11 +22,15 @@ class _InnerProductKernel(Kernel):
 
     base = "inner product"
 
+    def _moved(self, X: Any) -> Any:
+        """Return the rows whose inner products are taken."""
+        return as_rows(X)
+
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return inner_products(X, Z)
+        return inner_products(self._moved(X), None if Z is None else self._moved(Z))
 
     def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        return as_rows(X)
+        return self._moved(X)
 
     def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
@@ -34,18 +39,58 @@ class _InnerProductKernel(Kernel):
         return self.from_base(self.base_matrix(X, Z))
 
     def diagonal(self, X: Any) -> FloatArray:
-        return self.from_base(squared_norms(X))
+        return self.from_base(squared_norms(self._moved(X)))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Linear(_InnerProductKernel):
-    """The inner product ⟨x, z⟩."""
+    """The inner product ⟨x, z⟩, or ⟨x − o, z − o⟩ where `shifted` has given it an origin o.
+
+    Parameters
+    ----------
+    origin : tuple of float, optional
+        o, one number per feature. Not for the user: centring takes off what it adds.
+    """
+
+    origin: tuple[float, ...] | None = field(default=None, metadata={"private": True})
+    diagonal = _InnerProductKernel.diagonal  # also of this `from_base`
+
+    @property
+    def base_key(self) -> Hashable | None:
+        return self.base if self.origin is None else (self.base, self.origin)
+
+    @property
+    def name(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def _moved(self, X: Any) -> Any:
+        X = as_rows(X)
+        if self.origin is None:
+            return X
+        if X.shape[1] != len(self.origin):
+            raise InvalidInputError(
+                f"{self!r} needs rows of {len(self.origin)} features, as those that it was "
+                f"shifted by. Got {X.shape[1]}."
+            )
+        return (X.toarray() if hasattr(X, "tocsr") else X) - np.array(self.origin)
+
+    def _shifted(self, X: Any) -> Kernel:
+        # Rows less an origin would not be sparse, and a subclass may be anything.
+        if hasattr(X, "tocsr") or type(self) is not Linear:
+            return self
+        return Linear(tuple(typical_row(as_rows(X)).tolist()))
 
     def from_base(self, base: FloatArray) -> FloatArray:
         return base.copy()
 
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
         out[:] = base
+
+    def __repr__(self) -> str:
+        if self.origin is None:
+            return self.name
+        origin = ", ".join(f"{value:.4g}" for value in self.origin)
+        return f"{type(self).__name__}(origin=({origin}))"
 
 
 @dataclass(frozen=True)
@@ -65,6 +110,7 @@ class Polynomial(_InnerProductKernel):
     degree: int = 2
     gamma: float = 1.0
     coef0: float = 1.0
+    diagonal = _InnerProductKernel.diagonal  # also of this `from_base`
 
     def __post_init__(self) -> None:
         if not (isinstance(self.degree, Integral) and self.degree >= 1):
@@ -87,10 +133,13 @@ class Polynomial(_InnerProductKernel):
 
     def from_base(self, base: FloatArray) -> FloatArray:
         matrix = np.empty_like(base)
-        self.fill_from_base(base, matrix)
+        self._fill(base, matrix)
         return matrix
 
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        self._fill(base, out)
+
+    def _fill(self, base: FloatArray, out: FloatArray) -> None:
         np.multiply(base, self.gamma, out=out)
         out += self.coef0
         out **= int(self.degree)

@@ -109,11 +109,13 @@ def make_request(
 ) -> Request:
     """Return the request these words stand for, or raise a clear error."""
     name = criterion if isinstance(criterion, str) else getattr(criterion, "name", None)
-    if name == "auto" and (solver != "auto" or regularization == "joint"):
+    automatic = isinstance(solver, str) and solver == "auto"
+    joint = isinstance(regularization, str) and regularization == "joint"
+    if name == "auto" and (not automatic or joint):
         name = "rkda"  # who names a solver of the convex program means that program
     if name not in CRITERIA:
         raise unknown_choice("criterion", criterion, list(CRITERIA))
-    spec = CRITERIA[name]
+    spec, ridge = CRITERIA[name], _check_regularization(regularization, name)
     options: Any = criterion if not isinstance(criterion, str) else None
     if options is None and spec.options is not None:
         options = spec.options()
@@ -122,20 +124,20 @@ def make_request(
     if max_iter is not None and not (isinstance(max_iter, (int, np.integer)) and max_iter > 0):
         raise InvalidInputError(f"max_iter must be a positive integer or None. Got {max_iter!r}.")
     if hasattr(options, "method"):  # the name of a method may be given as that of a solver
-        if solver == "auto":
+        if automatic:
             solver = options.method
         elif solver in spec.solvers:
             options = replace(options, method=solver)
     chosen, solver_name = _check_solver(solver, name)
     if isinstance(options, Shrinkage):
-        options.check(solver_name, regularization)
+        options.check(solver_name, ridge)
     return Request(
         criterion=name,
         spec=spec,
         solver=chosen,
         solver_name=solver_name,
         automatic=isinstance(solver, str) and solver == "auto",
-        regularization=_check_regularization(regularization, name),
+        regularization=ridge,
         tol=float(tol),
         max_iter=max_iter,
         random_state=random_state,
