@@ -31,6 +31,8 @@ class DenseBank(Bank):
         What is made equal for all kernels.
     trusted : sequence of bool, optional
         Which matrices need not be checked for symmetry and definiteness.
+    part : bool, default=False
+        Whether the rows are a part of the training set, on which a kernel may be constant.
 
     Warns
     -----
@@ -45,6 +47,7 @@ class DenseBank(Bank):
         *,
         normalization: Normalization = "centered_trace",
         trusted: Sequence[bool] | None = None,
+        part: bool = False,
     ) -> None:
         if normalization not in get_args(Normalization):
             raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
@@ -56,7 +59,8 @@ class DenseBank(Bank):
         self._grand_means = self._row_means.mean(axis=1)
         raw_traces = np.trace(self._grams, axis1=1, axis2=2)
         self._centered_traces = raw_traces - self.n_samples * self._grand_means
-        self.kept = varying_kernels(is_constant(self._grams, self._row_means), self.names)
+        constant = is_constant(self._grams, self._row_means)
+        self.kept = varying_kernels(constant, self.names, part=part)
         if normalization == "centered_trace":
             self.scales = 1.0 / self._centered_traces[self.kept]
         else:
@@ -102,7 +106,11 @@ class DenseBank(Bank):
             stack[position] = self._grams[index][np.ix_(rows, rows)]
         names = [self.names[index] for index in self.kept]
         return DenseBank(
-            stack, names, normalization=self.normalization, trusted=[True] * self.n_kernels
+            stack,
+            names,
+            normalization=self.normalization,
+            trusted=[True] * self.n_kernels,
+            part=True,
         )
 
     def select(self, positions: NDArray[np.intp]) -> DenseBank:

@@ -16,6 +16,7 @@ from discernel.exceptions import ConvergenceWarning, InvalidInputError, Numerica
 from discernel.learners.columns import for_many_kernels
 from discernel.learners.galerkin import Galerkin
 from discernel.learners.loo import FLAT
+from discernel.learners.part import draw_part
 from discernel.learners.registry import make_request
 from discernel.learners.request import Request
 from discernel.learners.solution import Callback, LearnedKernel, Progress, Solver, Status, Task
@@ -244,10 +245,12 @@ def _coarse_start(
     smooth = request.solver_name in ("galerkin", "newton")
     if bank.n_samples < _MANY or not smooth or regularization is None:
         return None
-    rows = target.draw(0.25, np.random.RandomState(0))
-    part = bank.subset(rows)
+    part = draw_part(bank, target, 0.25, np.random.RandomState(0))
+    if part is None:
+        return None
     coarse = replace(request, callback=None, tol=max(request.tol, 1e-3))
-    return _solve_one(part, target.subset(rows), coarse, 2.0 * regularization).weights
+    # Weights of the part's candidates, which are the kernels of the whole.
+    return _solve_one(part.bank, part.target, coarse, 2.0 * regularization).weights
 
 
 def _weigh(bank: Bank, target: Target, request: Request, regularization: float) -> LearnedKernel:
