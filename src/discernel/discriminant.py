@@ -27,8 +27,14 @@ __all__ = ["Decision", "Discriminant", "Statistics", "fit_discriminant"]
 #: ``"training"``: the fit itself, as in the papers.
 Statistics = Literal["loo", "training"]
 
-#: Smallest variance of a discriminant direction, relative to the largest.
+#: Smallest variance within the classes along a direction, relative to the largest, and to the mean
+#: square of the scores: where nothing varies within the classes, there is no largest to go by.
 _SMALLEST_VARIANCE = 1e-12
+#: Left-out rows lie reversed along a direction in which the fit is weaker than 1/n_samples. Below
+#: this share of that, there is nothing to be told.
+_HOPELESS = 0.1
+#: Root mean square of fitted scores, of targets of 1, that changes no probability by more.
+_INVISIBLE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class Discriminant:
         The directions, expanded in the training rows.
     intercept : ndarray of shape (n_classes - 1,)
     means : ndarray of shape (n_classes, n_components)
-        Class means, in coordinates where the covariance is the identity.
+        Class means, in coordinates where the covariance is the identity. There are n_classes − 1
+        coordinates, or as many as the scores of rows span: a kernel of lower rank has fewer.
     scalings : ndarray of shape (n_classes - 1, n_components)
         From fitted scores to those coordinates; the classes differ most along the first.
     center : ndarray of shape (n_classes - 1,)
@@ -98,6 +105,7 @@ def fit_discriminant(
         its training rows far better than new ones, and only these say how sure one may be. The
         sharpness is then fitted to them too.
     """
+    basis = _span(fit, ridge, statistics)
     if statistics == "loo":
         scores = fit.leave_one_out
         means = _class_means(scores, target)
@@ -111,7 +119,7 @@ def fit_discriminant(
         weighted = residuals.T @ (residuals / ridge[:, None])
         penalty = fit.coef.T @ (scores - fit.intercept)
         covariance = (weighted + penalty) / np.sum(1.0 / ridge)
-    center, scalings, explained = _discriminant_coordinates(means, covariance, target)
+    center, scalings, explained = _discriminant_coordinates(means, covariance, basis, target)
     discriminant = Discriminant(
         dual_coef=fit.coef,
         intercept=fit.intercept,
@@ -138,7 +146,16 @@ def _without_misleading(
     """
     trained = _class_means(fit.fitted, target) - fit.fitted.mean(axis=0)
     agreement = target.counts @ (discriminant.means * (trained @ discriminant.scalings))
-    return replace(discriminant, means=np.where(agreement > 0, discriminant.means, 0.0))
+    if (agreement > 0).all():
+        return discriminant
+    explained = np.where(agreement > 0, discriminant.explained, 0.0)
+    order = np.argsort(-explained, kind="stable")  # what tells nothing comes last
+    return replace(
+        discriminant,
+        means=np.where(agreement > 0, discriminant.means, 0.0)[:, order],
+        scalings=discriminant.scalings[:, order],
+        explained=_shares(explained[order]),
+    )
 
 
 def _fit_sharpness(discriminant: Discriminant, target: ClassTarget) -> float:
@@ -164,24 +181,58 @@ def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:
     return np.asarray(target.membership.T @ scores / target.counts[:, None])
 
 
+def _span(fit: KernelLeastSquares, ridge: FloatArray, statistics: Statistics) -> FloatArray | None:
+    """Return a basis of the directions in which scores of rows vary at all; None for all of them.
+
+    A kernel of a rank r below n_classes − 1 has scores of r dimensions, in which those of new rows
+    lie too. Left-out scores have more: every fit without a row has r dimensions of its own.
+    Statistics of what they do outside would be those of noise, and whitening would blow it up.
+
+    What counts as none of the scores depends on what uses them. A left-out row is T_i − (T_i −
+    F_i)/(1 − h_i), with T the targets, of mean square 1, F the fit and h_i ≥ 1/n_samples: it lies
+    reversed where F is weaker than 1/n_samples. Statistics of the fit itself have no such limit:
+    there, what is left out are rounding errors, of about ε/λ, and what is as small as not to be
+    seen in probabilities.
+    """
+    fitted = fit.fitted - fit.fitted.mean(axis=0)
+    n_samples, n_columns = fitted.shape
+    if n_columns == 1:
+        return None
+    _, singular, directions = np.linalg.svd(fitted, full_matrices=False)
+    if statistics == "loo":
+        least = _HOPELESS / n_samples
+    else:
+        least = max(_INVISIBLE, float(np.finfo(np.float64).eps / ridge.min()))
+    rank = max(1, int(np.count_nonzero(singular > least * np.sqrt(n_samples))))
+    return None if rank == n_columns else np.asarray(directions[:rank].T)
+
+
+def _shares(variances: FloatArray) -> FloatArray:
+    total = float(variances.sum())
+    return variances / total if total > 0 else variances
+
+
 def _discriminant_coordinates(
-    means: FloatArray, covariance: FloatArray, target: ClassTarget
+    means: FloatArray, covariance: FloatArray, basis: FloatArray | None, target: ClassTarget
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return centre, whitening coordinates and the share of between-class variance of each."""
-    values, vectors = scipy.linalg.eigh((covariance + covariance.T) / 2.0)
-    values = np.maximum(values, max(values[-1], np.finfo(float).tiny) * _SMALLEST_VARIANCE)
-    whitening = vectors / np.sqrt(values)
     share = target.counts / target.n_samples
     center = share @ means
-    spread = (np.sqrt(share)[:, None] * (means - center)) @ whitening
-    _, singular, rotation = np.linalg.svd(spread, full_matrices=False)
-    rotation = rotation[: means.shape[1]]
+    deviations = np.sqrt(share)[:, None] * (means - center)
+    if basis is not None:
+        covariance, deviations = basis.T @ covariance @ basis, deviations @ basis
+    values, vectors = scipy.linalg.eigh((covariance + covariance.T) / 2.0)
+    largest = max(values[-1], float(np.square(deviations).sum()))
+    values = np.maximum(values, _SMALLEST_VARIANCE * (largest if largest > 0 else 1.0))
+    whitening = vectors / np.sqrt(values)
+    _, singular, rotation = np.linalg.svd(deviations @ whitening, full_matrices=False)
+    n_components = len(values)
+    whitening = whitening if basis is None else basis @ whitening
+    rotation = rotation[:n_components]
     # A sign that does not depend on LAPACK: the last class is on the positive side.
     scalings = whitening @ rotation.T
     scalings *= np.where((means[-1] - center) @ scalings < 0, -1.0, 1.0)
-    variances = singular[: means.shape[1]] ** 2
-    total = float(variances.sum())
-    return center, scalings, variances / total if total > 0 else variances
+    return center, scalings, _shares(singular[:n_components] ** 2)
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
         the largest difference of true and false positive rate.
     n_components : int, optional
-        The columns of `transform`, at most n_classes − 1.
+        The columns of `transform`, at most n_classes − 1; a kernel of lower rank, such as that of
+        few features, has fewer.
 
     Attributes
     ----------
@@ -128,7 +129,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
         the largest difference of true and false positive rate.
     n_components : int, optional
-        The columns of `transform`, at most n_classes − 1.
+        The columns of `transform`, at most n_classes − 1; a kernel of lower rank, such as that of
+        few features, has fewer.
     tol : float, default=1e-6
         The relative duality gap to certify.
     max_iter : int, optional
