@@ -1,6 +1,7 @@
 """The discriminant: linear discriminant analysis in the feature space, and honest statistics."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.linalg
 from sklearn.datasets import load_iris, load_wine, make_blobs, make_classification
@@ -8,8 +9,10 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
+from sklearn.utils.class_weight import compute_class_weight
 
 from discernel import KernelDiscriminant
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from tests import reference
 
@@ -262,3 +265,83 @@ def test_two_classes_of_two_equal_rows(threshold):
     clf = KernelDiscriminant(threshold=threshold).fit(X, y)
     np.testing.assert_allclose(clf.predict_proba(X), np.eye(2)[y], atol=1e-3)
     assert clf.predict([[0.1], [0.9]]).tolist() == [0, 1]
+
+
+# ---- priors and costs ------------------------------------------------------------------------
+
+
+def test_priors_by_label_are_those_in_the_order_of_the_classes(blobs):
+    X, y = blobs
+    labels = np.array(["b", "c", "a"])[y]
+    listed = KernelDiscriminant(regularization=0.1, priors=[0.2, 0.5, 0.3]).fit(X, labels)
+    for named in ({"c": 0.3, "a": 0.2, "b": 0.5}, pd.Series([0.3, 0.2, 0.5], ["c", "a", "b"])):
+        clf = KernelDiscriminant(regularization=0.1, priors=named).fit(X, labels)
+        np.testing.assert_array_equal(clf.priors_, [0.2, 0.5, 0.3])
+        np.testing.assert_array_equal(clf.predict_proba(X), listed.predict_proba(X))
+
+
+def test_priors_and_costs_are_not_kept_by_reference(blobs):
+    X, y = blobs
+    priors, costs = np.array([0.2, 0.5, 0.3]), np.array([1.0, 2.0, 3.0])
+    clf = KernelDiscriminant(regularization=0.1, priors=priors, class_costs=costs).fit(X, y)
+    before = clf.predict_proba(X), clf.predict(X)
+    priors[:], costs[:] = [0.98, 0.01, 0.01], [1e6, 1.0, 1.0]
+    np.testing.assert_array_equal(clf.predict_proba(X), before[0])
+    np.testing.assert_array_equal(clf.predict(X), before[1])
+
+
+def test_balanced_costs_are_those_of_scikit_learn(blobs):
+    X, y = blobs
+    weights = compute_class_weight("balanced", classes=np.unique(y), y=y)
+    clf = KernelDiscriminant(regularization=0.1, class_costs="balanced").fit(X, y)
+    np.testing.assert_allclose(np.exp(clf.decision_.offsets), weights)
+    even = KernelDiscriminant(regularization=0.1, priors="uniform").fit(X, y)
+    np.testing.assert_array_equal(clf.predict(X), even.predict(X))
+
+
+BAD_NUMBERS = [
+    [0.5, 0.5],
+    [[0.2, 0.3, 0.5]],
+    [0.5, 0.5, 0.0],
+    [0.7, 0.5, -0.2],
+    [np.nan, 0.5, 0.5],
+    [np.inf, 0.5, 0.5],
+    ["a", "b", "c"],
+    [None, 0.5, 0.5],
+    [[0.5], 0.2, 0.3],
+    0.5,
+    object(),
+    {0: "much", 1: 0.5, 2: 0.5},
+    {0: np.nan, 1: 0.5, 2: 0.5},
+]
+
+
+@pytest.mark.parametrize("what", ["priors", "class_costs"])
+@pytest.mark.parametrize("given", BAD_NUMBERS, ids=repr)
+def test_numbers_per_class_that_cannot_work(blobs, what, given):
+    with pytest.raises(InvalidInputError, match=r"must be 3 positive, finite numbers.*\[0, 1, 2\]"):
+        KernelDiscriminant(**{what: given}).fit(*blobs)
+
+
+@pytest.mark.parametrize(
+    ("what", "given", "message"),
+    [
+        ("priors", "balanced", "must be None, 'uniform'.*Got 'balanced'"),
+        ("class_costs", "uniform", "must be None, 'balanced'.*Got 'uniform'"),
+        ("priors", {0: 0.5, 1: 0.5}, r"all of them. Got nothing for \[2\]"),
+        ("priors", {0: 0.5, 1: 0.2, 7: 0.3}, r"Got \[7\], which are none"),
+        ("class_costs", {"0": 2.0}, r"must name classes of \[0, 1, 2\]. Got \['0'\]"),
+        ("priors", [0.5, 0.5, 0.5], "must sum to 1.*which sum to 1.5"),
+        ("priors", {0: 0.1, 1: 0.2, 2: 0.3}, "must sum to 1"),
+    ],
+)
+def test_words_and_labels_that_cannot_work(blobs, what, given, message):
+    with pytest.raises(InvalidInputError, match=message):
+        KernelDiscriminant(**{what: given}).fit(*blobs)
+
+
+@pytest.mark.parametrize("threshold", ["best", 0.0, 1.0, np.nan, [0.5], np.array([0.5, 0.5])])
+def test_thresholds_that_cannot_work(blobs, threshold):
+    X, y = blobs
+    with pytest.raises(InvalidInputError, match="probability between 0 and 1, 'roc' or None"):
+        KernelDiscriminant(threshold=threshold).fit(X[y > 0], y[y > 0])

@@ -264,7 +264,7 @@ class Decision:
             return cls(probabilities, np.log(_check_costs(class_costs, target)))
         _check_threshold(threshold, class_costs, target)
         decision = cls(probabilities, np.zeros(2))
-        return decision if threshold == "roc" else decision.with_threshold(float(threshold))
+        return decision if isinstance(threshold, str) else decision.with_threshold(float(threshold))
 
     def with_threshold(self, threshold: float) -> Decision:
         """Return the decision for the second class from this probability on."""
@@ -295,17 +295,15 @@ def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
     if isinstance(priors, str):
         if priors != "uniform":
             raise InvalidInputError(
-                f"The priors must be None, 'uniform' or one probability a class. Got {priors!r}."
+                "The priors must be None, 'uniform', a list or a dictionary with one probability "
+                f"per class. Got {priors!r}."
             )
         return np.full(target.n_classes, 1.0 / target.n_classes)
-    values = np.asarray(priors, dtype=np.float64)
-    if values.shape != (target.n_classes,) or not (values > 0).all():
-        raise InvalidInputError(
-            f"The priors must be {target.n_classes} positive numbers, one a class in the order "
-            f"{target.classes.tolist()}. Got {priors!r}."
-        )
+    values = _per_class("priors", priors, target, default=None)
     if abs(values.sum() - 1.0) > 1e-6:
-        raise InvalidInputError(f"The priors must sum to 1. Got {priors!r}.")
+        raise InvalidInputError(
+            f"The priors must sum to 1. Got {priors!r}, which sum to {values.sum():.6g}."
+        )
     return values
 
 
@@ -313,18 +311,41 @@ def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
     """Return what misclassifying a sample of each class costs; None is 1 for all."""
     if costs is None:
         return np.ones(target.n_classes)
-    if isinstance(costs, dict):
-        unknown = [label for label in costs if label not in target.classes]
-        if unknown:
+    if isinstance(costs, str):
+        if costs != "balanced":
             raise InvalidInputError(
-                f"The class costs must name classes of {target.classes.tolist()}. Got {unknown}."
+                "The class costs must be None, 'balanced', a list or a dictionary with one number "
+                f"per class. Got {costs!r}."
             )
-        costs = [costs.get(label, 1.0) for label in target.classes.tolist()]
-    values = np.asarray(costs, dtype=np.float64)
-    if values.shape != (target.n_classes,) or not ((values > 0) & np.isfinite(values)).all():
+        return np.asarray(target.n_samples / (target.n_classes * target.counts))
+    return _per_class("class costs", costs, target, default=1.0)
+
+
+def _per_class(what: str, given: Any, target: ClassTarget, *, default: float | None) -> FloatArray:
+    """Return a positive number per class, copied, or raise a clear error.
+
+    ``default`` is for classes that a dictionary does not name; None: it must name all.
+    """
+    labels, numbers = target.classes.tolist(), given
+    if hasattr(given, "keys"):  # a dictionary, or a series of pandas
+        named = {label: given[label] for label in given.keys()}  # noqa: SIM118
+        unknown = [label for label in named if label not in labels]
+        missing = [label for label in labels if label not in named and default is None]
+        if unknown or missing:
+            wrong = f"{unknown}, which are none" if unknown else f"nothing for {missing}"
+            raise InvalidInputError(
+                f"The {what}, given as a dictionary, must name classes of {labels}"
+                f"{', all of them' if default is None else ''}. Got {wrong}."
+            )
+        numbers = [named.get(label, default) for label in labels]
+    try:
+        values = np.array(numbers, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != (len(labels),) or not ((values > 0) & np.isfinite(values)).all():
         raise InvalidInputError(
-            "The class costs must be a positive number a class, as a list in the order "
-            f"{target.classes.tolist()} or as a dictionary. Got {costs!r}."
+            f"The {what} must be {len(labels)} positive, finite numbers, as a list in the order of "
+            f"the classes {labels} or as a dictionary of class to number. Got {given!r}."
         )
     return values
 
@@ -341,7 +362,8 @@ def _check_threshold(threshold: Any, costs: Any, target: ClassTarget) -> None:
             f"threshold={threshold!r} and class_costs={costs!r}."
         )
     is_number = isinstance(threshold, (int, float, np.number))
-    if threshold != "roc" and not (is_number and 0 < threshold < 1):
+    is_roc = isinstance(threshold, str) and threshold == "roc"
+    if not is_roc and not (is_number and 0 < threshold < 1):
         raise InvalidInputError(
             "The threshold must be a probability between 0 and 1, 'roc' or None. "
             f"Got {threshold!r}."

@@ -28,10 +28,13 @@ class KernelDiscriminant(BaseKernelDiscriminant):
     statistics : {"loo", "training"}, default="loo"
         Where class means and covariance are taken from: leave-one-out predictions, which give
         honest probabilities, or the fit itself, as in the papers.
-    priors : array-like of shape (n_classes,), "uniform" or None, default=None
-        Class probabilities; None is the share of the samples.
-    class_costs : dict or array-like of shape (n_classes,), optional
-        What misclassifying a sample of each class costs, 1 where not said.
+    priors : array-like of shape (n_classes,), dict, "uniform" or None, default=None
+        Class probabilities, in the order of the sorted labels or by label, all of them; None is
+        the share of the samples.
+    class_costs : array-like of shape (n_classes,), dict, "balanced" or None, default=None
+        What misclassifying a sample of each class costs. A dictionary goes by label, 1 where not
+        said; ``"balanced"`` is n_samples / (n_classes × samples of the class), so that rare
+        classes cost more, as scikit-learn's ``class_weight``.
     threshold : float or "roc", optional
         Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
         the largest difference of true and false positive rate.
@@ -121,10 +124,13 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     statistics : {"loo", "training"}, default="loo"
         Where class means and covariance are taken from: leave-one-out predictions, which give
         honest probabilities, or the fit itself, as in the papers.
-    priors : array-like of shape (n_classes,), "uniform" or None, default=None
-        Class probabilities; None is the share of the samples.
-    class_costs : dict or array-like of shape (n_classes,), optional
-        What misclassifying a sample of each class costs, 1 where not said.
+    priors : array-like of shape (n_classes,), dict, "uniform" or None, default=None
+        Class probabilities, in the order of the sorted labels or by label, all of them; None is
+        the share of the samples.
+    class_costs : array-like of shape (n_classes,), dict, "balanced" or None, default=None
+        What misclassifying a sample of each class costs. A dictionary goes by label, 1 where not
+        said; ``"balanced"`` is n_samples / (n_classes × samples of the class), so that rare
+        classes cost more, as scikit-learn's ``class_weight``.
     threshold : float or "roc", optional
         Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
         the largest difference of true and false positive rate.
