@@ -140,7 +140,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     tol : float, default=1e-6
         The relative duality gap to certify.
     max_iter : int, optional
-        The limit of the solver's iterations; by default its own.
+        The limit of the solver's iterations for one λ; by default its own. Those of ``"newton"``
+        are its steps, however many kernels there are.
     random_state : int or RandomState, optional
         Draws the rows ``"auto"`` searches on where there are more than 500; None is 0.
     bank : {"auto", "dense", "tiled", "factored"}, default="auto"

@@ -236,7 +236,8 @@ class LearnedKernel:
     status : Status
         How the solver ended.
     n_iter : int
-        Its iterations, over the whole path where λ was chosen on one.
+        Its iterations, over the whole path where λ was chosen on one. Of ``"newton"`` they are
+        its steps, also where many kernels are solved for few at a time.
     history : list of Progress
         One entry an iteration.
     criterion, solver : str
