@@ -14,6 +14,7 @@ from discernel.criteria import ShrunkRKDA
 from discernel.learners.loo import (
     LOO,
     choose_regularization,
+    find_limit,
     minimize_leave_one_out,
     pull_to_equal,
 )
@@ -21,7 +22,7 @@ from discernel.learners.newton import Newton
 from discernel.learners.part import Part, draw_part
 from discernel.learners.request import Request
 from discernel.learners.simplex import uniform
-from discernel.learners.solution import Candidate, LearnedKernel, Progress, Status, Task
+from discernel.learners.solution import Candidate, LearnedKernel, Limit, Progress, Status, Task
 from discernel.targets import Target
 
 __all__ = ["learn_auto", "learn_loo"]
@@ -204,7 +205,19 @@ def _learned(
         solver=request.solver_name,
         history=history,
         considered=ranking,
+        regularization_at_limit=_limit(best, request),
     )
+
+
+def _limit(best: Candidate, request: Request) -> Limit | None:
+    """Return whether λ was chosen and lies at an end of the values searched, or beyond.
+
+    On all samples a smaller λ than the smallest is tried too. And descent starts from one of them,
+    which it hardly leaves where the error is flat: within a tenth counts as there.
+    """
+    if isinstance(request.regularization, float):
+        return None
+    return find_limit(best.regularization, (0.9 * _LAMBDAS[0], 1.1 * _LAMBDAS[-1]))
 
 
 def _lambdas(request: Request) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ from discernel.criteria import JointRKDA, KernelLeastSquares
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.learners.columns import for_many_kernels
 from discernel.learners.galerkin import Galerkin
-from discernel.learners.loo import FLAT
+from discernel.learners.loo import FLAT, find_limit
 from discernel.learners.part import draw_part
 from discernel.learners.registry import make_request
 from discernel.learners.request import Request
@@ -219,6 +219,7 @@ def _solve_one(
         solver=request.solver_name,
         history=history,
         screened=solution.screened,
+        regularization_at_limit="smallest" if status is Status.FLOOR else None,
     )
 
 
@@ -311,4 +312,5 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
         n_iter=sum(learned.n_iter for learned, _ in path),
         history=[progress for learned, _ in path for progress in learned.history],
         leave_one_out={learned.regularization: error for learned, error in path},
+        regularization_at_limit=find_limit(best.regularization, DEFAULT_REGULARIZATIONS),
     )
