@@ -1,6 +1,7 @@
 """The discriminant: linear discriminant analysis in the feature space, and honest statistics."""
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.linalg
 from sklearn.datasets import load_iris, load_wine, make_blobs, make_classification
@@ -8,8 +9,10 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
+from sklearn.utils.class_weight import compute_class_weight
 
 from discernel import KernelDiscriminant
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from tests import reference
 
@@ -181,3 +184,164 @@ def test_far_too_much_regularization_does_not_turn_predictions_round(n_classes):
     assert accuracies[0] == 1.0
     assert min(accuracies) >= np.bincount(y).max() / len(y)
     np.testing.assert_allclose(clf.predict_proba(X), [np.bincount(y) / len(y)] * len(y))
+
+
+# ---- kernels of low rank ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n_features", "n_classes"), [(1, 4), (2, 20), (3, 10)])
+@pytest.mark.parametrize("statistics", ["loo", "training"])
+def test_kernel_of_a_rank_below_the_number_of_classes(n_features, n_classes, statistics):
+    """Left-out scores have more dimensions than scores of rows: noise, not to be whitened."""
+    X, y = make_blobs(400, n_features=n_features, centers=n_classes, random_state=1)
+    lam = "loo" if statistics == "loo" else 1e-6  # with more, the penalty is in the covariance
+    clf = KernelDiscriminant(Linear(), regularization=lam, statistics=statistics)
+    clf.fit(X[::2], y[::2])
+    lda = LinearDiscriminantAnalysis().fit(X[::2], y[::2])
+    assert clf.score(X[1::2], y[1::2]) >= lda.score(X[1::2], y[1::2]) - 0.02
+    Z = clf.transform(X)
+    names = clf.get_feature_names_out()
+    assert Z.shape[1] == len(names) == len(clf.explained_variance_ratio_) == n_features
+    assert clf.explained_variance_ratio_.sum() == pytest.approx(1.0)
+    assert (np.diff(clf.explained_variance_ratio_) <= 0).all()
+
+
+def test_low_rank_coordinates_have_covariance_one():
+    X, y = make_blobs(300, n_features=3, centers=10, random_state=1)
+    found = KernelDiscriminant(Linear(), regularization=1e-3).fit(X, y).discriminant_
+    Z = found.coordinates(found.training_scores)
+    residuals = Z - np.array([Z[y == label].mean(axis=0) for label in range(10)])[y]
+    np.testing.assert_allclose(residuals.T @ residuals / 290, np.eye(3), atol=1e-8)
+    assert KernelDiscriminant(Linear(), n_components=2).fit(X, y).transform(X).shape == (300, 2)
+
+
+@pytest.mark.parametrize("statistics", ["loo", "training"])
+def test_weak_directions_that_carry_signal_are_kept(statistics):
+    """Quadratic ones of a wide kernel are 1e-4 of the linear ones; they tell the classes apart."""
+    rng = np.random.default_rng(0)
+    y = np.arange(200) % 3
+    X = rng.uniform(-1.0, 1.0, 200)
+    X = np.where(y == 0, 0.2 * X, np.where(y == 1, -1.0 + 0.2 * X, 1.0 + 0.2 * X))[:, None]
+    clf = KernelDiscriminant(RBF(width=30.0), regularization=1e-6, statistics=statistics).fit(X, y)
+    assert clf.transform(X).shape[1] == 2
+    assert clf.score(X, y) == 1.0
+
+
+def test_coordinates_that_tell_nothing_come_last():
+    """Those along which left-out rows lie reversed explain nothing."""
+    X, y = make_blobs(300, n_features=3, centers=10, random_state=0)
+    clf = KernelDiscriminant(Linear(), regularization=100.0).fit(X, y)
+    reversed_ = (clf.discriminant_.means == 0).all(axis=0)
+    assert reversed_.any()
+    assert not reversed_[0]
+    np.testing.assert_array_equal(clf.explained_variance_ratio_ == 0, reversed_)
+    assert (np.diff(clf.explained_variance_ratio_) <= 0).all()
+    assert clf.explained_variance_ratio_.sum() == pytest.approx(1.0)
+
+
+# ---- no variance within classes --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("statistics", ["loo", "training"])
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize("n_classes", [2, 3, 7])
+def test_classes_of_identical_rows(statistics, scale, n_classes):
+    """Perfect separation, nothing varies within: probabilities are numbers, and sure."""
+    X = scale * np.repeat(np.eye(n_classes), 3, axis=0)
+    y = np.repeat(np.arange(n_classes), 3)
+    for kernel in ("rbf", Linear()):
+        for lam in ("loo", 1e-7, 0.1):
+            clf = KernelDiscriminant(kernel, regularization=lam, statistics=statistics).fit(X, y)
+            probabilities = clf.predict_proba(X)
+            np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+            assert np.isfinite(clf.predict_log_proba(X)).all()
+            assert np.isfinite(clf.transform(X)).all()
+            np.testing.assert_array_equal(clf.predict(X), y)
+
+
+@pytest.mark.parametrize("threshold", [None, "roc"])
+def test_two_classes_of_two_equal_rows(threshold):
+    X, y = [[0.0], [0.0], [1.0], [1.0]], [0, 0, 1, 1]
+    clf = KernelDiscriminant(threshold=threshold).fit(X, y)
+    np.testing.assert_allclose(clf.predict_proba(X), np.eye(2)[y], atol=1e-3)
+    assert clf.predict([[0.1], [0.9]]).tolist() == [0, 1]
+
+
+# ---- priors and costs ------------------------------------------------------------------------
+
+
+def test_priors_by_label_are_those_in_the_order_of_the_classes(blobs):
+    X, y = blobs
+    labels = np.array(["b", "c", "a"])[y]
+    listed = KernelDiscriminant(regularization=0.1, priors=[0.2, 0.5, 0.3]).fit(X, labels)
+    for named in ({"c": 0.3, "a": 0.2, "b": 0.5}, pd.Series([0.3, 0.2, 0.5], ["c", "a", "b"])):
+        clf = KernelDiscriminant(regularization=0.1, priors=named).fit(X, labels)
+        np.testing.assert_array_equal(clf.priors_, [0.2, 0.5, 0.3])
+        np.testing.assert_array_equal(clf.predict_proba(X), listed.predict_proba(X))
+
+
+def test_priors_and_costs_are_not_kept_by_reference(blobs):
+    X, y = blobs
+    priors, costs = np.array([0.2, 0.5, 0.3]), np.array([1.0, 2.0, 3.0])
+    clf = KernelDiscriminant(regularization=0.1, priors=priors, class_costs=costs).fit(X, y)
+    before = clf.predict_proba(X), clf.predict(X)
+    priors[:], costs[:] = [0.98, 0.01, 0.01], [1e6, 1.0, 1.0]
+    np.testing.assert_array_equal(clf.predict_proba(X), before[0])
+    np.testing.assert_array_equal(clf.predict(X), before[1])
+
+
+def test_balanced_costs_are_those_of_scikit_learn(blobs):
+    X, y = blobs
+    weights = compute_class_weight("balanced", classes=np.unique(y), y=y)
+    clf = KernelDiscriminant(regularization=0.1, class_costs="balanced").fit(X, y)
+    np.testing.assert_allclose(np.exp(clf.decision_.offsets), weights)
+    even = KernelDiscriminant(regularization=0.1, priors="uniform").fit(X, y)
+    np.testing.assert_array_equal(clf.predict(X), even.predict(X))
+
+
+BAD_NUMBERS = [
+    [0.5, 0.5],
+    [[0.2, 0.3, 0.5]],
+    [0.5, 0.5, 0.0],
+    [0.7, 0.5, -0.2],
+    [np.nan, 0.5, 0.5],
+    [np.inf, 0.5, 0.5],
+    ["a", "b", "c"],
+    [None, 0.5, 0.5],
+    [[0.5], 0.2, 0.3],
+    0.5,
+    object(),
+    {0: "much", 1: 0.5, 2: 0.5},
+    {0: np.nan, 1: 0.5, 2: 0.5},
+]
+
+
+@pytest.mark.parametrize("what", ["priors", "class_costs"])
+@pytest.mark.parametrize("given", BAD_NUMBERS, ids=repr)
+def test_numbers_per_class_that_cannot_work(blobs, what, given):
+    with pytest.raises(InvalidInputError, match=r"must be 3 positive, finite numbers.*\[0, 1, 2\]"):
+        KernelDiscriminant(**{what: given}).fit(*blobs)
+
+
+@pytest.mark.parametrize(
+    ("what", "given", "message"),
+    [
+        ("priors", "balanced", "must be None, 'uniform'.*Got 'balanced'"),
+        ("class_costs", "uniform", "must be None, 'balanced'.*Got 'uniform'"),
+        ("priors", {0: 0.5, 1: 0.5}, r"all of them. Got nothing for \[2\]"),
+        ("priors", {0: 0.5, 1: 0.2, 7: 0.3}, r"Got \[7\], which are none"),
+        ("class_costs", {"0": 2.0}, r"must name classes of \[0, 1, 2\]. Got \['0'\]"),
+        ("priors", [0.5, 0.5, 0.5], "must sum to 1.*which sum to 1.5"),
+        ("priors", {0: 0.1, 1: 0.2, 2: 0.3}, "must sum to 1"),
+    ],
+)
+def test_words_and_labels_that_cannot_work(blobs, what, given, message):
+    with pytest.raises(InvalidInputError, match=message):
+        KernelDiscriminant(**{what: given}).fit(*blobs)
+
+
+@pytest.mark.parametrize("threshold", ["best", 0.0, 1.0, np.nan, [0.5], np.array([0.5, 0.5])])
+def test_thresholds_that_cannot_work(blobs, threshold):
+    X, y = blobs
+    with pytest.raises(InvalidInputError, match="probability between 0 and 1, 'roc' or None"):
+        KernelDiscriminant(threshold=threshold).fit(X[y > 0], y[y > 0])

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.linalg
+import threadpoolctl
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances
@@ -249,8 +250,62 @@ _ONE_THREAD_BELOW = 2000
 
 
 @lru_cache(maxsize=1)
-def _thread_pools() -> ThreadpoolController:
-    return ThreadpoolController()  # looks through all loaded libraries: once is enough
+def _thread_pools() -> tuple[ThreadpoolController, ThreadpoolController]:
+    """Return the BLAS libraries with threads per process, and those with threads per thread.
+
+    An OpenBLAS on OpenMP has a number of threads for each thread that calls it.
+    """
+    blas = ThreadpoolController().select(user_api="blas")  # looks through all loaded libraries
+    own = blas.select(internal_api="openblas").select(threading_layer="openmp")
+    others = set(blas.lib_controllers) - set(own.lib_controllers)
+    return blas.select(filepath=[library.filepath for library in others]), own
+
+
+class SharedLimit:
+    """One BLAS thread for the whole process, for as long as anybody is inside.
+
+    The number of threads belongs to the process. Were every context to restore what it found, then
+    of two that overlap the last would restore the limit of the first, for good. The first to enter
+    saves and limits; the last to leave, be it another thread, restores.
+
+    Parameters
+    ----------
+    pools : callable
+        Returns what is limited, a `ThreadpoolController`.
+    """
+
+    def __init__(self, pools: Callable[[], Any]) -> None:
+        self._pools = pools
+        self._lock = threading.Lock()
+        self._n_inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_inside == 0:
+                self._limit = self._pools().limit(limits=1)
+                _let_others_limit()
+            self._n_inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                self._limit.restore_original_limits()
+                _let_others_limit()
+
+
+def _let_others_limit() -> None:
+    """Give up the control that threadpoolctl, from 3.8 on, leaves to the thread that limits.
+
+    It ignores all other threads, while the last to leave may be any.
+    """
+    give_up = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if give_up is not None:
+        give_up()
+
+
+_ONE_THREAD = SharedLimit(lambda: _thread_pools()[0])
 
 
 def blas_threads(n_samples: int) -> AbstractContextManager[object]:
@@ -259,16 +314,17 @@ def blas_threads(n_samples: int) -> AbstractContextManager[object]:
     OpenBLAS starts all its threads for a matrix of 100 rows and lets them spin. On an idle
     machine that gains little; on a busy one, small fits were seen to take 100 times longer.
     """
-    context: AbstractContextManager[object] = nullcontext()
-    if n_samples < _ONE_THREAD_BELOW:
-        context = _thread_pools().limit(limits=1, user_api="blas")
-    return context
+    return one_blas_thread() if n_samples < _ONE_THREAD_BELOW else nullcontext()
 
 
-def one_blas_thread() -> AbstractContextManager[object]:
-    """Return a context in which BLAS uses one thread, because the threads are those of others."""
-    context: AbstractContextManager[object] = _thread_pools().limit(limits=1, user_api="blas")
-    return context
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Return a context in which BLAS uses one thread, because the threads are those of others.
+
+    Threads may be inside at the same time, and contexts within each other: see `SharedLimit`.
+    """
+    with _ONE_THREAD, _thread_pools()[1].limit(limits=1):
+        yield
 
 
 class Buffers:

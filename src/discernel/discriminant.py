@@ -27,8 +27,14 @@ __all__ = ["Decision", "Discriminant", "Statistics", "fit_discriminant"]
 #: ``"training"``: the fit itself, as in the papers.
 Statistics = Literal["loo", "training"]
 
-#: Smallest variance of a discriminant direction, relative to the largest.
+#: Smallest variance within the classes along a direction, relative to the largest, and to the mean
+#: square of the scores: where nothing varies within the classes, there is no largest to go by.
 _SMALLEST_VARIANCE = 1e-12
+#: Left-out rows lie reversed along a direction in which the fit is weaker than 1/n_samples. Below
+#: this share of that, there is nothing to be told.
+_HOPELESS = 0.1
+#: Root mean square of fitted scores, of targets of 1, that changes no probability by more.
+_INVISIBLE = 1e-10
 
 
 @dataclass(frozen=True)
@@ -41,7 +47,8 @@ class Discriminant:
         The directions, expanded in the training rows.
     intercept : ndarray of shape (n_classes - 1,)
     means : ndarray of shape (n_classes, n_components)
-        Class means, in coordinates where the covariance is the identity.
+        Class means, in coordinates where the covariance is the identity. There are n_classes − 1
+        coordinates, or as many as the scores of rows span: a kernel of lower rank has fewer.
     scalings : ndarray of shape (n_classes - 1, n_components)
         From fitted scores to those coordinates; the classes differ most along the first.
     center : ndarray of shape (n_classes - 1,)
@@ -98,6 +105,7 @@ def fit_discriminant(
         its training rows far better than new ones, and only these say how sure one may be. The
         sharpness is then fitted to them too.
     """
+    basis = _span(fit, ridge, statistics)
     if statistics == "loo":
         scores = fit.leave_one_out
         means = _class_means(scores, target)
@@ -111,7 +119,7 @@ def fit_discriminant(
         weighted = residuals.T @ (residuals / ridge[:, None])
         penalty = fit.coef.T @ (scores - fit.intercept)
         covariance = (weighted + penalty) / np.sum(1.0 / ridge)
-    center, scalings, explained = _discriminant_coordinates(means, covariance, target)
+    center, scalings, explained = _discriminant_coordinates(means, covariance, basis, target)
     discriminant = Discriminant(
         dual_coef=fit.coef,
         intercept=fit.intercept,
@@ -138,7 +146,16 @@ def _without_misleading(
     """
     trained = _class_means(fit.fitted, target) - fit.fitted.mean(axis=0)
     agreement = target.counts @ (discriminant.means * (trained @ discriminant.scalings))
-    return replace(discriminant, means=np.where(agreement > 0, discriminant.means, 0.0))
+    if (agreement > 0).all():
+        return discriminant
+    explained = np.where(agreement > 0, discriminant.explained, 0.0)
+    order = np.argsort(-explained, kind="stable")  # what tells nothing comes last
+    return replace(
+        discriminant,
+        means=np.where(agreement > 0, discriminant.means, 0.0)[:, order],
+        scalings=discriminant.scalings[:, order],
+        explained=_shares(explained[order]),
+    )
 
 
 def _fit_sharpness(discriminant: Discriminant, target: ClassTarget) -> float:
@@ -164,24 +181,58 @@ def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:
     return np.asarray(target.membership.T @ scores / target.counts[:, None])
 
 
+def _span(fit: KernelLeastSquares, ridge: FloatArray, statistics: Statistics) -> FloatArray | None:
+    """Return a basis of the directions in which scores of rows vary at all; None for all of them.
+
+    A kernel of a rank r below n_classes − 1 has scores of r dimensions, in which those of new rows
+    lie too. Left-out scores have more: every fit without a row has r dimensions of its own.
+    Statistics of what they do outside would be those of noise, and whitening would blow it up.
+
+    What counts as none of the scores depends on what uses them. A left-out row is T_i − (T_i −
+    F_i)/(1 − h_i), with T the targets, of mean square 1, F the fit and h_i ≥ 1/n_samples: it lies
+    reversed where F is weaker than 1/n_samples. Statistics of the fit itself have no such limit:
+    there, what is left out are rounding errors, of about ε/λ, and what is as small as not to be
+    seen in probabilities.
+    """
+    fitted = fit.fitted - fit.fitted.mean(axis=0)
+    n_samples, n_columns = fitted.shape
+    if n_columns == 1:
+        return None
+    _, singular, directions = np.linalg.svd(fitted, full_matrices=False)
+    if statistics == "loo":
+        least = _HOPELESS / n_samples
+    else:
+        least = max(_INVISIBLE, float(np.finfo(np.float64).eps / ridge.min()))
+    rank = max(1, int(np.count_nonzero(singular > least * np.sqrt(n_samples))))
+    return None if rank == n_columns else np.asarray(directions[:rank].T)
+
+
+def _shares(variances: FloatArray) -> FloatArray:
+    total = float(variances.sum())
+    return variances / total if total > 0 else variances
+
+
 def _discriminant_coordinates(
-    means: FloatArray, covariance: FloatArray, target: ClassTarget
+    means: FloatArray, covariance: FloatArray, basis: FloatArray | None, target: ClassTarget
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return centre, whitening coordinates and the share of between-class variance of each."""
-    values, vectors = scipy.linalg.eigh((covariance + covariance.T) / 2.0)
-    values = np.maximum(values, max(values[-1], np.finfo(float).tiny) * _SMALLEST_VARIANCE)
-    whitening = vectors / np.sqrt(values)
     share = target.counts / target.n_samples
     center = share @ means
-    spread = (np.sqrt(share)[:, None] * (means - center)) @ whitening
-    _, singular, rotation = np.linalg.svd(spread, full_matrices=False)
-    rotation = rotation[: means.shape[1]]
+    deviations = np.sqrt(share)[:, None] * (means - center)
+    if basis is not None:
+        covariance, deviations = basis.T @ covariance @ basis, deviations @ basis
+    values, vectors = scipy.linalg.eigh((covariance + covariance.T) / 2.0)
+    largest = max(values[-1], float(np.square(deviations).sum()))
+    values = np.maximum(values, _SMALLEST_VARIANCE * (largest if largest > 0 else 1.0))
+    whitening = vectors / np.sqrt(values)
+    _, singular, rotation = np.linalg.svd(deviations @ whitening, full_matrices=False)
+    n_components = len(values)
+    whitening = whitening if basis is None else basis @ whitening
+    rotation = rotation[:n_components]
     # A sign that does not depend on LAPACK: the last class is on the positive side.
     scalings = whitening @ rotation.T
     scalings *= np.where((means[-1] - center) @ scalings < 0, -1.0, 1.0)
-    variances = singular[: means.shape[1]] ** 2
-    total = float(variances.sum())
-    return center, scalings, variances / total if total > 0 else variances
+    return center, scalings, _shares(singular[:n_components] ** 2)
 
 
 @dataclass(frozen=True)
@@ -213,7 +264,7 @@ class Decision:
             return cls(probabilities, np.log(_check_costs(class_costs, target)))
         _check_threshold(threshold, class_costs, target)
         decision = cls(probabilities, np.zeros(2))
-        return decision if threshold == "roc" else decision.with_threshold(float(threshold))
+        return decision if isinstance(threshold, str) else decision.with_threshold(float(threshold))
 
     def with_threshold(self, threshold: float) -> Decision:
         """Return the decision for the second class from this probability on."""
@@ -244,17 +295,15 @@ def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
     if isinstance(priors, str):
         if priors != "uniform":
             raise InvalidInputError(
-                f"The priors must be None, 'uniform' or one probability a class. Got {priors!r}."
+                "The priors must be None, 'uniform', a list or a dictionary with one probability "
+                f"per class. Got {priors!r}."
             )
         return np.full(target.n_classes, 1.0 / target.n_classes)
-    values = np.asarray(priors, dtype=np.float64)
-    if values.shape != (target.n_classes,) or not (values > 0).all():
-        raise InvalidInputError(
-            f"The priors must be {target.n_classes} positive numbers, one a class in the order "
-            f"{target.classes.tolist()}. Got {priors!r}."
-        )
+    values = _per_class("priors", priors, target, default=None)
     if abs(values.sum() - 1.0) > 1e-6:
-        raise InvalidInputError(f"The priors must sum to 1. Got {priors!r}.")
+        raise InvalidInputError(
+            f"The priors must sum to 1. Got {priors!r}, which sum to {values.sum():.6g}."
+        )
     return values
 
 
@@ -262,18 +311,41 @@ def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
     """Return what misclassifying a sample of each class costs; None is 1 for all."""
     if costs is None:
         return np.ones(target.n_classes)
-    if isinstance(costs, dict):
-        unknown = [label for label in costs if label not in target.classes]
-        if unknown:
+    if isinstance(costs, str):
+        if costs != "balanced":
             raise InvalidInputError(
-                f"The class costs must name classes of {target.classes.tolist()}. Got {unknown}."
+                "The class costs must be None, 'balanced', a list or a dictionary with one number "
+                f"per class. Got {costs!r}."
             )
-        costs = [costs.get(label, 1.0) for label in target.classes.tolist()]
-    values = np.asarray(costs, dtype=np.float64)
-    if values.shape != (target.n_classes,) or not ((values > 0) & np.isfinite(values)).all():
+        return np.asarray(target.n_samples / (target.n_classes * target.counts))
+    return _per_class("class costs", costs, target, default=1.0)
+
+
+def _per_class(what: str, given: Any, target: ClassTarget, *, default: float | None) -> FloatArray:
+    """Return a positive number per class, copied, or raise a clear error.
+
+    ``default`` is for classes that a dictionary does not name; None: it must name all.
+    """
+    labels, numbers = target.classes.tolist(), given
+    if hasattr(given, "keys"):  # a dictionary, or a series of pandas
+        named = {label: given[label] for label in given.keys()}  # noqa: SIM118
+        unknown = [label for label in named if label not in labels]
+        missing = [label for label in labels if label not in named and default is None]
+        if unknown or missing:
+            wrong = f"{unknown}, which are none" if unknown else f"nothing for {missing}"
+            raise InvalidInputError(
+                f"The {what}, given as a dictionary, must name classes of {labels}"
+                f"{', all of them' if default is None else ''}. Got {wrong}."
+            )
+        numbers = [named.get(label, default) for label in labels]
+    try:
+        values = np.array(numbers, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != (len(labels),) or not ((values > 0) & np.isfinite(values)).all():
         raise InvalidInputError(
-            "The class costs must be a positive number a class, as a list in the order "
-            f"{target.classes.tolist()} or as a dictionary. Got {costs!r}."
+            f"The {what} must be {len(labels)} positive, finite numbers, as a list in the order of "
+            f"the classes {labels} or as a dictionary of class to number. Got {given!r}."
         )
     return values
 
@@ -290,7 +362,8 @@ def _check_threshold(threshold: Any, costs: Any, target: ClassTarget) -> None:
             f"threshold={threshold!r} and class_costs={costs!r}."
         )
     is_number = isinstance(threshold, (int, float, np.number))
-    if threshold != "roc" and not (is_number and 0 < threshold < 1):
+    is_roc = isinstance(threshold, str) and threshold == "roc"
+    if not is_roc and not (is_number and 0 < threshold < 1):
         raise InvalidInputError(
             "The threshold must be a probability between 0 and 1, 'roc' or None. "
             f"Got {threshold!r}."

@@ -191,9 +191,12 @@ class RegressionTarget:
         return RegressionTarget(self.values[rows])
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
-        """Return a share of the samples, at random, sorted."""
+        """Return a share of the samples, at random, sorted, on which every column varies."""
         n = max(2, round(share * self.n_samples))
-        return np.sort(rng.permutation(self.n_samples)[:n])
+        chosen = rng.permutation(self.n_samples)[:n]
+        constant = self.values[:, np.ptp(self.values[chosen], axis=0) == 0]
+        ends = [constant.argmin(axis=0), constant.argmax(axis=0)]
+        return np.unique(np.concatenate([chosen, *ends]))
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,30 @@ def test_equal_results_are_no_difference_and_a_constant_one_cannot_be_judged():
     assert corrected_error([0.1] * 3, 0.25) == 0.0
 
 
+@pytest.mark.parametrize("ratio", [0.25, 1.0])
+def test_a_spread_of_rounding_errors_is_no_spread(ratio):
+    """79/80 − 78/80 and 78/80 − 77/80 are the same number, but for the last digit of 79/80."""
+    first, second = np.array([79, 78]) / 80, np.array([78, 77]) / 80
+    assert np.ptp(first - second) > 0
+    for a, b in ((first, second), (second, first), (100 * first, 100 * second)):
+        test = corrected_t_test(a, b, ratio)
+        assert test.difference.mean == pytest.approx(a[0] - b[0])
+        unknown = [test.statistic, test.p_value, test.difference.low, test.difference.high]
+        assert np.isnan(unknown).all()
+    thirds = np.array([0.1 + 0.2, 0.3, 0.3])
+    same = corrected_t_test(thirds, np.full(3, 0.3), ratio)
+    assert (same.difference.mean, same.p_value) == (0.0, 1.0)
+    assert corrected_error(thirds, ratio) == 0.0
+
+
+def test_a_small_spread_that_rounding_does_not_explain_is_one():
+    """One row of a million more or less, over two divisions."""
+    first, second = np.array([999_001, 999_002]) / 1e6, np.array([998_000, 998_000]) / 1e6
+    test = corrected_t_test(first, second, 0.25)
+    assert 0.0 < test.p_value < 0.01
+    assert test.difference.low < 0.0010015 < test.difference.high
+
+
 def test_one_division_says_nothing():
     interval = corrected_interval([0.9], 0.25)
     assert interval.mean == 0.9

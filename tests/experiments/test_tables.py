@@ -111,6 +111,15 @@ def test_one_division_or_one_method_cannot_be_told():
     assert standings(summarize(records("a", x=[0.9, 0.8])), "a") == {"x": "untested"}
 
 
+def test_differences_that_only_rounding_tells_apart_cannot_be_told():
+    """One row of eighty in both divisions: not 'worse' with p = 1e-15."""
+    x, y = [79 / 80, 78 / 80], [78 / 80, 77 / 80]
+    table = summarize(records("a", x=x, y=y))
+    assert set(standings(table, "a").values()) == {"untested"}
+    [comparison] = compare_with(table, "x")
+    assert comparison.verdict() == "cannot tell"
+
+
 def test_methods_are_paired_by_division_whatever_failed_or_came_first():
     x, y = [0.9, 0.8, ERROR, 0.7, 0.6], [0.85, ERROR, 0.9, 0.75, 0.5]
     table = summarize(reversed(records("a", x=x, y=y)))

@@ -224,7 +224,11 @@ class Bank(Matrices):
 
     @abstractmethod
     def subset(self, rows: NDArray[np.intp]) -> Bank:
-        """Return the same kernels on some of the samples, centred and normalised anew."""
+        """Return the same kernels on some of the samples, centred and normalised anew.
+
+        Its candidates are the kernels of this bank, so its `expand` leads back to them. Those that
+        are constant on these samples are left out, without a warning.
+        """
 
     @abstractmethod
     def select(self, positions: NDArray[np.intp]) -> Bank:

@@ -94,8 +94,16 @@ def check_values(
             _check_definite(gram, name, _CHECKED_ROWS)
 
 
-def varying_kernels(constant: NDArray[np.bool_], names: Sequence[str]) -> NDArray[np.intp]:
-    """Return the positions of kernels that are not constant; warn of those that are left out."""
+def varying_kernels(
+    constant: NDArray[np.bool_], names: Sequence[str], *, part: bool = False
+) -> NDArray[np.intp]:
+    """Return the positions of kernels that are not constant; warn of those that are left out.
+
+    On a part of the training set they are left out in silence, be it all of them: they vary on the
+    rest.
+    """
+    if part:
+        return np.flatnonzero(~constant)
     if constant.all():
         raise InvalidInputError(
             "At least one kernel must vary over the training set, but all "

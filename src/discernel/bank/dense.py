@@ -41,6 +41,8 @@ class DenseBank(Bank):
         What is made equal for all kernels.
     trusted : sequence of bool, optional
         Which matrices need not be checked for symmetry and definiteness.
+    part : bool, default=False
+        Whether the rows are a part of the training set, on which a kernel may be constant.
 
     Warns
     -----
@@ -55,6 +57,7 @@ class DenseBank(Bank):
         *,
         normalization: Normalization = "centered_trace",
         trusted: Sequence[bool] | None = None,
+        part: bool = False,
     ) -> None:
         if normalization not in get_args(Normalization):
             raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
@@ -63,7 +66,8 @@ class DenseBank(Bank):
         self.n_candidates, self.n_samples, _ = self._grams.shape
         self._row_means = row_means(self._grams)
         check_values(self._grams, self._row_means, self.names, trusted)
-        self.kept = varying_kernels(is_constant(self._grams, self._row_means), self.names)
+        constant = is_constant(self._grams, self._row_means)
+        self.kept = varying_kernels(constant, self.names, part=part)
         traces = np.trace(self._grams, axis1=1, axis2=2)[self.kept]
         self._centered_traces = traces - self._row_means[self.kept].sum(axis=1)
         self._matrices = [self._grams[index] for index in self.kept]
@@ -120,7 +124,11 @@ class DenseBank(Bank):
             stack[position] = self._grams[index][np.ix_(rows, rows)]
         names = [self.names[index] for index in self.kept]
         return DenseBank(
-            stack, names, normalization=self.normalization, trusted=[True] * self.n_kernels
+            stack,
+            names,
+            normalization=self.normalization,
+            trusted=[True] * self.n_kernels,
+            part=True,
         )
 
     def select(self, positions: NDArray[np.intp]) -> DenseBank:

@@ -138,6 +138,8 @@ class FactoredBank(Bank):
         The names of the kernels.
     normalization : {"centered_trace", "trace"}, default="centered_trace"
         What is made equal for all kernels.
+    part : bool, default=False
+        Whether the rows are a part of the training set, on which a kernel may be constant.
 
     Warns
     -----
@@ -156,6 +158,7 @@ class FactoredBank(Bank):
         names: Sequence[str],
         *,
         normalization: Normalization = "centered_trace",
+        part: bool = False,
     ) -> None:
         if normalization not in get_args(Normalization):
             raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
@@ -166,7 +169,7 @@ class FactoredBank(Bank):
         for factor, mean in zip(factors, means, strict=True):
             factor -= mean[:, None]
         traces = np.array([np.vdot(factor, factor) for factor in factors])
-        self.kept = varying_kernels(traces <= CONSTANT * raw_traces, self.names)
+        self.kept = varying_kernels(traces <= CONSTANT * raw_traces, self.names, part=part)
         centered = normalization == "centered_trace"
         traces, raw_traces = traces[self.kept], raw_traces[self.kept]
         self.scales = 1.0 / traces if centered else self.n_samples / raw_traces
@@ -235,7 +238,7 @@ class FactoredBank(Bank):
             for factor, mean, scale in zip(self._factors, self._means, self.scales, strict=True)
         ]
         names = [self.names[index] for index in self.kept]
-        return FactoredBank(factors, names, normalization=self.normalization)
+        return FactoredBank(factors, names, normalization=self.normalization, part=True)
 
     def select(self, positions: NDArray[np.intp]) -> FactoredBank:
         part = self._shallow_selection(positions)

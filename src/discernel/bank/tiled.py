@@ -58,6 +58,8 @@ class TiledBank(Bank):
         ``thread_safe``.
     cache_bytes : float, default=256 MiB
         What all tiles together, or the matrices of a small part, may take.
+    part : bool, default=False
+        Whether the rows are a part of the training set, on which a kernel may be constant.
 
     Raises
     ------
@@ -85,6 +87,7 @@ class TiledBank(Bank):
         normalization: Normalization = "centered_trace",
         n_threads: int | None = None,
         cache_bytes: float = CACHE_BYTES,
+        part: bool = False,
     ) -> None:
         if normalization not in get_args(Normalization):
             raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
@@ -105,7 +108,8 @@ class TiledBank(Bank):
         diagonals = np.array([kernel.diagonal(X) for kernel in kernels])
         traces = diagonals.sum(axis=1)
         centered_traces = traces - means.sum(axis=1)
-        self.kept = varying_kernels(centered_traces <= CONSTANT * np.abs(traces), self.names)
+        constant = centered_traces <= CONSTANT * np.abs(traces)
+        self.kept = varying_kernels(constant, self.names, part=part)
         self._kernels = KernelSet([kernels[index] for index in self.kept])
         self._row_means = means[self.kept]
         self._centered_traces, traces = centered_traces[self.kept], traces[self.kept]
@@ -326,12 +330,14 @@ class TiledBank(Bank):
                 normalization=self.normalization,
                 n_threads=self._n_threads,
                 cache_bytes=self._cache_bytes,
+                part=True,
             )
         return DenseBank(
             gram_stack(kernels, self._X[rows]),
             kernel_names(kernels),
             normalization=self.normalization,
             trusted=[True] * len(kernels),
+            part=True,
         )
 
     def select(self, positions: NDArray[np.intp]) -> TiledBank:

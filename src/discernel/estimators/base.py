@@ -66,7 +66,8 @@ class BaseKernelDiscriminant(
         self.decision_ = decision
         self.classes_ = target.classes
         self.priors_ = decision.priors
-        self._n_features_out = self._check_n_components(target)
+        n_coordinates = len(discriminant.explained)
+        self._n_features_out = min(self._check_n_components(target), n_coordinates)
         self.explained_variance_ratio_ = discriminant.explained[: self._n_features_out]
         return self
 

@@ -28,15 +28,19 @@ class KernelDiscriminant(BaseKernelDiscriminant):
     statistics : {"loo", "training"}, default="loo"
         Where class means and covariance are taken from: leave-one-out predictions, which give
         honest probabilities, or the fit itself, as in the papers.
-    priors : array-like of shape (n_classes,), "uniform" or None, default=None
-        Class probabilities; None is the share of the samples.
-    class_costs : dict or array-like of shape (n_classes,), optional
-        What misclassifying a sample of each class costs, 1 where not said.
+    priors : array-like of shape (n_classes,), dict, "uniform" or None, default=None
+        Class probabilities, in the order of the sorted labels or by label, all of them; None is
+        the share of the samples.
+    class_costs : array-like of shape (n_classes,), dict, "balanced" or None, default=None
+        What misclassifying a sample of each class costs. A dictionary goes by label, 1 where not
+        said; ``"balanced"`` is n_samples / (n_classes × samples of the class), so that rare
+        classes cost more, as scikit-learn's ``class_weight``.
     threshold : float or "roc", optional
         Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
         the largest difference of true and false positive rate.
     n_components : int, optional
-        The columns of `transform`, at most n_classes − 1.
+        The columns of `transform`, at most n_classes − 1; a kernel of lower rank, such as that of
+        few features, has fewer.
 
     Attributes
     ----------
@@ -120,19 +124,24 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     statistics : {"loo", "training"}, default="loo"
         Where class means and covariance are taken from: leave-one-out predictions, which give
         honest probabilities, or the fit itself, as in the papers.
-    priors : array-like of shape (n_classes,), "uniform" or None, default=None
-        Class probabilities; None is the share of the samples.
-    class_costs : dict or array-like of shape (n_classes,), optional
-        What misclassifying a sample of each class costs, 1 where not said.
+    priors : array-like of shape (n_classes,), dict, "uniform" or None, default=None
+        Class probabilities, in the order of the sorted labels or by label, all of them; None is
+        the share of the samples.
+    class_costs : array-like of shape (n_classes,), dict, "balanced" or None, default=None
+        What misclassifying a sample of each class costs. A dictionary goes by label, 1 where not
+        said; ``"balanced"`` is n_samples / (n_classes × samples of the class), so that rare
+        classes cost more, as scikit-learn's ``class_weight``.
     threshold : float or "roc", optional
         Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
         the largest difference of true and false positive rate.
     n_components : int, optional
-        The columns of `transform`, at most n_classes − 1.
+        The columns of `transform`, at most n_classes − 1; a kernel of lower rank, such as that of
+        few features, has fewer.
     tol : float, default=1e-6
         The relative duality gap to certify.
     max_iter : int, optional
-        The limit of the solver's iterations; by default its own.
+        The limit of the solver's iterations for one λ; by default its own. Those of ``"newton"``
+        are its steps, however many kernels there are.
     random_state : int or RandomState, optional
         Draws the rows ``"auto"`` searches on where there are more than 500; None is 0.
     bank : {"auto", "dense", "tiled", "factored"}, default="auto"

@@ -8,7 +8,7 @@ the ratio of held-out to training rows to the variance of a mean.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,11 @@ __all__ = [
     "rank_test",
     "tied_groups",
 ]
+
+
+#: Spread of results, relative to their size, that rounding explains: a share of rows and a mean of
+#: such shares are right to a few units in the last place.
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,8 @@ def corrected_error(values: Any, ratio: float) -> float:
     values = _divisions(values, ratio)
     if len(values) < 2:
         return math.nan
-    # Equal values have no spread; their mean may still differ from them by a rounding error.
+    values = _settled(values, np.abs(values).max())
+    # The mean of equal values may still differ from them by a rounding error.
     variance = 0.0 if np.ptp(values) == 0 else float(np.var(values, ddof=1))
     return math.sqrt(variance * (1.0 / len(values) + ratio))
 
@@ -169,8 +175,9 @@ def corrected_t_test(
     -------
     PairedTest
         The difference and its probability under no difference. Where all differences are 0 it
-        is 1; where all are the same other number, there is no spread to judge by, and it is NaN.
-        Accuracies are shares of few rows, so that few divisions are often alike by chance.
+        is 1; where all are the same other number, there is no spread to judge by: it is NaN, and
+        so are the ends of the interval. Accuracies are shares of few rows, so that few divisions
+        are often alike by chance. What rounding explains is the same number.
 
     Examples
     --------
@@ -184,12 +191,14 @@ def corrected_t_test(
             "Both methods must have one result for each of the same divisions. Got shapes "
             f"{first.shape} and {second.shape}."
         )
-    difference = corrected_interval(first - second, ratio, confidence=confidence)
-    error = corrected_error(first - second, ratio)
+    size = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
+    differences = _settled(first - second, size)
+    difference = corrected_interval(differences, ratio, confidence=confidence)
+    error = corrected_error(differences, ratio)
     if difference.n < 2:
         return PairedTest(difference, math.nan, math.nan)
     if error == 0.0 and difference.mean != 0.0:
-        return PairedTest(difference, math.nan, math.nan)
+        return PairedTest(replace(difference, low=math.nan, high=math.nan), math.nan, math.nan)
     statistic = difference.mean / error if error > 0.0 else 0.0
     return PairedTest(
         difference, statistic, float(2.0 * stats.t.sf(abs(statistic), difference.n - 1))
@@ -328,6 +337,19 @@ def tied_groups(ranks: Any, critical_difference: float) -> list[tuple[int, ...]]
         if not groups or not set(group) <= set(groups[-1]):
             groups.append(group)
     return groups
+
+
+def _settled(values: FloatArray, size: float) -> FloatArray:
+    """Return values, all the same (or 0) where they differ (from it) by rounding errors only.
+
+    ``size`` is that of the numbers they were computed from: 79/80 − 78/80 and 78/80 − 77/80 differ
+    in the last digit of 79/80, which is far from their own last digit.
+    """
+    within = _ROUNDING * size
+    if values.size == 0 or not np.ptp(values) <= within:
+        return values
+    middle = float(np.median(values))
+    return np.full(values.shape, middle if abs(middle) > within else 0.0)
 
 
 def _divisions(values: Any, ratio: float) -> FloatArray:

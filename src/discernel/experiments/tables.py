@@ -127,8 +127,12 @@ class PairedComparison:
     test: PairedTest
     p_value: float
 
-    def verdict(self, alpha: float = 0.05) -> Literal["better", "worse", "no clear difference"]:
-        """Return what the corrected probability says at a level."""
+    def verdict(
+        self, alpha: float = 0.05
+    ) -> Literal["better", "worse", "no clear difference", "cannot tell"]:
+        """Return what the corrected probability says at a level; without one, nothing can."""
+        if math.isnan(self.p_value):
+            return "cannot tell"
         if not self.p_value < alpha:
             return "no clear difference"
         return "better" if self.test.difference.mean > 0 else "worse"

@@ -26,6 +26,7 @@ from discernel.criteria.akfd import (
     ridge,
 )
 from discernel.exceptions import InvalidInputError, NumericalError, check_number
+from discernel.learners.part import draw_part
 from discernel.learners.request import Request
 from discernel.learners.simplex import normalize
 from discernel.learners.solution import Callback, Progress, Status, Weighting
@@ -465,17 +466,21 @@ def _start(bank: Bank, target: ClassTarget, request: Request) -> FloatArray:
     From there two or three iterations on all samples are enough, where the paper's start takes
     four or five. A given ν is not carried over: only the default does not depend on their number.
     """
-    if request.options.nu is not None or bank.n_samples <= _MANY:
+    part = None
+    if request.options.nu is None and bank.n_samples > _MANY:
+        # None is 0 here: the same data give the same kernel.
+        seed = 0 if request.random_state is None else request.random_state
+        part = draw_part(bank, target, 0.25, check_random_state(seed))
+    if part is None:
         # The effective ranks, in one pass over the bank.
         return _extremes(bank.traces() ** 2 / bank.inner_products().diagonal())
-    # None is 0 here: the same data give the same kernel.
-    seed = 0 if request.random_state is None else request.random_state
-    rows = target.draw(0.25, check_random_state(seed))
-    part = bank.subset(rows)
-    found = _alternate_on(part, target.subset(rows), replace(request, callback=None))
+    assert isinstance(part.target, ClassTarget), "a part of classes has classes"
+    found = _alternate_on(part.bank, part.target, replace(request, callback=None))
     # Their length was seen to grow with the fourth root of the number of samples.
-    growth = float(bank.n_samples / len(rows)) ** 0.25
-    return np.asarray(growth * part.expand(found.weights))
+    growth = float(bank.n_samples / part.bank.n_samples) ** 0.25
+    # From 0 the alternation never leaves: what the part could not judge starts as the others do.
+    weights = np.where(part.unseen, found.weights.mean(), part.on_all(found.weights))
+    return np.asarray(growth * weights)
 
 
 def _check_nu(nu: Any) -> float:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray
@@ -15,13 +14,15 @@ from discernel.criteria import ShrunkRKDA
 from discernel.learners.loo import (
     LOO,
     choose_regularization,
+    find_limit,
     minimize_leave_one_out,
     pull_to_equal,
 )
 from discernel.learners.newton import Newton
+from discernel.learners.part import Part, draw_part
 from discernel.learners.request import Request
 from discernel.learners.simplex import uniform
-from discernel.learners.solution import Candidate, LearnedKernel, Progress, Status, Task
+from discernel.learners.solution import Candidate, LearnedKernel, Limit, Progress, Status, Task
 from discernel.targets import Target
 
 __all__ = ["learn_auto", "learn_loo"]
@@ -60,6 +61,18 @@ class _Search:
         candidate = Candidate(name, weights, regularization, error, pull)
         if name not in self.found or candidate.score < self.found[name].score:
             self.found[name] = candidate
+
+    def try_all(self) -> None:
+        """Try every kind of candidate."""
+        lambdas, p = _lambdas(self.request), self.bank.n_kernels
+        best = self.try_lambdas("average", uniform(p), lambdas)
+        for unit in np.eye(p):  # neighbours on a ladder want about the same λ
+            best = self.try_lambdas("single", unit, lambdas, start=best)
+        self.try_rkda(lambdas)
+        self.try_loo(self.found["average"])
+        other = self.ranking()[0]
+        if other.name != "loo":  # descent from the average ended in a worse place
+            self.try_loo(other)
 
     def try_lambdas(
         self,
@@ -132,36 +145,38 @@ def learn_auto(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     600) and scored on all, and the weights of `loo` take a few more steps there.
     """
     history: list[Progress] = []
-    rows = _sample_rows(target, request.random_state)
-    is_whole = len(rows) == target.n_samples
-    small = _Search(
-        bank if is_whole else bank.subset(rows),
-        target if is_whole else target.subset(rows),
-        request,
-        history,
-        n_stages=1 if is_whole else 2,
-    )
-    lambdas = _lambdas(request)
-    p = bank.n_kernels
-    best = small.try_lambdas("average", uniform(p), lambdas)
-    for unit in np.eye(p):  # neighbours on a ladder want about the same λ
-        best = small.try_lambdas("single", unit, lambdas, start=best)
-    small.try_rkda(lambdas)
-    small.try_loo(small.found["average"])
-    other = small.ranking()[0]
-    if other.name != "loo":  # descent from the average ended in a worse place
-        small.try_loo(other)
-    if is_whole:
-        return _learned(bank, small, request, history)
+    part = _search_part(bank, target, request.random_state)
+    if part is None:
+        search = _Search(bank, target, request, history)
+        search.try_all()
+        return _learned(bank, search, request, history)
+    small = _Search(part.bank, part.target, request, history, n_stages=2)
+    small.try_all()
     full = _Search(bank, target, request, history, stage=1, n_stages=2)
     limit = _CLOSE * small.ranking()[0].score
     for name, candidate in small.found.items():
         lambdas = _around(candidate.regularization, request)
         # A candidate far behind is scored too, but not worth a second λ.
         lambdas = lambdas if candidate.score <= limit else lambdas[:1]
-        full.try_lambdas(name, candidate.weights, lambdas)
+        for weights in _on_all(candidate, part):
+            full.try_lambdas(name, weights, lambdas)
     full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
     return _learned(bank, full, request, history)
+
+
+def _on_all(candidate: Candidate, part: Part) -> list[FloatArray]:
+    """Return what the weights of a part may be on all samples.
+
+    Of kernels that are constant on the part nothing is known: they are part of the average, and
+    `loo` is tried without them and with the equal share that the pull alone would give them.
+    """
+    unseen = part.unseen
+    if candidate.name == "average":
+        return [uniform(len(unseen))]
+    weights = part.on_all(candidate.weights)
+    if candidate.name != "loo" or not unseen.any():
+        return [weights]
+    return [weights, (1.0 - unseen.mean()) * weights + unseen / len(unseen)]
 
 
 def learn_loo(bank: Bank, target: Target, request: Request) -> LearnedKernel:
@@ -190,7 +205,19 @@ def _learned(
         solver=request.solver_name,
         history=history,
         considered=ranking,
+        regularization_at_limit=_limit(best, request),
     )
+
+
+def _limit(best: Candidate, request: Request) -> Limit | None:
+    """Return whether λ was chosen and lies at an end of the values searched, or beyond.
+
+    On all samples a smaller λ than the smallest is tried too. And descent starts from one of them,
+    which it hardly leaves where the error is flat: within a tenth counts as there.
+    """
+    if isinstance(request.regularization, float):
+        return None
+    return find_limit(best.regularization, (0.9 * _LAMBDAS[0], 1.1 * _LAMBDAS[-1]))
 
 
 def _lambdas(request: Request) -> tuple[float, ...]:
@@ -205,11 +232,11 @@ def _around(regularization: float, request: Request) -> tuple[float, ...]:
     return (regularization, 0.3 * regularization)
 
 
-def _sample_rows(target: Target, random_state: Any) -> NDArray[np.intp]:
-    """Return the samples to search on: all of few, else a third."""
+def _search_part(bank: Bank, target: Target, random_state: Any) -> Part | None:
+    """Return a third of the samples to search on; None where it is to be done on all of them."""
     n = target.n_samples
     if n <= _SMALL:
-        return np.arange(n)
+        return None
     # None is 0 here: the same data give the same kernel.
     rng = check_random_state(0 if random_state is None else random_state)
-    return target.draw(min(max(n // 3, 300), 600) / n, rng)
+    return draw_part(bank, target, min(max(n // 3, 300), 600) / n, rng)

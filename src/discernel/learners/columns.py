@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from discernel.backend import FloatArray, inner
 from discernel.bank import Bank
 from discernel.criteria import RKDA, Criterion, dual_ball, relative_gap
 from discernel.learners.simplex import normalize, uniform
-from discernel.learners.solution import Solution, Solver, Status, Task
+from discernel.learners.solution import Monitor, Solution, Solver, Status, Task
 
 __all__ = ["Columns", "for_many_kernels"]
 
@@ -23,6 +23,8 @@ MANY_KERNELS = 200
 _FIRST, _NEW = 64, 32
 #: The gap of a program of few kernels, relative to the gap over all that is asked for.
 _INNER = 0.5
+#: Steps of all programs together.
+_MAX_STEPS = 1000
 
 
 def for_many_kernels(solver: Solver, criterion: Criterion) -> Solver:
@@ -96,6 +98,40 @@ class _Survivors:
         return self.strongest(min(n, int(above.sum())))
 
 
+class _Steps:
+    """The steps of one program, told as steps of all of them; the last is held back.
+
+    The gap of a few kernels is no gap of all, but the bound so far is one: it gives the gap.
+    """
+
+    def __init__(
+        self,
+        monitor: Monitor,
+        n_before: int,
+        is_first: bool,
+        bound: float,
+        active: NDArray[np.intp],
+        n_kernels: int,
+    ) -> None:
+        self._monitor, self._n_before, self._bound = monitor, n_before, bound
+        self._active, self._n_kernels = active, n_kernels
+        self._is_told = not is_first  # where it starts, the program before has ended
+        self._held: tuple[int, float, float, FloatArray] | None = None
+
+    def expand(self, weights: FloatArray) -> FloatArray:
+        """Return weights of the active kernels as weights of all."""
+        full = np.zeros(self._n_kernels)
+        full[self._active] = weights
+        return full
+
+    def tell(self, iteration: int, value: float, gap: float, weights: FloatArray) -> None:
+        if self._held is not None:
+            self._monitor(*self._held)
+        if iteration > 0 or not self._is_told:
+            gap = relative_gap(value, self._bound)
+            self._held = self._n_before + iteration, value, gap, self.expand(weights)
+
+
 @dataclass(frozen=True)
 class Columns:
     """Minimise `RKDA` over many kernels by programs of few of them.
@@ -112,8 +148,10 @@ class Columns:
 
     Notes
     -----
-    A round is an iteration. The value falls from round to round, so no set of active kernels
-    comes twice.
+    The value falls from round to round, so no set of active kernels comes twice. Iterations are
+    the steps of the solver, over all programs: ``max_iter`` limits their sum, and the monitor is
+    told of each, with the gap over all kernels that is certified so far. The last step of a round
+    is told of after the pass.
     """
 
     solver: Solver
@@ -124,45 +162,46 @@ class Columns:
         bank = criterion.bank
         assert isinstance(bank, Bank)
         survivors = _Survivors(criterion, bank)
-        weights, active = self._start(survivors, task)
-        bound, status = -np.inf, Status.MAX_ITERATIONS
-        max_iter = 100 if task.max_iter is None else task.max_iter
-        for iteration in range(1, max_iter + 1):
+        weights, active, bound = self._start(survivors, task)
+        max_iter = _MAX_STEPS if task.max_iter is None else task.max_iter
+        n_steps, is_first, status = 0, True, Status.MAX_ITERATIONS
+        while True:
             few = RKDA(bank.select(active), criterion.target, criterion.ridge)
-            part = replace(task, tol=_INNER * task.tol, init=weights, monitor=_silent)
+            steps = _Steps(task.monitor, n_steps, is_first, bound, active, bank.n_kernels)
+            part = Task(_INNER * task.tol, max_iter - n_steps, weights, steps.tell)
             found = self.solver.solve(few, part)
+            n_steps += found.n_iter
             dual = few.at(found.weights).dual
             bound = max(bound, survivors.look(dual))
             gap = relative_gap(found.value, bound, found.error)
             support, weights = active[found.weights > 0], found.weights[found.weights > 0]
-            full = np.zeros(criterion.bank.n_kernels)
-            full[support] = weights
-            task.monitor(iteration, found.value, gap, full)
+            full = steps.expand(found.weights)
+            task.monitor(n_steps, found.value, gap, full)
             survivors.screen(found.value + found.error, dual)
             if gap <= task.tol:
                 status = Status.CONVERGED
                 break
+            if n_steps >= max_iter:
+                break
             new = survivors.entering(support, max(_NEW, len(support)))
-            if not len(new) and not found.status.is_success:
-                status = found.status
+            is_stuck = not len(new) and not found.status.is_success
+            if is_stuck or (found.n_iter == 0 and not is_first):
+                status = Status.STALLED if found.status.is_success else found.status
                 break
             stays = np.isin(support, survivors.positions)
             active = np.concatenate([support[stays], new])
             weights = normalize(np.concatenate([weights[stays], np.zeros(len(new))]))
+            is_first = False
         screened = len(full) - len(np.union1d(survivors.positions, support))
-        return Solution(full, found.value, bound, status, iteration, screened, found.error)
+        return Solution(full, found.value, bound, status, n_steps, screened, found.error)
 
     @staticmethod
-    def _start(survivors: _Survivors, task: Task) -> tuple[FloatArray, NDArray[np.intp]]:
-        """Return the first active kernels and their weights."""
+    def _start(survivors: _Survivors, task: Task) -> tuple[FloatArray, NDArray[np.intp], float]:
+        """Return the weights of the first active kernels, which they are, and a first bound."""
         if task.init is not None:
             active = np.flatnonzero(task.init)
-            return task.init[active], active
+            return task.init[active], active, 0.0  # no value is below
         # λ → ∞: B is a multiple of T, and the kernels it favours are those most like the classes
-        survivors.look(survivors.criterion.scores)
+        bound = survivors.look(survivors.criterion.scores)
         active = survivors.strongest(_FIRST)
-        return uniform(len(active)), active
-
-
-def _silent(iteration: int, value: float, gap: float, weights: FloatArray) -> None:
-    """Tell nobody: the gap of a few kernels is no gap of all."""
+        return uniform(len(active)), active, bound

@@ -15,7 +15,8 @@ from discernel.criteria import JointRKDA, KernelLeastSquares
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.learners.columns import for_many_kernels
 from discernel.learners.galerkin import Galerkin
-from discernel.learners.loo import FLAT
+from discernel.learners.loo import FLAT, find_limit
+from discernel.learners.part import draw_part
 from discernel.learners.registry import make_request
 from discernel.learners.request import Request
 from discernel.learners.solution import Callback, LearnedKernel, Progress, Solver, Status, Task
@@ -75,7 +76,8 @@ def learn_kernel(
     tol : float, default=1e-6
         The relative duality gap to certify.
     max_iter : int, optional
-        The limit of the solver's iterations; by default its own.
+        The limit of the solver's iterations for one λ; by default its own. Those of ``"newton"``
+        are its steps, however many kernels there are.
     random_state : int or RandomState, optional
         Draws the samples ``"auto"`` searches on where there are more than 500; None is 0.
     callback : callable, optional
@@ -219,6 +221,7 @@ def _solve_one(
         solver=request.solver_name,
         history=history,
         screened=solution.screened,
+        regularization_at_limit="smallest" if status is Status.FLOOR else None,
     )
 
 
@@ -246,10 +249,12 @@ def _coarse_start(
     smooth = request.solver_name in ("galerkin", "newton")
     if bank.n_samples < _MANY or not smooth or regularization is None:
         return None
-    rows = target.draw(0.25, np.random.RandomState(0))
-    part = bank.subset(rows)
+    part = draw_part(bank, target, 0.25, np.random.RandomState(0))
+    if part is None:
+        return None
     coarse = replace(request, callback=None, tol=max(request.tol, 1e-3))
-    return _solve_one(part, target.subset(rows), coarse, 2.0 * regularization).weights
+    # Weights of the part's candidates, which are the kernels of the whole.
+    return _solve_one(part.bank, part.target, coarse, 2.0 * regularization).weights
 
 
 def _weigh(bank: Bank, target: Target, request: Request, regularization: float) -> LearnedKernel:
@@ -309,4 +314,5 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
         n_iter=sum(learned.n_iter for learned, _ in path),
         history=[progress for learned, _ in path for progress in learned.history],
         leave_one_out={learned.regularization: error for learned, error in path},
+        regularization_at_limit=find_limit(best.regularization, DEFAULT_REGULARIZATIONS),
     )

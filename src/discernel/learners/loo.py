@@ -15,6 +15,7 @@ from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares, LeaveOneOut
 from discernel.exceptions import InvalidInputError
 from discernel.learners.simplex import normalize
+from discernel.learners.solution import Limit
 from discernel.targets import Target
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "LOO",
     "LooSolution",
     "choose_regularization",
+    "find_limit",
     "leave_one_out_error",
     "minimize_leave_one_out",
     "pull_to_equal",
@@ -30,6 +32,7 @@ __all__ = [
 #: Leave-one-out errors that differ by less than this share count as equal. Towards λ = 0 the error
 #: often becomes flat: of λ that are as good, the largest is the simplest.
 FLAT = 0.01
+#: λ that the descent may reach.
 _LAMBDA_BOUNDS = (1e-7, 10.0)
 #: Softmax weights never vanish: what is below this share is rounded to 0.
 _NEGLIGIBLE = 1e-3
@@ -118,6 +121,15 @@ def choose_regularization(
     limit = (1.0 + FLAT) * error(here)
     best = next(position for position in range(here + 1) if errors.get(position, np.inf) <= limit)
     return regularizations[best], errors[best]
+
+
+def find_limit(regularization: float, considered: Sequence[float]) -> Limit | None:
+    """Return whether a chosen λ is the smallest or largest of those considered, or beyond."""
+    if len(considered) < 2:
+        return None
+    if regularization <= min(considered) * (1.0 + 1e-9):
+        return "smallest"
+    return "largest" if regularization >= max(considered) * (1.0 - 1e-9) else None
 
 
 def pull_to_equal(weights: FloatArray, pull: float, n_samples: int) -> float:

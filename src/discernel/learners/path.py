@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.bank import DenseBank
 from discernel.exceptions import InvalidInputError
 from discernel.learners.learn import DEFAULT_REGULARIZATIONS, learn_path
-from discernel.learners.loo import FLAT
+from discernel.learners.loo import FLAT, find_limit
 from discernel.learners.registry import make_request
 from discernel.learners.request import check_leave_one_out
 from discernel.learners.solution import Callback, LearnedKernel, Solver
@@ -53,7 +53,9 @@ class RegularizationPath:
         As good is within 1 %: what ``regularization="loo"`` takes.
         """
         limit = (1.0 + FLAT) * self.leave_one_out_errors.min()
-        return self.learned[int(np.argmax(self.leave_one_out_errors <= limit))]
+        best = self.learned[int(np.argmax(self.leave_one_out_errors <= limit))]
+        considered = self.regularizations.tolist()
+        return replace(best, regularization_at_limit=find_limit(best.regularization, considered))
 
 
 def regularization_path(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
@@ -16,6 +16,7 @@ __all__ = [
     "Callback",
     "Candidate",
     "LearnedKernel",
+    "Limit",
     "Monitor",
     "Progress",
     "Solution",
@@ -90,6 +91,8 @@ class Progress:
     n_stages: int = 1
 
 
+#: Which end of the λ considered was chosen.
+Limit = Literal["smallest", "largest"]
 Callback = Callable[[Progress], Any]
 Monitor = Callable[[int, float, float, FloatArray], None]
 
@@ -243,7 +246,8 @@ class LearnedKernel:
     status : Status
         How the solver ended.
     n_iter : int
-        Its iterations, over the whole path where λ was chosen on one.
+        Its iterations, over the whole path where λ was chosen on one. Of ``"newton"`` they are
+        its steps, also where many kernels are solved for few at a time.
     history : list of Progress
         One entry an iteration.
     criterion, solver : str
@@ -257,6 +261,11 @@ class LearnedKernel:
     screened : int
         How many kernels are proven to have no weight at any optimum; counted for ``"rkda"`` with
         λ given and many kernels only.
+    regularization_at_limit : {"smallest", "largest"} or None
+        Whether λ was chosen and is the smallest or largest that was considered, so that a better
+        one may lie beyond; `regularization_advice` says what to make of it. None for a given λ.
+        There is no warning: on separable classes λ is often the smallest, on pure noise the
+        largest, and nothing is wrong with either.
     """
 
     weights: FloatArray
@@ -273,6 +282,21 @@ class LearnedKernel:
     considered: tuple[Candidate, ...] = ()
     learnt: dict[str, float] = field(default_factory=dict)
     screened: int = 0
+    regularization_at_limit: Limit | None = None
+
+    @property
+    def regularization_advice(self) -> str:
+        """What to make of a λ at the limit of those considered; empty where it is not."""
+        found = f"λ = {self.regularization:.1e} is the {self.regularization_at_limit} considered. "
+        return {
+            None: "",
+            "smallest": found + "Left-out samples want no more regularization than this, as is "
+            "usual for classes that are easily told apart. If more accuracy is needed, give a "
+            "smaller number, or try other kernels.",
+            "largest": found + "The kernels tell little about left-out samples, perhaps nothing: "
+            "look at the leave-one-out errors, where 1 is that of knowing nothing. Try other "
+            "kernels, widths or columns, or give a larger number.",
+        }[self.regularization_at_limit]
 
     def combine(self, grams: Any) -> FloatArray:
         """Return the learnt combination of raw matrices, between any rows.

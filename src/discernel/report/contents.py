@@ -108,7 +108,7 @@ def _comparison(table: Table) -> dict[str, Any] | None:
             "n": each.test.difference.n,
             "p": None if math.isnan(each.p_value) else each.p_value,
             "p_text": words.probability(each.p_value).removeprefix("= "),
-            "verdict": "cannot tell" if math.isnan(each.p_value) else each.verdict(alpha),
+            "verdict": each.verdict(alpha),
         }
         for each in found
     ]
