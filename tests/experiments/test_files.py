@@ -155,7 +155,8 @@ def test_a_preparation_does_the_same_to_new_rows(tmp_path):
     table.loc[2, "a"] = np.nan
     table.to_csv(tmp_path / "a.csv", index=False)
     opened = open_file(tmp_path / "a.csv", categorical=["kind"], missing="median")
-    again = Preparation(**opened.preparation.as_plain())
+    again = Preparation.from_plain(opened.preparation.as_plain())
+    assert again == opened.preparation
     rows, _ = read_table(tmp_path / "a.csv")
     shuffled = rows[["target", "kind", "b", "a"]].iloc[::-1].reset_index(drop=True)
     np.testing.assert_array_equal(again.apply(shuffled, "new"), opened.dataset.X[::-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from discernel.backend import FloatArray
 from discernel.bench import work
 from discernel.displays.common import pyplot
 from discernel.experiments.progress import progress_bar
+from discernel.experiments.writing import write_file
 from discernel.kernels import rbf_ladder
 
 __all__ = ["Point", "draw_curves", "measure_curves"]
@@ -199,7 +201,9 @@ def draw_curves(points: Sequence[Point], path: str | Path) -> None:
         )
         for axes in panels:
             axes.title.set_fontweight("bold")
-        figure.savefig(path, dpi=150)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=Path(path).suffix[1:] or "png", dpi=150)
+        write_file(path, drawn.getvalue())
         plt.close(figure)
 
 

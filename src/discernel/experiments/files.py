@@ -109,8 +109,30 @@ class Preparation:
         return np.asarray(numbers)
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as plain data: ``Preparation(**plain)`` is the same."""
+        """Return it as plain data."""
         return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Preparation:
+        """Return what `as_plain` was called on.
+
+        Parameters
+        ----------
+        plain : dict
+            The plain data.
+        """
+        return cls(
+            _names(plain["columns"]),
+            {str(key): _names(values) for key, values in plain["categories"].items()},
+            {str(key): float(value) for key, value in plain["fill"].items()},
+            {str(key): _names(columns) for key, columns in plain["views"].items()},
+        )
+
+
+def _names(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
+        raise TypeError(f"{values!r} is no list of names")
+    return tuple(values)
 
 
 def _one_hot(values: Any, column: str, known: Sequence[str], where: str) -> FloatArray:

@@ -10,9 +10,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.exceptions import MissingExtraError
 from discernel.experiments.store import Record
 from discernel.experiments.tables import Table, summarize
+from discernel.experiments.writing import check_place, write_file
 from discernel.report import figures
 from discernel.report.contents import contents
 from discernel.report.svg import drawing, to_svg
@@ -137,6 +138,8 @@ def write_report(
     ------
     InvalidInputError
         If there are no records, or the path is a folder or lies in none.
+    FileWriteError
+        If it cannot be written; what was there is as it was.
     MissingExtraError
         If Jinja2 or matplotlib is not installed.
 
@@ -153,11 +156,7 @@ def write_report(
     True
     """
     path = Path(path)
-    if path.is_dir() or not path.parent.is_dir():
-        raise InvalidInputError(
-            f"The report must be a file in a folder that is there. Got {path}. Make its folder "
-            "first, or name a file in it."
-        )
+    check_place("report", path)
     template = _template()
     table = summarize(records)
     with drawing():
@@ -172,8 +171,7 @@ def write_report(
         sections=sections,
         **contents(table),
     )
-    path.write_text(page, encoding="utf-8", newline="\n")
-    return path
+    return write_file(path, page.encode())
 
 
 # ---- the parts of the page -------------------------------------------------------------------
