@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -17,7 +18,9 @@ from discernel.cli import app as commands
 from discernel.cli import models
 from discernel.cli.models import fit_model, load_model, save_model
 from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.experiments.compare import comparison_plan
 from discernel.experiments.plan import Data
+from discernel.experiments.store import Store
 
 FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]
 
@@ -120,6 +123,19 @@ def test_a_full_disk_leaves_old_predictions_and_reports(model, monkeypatch):
     assert (page.read_bytes(), rows.read_bytes()) == before
     assert sorted(os.listdir()) == ["discernel-results", "iris.model", "rows.csv"]
     assert sorted(os.listdir("discernel-results")) == ["iris.html", "results.sqlite"]
+
+
+# ---- a store that others write to ---------------------------------------------------------------
+
+
+def test_a_report_says_that_cells_are_still_run():
+    invoke("compare", "iris", *FAST)
+    path = Path("discernel-results/results.sqlite")
+    with Store(path) as other:
+        other.claim(comparison_plan(Data("wine")).cells()[0])
+        shown = invoke("report", path, "-o", "page.html")
+    assert re.search(r"note: process \d+ on .* runs 1 more cells now", shown.stderr)
+    assert "note" not in invoke("report", path, "-o", "page.html").stderr
 
 
 # ---- one file for two things -------------------------------------------------------------------

@@ -148,12 +148,12 @@ def measure_curves(
     places = _PLACES if places is None else places
     total = sum(len(some) for some in places.values())
     points: list[Point] = []
-    with progress_bar("curves", total, 0, progress) as advance, warnings.catch_warnings():
+    with progress_bar("curves", total, 0, progress) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for axis, some in places.items():
             for at in some:
                 points += _measure(axis, at)
-                advance(f"{at:,} {axis}")
+                bar.advance(f"{at:,} {axis}")
     return points
 
 

@@ -278,7 +278,13 @@ def _report(
         refuse_same_file(store=store, report=page)
         check_place("report", page)
         with _open_store(store) as results:
-            records = stored_records(results)
+            records, held = stored_records(results), results.held()
+        if held:
+            typer.echo(
+                f"note: {' and '.join(sorted(set(held.values())))} runs {len(held)} more cells now; "
+                "the page holds what is finished so far",
+                err=True,
+            )
         if not records:
             raise InvalidInputError(
                 f"{store} holds no results. Run: discernel compare --store {store}"

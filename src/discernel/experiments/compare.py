@@ -330,7 +330,9 @@ def compare(
     Path(store).parent.mkdir(parents=True, exist_ok=True)
     with Store(store) as results:
         summary = run(plan, results, n_jobs=n_jobs, progress=progress, retry_failures=True)
-        records = results.records(plan.cells(), predictions=True)
+        # Another run that starts just now may have taken failures away, to try them again.
+        while len(records := results.records(plan.cells(), predictions=True)) < len(plan.cells()):
+            run(plan, results, n_jobs=n_jobs, progress=progress)
     return Comparison(plan, dataset, tuple(notes), summary, tuple(records))
 
 
