@@ -400,3 +400,30 @@ def test_labels_that_look_like_formulas_are_harmless_in_a_spreadsheet():
     assert lines[1].startswith("1,'=cmd|' /C calc'!A0,0.")
     assert lines[2].startswith("2,'-b,")
     assert result.stderr == "accuracy 1.000 on 20 rows\n"
+
+
+# ---- labels and categories ---------------------------------------------------------------------
+
+
+def test_large_labels_are_the_same_from_end_to_end():
+    labels = [2**53, 2**53 + 1, 2**64 + 1]
+    rng = np.random.default_rng(0)
+    rows = [f"{x + 9 * (i % 3)},{labels[i % 3]}" for i, x in enumerate(rng.normal(size=45))]
+    for n_labels, name in ((3, "text"), (2, "whole")):
+        kept = [row for i, row in enumerate(rows) if i % 3 < n_labels]
+        Path("t.csv").write_text("\n".join(["size,y", *kept]))
+        invoke("fit", "t.csv", "-o", "t.model")
+        result = invoke("predict", "t.model", "t.csv")
+        found = {line.split(",")[1] for line in result.stdout.splitlines()[1:]}
+        assert found == {str(label) for label in labels[:n_labels]}, name
+        assert result.stderr == f"accuracy 1.000 on {len(kept)} rows\n"
+
+
+def test_a_category_may_be_written_in_another_way_in_new_rows():
+    rows = [f"{i * i % 7},{1 + i % 2},{'ab'[i % 2]}" for i in range(40)]
+    Path("t.csv").write_text("\n".join(["size,kind,y", *rows]))
+    invoke("fit", "t.csv", "--categorical", "kind", "-o", "t.model")
+    before = invoke("predict", "t.model", "t.csv").stdout
+    floats = [row.replace(",1,", ",1.0,").replace(",2,", ",2.0,") for row in rows]
+    Path("t.csv").write_text("\n".join(["size,kind,y", *floats]))
+    assert invoke("predict", "t.model", "t.csv").stdout == before

@@ -280,9 +280,10 @@ def _report(
         with _open_store(store) as results:
             records, held = stored_records(results), results.held()
         if held:
+            holders = " and ".join(sorted(set(held.values())))
             typer.echo(
-                f"note: {' and '.join(sorted(set(held.values())))} runs {len(held)} more cells now; "
-                "the page holds what is finished so far",
+                f"note: {holders} runs {len(held)} more cells now; the page holds what is finished "
+                "so far",
                 err=True,
             )
         if not records:

@@ -20,7 +20,7 @@ import discernel
 from discernel.datasets import Dataset, load
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.experiments.compare import fitting_jobs
-from discernel.experiments.files import Preparation, open_file
+from discernel.experiments.files import Preparation, one_spelling, open_file
 from discernel.experiments.formats import read_table
 from discernel.experiments.methods import make_kernels
 from discernel.experiments.plan import Data
@@ -146,7 +146,9 @@ def predict_rows(model: Model, source: str) -> Predictions:
     """
     path = Path(source)
     if path.suffix or path.is_file():
-        table, _ = read_table(path)
+        table, _ = read_table(
+            path, lambda name: name == model.target or model.preparation.as_written(name)
+        )
         X = model.preparation.apply(table, path.name)
         y = table[model.target] if model.target in table.columns else None
     else:
@@ -171,12 +173,9 @@ def _count_right(labels: NDArray[Any], truth: Any) -> tuple[int, int]:
     import pandas as pd
 
     truth = pd.Series(truth)
-    known = truth.notna().to_numpy()
-    if labels.dtype.kind == "i":  # a file may write 1 as 1.0
-        right = pd.to_numeric(truth, errors="coerce").to_numpy() == labels
-    else:
-        right = truth.astype(str).to_numpy() == labels
-    return int(known.sum()), int(np.sum(right & known))
+    known = truth[truth.notna()].astype(object).map(one_spelling)
+    right = [one_spelling(label) for label in labels[truth.notna().to_numpy()].tolist()] == known
+    return len(known), int(right.sum())
 
 
 # ---- files -------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +42,25 @@ def check_file(path: Path) -> tuple[int, int]:
     return facts.st_mtime_ns, facts.st_size
 
 
-def read_table(path: Path) -> tuple[Any, dict[str, tuple[str, ...]]]:
+def read_table(
+    path: Path, as_written: Callable[[str], bool] = lambda name: False
+) -> tuple[Any, dict[str, tuple[str, ...]]]:
     """Return all columns of a file as a DataFrame, and the columns of each view, if any.
 
     Parameters
     ----------
     path : Path
         The file.
+    as_written : callable, optional
+        Whether the column of a name holds labels or categories. They are read as text where a
+        number with a fraction could not hold them: whole numbers in a column with gaps would lose
+        digits.
     """
     check_file(path)
     if path.suffix.lower() == ".npz":
         return _read_npz(path)
-    return (_read_csv(path) if path.suffix.lower() == ".csv" else _read_parquet(path)), {}
+    read = _read_csv if path.suffix.lower() == ".csv" else _read_parquet
+    return read(path, as_written), {}
 
 
 def import_pandas() -> Any:
@@ -70,7 +77,7 @@ def import_pandas() -> Any:
 # ---- CSV ---------------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path) -> Any:
+def _read_csv(path: Path, as_written: Callable[[str], bool]) -> Any:
     pd = import_pandas()
     header, delimiter = _csv_header(path)
     try:
@@ -85,6 +92,7 @@ def _read_csv(path: Path) -> Any:
             keep_default_na=False,
             na_values=list(MISSING_VALUES),
             low_memory=False,
+            dtype={name: str for name in header if as_written(name)},
         )
     except UnicodeDecodeError:
         raise InvalidInputError(_not_utf8(path)) from None
@@ -156,7 +164,7 @@ def _is_number(cell: str) -> bool:
 # ---- Parquet -----------------------------------------------------------------------------------
 
 
-def _read_parquet(path: Path) -> Any:
+def _read_parquet(path: Path, as_written: Callable[[str], bool]) -> Any:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -169,7 +177,13 @@ def _read_parquet(path: Path) -> Any:
         with pq.ParquetFile(path) as file:
             _check_size(path, file.metadata.num_rows, len(file.schema_arrow.names))
             _refuse_duplicates(file.schema_arrow.names, path)
-            return file.read().to_pandas().reset_index(drop=True)
+            table = file.read()
+            frame = table.to_pandas().reset_index(drop=True)
+            for column in table.schema:
+                exact = as_written(column.name) and pa.types.is_integer(column.type)
+                if exact and column.name in frame:
+                    frame[column.name] = table[column.name].cast(pa.string()).to_pandas()
+            return frame
     except (pa.ArrowException, OSError) as error:
         raise InvalidInputError(f"{path.name} must be a Parquet file. Got: {error}.") from error
 
