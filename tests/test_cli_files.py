@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import zipfile
@@ -20,6 +21,7 @@ from discernel.cli.models import fit_model, load_model, save_model
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.experiments.compare import comparison_plan
 from discernel.experiments.plan import Data
+from discernel.experiments.runner import run
 from discernel.experiments.store import Store
 
 FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]
@@ -125,6 +127,25 @@ def test_a_full_disk_leaves_old_predictions_and_reports(model, monkeypatch):
     assert sorted(os.listdir("discernel-results")) == ["iris.html", "results.sqlite"]
 
 
+@pytest.fixture(scope="module")
+def store_bytes(tmp_path_factory):
+    """A small store, as it is written."""
+    path = tmp_path_factory.mktemp("store") / "results.sqlite"
+    plan = comparison_plan(Data("iris"), n_divisions=2, methods=["LDA", "plain average"])
+    with Store(path) as store:
+        run(plan, store)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def store(store_bytes):
+    """The same where `compare` looks for it."""
+    path = Path("discernel-results/results.sqlite")
+    path.parent.mkdir()
+    path.write_bytes(store_bytes)
+    return path
+
+
 # ---- a store that others write to ---------------------------------------------------------------
 
 
@@ -136,6 +157,67 @@ def test_a_report_says_that_cells_are_still_run():
         shown = invoke("report", path, "-o", "page.html")
     assert re.search(r"note: process \d+ on .* runs 1 more cells now", shown.stderr)
     assert "note" not in invoke("report", path, "-o", "page.html").stderr
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("result", "{"),
+        ("result", ""),
+        ("result", "[]"),
+        ("result", "7"),
+        ("result", '{"unknown": 1}'),
+        ("result", '{"metrics": 3}'),
+        ("result", '{"metrics": {"accuracy": "high"}}'),
+        ("result", '{"metrics": {"accuracy": null}}'),
+        ("result", '{"seconds_fit": "long"}'),
+        ("result", '{"weights": [1]}'),
+        ("result", '{"details": null}'),
+        ("result", '{"error": 3}'),
+        ("result", b"\xff\xfe"),
+        ("predictions", b"PK"),
+        ("predictions", b""),
+        ("predictions", "text"),
+        ("finished", b"\xff"),
+        ("spec", "{"),
+        ("spec", "[]"),
+        ("spec", "{}"),
+        ("spec", '{"data": {"name": 1}, "method": 2, "splits": {}, "repetition": "x"}'),
+    ],
+)
+def test_a_damaged_row_of_a_store_is_one_line(store, column, value):
+    connection = sqlite3.connect(store)
+    with connection:
+        (key,) = connection.execute("SELECT key FROM cells").fetchone()
+        connection.execute(f"UPDATE cells SET {column} = ? WHERE key = ?", (value, key))
+    connection.close()
+    line = refused("report", store)
+    assert f"record {key!r} of results.sqlite is damaged" in line
+    assert f"DELETE FROM cells WHERE key = '{key}'" in line
+    if column != "spec":  # which a plan knows
+        again = invoke("compare", "iris", *FAST, code=1)  # with a bar
+        assert again.stderr.splitlines()[-1] == line
+    connection = sqlite3.connect(store)
+    with connection:
+        connection.execute(f"DELETE FROM cells WHERE key = '{key}'")
+    connection.close()
+    invoke("compare", "iris", *FAST)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE machines SET facts = '{'",
+        "DROP TABLE machines",
+        "ALTER TABLE cells DROP COLUMN result",
+    ],
+)
+def test_damaged_tables_of_a_store_are_one_line(store, statement):
+    connection = sqlite3.connect(store)
+    with connection:
+        connection.execute(statement)
+    connection.close()
+    assert re.search(r"damaged|could not be read|holds no results", refused("report", store))
 
 
 # ---- one file for two things -------------------------------------------------------------------
@@ -189,6 +271,14 @@ def test_a_place_without_a_folder_is_refused_before_any_work(model, words, monke
     monkeypatch.setattr(models, "fit_model", no_work)
     monkeypatch.setattr(models, "predict_rows", no_work)
     assert "must be a file in a folder that is there" in refused(*words)
+
+
+def test_a_folder_that_cannot_be_made_is_one_line():
+    Path("f").touch()
+    words = "The folder f could not be made: File exists"
+    assert words in invoke("compare", "iris", *FAST, "--store", "f/s.sqlite", code=1).stderr
+    found = invoke("reproduce", "yeung2006-figure1", "--store", "f/s.sqlite", code=1)
+    assert words in found.stderr
 
 
 # ---- models that are none ----------------------------------------------------------------------
@@ -427,3 +517,29 @@ def test_a_category_may_be_written_in_another_way_in_new_rows():
     floats = [row.replace(",1,", ",1.0,").replace(",2,", ",2.0,") for row in rows]
     Path("t.csv").write_text("\n".join(["size,kind,y", *floats]))
     assert invoke("predict", "t.model", "t.csv").stdout == before
+
+
+# ---- what is shown ------------------------------------------------------------------------------
+
+NASTY = "\x1b[31m\x07\x9b\u202e"
+
+
+def test_control_characters_are_shown_and_never_sent():
+    rng = np.random.default_rng(0)
+    rows = [
+        f"{x + 5.0 * (i % 2)},{x},{'ab'[i % 2]}{NASTY}" for i, x in enumerate(rng.normal(size=40))
+    ]
+    name = f"t{NASTY}.csv"
+    Path(name).write_text("\n".join([f"size{NASTY},k{NASTY},y{NASTY}", *rows]))
+    words = [name, "-t", f"y{NASTY}"]
+    shown = invoke("compare", *words, "-m", "auto", "-m", "LDA", "--divisions", "2", "-j", "1")
+    page = Path(f"discernel-results/t{NASTY}.html").read_text(encoding="utf-8")
+    assert r"a\x1b[31m\x07\x9b\u202e" in page
+    fitted = invoke("fit", *words, "-o", f"m{NASTY}")
+    error = refused("fit", name, "-t", f"none{NASTY}", "-o", "m")
+    for text in (page, shown.output, fitted.output, error):
+        assert "\\x1b[31m" in text
+        assert not set(text) & set(NASTY[0] + NASTY[-3:])
+    # A file keeps every character; what goes to a terminal does not.
+    found = invoke("predict", f"m{NASTY}", name)
+    assert f"1,a{NASTY}," in found.stdout

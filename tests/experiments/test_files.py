@@ -58,6 +58,30 @@ def test_a_byte_order_mark_and_quotes_are_no_part_of_the_names(write):
     assert data.y.tolist() == ["x, y", "z"]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_lines_may_end_in_all_ways_and_blank_ones_come_first(write, end):
+    for start in ("", end, "\ufeff", 2 * end):
+        data = read_file("mine", write((start + GOOD).replace("\n", end)))
+        np.testing.assert_array_equal(data.X, [[1, 2], [2, 1], [3.5, 0], [4, 7]])
+        assert data.y.tolist() == ["x", "x", "y", "y"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_name_may_have_an_end_of_line_in_quotes(write, delimiter):
+    header = delimiter.join(['"a,;\t\n(in m)"', '"b \r\n c"', "target"])
+    body = GOOD.partition("\n")[2].replace(",", delimiter)
+    data = read_file("mine", write(f"{header}\n{body}"))
+    assert data.feature_names == ("a,;\t (in m)".replace("\t (", " ("), "b c")
+    assert data.X.shape == (4, 2)
+
+
+def test_a_quote_within_a_name_is_no_beginning_of_one(write):
+    assert read_file("mine", write(GOOD.replace("a,", 'pipe of 5",', 1))).feature_names == (
+        'pipe of 5"',
+        "b",
+    )
+
+
 @pytest.mark.parametrize("name", ["target", "Class", "LABEL", "y"])
 def test_the_target_is_found_by_its_name(write, name):
     assert open_file(write(GOOD.replace("target", name))).target == name
@@ -276,6 +300,11 @@ PRICES = "a,y\n" + "".join(f"{i},{1000 + 7 * (i // 2)}\n" for i in range(90))
     ("content", "words"),
     [
         ("", r"data.csv must hold data. It is empty: 0 bytes"),
+        ("\n\n", r"data.csv must name its columns in line 1. It holds blank lines only"),
+        ("\ufeff", r"data.csv must name its columns in line 1. It holds blank lines only"),
+        ("a,target\r", r"must have rows below the column names. Got none"),
+        ('a,"target\n1,2\n', r"must be named|must be a CSV file"),
+        ('"a' + 200_000 * "x", r"must be a CSV file. Got: a name of a column that does not end"),
         ("a,target\n", r"must have rows below the column names. Got none"),
         ("1,2,3\n4,5,6\n", r"line 1 must name the columns. Got numbers: '1', '2', '3'"),
         ("a,b,c\n1,2,3\n", r"The target must be named: data.csv has 'a', 'b', 'c'. .*--target"),

@@ -19,10 +19,16 @@ from discernel.cli import models, show
 from discernel.exceptions import DiscernelError, InvalidInputError
 from discernel.experiments import reproduce as reproductions
 from discernel.experiments.compare import DEFAULT_STORE, compare, file_data, stored_records
-from discernel.experiments.formats import ENDINGS
+from discernel.experiments.formats import ENDINGS, printable
 from discernel.experiments.plan import Data
 from discernel.experiments.store import Store
-from discernel.experiments.writing import check_place, csv_text, refuse_same_file, write_file
+from discernel.experiments.writing import (
+    check_place,
+    csv_text,
+    make_folder_of,
+    refuse_same_file,
+    write_file,
+)
 from discernel.report import write_report
 
 __all__ = ["app"]
@@ -46,11 +52,16 @@ def _one_line_errors(resume: str = "") -> Iterator[None]:
     try:
         yield
     except (DiscernelError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {_on_one_line(error)}", err=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         typer.echo(f"\nInterrupted. {resume}".rstrip(), err=True)
         raise typer.Exit(130) from None
+
+
+def _on_one_line(what: object) -> str:
+    """Return the words for something, with nothing in them that a terminal obeys."""
+    return " ".join(printable(str(what)).split("\n"))
 
 
 # ---- parameters that several commands have -----------------------------------------------------
@@ -221,7 +232,7 @@ def _reproduce(
             show.show_reproducible(_out, chosen)
             return
         limit = divisions if divisions is not None else QUICK if quick else None
-        store.parent.mkdir(parents=True, exist_ok=True)
+        make_folder_of(store)
         with Store(store) as results:
             cells = [each for found in chosen for each in _run_one(found, results, limit, jobs)]
         good = sum(each.verdict in ("agrees", "better") for each in cells)
@@ -349,7 +360,7 @@ def _predict(
         found = models.predict_rows(models.load_model(model), data)
         text = _predictions_text(found)
         if output is None:
-            sys.stdout.write(text)
+            sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
             sys.stdout.flush()  # a pipe that is closed, or a full disk, is said here
         else:
             _say_where("predictions", write_file(output, text.encode()))
@@ -426,4 +437,4 @@ def _info(store: _Store = DEFAULT_STORE) -> None:
 
 def _say_where(what: str, path: Path) -> None:
     """Print a path on a line of its own, whole, so that it can be copied and clicked."""
-    typer.echo(f"{what}: {path.resolve()}")
+    typer.echo(f"{what}: {_on_one_line(path.resolve())}")

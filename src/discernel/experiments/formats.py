@@ -6,8 +6,10 @@ What cannot be read, or would not fit into memory, is refused before it is read.
 from __future__ import annotations
 
 import csv
+import re
 import zipfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 from discernel.backend import physical_memory
 from discernel.exceptions import InvalidInputError, MissingExtraError
 
-__all__ = ["ENDINGS", "check_file", "import_pandas", "listed", "read_table"]
+__all__ = ["ENDINGS", "check_file", "import_pandas", "listed", "printable", "read_table"]
 
 #: Endings of the files that can be read.
 ENDINGS = (".csv", ".parquet", ".npz")
@@ -96,22 +98,31 @@ def _read_csv(path: Path, as_written: Callable[[str], bool]) -> Any:
         )
     except UnicodeDecodeError:
         raise InvalidInputError(_not_utf8(path)) from None
-    except (csv.Error, pd.errors.ParserError) as error:
-        raise InvalidInputError(f"{path.name} must be a CSV file. Got: {error}.") from error
+    except (csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise InvalidInputError(_no_csv(path, error)) from error
 
 
 def _csv_header(path: Path) -> tuple[list[str], str]:
-    """Return column names and delimiter, from the first line alone."""
-    with path.open("rb") as file:
-        line, second = file.readline(), file.readline()
+    """Return column names and delimiter, from the first lines alone."""
+    found = {}
     try:
-        text = line.decode("utf-8-sig")
+        for delimiter in ",;\t":
+            # A wrong one makes one cell of a line, which may be longer than the reader takes.
+            with suppress(csv.Error):
+                found[delimiter] = _first_rows(path, delimiter)
     except UnicodeDecodeError:
         raise InvalidInputError(_not_utf8(path)) from None
-    delimiter = max(",;\t", key=text.count)
-    header = [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
+    if not found:
+        raise InvalidInputError(_no_csv(path, "a name of a column that does not end"))
+    delimiter = max(found, key=lambda each: len(found[each][0]))
+    cells, second = found[delimiter]
+    if not cells:
+        raise InvalidInputError(
+            f"{path.name} must name its columns in line 1. It holds blank lines only."
+        )
+    header = [re.sub(r"\s*[\r\n]+\s*", " ", cell).strip() for cell in cells]
     # A row as long as the first one; a digit and a delimiter a cell at least.
-    n_rows = path.stat().st_size // max(2 * len(header), len(second), 1)
+    n_rows = path.stat().st_size // max(2 * len(header), second)
     _check_size(path, n_rows, len(header))
     if header and all(_is_number(cell) for cell in header):
         raise InvalidInputError(
@@ -123,11 +134,17 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
     return header, delimiter
 
 
+def _first_rows(path: Path, delimiter: str) -> tuple[list[str], int]:
+    """Return the cells of the first row that is not blank, and the length of the next line."""
+    with path.open(newline="", encoding="utf-8-sig") as file:  # any end of a line ends one
+        cells = next(filter(None, csv.reader(file, delimiter=delimiter)), [])
+        return cells, len(next(file, ""))
+
+
 def _check_csv_rows(path: Path, delimiter: str, n_columns: int) -> None:
     """Refuse rows of another length: pandas would fill the short ones up without a word."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter=delimiter)
-        next(reader, None)
         for row in reader:
             if row and len(row) != n_columns:
                 raise InvalidInputError(
@@ -135,6 +152,10 @@ def _check_csv_rows(path: Path, delimiter: str, n_columns: int) -> None:
                     f"has. Got {len(row)}. Correct the line; text with a {delimiter!r} in it needs "
                     "quotes."
                 )
+
+
+def _no_csv(path: Path, error: object) -> str:
+    return f"{path.name} must be a CSV file. Got: {str(error).strip().rstrip('.')}."
 
 
 def _not_utf8(path: Path) -> str:
@@ -286,6 +307,29 @@ def _refuse_duplicates(names: Sequence[str], path: Path) -> None:
                 f"both called {name!r}. Rename one."
             )
         first[name] = position
+
+
+#: What moves the cursor, rings, turns text round, or may not stand in XML; not the end of a line.
+_CONTROL = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""Return text with control characters written out, for a terminal or a page.
+
+    Parameters
+    ----------
+    text : str
+        Anybody's text.
+
+    Examples
+    --------
+    >>> from discernel.experiments.formats import printable
+    >>> print(printable("red \x1b[31m"))
+    red \x1b[31m
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def listed(names: Iterable[Any], limit: int = 5) -> str:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from discernel.exceptions import MissingExtraError
+from discernel.experiments.formats import printable
 
 __all__ = ["Bar", "progress_bar"]
 
@@ -75,8 +76,8 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]
     always = float("inf")
     console = Console(stderr=True)
     with Progress(*columns, console=console, speed_estimate_period=always) as display:
-        task = display.add_task(title, total=total, completed=done, last="")
+        task = display.add_task(printable(title), total=total, completed=done, last="")
         yield Bar(
-            lambda name: display.update(task, advance=1, last=name),
-            lambda line: console.print(line, markup=False, highlight=False),
+            lambda name: display.update(task, advance=1, last=printable(name)),
+            lambda line: console.print(printable(line), markup=False, highlight=False),
         )

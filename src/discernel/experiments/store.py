@@ -315,17 +315,12 @@ class Store:
         name : callable
             From kind and options to the name of a method, which is not stored.
         """
-        rows = self._select("SELECT spec FROM cells ORDER BY finished, rowid")
-        specs = [json.loads(row[0]) for row in rows]
-        return [
-            Cell(
-                Data(**spec["data"]),
-                Method(name(spec["method"]["kind"], spec["method"]["options"]), **spec["method"]),
-                Splits(**spec["splits"]),
-                spec["repetition"],
-            )
-            for spec in specs
-        ]
+        rows = self._select("SELECT key, spec FROM cells ORDER BY finished, rowid")
+        found = []
+        for key, spec in rows:
+            with self._damage_named(key):
+                found.append(_cell(json.loads(spec), name))
+        return found
 
     def records(self, cells: Iterable[Cell], *, predictions: bool = False) -> list[Record]:
         """Return the finished ones of some cells, in their order.
@@ -346,12 +341,33 @@ class Store:
             keys = [cell.key for cell in batch]
             rows = self._select(f"{query} ({', '.join('?' * len(keys))})", keys)
             by_key = {key: row for key, *row in rows}
-            found += [_record(cell, *by_key[cell.key]) for cell in batch if cell.key in by_key]
+            for cell in batch:
+                if cell.key in by_key:
+                    with self._damage_named(cell.key):
+                        found.append(_record(cell, *by_key[cell.key]))
         return found
 
+    @contextmanager
+    def _damage_named(self, key: str) -> Iterator[None]:
+        """Turn whatever reading a row raises into one error that names it."""
+        try:
+            yield
+        except Exception as error:  # a row may hold anything, so reading it may fail in any way
+            raise InvalidInputError(
+                f"The record {key!r} of {self.path.name} is damaged "
+                f"({type(error).__name__}: {error}). Take it out, so that it is run again: sqlite3 "
+                f"{self.path} \"DELETE FROM cells WHERE key = '{key}'\"."
+            ) from error
+
     def _select(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
-        with self._lock:
-            return self._connection.execute(query, tuple(values)).fetchall()
+        try:
+            with self._lock:
+                return self._connection.execute(query, tuple(values)).fetchall()
+        except sqlite3.Error as error:
+            raise DiscernelError(
+                f"{self.path} could not be read: {error}. If the file is damaged, move it away and "
+                "run again."
+            ) from error
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -443,7 +459,50 @@ def _stored(result: Result) -> dict[str, Any]:
 
 def _record(cell: Cell, result: str, facts: str, finished: str, packed: bytes | None) -> Record:
     stored = json.loads(result) | {"predictions": _unpack(packed)}
-    return Record(cell, Result(**stored), json.loads(facts), finished)
+    record = Record(cell, Result(**stored), json.loads(facts), finished)
+    wrong = [name for name, holds in _TYPES.items() if not holds(getattr(record.result, name))]
+    if wrong or not isinstance(record.machine, dict) or not isinstance(finished, str):
+        raise TypeError(f"{', '.join(wrong) or 'machine or moment'} of the wrong type")
+    return record
+
+
+def _cell(spec: Any, name: Callable[[str, Mapping[str, Any]], str]) -> Cell:
+    kind, options = spec["method"]["kind"], spec["method"]["options"]
+    cell = Cell(
+        Data(**spec["data"]),
+        Method(name(kind, options), kind, options),
+        Splits(**spec["splits"]),
+        spec["repetition"],
+    )
+    if not isinstance(cell.data.name, str) or not isinstance(cell.repetition, int):
+        raise TypeError("data set or repetition of the wrong type")
+    return cell
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+#: What must hold of the parts of a result.
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "metrics": _are_numbers,
+    "seconds_fit": _is_number,
+    "seconds_predict": _is_number,
+    "peak_memory": _is_number_or_none,
+    "weights": _are_numbers,
+    "regularization": _is_number_or_none,
+    "gap": _is_number_or_none,
+    "details": lambda value: isinstance(value, dict),
+    "error": lambda value: value is None or isinstance(value, str),
+}
 
 
 def _now() -> str:

@@ -21,7 +21,7 @@ from typing import Any
 
 from discernel.exceptions import FileWriteError, InvalidInputError
 
-__all__ = ["check_place", "csv_text", "refuse_same_file", "write_file"]
+__all__ = ["check_place", "csv_text", "make_folder_of", "refuse_same_file", "write_file"]
 
 #: What a spreadsheet takes for the beginning of a formula, behind apostrophes or not.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
@@ -106,6 +106,24 @@ def check_place(what: str, path: str | Path) -> None:
             f"The {what} must be a file in a folder that is there. Got {str(path)!r}. Make its "
             "folder first, or name a file in it."
         )
+
+
+def make_folder_of(path: str | Path) -> None:
+    """Make the folder that a file is to lie in.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+    """
+    folder = Path(path).parent
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileWriteError(
+            f"The folder {folder} could not be made: {error.strerror or error}. Name a file in "
+            "another folder."
+        ) from error
 
 
 def refuse_same_file(**files: str | Path | None) -> None:

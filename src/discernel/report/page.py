@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from discernel.exceptions import MissingExtraError
+from discernel.experiments.formats import printable
 from discernel.experiments.store import Record
 from discernel.experiments.tables import Table, summarize
 from discernel.experiments.writing import check_place, write_file
@@ -158,13 +159,13 @@ def write_report(
     path = Path(path)
     check_place("report", path)
     template = _template()
-    table = summarize(records)
+    table = summarize(map(_shown, records))
     with drawing():
         sections = _sections(table)
     style, script = _text("report.css"), _text("report.js")
     page = template.render(
-        title=title,
-        words=list(words),
+        title=printable(title),
+        words=[printable(each) for each in words],
         policy=_policy(style, script),
         style=style,
         script=script,
@@ -172,6 +173,35 @@ def write_report(
         **contents(table),
     )
     return write_file(path, page.encode())
+
+
+# ---- anybody's names ---------------------------------------------------------------------------
+
+
+def _shown(record: Record) -> Record:
+    """Return a record in which control characters of names are written out."""
+    data, method, result = record.cell.data, record.cell.method, record.result
+    cell = replace(
+        record.cell,
+        data=replace(data, name=_written(data.name), file=_written(data.file)),
+        method=replace(method, name=_written(method.name)),
+    )
+    result = replace(
+        result,
+        weights=_written(result.weights),
+        details=_written(result.details),
+        error=_written(result.error),
+    )
+    return replace(record, cell=cell, result=result, machine=_written(record.machine))
+
+
+def _written(value: Any) -> Any:
+    """Return plain data with its control characters written out."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {printable(key): _written(entry) for key, entry in value.items()}
+    return [_written(entry) for entry in value] if isinstance(value, list) else value
 
 
 # ---- the parts of the page -------------------------------------------------------------------
