@@ -7,7 +7,8 @@ Every error is also the built-in a caller would expect, so plain ``except ValueE
     │   └── InvalidGramError                 a Gram matrix that is not one
     ├── NumericalError        (LinAlgError)  a factorisation that broke down
     ├── MissingExtraError     (ImportError)  an optional package that is not installed
-    └── DataUnavailableError  (OSError)      a data set that cannot be had here
+    ├── DataUnavailableError  (OSError)      a data set that cannot be had here
+    └── FileWriteError        (OSError)      a file that cannot be written; the old one is kept
 
     DiscernelWarning          (UserWarning)
     ├── DroppedKernelWarning                 a kernel that is constant on the training set
@@ -28,6 +29,7 @@ __all__ = [
     "DiscernelError",
     "DiscernelWarning",
     "DroppedKernelWarning",
+    "FileWriteError",
     "InvalidGramError",
     "InvalidInputError",
     "MissingExtraError",
@@ -60,6 +62,10 @@ class MissingExtraError(DiscernelError, ImportError):
 
 class DataUnavailableError(DiscernelError, OSError):
     """A data set cannot be had here; the message says what to do."""
+
+
+class FileWriteError(DiscernelError, OSError):
+    """A file cannot be written; what was there before is as it was."""
 
 
 class DiscernelWarning(UserWarning):

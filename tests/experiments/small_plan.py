@@ -35,12 +35,13 @@ def rows(path, table="cells"):
     return {key: [repr(value) for value in row] for key, *row in found}
 
 
-def start(path, n_jobs, n):
-    with Store(path) as store:
-        print(run(small_plan(n), store, n_jobs=n_jobs), flush=True)
+def start(path, n_jobs, n, lease):
+    with Store(path, lease=lease) as store:
+        summary = run(small_plan(n), store, n_jobs=n_jobs)
+        print(summary, f"there={len(store.finished())}", flush=True)
 
 
-def kill_often(path, n, seed, times):
+def kill_often(path, n, lease, seed, times):
     """Run in children that have imported all, and kill each at a random moment.
 
     Every other one may finish a cell first, so that there is progress however slow the machine
@@ -56,7 +57,7 @@ def kill_often(path, n, seed, times):
         n_before = len(rows(path))
         child = os.fork()
         if child == 0:
-            start(path, 1, n)
+            start(path, 1, n, lease)
             os._exit(0)
         ended = 0
         while turn % 2 and not ended and len(rows(path)) == n_before:
@@ -68,11 +69,11 @@ def kill_often(path, n, seed, times):
         print(json.dumps(rows(path)), flush=True)
 
 
-def main(path, n_jobs, n, seed=None, times=None):
+def main(path, n_jobs, n, lease, seed=None, times=None):
     if times is None:
-        start(path, int(n_jobs), int(n))
+        start(path, int(n_jobs), int(n), float(lease))
     else:
-        kill_often(path, int(n), int(seed), int(times))
+        kill_often(path, int(n), float(lease), int(seed), int(times))
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import pytest
 
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.experiments import formats
-from discernel.experiments.files import Preparation, digest, open_file, read_file
+from discernel.experiments.files import Preparation, digest, one_spelling, open_file, read_file
 from discernel.experiments.formats import read_table
 
 GOOD = "a,b,target\n1,2,x\n2,1,x\n3.5,0,y\n4,7,y\n"
@@ -58,6 +58,30 @@ def test_a_byte_order_mark_and_quotes_are_no_part_of_the_names(write):
     assert data.y.tolist() == ["x, y", "z"]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r", "\r\n"])
+def test_lines_may_end_in_all_ways_and_blank_ones_come_first(write, end):
+    for start in ("", end, "\ufeff", 2 * end):
+        data = read_file("mine", write((start + GOOD).replace("\n", end)))
+        np.testing.assert_array_equal(data.X, [[1, 2], [2, 1], [3.5, 0], [4, 7]])
+        assert data.y.tolist() == ["x", "x", "y", "y"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_a_name_may_have_an_end_of_line_in_quotes(write, delimiter):
+    header = delimiter.join(['"a,;\t\n(in m)"', '"b \r\n c"', "target"])
+    body = GOOD.partition("\n")[2].replace(",", delimiter)
+    data = read_file("mine", write(f"{header}\n{body}"))
+    assert data.feature_names == ("a,;\t (in m)".replace("\t (", " ("), "b c")
+    assert data.X.shape == (4, 2)
+
+
+def test_a_quote_within_a_name_is_no_beginning_of_one(write):
+    assert read_file("mine", write(GOOD.replace("a,", 'pipe of 5",', 1))).feature_names == (
+        'pipe of 5"',
+        "b",
+    )
+
+
 @pytest.mark.parametrize("name", ["target", "Class", "LABEL", "y"])
 def test_the_target_is_found_by_its_name(write, name):
     assert open_file(write(GOOD.replace("target", name))).target == name
@@ -66,6 +90,94 @@ def test_the_target_is_found_by_its_name(write, name):
 def test_whole_numbers_are_whole_labels_and_truths_are_text(write):
     assert read_file("m", write("a,y\n1,1.0\n2,2.0\n")).y.dtype.kind == "i"
     assert read_file("m", write("a,y\n1,True\n2,False\n")).y.tolist() == ["True", "False"]
+
+
+BIG = [2**53, 2**53 + 1, 2**63 - 1, -(2**63)]
+HUGE = [2**63, 2**64 + 1, 10**40, 10**40 + 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kind"),
+    [(BIG, "i"), (HUGE, "U"), ([1, 2, 2**63], "U")],
+    ids=["int64", "text", "mixed"],
+)
+@pytest.mark.parametrize("missing", ["error", "drop"])
+def test_large_whole_labels_stay_apart(write, labels, kind, missing):
+    lines = [f"{i * i},{label}" for i, label in enumerate(labels * 2)]
+    lines += ["99,"] * (missing == "drop")  # pandas reads whole numbers with gaps as floats
+    y = read_file("m", write("\n".join(["a,y", *lines])), missing=missing).y
+    assert y.dtype.kind == kind
+    assert [int(label) for label in y.tolist()] == labels * 2
+
+
+@pytest.mark.parametrize("gap", [False, True])
+def test_large_whole_labels_of_parquet_and_npz_stay_apart(tmp_path, gap):
+    labels = BIG * 2
+    table = pd.DataFrame({"a": np.arange(8.0) ** 2, "y": pd.array(labels, dtype="Int64")})
+    if gap:
+        table.loc[8] = [99.0, pd.NA]
+    table.set_index(pd.Index(range(50, 50 + len(table)), name="who")).to_parquet(
+        tmp_path / "a.parquet"
+    )
+    data = read_file("a", tmp_path / "a.parquet", missing="drop")
+    assert data.y.tolist() == labels
+    assert data.feature_names == ("a",)
+    np.savez(tmp_path / "a.npz", X=np.arange(16.0).reshape(8, 2), y=np.array(labels))
+    assert read_file("a", tmp_path / "a.npz").y.tolist() == labels
+
+
+def test_labels_are_spelt_in_one_way_and_codes_are_no_numbers(write):
+    assert read_file("m", write("a,y\n1,1\n2,1.0\n3,2.50\n4,2.5\n")).y.tolist() == [
+        "1",
+        "1",
+        "2.5",
+        "2.5",
+    ]
+    assert read_file("m", write("a,y\n1,01\n2,1\n3,01\n")).y.tolist() == ["01", "1", "01"]
+    assert read_file("m", write("a,y\n1,-0\n2,+1\n3,0.0\n")).y.tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        ("1", "1"),
+        ("1.0", "1"),
+        (" 1 ", "1"),
+        ("+1.", "1"),
+        ("-0.0", "0"),
+        ("1e3", "1000"),
+        ("1e-05", "0.00001"),
+        (0.1, "0.1"),
+        (np.float32(0.1), "0.1"),
+        (1e22, "1" + "0" * 22),
+        (np.int64(2**53 + 1), str(2**53 + 1)),
+        ("9" * 60, "9" * 60),
+        ("007", "007"),
+        ("1e99999", "1e99999"),
+        ("1_000", "1_000"),
+        (" red ", " red "),
+        (True, "True"),
+        ("inf", "inf"),
+    ],
+)
+def test_numbers_are_spelt_in_one_way(value, text):
+    assert one_spelling(value) == text
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_categories_are_the_same_however_a_file_writes_them(write, tmp_path, ending):
+    path = write("a,k,y\n1,1,0\n2,2,1\n4,1,0\n8,2,1\n")
+    preparation = open_file(path, categorical=["k"]).preparation
+    assert preparation.categories == {"k": ("1", "2")}
+    if ending == "csv":
+        new = write("a,k\n1,1.0\n2,2.0\n4,\n", "new.csv")  # a gap makes floats of whole numbers
+    else:
+        new = tmp_path / "new.parquet"
+        pd.DataFrame({"a": [1, 2, 4], "k": [1.0, 2.0, np.nan]}).to_parquet(new)
+    rows, _ = read_table(new, preparation.as_written)
+    np.testing.assert_array_equal(preparation.apply(rows, "new")[:, 1:], [[1, 0], [0, 1], [0, 0]])
+    text = write("a,k,y\n1,x,0\n2,1.0,1\n4,1,0\n8,x,1\n", "text.csv")
+    assert open_file(text, categorical=["k"]).preparation.categories == {"k": ("1", "x")}
 
 
 def test_parquet_and_csv_give_the_same(tmp_path):
@@ -155,7 +267,8 @@ def test_a_preparation_does_the_same_to_new_rows(tmp_path):
     table.loc[2, "a"] = np.nan
     table.to_csv(tmp_path / "a.csv", index=False)
     opened = open_file(tmp_path / "a.csv", categorical=["kind"], missing="median")
-    again = Preparation(**opened.preparation.as_plain())
+    again = Preparation.from_plain(opened.preparation.as_plain())
+    assert again == opened.preparation
     rows, _ = read_table(tmp_path / "a.csv")
     shuffled = rows[["target", "kind", "b", "a"]].iloc[::-1].reset_index(drop=True)
     np.testing.assert_array_equal(again.apply(shuffled, "new"), opened.dataset.X[::-1])
@@ -187,6 +300,11 @@ PRICES = "a,y\n" + "".join(f"{i},{1000 + 7 * (i // 2)}\n" for i in range(90))
     ("content", "words"),
     [
         ("", r"data.csv must hold data. It is empty: 0 bytes"),
+        ("\n\n", r"data.csv must name its columns in line 1. It holds blank lines only"),
+        ("\ufeff", r"data.csv must name its columns in line 1. It holds blank lines only"),
+        ("a,target\r", r"must have rows below the column names. Got none"),
+        ('a,"target\n1,2\n', r"must be named|must be a CSV file"),
+        ('"a' + 200_000 * "x", r"must be a CSV file. Got: a name of a column that does not end"),
         ("a,target\n", r"must have rows below the column names. Got none"),
         ("1,2,3\n4,5,6\n", r"line 1 must name the columns. Got numbers: '1', '2', '3'"),
         ("a,b,c\n1,2,3\n", r"The target must be named: data.csv has 'a', 'b', 'c'. .*--target"),

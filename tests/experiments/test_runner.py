@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import sys
 import threading
 import time
@@ -94,23 +95,60 @@ def test_methods_that_differ_by_name_are_run_once(store):
     assert [record.cell for record in store.records(plan.cells())] == plan.cells()
 
 
-def test_cells_that_others_have_are_left_to_them(store):
+def test_a_run_waits_for_what_others_have(store, capfd):
     plan = plan_of(LDA, n=5)
     with Store(store.path) as other:
-        for cell in plan.cells()[:2]:
-            other.claim(cell)
-        assert run(plan, store) == Summary(ran=3, found=0, elsewhere=2, failed=0)
-    assert run(plan, store) == Summary(ran=2, found=3, elsewhere=0, failed=0)
+        theirs = plan.cells()[:2]
+        assert all(map(other.claim, theirs))
+
+        def finish():
+            while "waits" not in capfd.readouterr().err:
+                time.sleep(0.05)
+            for cell in theirs:
+                other.add(cell, Result(metrics={"accuracy": 1.0}), {})
+
+        thread = threading.Thread(target=finish)
+        thread.start()
+        assert run(plan, store, progress=True) == Summary(ran=3, found=0, elsewhere=2, failed=0)
+        thread.join()
+    assert len(store.records(plan.cells())) == 5
+
+
+def test_what_a_run_waits_for_is_said_with_who_has_it(store, capfd):
+    plan = plan_of(LDA, n=3)
+    with Store(store.path, lease=0.5) as other:
+        other.claim(plan.cells()[1])
+        # Nobody renews the claim: whoever made it is dead, on whichever host it was.
+        assert run(plan, store, progress=True) == Summary(ran=3, found=0, elsewhere=0, failed=0)
+    shown = " ".join(capfd.readouterr().err.split())
+    assert f"waits for 1 cell that process {os.getpid()} on {socket.gethostname()} runs" in shown
+
+
+def test_claims_are_renewed_while_cells_run(store, method):
+    taken = []
+
+    def slow(division):
+        with Store(store.path) as other:
+            deadline = time.monotonic() + 3 * lease
+            while time.monotonic() < deadline:
+                time.sleep(lease / 10)
+            taken.append(other.claim(cell))
+
+    lease = 0.6
+    plan = plan_of(method(slow), n=1)
+    (cell,) = plan.cells()
+    with Store(store.path, lease=lease) as mine:
+        assert run(plan, mine).ran == 1
+    assert taken == [False]
 
 
 def test_what_others_give_up_is_taken(store):
     cells = plan_of(LDA, n=3).cells()
     with Store(store.path) as other:
         other.claim(cells[0])
-        claims = _claim(cells, store)
-        assert next(claims) == cells[1]
+        assert list(_claim(cells, store)) == cells[1:]
         other.give_back()
-        assert list(claims) == [cells[2], cells[0]]
+        assert list(_claim(cells, store)) == cells[:1]
 
 
 # ---- what fails ------------------------------------------------------------------------------

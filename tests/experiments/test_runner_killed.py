@@ -22,6 +22,8 @@ from tests.experiments.small_plan import rows, small_plan
 SCRIPT = Path(__file__).parent / "small_plan.py"
 #: Divisions of the small plan, four cells each.
 N = 25
+#: Seconds that a killed run keeps its claims for.
+LEASE = 1.0
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no process groups to kill")
 
 
@@ -77,7 +79,7 @@ def kill_by_hand(path):
     moments, n_before = random.Random(0), 0
     # First the parent alone: its workers wait for work for minutes then. Then the whole group.
     for kill in (os.kill, os.killpg):
-        process = start(path, 2, N)
+        process = start(path, 2, N, LEASE)
         try:
             wait_for_cells(path, process, n_before + 1)
             time.sleep(moments.uniform(0.0, 0.03))
@@ -98,7 +100,7 @@ def test_killed_again_and_again(tmp_path, uninterrupted):
     path = tmp_path / "results.sqlite"
     stored = [{}, *kill_by_hand(path)]
     # Once all is imported a run can be killed often: at the start, within a cell, while writing.
-    output, error = start(path, 1, N, 0, 15).communicate()
+    output, error = start(path, 1, N, LEASE, 0, 15).communicate()
     stored += [json.loads(line) for line in output.splitlines() if line.startswith("{")]
     assert len(stored) == 1 + 3 + 15, error
     for before, after in pairwise(stored):
@@ -118,7 +120,7 @@ def test_killed_again_and_again(tmp_path, uninterrupted):
 
 def test_stopped_by_the_user_with_workers(tmp_path):
     path = tmp_path / "results.sqlite"
-    process = start(path, 2, 400)
+    process = start(path, 2, 400, 60)
     wait_for_cells(path, process, 3)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     _, error = process.communicate()
@@ -128,15 +130,16 @@ def test_stopped_by_the_user_with_workers(tmp_path):
     assert rows(path, "running") == {}
 
 
-def test_two_processes_share_the_work(tmp_path, uninterrupted):
+def test_processes_share_the_work_and_end_with_all_of_it(tmp_path, uninterrupted):
     path = tmp_path / "results.sqlite"
-    processes = [start(path, 1, N) for _ in range(2)]
-    first, second = (counts(process.communicate()[0]) for process in processes)
+    processes = [start(path, 1, N, 60) for _ in range(3)]
+    summaries = [counts(process.communicate()[0]) for process in processes]
     # A cell that was run twice would be counted twice.
-    assert first["ran"] + second["ran"] == 4 * N
-    for summary in (first, second):
+    assert sum(summary["ran"] for summary in summaries) == 4 * N
+    for summary in summaries:
         assert summary["failed"] == 0
         assert summary["ran"] + summary["found"] + summary["elsewhere"] == 4 * N
+        assert summary["there"] == 4 * N  # when it ended
     assert rows(path, "running") == {}
     assert outcomes(path) == uninterrupted
     with sqlite3.connect(path) as connection:

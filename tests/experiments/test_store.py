@@ -1,11 +1,10 @@
-"""The store: what is written is read, claims hold while their process lives, no file is harmed."""
+"""The store: what is written is read, claims hold while they are renewed, no file is harmed."""
 
 import os
 import socket
 import sqlite3
-import subprocess
-import sys
 import threading
+import time
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 
 from discernel.exceptions import DiscernelError, InvalidInputError
 from discernel.experiments.plan import Data, Method, Plan, Splits
-from discernel.experiments.store import Result, Store, _start_of
+from discernel.experiments.store import Result, Store
 
 MACHINE = {"cores": 2, "python": "3.11"}
 CELLS = Plan("p", (Data("wine"),), (Method("LDA", "lda"),), Splits(n=5)).cells()
@@ -175,42 +174,55 @@ def test_closing_gives_back_no_claims_but_its_own(path):
         assert query(path, "SELECT key FROM running") == [(CELLS[0].key,)]
 
 
-def claimed_by(path, host, pid, started, age=timedelta()):
-    """Return whether a cell can be claimed that another process has claimed."""
-    since = (datetime.now(UTC) - age).isoformat()
+def claimed_until(path, seconds):
+    """Return whether a cell can be claimed that another process has claimed for so long."""
     connection = sqlite3.connect(path)
     with connection:
         connection.execute(
-            "INSERT OR REPLACE INTO running VALUES (?, ?, ?, ?, ?)",
-            (CELLS[0].key, host, pid, started, since),
+            "INSERT OR REPLACE INTO running VALUES (?, 'somebody', 'process 1 on elsewhere', ?)",
+            (CELLS[0].key, time.time() + seconds),
         )
     connection.close()
     with Store(path) as store:
+        assert (CELLS[0].key in store.held()) == (0 < seconds < 3600)
         return store.claim(CELLS[0])
 
 
-def test_claims_of_processes_that_ended(path):
+def test_claims_that_nobody_renews_lapse_whoever_made_them(path):
     Store(path).close()
-    here = socket.gethostname()
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    started = _start_of(child.pid)
-    assert not claimed_by(path, here, child.pid, started, timedelta(days=9))
-    # The same number, but a process that started at another moment.
-    assert claimed_by(path, here, child.pid, "another time")
-    child.kill()
-    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # dead, and not yet reaped
-    assert claimed_by(path, here, child.pid, started)
-    child.communicate()
-    assert claimed_by(path, here, child.pid, started)
-    # Where a process cannot be asked, its claim counts for a day.
-    assert not claimed_by(path, "elsewhere", child.pid, started)
-    assert claimed_by(path, "elsewhere", child.pid, started, timedelta(hours=25))
-    assert not claimed_by(path, here, child.pid, "")
+    assert not claimed_until(path, 30)
+    assert claimed_until(path, -1)
+    assert claimed_until(path, 24 * 3600)  # longer than any claim: the clock was set back
 
 
-def test_start_of_a_process():
-    assert _start_of(os.getpid()) == _start_of(os.getpid()) != ""
-    assert _start_of(2**22 + 1) == ""  # beyond the largest number of a process
+def test_a_claim_is_renewed_by_who_made_it_alone(path):
+    with Store(path, lease=0.05) as store, Store(path) as other:
+        assert store.claim(CELLS[0])
+        assert store.held() == {CELLS[0].key: f"process {os.getpid()} on {socket.gethostname()}"}
+        time.sleep(0.06)
+        assert store.held() == {}
+        store.renew()
+        assert list(store.held()) == [CELLS[0].key]
+        time.sleep(0.06)
+        assert other.claim(CELLS[0])
+        store.renew()
+        store.give_back()
+        assert list(other.held()) == [CELLS[0].key]
+
+
+def test_a_store_of_the_first_format_is_read(filled):
+    connection = sqlite3.connect(filled)
+    with connection:
+        connection.execute("DROP TABLE running")
+        connection.execute("CREATE TABLE running (key TEXT PRIMARY KEY, host, pid, started, since)")
+        values = (CELLS[0].key, "elsewhere", 1, "", datetime.now(UTC).isoformat())
+        connection.execute("INSERT INTO running VALUES (?, ?, ?, ?, ?)", values)
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with Store(filled) as store:
+        assert len(store.records(CELLS)) == 5
+        assert store.held() == {}
+    assert query(filled, "PRAGMA user_version") == [(2,)]
 
 
 def test_threads_may_share_a_store(path):
@@ -247,9 +259,9 @@ def refuse(path, message):
 
 def test_a_store_of_a_newer_version(filled):
     connection = sqlite3.connect(filled)
-    connection.execute("PRAGMA user_version = 2")
+    connection.execute("PRAGMA user_version = 3")
     connection.close()
-    refuse(filled, r"newer version of discernel \(format 2; this one knows 1\)\. Update")
+    refuse(filled, r"newer version of discernel \(format 3; this one knows 2\)\. Update")
 
 
 def test_a_store_that_is_cut_off(filled):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from discernel.backend import FloatArray
 from discernel.bench import work
 from discernel.displays.common import pyplot
 from discernel.experiments.progress import progress_bar
+from discernel.experiments.writing import write_file
 from discernel.kernels import rbf_ladder
 
 __all__ = ["Point", "draw_curves", "measure_curves"]
@@ -146,12 +148,12 @@ def measure_curves(
     places = _PLACES if places is None else places
     total = sum(len(some) for some in places.values())
     points: list[Point] = []
-    with progress_bar("curves", total, 0, progress) as advance, warnings.catch_warnings():
+    with progress_bar("curves", total, 0, progress) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for axis, some in places.items():
             for at in some:
                 points += _measure(axis, at)
-                advance(f"{at:,} {axis}")
+                bar.advance(f"{at:,} {axis}")
     return points
 
 
@@ -199,7 +201,9 @@ def draw_curves(points: Sequence[Point], path: str | Path) -> None:
         )
         for axes in panels:
             axes.title.set_fontweight("bold")
-        figure.savefig(path, dpi=150)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=Path(path).suffix[1:] or "png", dpi=150)
+        write_file(path, drawn.getvalue())
         plt.close(figure)
 
 

@@ -32,10 +32,10 @@ def run_cases(
     progress : bool, default=False
         Whether to show a bar.
     """
-    with progress_bar("bench", len(cases), 0, progress) as advance:
+    with progress_bar("bench", len(cases), 0, progress) as bar:
         for case in cases:
             yield run_case(case, quick=quick)
-            advance(case.name)
+            bar.advance(case.name)
 
 
 def run_case(case: Case, *, quick: bool = False) -> Result:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
+import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -19,9 +19,16 @@ from discernel.cli import models, show
 from discernel.exceptions import DiscernelError, InvalidInputError
 from discernel.experiments import reproduce as reproductions
 from discernel.experiments.compare import DEFAULT_STORE, compare, file_data, stored_records
-from discernel.experiments.formats import ENDINGS
+from discernel.experiments.formats import ENDINGS, printable
 from discernel.experiments.plan import Data
 from discernel.experiments.store import Store
+from discernel.experiments.writing import (
+    check_place,
+    csv_text,
+    make_folder_of,
+    refuse_same_file,
+    write_file,
+)
 from discernel.report import write_report
 
 __all__ = ["app"]
@@ -45,11 +52,16 @@ def _one_line_errors(resume: str = "") -> Iterator[None]:
     try:
         yield
     except (DiscernelError, OSError) as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {_on_one_line(error)}", err=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         typer.echo(f"\nInterrupted. {resume}".rstrip(), err=True)
         raise typer.Exit(130) from None
+
+
+def _on_one_line(what: object) -> str:
+    """Return the words for something, with nothing in them that a terminal obeys."""
+    return " ".join(printable(str(what)).split("\n"))
 
 
 # ---- parameters that several commands have -----------------------------------------------------
@@ -170,6 +182,15 @@ def _compare(
 ) -> None:
     """Compare learnt kernels with plain baselines on your data, and write a report."""
     with _one_line_errors(f"Run the same command again: it goes on from {store}."):
+        refuse_same_file(
+            data=data,
+            store=store,
+            log_of_the_store=f"{store}-wal",
+            index_of_the_store=f"{store}-shm",
+            report=report,
+        )
+        if report is not None:
+            check_place("report", report)
         found = compare(
             _data(data, target, drop, categorical, missing, rows),
             n_divisions=divisions,
@@ -211,7 +232,7 @@ def _reproduce(
             show.show_reproducible(_out, chosen)
             return
         limit = divisions if divisions is not None else QUICK if quick else None
-        store.parent.mkdir(parents=True, exist_ok=True)
+        make_folder_of(store)
         with Store(store) as results:
             cells = [each for found in chosen for each in _run_one(found, results, limit, jobs)]
         good = sum(each.verdict in ("agrees", "better") for each in cells)
@@ -242,7 +263,9 @@ def _run_one(
     show.show_reproduction(_out, found, cells, records)
     if found.figure is not None and records:
         page = store.path.parent / f"{found.id}.png"
-        found.figure(records).savefig(page, dpi=150, bbox_inches="tight")
+        drawn = io.BytesIO()
+        found.figure(records).savefig(drawn, format="png", dpi=150, bbox_inches="tight")
+        write_file(page, drawn.getvalue())
         _say_where("figure", page)
     return cells
 
@@ -262,14 +285,23 @@ def _report(
 ) -> None:
     """Make a page of all that a file of results holds."""
     with _one_line_errors():
+        page = output or store.with_suffix(".html")
+        refuse_same_file(store=store, report=page)
+        check_place("report", page)
         with _open_store(store) as results:
-            records = stored_records(results)
+            records, held = stored_records(results), results.held()
+        if held:
+            holders = " and ".join(sorted(set(held.values())))
+            typer.echo(
+                f"note: {holders} runs {len(held)} more cells now; the page holds what is finished "
+                "so far",
+                err=True,
+            )
         if not records:
             raise InvalidInputError(
                 f"{store} holds no results. Run: discernel compare --store {store}"
             )
-        page = write_report(records, output or store.with_suffix(".html"), title=title)
-        _say_where("report", page)
+        _say_where("report", write_report(records, page, title=title))
 
 
 def _open_store(path: Path) -> Store:
@@ -297,6 +329,8 @@ def _fit(
 ) -> None:
     """Learn the kernel and its discriminant on all rows, and save the model."""
     with _one_line_errors():
+        refuse_same_file(data=data, model=output)
+        check_place("model", output)
         meant = _data(data, target, drop, categorical, missing)
         model, dataset, notes = models.fit_model(meant, criterion)
         path = models.save_model(model, output)
@@ -314,25 +348,36 @@ def _predict(
         typer.Option("--output", "-o", metavar="FILE", help="A CSV file. (default: the terminal)"),
     ] = None,
 ) -> None:
-    """Predict the classes of rows, with their probabilities, as CSV."""
+    """Predict the classes of rows, with their probabilities, as CSV.
+
+    A class whose name a spreadsheet would take for a formula, one that begins with =, +, -, @, a
+    tab or the end of a line and is no number, has an apostrophe in front.
+    """
     with _one_line_errors():
+        refuse_same_file(model=model, data=data, predictions=output)
+        if output is not None:
+            check_place("predictions", output)
         found = models.predict_rows(models.load_model(model), data)
+        text = _predictions_text(found)
         if output is None:
-            _write_predictions(found, sys.stdout)
+            sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+            sys.stdout.flush()  # a pipe that is closed, or a full disk, is said here
         else:
-            with output.open("w", newline="", encoding="utf-8") as file:
-                _write_predictions(found, file)
-            _say_where("predictions", output)
+            _say_where("predictions", write_file(output, text.encode()))
         if found.n_known:
             share = found.n_right / found.n_known
             typer.echo(f"accuracy {share:.3f} on {found.n_known:,} rows", err=True)
 
 
-def _write_predictions(found: models.Predictions, file: Any) -> None:
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(["row", "predicted", *(f"probability of {c}" for c in found.classes)])
-    for row, (label, shares) in enumerate(zip(found.labels, found.probabilities, strict=True), 1):
-        writer.writerow([row, label, *(f"{share:.4f}" for share in shares)])
+def _predictions_text(found: models.Predictions) -> str:
+    rows = zip(found.labels.tolist(), found.probabilities, strict=True)
+    return csv_text(
+        ["row", "predicted", *(f"probability of {c}" for c in found.classes)],
+        (
+            [row, label, *(f"{p:.4f}" for p in shares)]
+            for row, (label, shares) in enumerate(rows, 1)
+        ),
+    )
 
 
 @app.command("bench")
@@ -356,6 +401,8 @@ def _bench(
 ) -> None:
     """Measure how fast we are against others, all in this run."""
     with _one_line_errors():
+        if output is not None:
+            check_place("record", output)
         cases = bench.chosen_cases(names or ())
         past = None if against is None else bench.read_record(against)
         before = bench.environment()
@@ -364,7 +411,7 @@ def _bench(
             results.append(result)
             if output is not None:  # each time: an interruption loses only the case it falls into
                 record = bench.make_record(results, before, bench.environment())
-                output.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+                write_file(output, f"{json.dumps(record, indent=1)}\n".encode())
         verdicts = [
             bench.judge(result, past, case.worse_by)
             for case, result in zip(cases, results, strict=True)
@@ -390,4 +437,4 @@ def _info(store: _Store = DEFAULT_STORE) -> None:
 
 def _say_where(what: str, path: Path) -> None:
     """Print a path on a line of its own, whole, so that it can be copied and clicked."""
-    typer.echo(f"{what}: {path.resolve()}")
+    typer.echo(f"{what}: {_on_one_line(path.resolve())}")

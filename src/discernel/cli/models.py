@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
+import warnings
 import zipfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,20 +18,23 @@ from sklearn.preprocessing import StandardScaler
 
 import discernel
 from discernel.datasets import Dataset, load
-from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.exceptions import InvalidInputError, MissingExtraError, missing_extra
 from discernel.experiments.compare import fitting_jobs
-from discernel.experiments.files import Preparation, open_file
+from discernel.experiments.files import Preparation, one_spelling, open_file
 from discernel.experiments.formats import read_table
 from discernel.experiments.methods import make_kernels
 from discernel.experiments.plan import Data
 from discernel.experiments.tasks import Division
+from discernel.experiments.writing import check_place, write_file
 
 __all__ = ["Model", "Predictions", "fit_model", "load_model", "predict_rows", "save_model"]
 
 #: Raised with every change that an older version could not read.
 _FORMAT = 1
-#: What a model is made of, beside NumPy and scikit-learn, which skops knows.
-_TRUSTED = (
+#: The first skops that builds nothing it was not told to trust.
+_SKOPS = (0, 12)
+#: Our own parts of a model.
+_OURS = (
     "discernel.bank.base.Centering",
     "discernel.bank.combined.CombinedKernel",
     "discernel.discriminant.Decision",
@@ -40,6 +47,26 @@ _TRUSTED = (
     "discernel.learners.solution.Candidate",
     "discernel.learners.solution.LearnedKernel",
     "discernel.learners.solution.Progress",
+)
+#: All that a model may be made of: plain data, arrays, two parts of scikit-learn, and ours.
+_TRUSTED = frozenset(
+    (
+        *(f"builtins.{name}" for name in ("bool", "dict", "float", "int", "list", "set", "slice")),
+        *(f"builtins.{name}" for name in ("NoneType", "str", "tuple")),
+        *(f"numpy.{name}" for name in ("bool", "bool_", "dtype", "ndarray", "str_")),
+        *(f"numpy.{kind}{bits}" for kind in ("int", "uint", "float") for bits in (8, 16, 32, 64)),
+        "sklearn.pipeline.Pipeline",
+        "sklearn.preprocessing._data.StandardScaler",
+        *_OURS,
+    )
+)
+#: How skops may build them: none of these calls what a file names.
+_LOADERS = frozenset(
+    f"{name}Node"
+    for name in (
+        *("Cached", "Dict", "Dtype", "Json", "List", "NdArray"),
+        *("Object", "Set", "Slice", "Tuple", "Type"),
+    )
 )
 
 
@@ -119,7 +146,9 @@ def predict_rows(model: Model, source: str) -> Predictions:
     """
     path = Path(source)
     if path.suffix or path.is_file():
-        table, _ = read_table(path)
+        table, _ = read_table(
+            path, lambda name: name == model.target or model.preparation.as_written(name)
+        )
         X = model.preparation.apply(table, path.name)
         y = table[model.target] if model.target in table.columns else None
     else:
@@ -144,22 +173,29 @@ def _count_right(labels: NDArray[Any], truth: Any) -> tuple[int, int]:
     import pandas as pd
 
     truth = pd.Series(truth)
-    known = truth.notna().to_numpy()
-    if labels.dtype.kind == "i":  # a file may write 1 as 1.0
-        right = pd.to_numeric(truth, errors="coerce").to_numpy() == labels
-    else:
-        right = truth.astype(str).to_numpy() == labels
-    return int(known.sum()), int(np.sum(right & known))
+    known = truth[truth.notna()].astype(object).map(one_spelling)
+    right = [one_spelling(label) for label in labels[truth.notna().to_numpy()].tolist()] == known
+    return len(known), int(right.sum())
 
 
 # ---- files -------------------------------------------------------------------------------------
 
 
 def _skops() -> Any:
+    wanted = ".".join(map(str, _SKOPS))
     try:
+        import skops
         import skops.io
     except ImportError as error:
-        raise missing_extra("Saving and loading models needs skops", "app") from error
+        need = f"Saving and loading models needs skops {wanted} or newer"
+        raise missing_extra(need, "app") from error
+    found = re.match(r"(\d+)\.(\d+)", skops.__version__)
+    if found is None or tuple(map(int, found.groups())) < _SKOPS:
+        raise MissingExtraError(
+            f"Saving and loading models needs skops {wanted} or newer: older ones run code from a "
+            f"crafted file. Got skops {skops.__version__}. Install a newer one: pip install "
+            f"'skops>={wanted}'."
+        )
     return skops.io
 
 
@@ -173,11 +209,7 @@ def save_model(model: Model, path: str | Path) -> Path:
     path : str or Path
         The file.
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise InvalidInputError(
-            f"The model must go to a folder that is there. Got {str(path)!r}. Make its folder."
-        )
+    check_place("model", path)
     stored = {
         "format": _FORMAT,
         "version": discernel.__version__,
@@ -186,8 +218,11 @@ def save_model(model: Model, path: str | Path) -> Path:
         "target": model.target,
         "dataset": model.dataset,
     }
-    _skops().dump(stored, path)
-    return path
+    return write_file(path, _skops().dumps(stored))
+
+
+class _RefusedError(InvalidInputError):
+    """A file that is a model, or looks like one, and is not loaded all the same."""
 
 
 def load_model(path: str | Path) -> Model:
@@ -204,25 +239,75 @@ def load_model(path: str | Path) -> Model:
             f"The model must be a file that `discernel fit` wrote. There is none at {str(path)!r}."
         )
     try:
-        strange = sorted(set(skops.get_untrusted_types(file=path)) - set(_TRUSTED))
-        if strange:
-            raise InvalidInputError(
-                f"{path.name} holds {', '.join(strange)}, which no model of ours has. It was not "
-                "loaded."
-            )
-        stored = skops.load(path, trusted=list(_TRUSTED))
-        if stored["format"] > _FORMAT:
-            raise InvalidInputError(
-                f"{path.name} was written by discernel {stored['version']}, a newer version. "
-                "Update discernel."
-            )
-        return Model(
-            stored["pipeline"],
-            Preparation(**stored["preparation"]),
-            stored["target"],
-            stored["dataset"],
-        )
-    except (zipfile.BadZipFile, KeyError, TypeError) as error:
+        _refuse_strange(path)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of another scikit-learn; what breaks is said below
+            return _checked(skops.load(path, trusted=list(_OURS)), path)
+    except (_RefusedError, PermissionError):
+        raise
+    # A file can be anything, so that reading it can fail in any way.
+    except Exception as error:
         raise InvalidInputError(
-            f"{path.name} must be a model that `discernel fit` wrote. It is another file."
+            f"{path.name} must be a model that `discernel fit` wrote, with this version of "
+            f"discernel or one like it. It is another file, or damaged ({_brief(error)}). Fit it "
+            "again."
         ) from error
+
+
+def _refuse_strange(path: Path) -> None:
+    """Raise where a file names anything that no model has, before anything is built from it."""
+    with zipfile.ZipFile(path) as archive:
+        schema = json.loads(archive.read("schema.json"))
+    strange = sorted(set(_strange(schema)))
+    if strange:
+        raise _RefusedError(
+            f"{path.name} holds {', '.join(strange)}, which no model of ours has. It was not "
+            "loaded."
+        )
+
+
+def _strange(node: Any) -> Iterator[str]:
+    """Yield what a schema would have built that is not trusted, wherever it is hidden."""
+    if isinstance(node, list):
+        for part in node:
+            yield from _strange(part)
+    if isinstance(node, dict):
+        name, loader = f"{node.get('__module__')}.{node.get('__class__')}", node.get("__loader__")
+        if {"__module__", "__class__"} & node.keys() and name not in _TRUSTED:
+            yield name
+        if "__loader__" in node and loader not in _LOADERS:
+            yield f"{name} through {loader}"
+        for part in node.values():
+            yield from _strange(part)
+
+
+def _checked(stored: Any, path: Path) -> Model:
+    """Return what a file holds as a model, or raise anything where it is none."""
+    number, version = stored["format"], stored["version"]
+    if not isinstance(number, int) or not isinstance(version, str):
+        raise TypeError("its version is not said")
+    if number != _FORMAT:
+        remedy = (
+            "a newer version. Update discernel"
+            if number > _FORMAT
+            else f"an older version than this one, {discernel.__version__}. Fit it again"
+        )
+        raise _RefusedError(f"{path.name} was written by discernel {version}, {remedy}.")
+    model = Model(
+        stored["pipeline"],
+        Preparation.from_plain(stored["preparation"]),
+        stored["target"],
+        stored["dataset"],
+    )
+    if not isinstance(model.target, str) or not isinstance(model.dataset, str):
+        raise TypeError("the names of target and data set must be text")
+    # Whatever else is missing, or does not go together, breaks the prediction of a row.
+    row = np.zeros((1, len(model.preparation.feature_names)))
+    shape = model.pipeline.predict_proba(row).shape
+    if model.pipeline.predict(row).shape != (1,) or shape != (1, len(model.pipeline.classes_)):
+        raise ValueError("it does not predict")
+    return model
+
+
+def _brief(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]

@@ -11,8 +11,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+from rich import markup
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 from threadpoolctl import threadpool_info
@@ -24,6 +24,7 @@ from discernel.datasets import Dataset
 from discernel.datasets.catalog import CATALOG, Entry
 from discernel.datasets.sources import FOLDER_VARIABLE, data_folder
 from discernel.experiments.compare import Comparison
+from discernel.experiments.formats import printable
 from discernel.experiments.reproduce import Comparison as Beside
 from discernel.experiments.reproduce import Reproduction
 from discernel.experiments.store import Record
@@ -52,6 +53,11 @@ _VERDICTS = {
     "not judged": "dim",
     "not run": "dim",
 }
+
+
+def escape(text: str) -> str:
+    """Return anybody's text on one line, as it is: neither markup nor control characters work."""
+    return markup.escape(printable(text).replace("\n", " "))
 
 
 def _table() -> Table:

@@ -22,6 +22,7 @@ from discernel.experiments.runner import Summary, run
 from discernel.experiments.store import Record, Store
 from discernel.experiments.tables import Entry, Table, summarize
 from discernel.experiments.tasks import read
+from discernel.experiments.writing import make_folder_of
 
 __all__ = [
     "DEFAULT_STORE",
@@ -327,10 +328,12 @@ def compare(
     n_jobs = fitting_jobs(round(train_size * n_rows), n_jobs)
     if started is not None:
         started(dataset, notes)
-    Path(store).parent.mkdir(parents=True, exist_ok=True)
+    make_folder_of(store)
     with Store(store) as results:
         summary = run(plan, results, n_jobs=n_jobs, progress=progress, retry_failures=True)
-        records = results.records(plan.cells(), predictions=True)
+        # Another run that starts just now may have taken failures away, to try them again.
+        while len(records := results.records(plan.cells(), predictions=True)) < len(plan.cells()):
+            run(plan, results, n_jobs=n_jobs, progress=progress)
     return Comparison(plan, dataset, tuple(notes), summary, tuple(records))
 
 

@@ -7,8 +7,10 @@ what to do about it. Rows are counted from 1, without the line of column names.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from decimal import Decimal
 from difflib import get_close_matches
 from functools import lru_cache
 from itertools import accumulate
@@ -23,7 +25,7 @@ from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.formats import check_file, import_pandas, listed, read_table
 
-__all__ = ["OpenedFile", "Preparation", "digest", "open_file", "read_file"]
+__all__ = ["OpenedFile", "Preparation", "digest", "one_spelling", "open_file", "read_file"]
 
 #: Column names that are taken for the target where none is named.
 TARGET_NAMES = ("target", "class", "label", "y")
@@ -73,6 +75,10 @@ class Preparation:
             for view, end, size in zip(self.views, ends, sizes, strict=True)
         }
 
+    def as_written(self, column: str) -> bool:
+        """Return whether a column must be read as it is written, since it holds categories."""
+        return column in self.categories
+
     def _features(self, column: str) -> list[str]:
         if column in self.categories:
             return [f"{column}={value}" for value in self.categories[column]]
@@ -109,14 +115,68 @@ class Preparation:
         return np.asarray(numbers)
 
     def as_plain(self) -> dict[str, Any]:
-        """Return it as plain data: ``Preparation(**plain)`` is the same."""
+        """Return it as plain data."""
         return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Preparation:
+        """Return what `as_plain` was called on.
+
+        Parameters
+        ----------
+        plain : dict
+            The plain data.
+        """
+        return cls(
+            _names(plain["columns"]),
+            {str(key): _names(values) for key, values in plain["categories"].items()},
+            {str(key): float(value) for key, value in plain["fill"].items()},
+            {str(key): _names(columns) for key, columns in plain["views"].items()},
+        )
+
+
+def _names(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
+        raise TypeError(f"{values!r} is no list of names")
+    return tuple(values)
+
+
+#: A number in decimal digits. Zeros in front make a code of it, which is text.
+_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
+
+
+def one_spelling(value: object) -> str:
+    """Return a label or a category as text, the same for a number however a file writes it.
+
+    Parameters
+    ----------
+    value : object
+        What is in a cell.
+
+    Examples
+    --------
+    >>> from discernel.experiments.files import one_spelling
+    >>> [one_spelling(value) for value in ("1", "1.0", 1.0, "2.50", "007", "red")]
+    ['1', '1', '1', '2.5', '007', 'red']
+    """
+    text = str(value)
+    if not _NUMBER.fullmatch(text.strip()):
+        return text
+    text = f"{Decimal(text.strip()):f}"  # exact, however many digits there are
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text.removeprefix("+")
+
+
+def _spelt(values: Any) -> NDArray[Any]:
+    """Return the cells of a column in one spelling each; what is missing is no text."""
+    return np.asarray(values.astype(object).map(one_spelling, na_action="ignore"), dtype=object)
 
 
 def _one_hot(values: Any, column: str, known: Sequence[str], where: str) -> FloatArray:
     """Return one column a category; a row of zeros where the value is missing."""
     missing = values.isna().to_numpy()
-    found = values.astype(str).to_numpy(dtype=object)
+    found = _spelt(values)
     strange = np.flatnonzero(~missing & ~np.isin(found, np.asarray(known, dtype=object)))
     if len(strange):
         raise InvalidInputError(
@@ -284,7 +344,8 @@ def _open(
     missing: str,
 ) -> OpenedFile:
     where = Path(path).name
-    table, views = read_table(Path(path))
+    labels = (lambda name: name.lower() in TARGET_NAMES) if target is None else target.__eq__
+    table, views = read_table(Path(path), lambda name: name in categorical or labels(name))
     if not len(table):
         raise InvalidInputError(f"{where} must have rows below the column names. Got none.")
     target = _find_target(list(table.columns), target, where)
@@ -374,22 +435,7 @@ def _labels(
             )
         notes.append(f"left out {absent.sum()} rows without a target")
         table = table[~absent].reset_index(drop=True)
-    pd = import_pandas()
-    values = table[target]
-    if pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values):
-        y = values.to_numpy(dtype=np.float64)
-        whole = bool(np.all(y == np.round(y)))
-        n_values = len(np.unique(y))
-        # Whole numbers may count people or digits, but hardly with less than three rows each.
-        if n_values > (max(20, len(y) // 3) if whole else MAX_FRACTIONS):
-            raise InvalidInputError(
-                f"The target must hold classes. Column {target!r} of {where} holds {n_values} "
-                f"different numbers, from {y.min():g} to {y.max():g}: a quantity. Divide it into "
-                "classes, or predict it with discernel.MultipleKernelRidge."
-            )
-        y = y.astype(np.int64) if whole else values.astype(str).to_numpy(dtype=str)
-    else:
-        y = values.astype(str).to_numpy(dtype=str)
+    y = _classes(_spelt(table[target]), target, where)
     classes = np.unique(y)
     if len(classes) < 2:
         raise InvalidInputError(
@@ -397,6 +443,24 @@ def _labels(
             f"{classes[0]!s} in every row. Name another target."
         )
     return table, y
+
+
+def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
+    """Return labels as whole numbers where all are that and 64 bits hold them, else as text."""
+    values = set(texts)
+    if all(_NUMBER.fullmatch(text) for text in values):
+        whole = not any("." in text for text in values)
+        # Whole numbers may count people or digits, but hardly with less than three rows each.
+        if len(values) > (max(20, len(texts) // 3) if whole else MAX_FRACTIONS):
+            numbers = [float(text) for text in values]
+            raise InvalidInputError(
+                f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
+                f"different numbers, from {min(numbers):g} to {max(numbers):g}: a quantity. Divide "
+                "it into classes, or predict it with discernel.MultipleKernelRidge."
+            )
+        if whole and all(-(2**63) <= int(text) < 2**63 for text in values):
+            return np.array([int(text) for text in texts], dtype=np.int64)
+    return texts.astype(str)
 
 
 def _without_constant(table: Any, notes: list[str]) -> Any:
@@ -488,7 +552,7 @@ def _prepare(
     where: str,
 ) -> Preparation:
     categories = {
-        column: tuple(sorted(table[column].dropna().astype(str).unique())) for column in categorical
+        column: tuple(sorted(set(_spelt(table[column].dropna())))) for column in categorical
     }
     for column, values in categories.items():
         if len(values) > MAX_CATEGORIES:

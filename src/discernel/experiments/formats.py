@@ -6,8 +6,10 @@ What cannot be read, or would not fit into memory, is refused before it is read.
 from __future__ import annotations
 
 import csv
+import re
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ import numpy as np
 from discernel.backend import physical_memory
 from discernel.exceptions import InvalidInputError, missing_extra
 
-__all__ = ["ENDINGS", "check_file", "import_pandas", "listed", "read_table"]
+__all__ = ["ENDINGS", "check_file", "import_pandas", "listed", "printable", "read_table"]
 
 #: Endings of the files that can be read.
 ENDINGS = (".csv", ".parquet", ".npz")
@@ -42,18 +44,25 @@ def check_file(path: Path) -> tuple[int, int]:
     return facts.st_mtime_ns, facts.st_size
 
 
-def read_table(path: Path) -> tuple[Any, dict[str, tuple[str, ...]]]:
+def read_table(
+    path: Path, as_written: Callable[[str], bool] = lambda name: False
+) -> tuple[Any, dict[str, tuple[str, ...]]]:
     """Return all columns of a file as a DataFrame, and the columns of each view, if any.
 
     Parameters
     ----------
     path : Path
         The file.
+    as_written : callable, optional
+        Whether the column of a name holds labels or categories. They are read as text where a
+        number with a fraction could not hold them: whole numbers in a column with gaps would lose
+        digits.
     """
     check_file(path)
     if path.suffix.lower() == ".npz":
         return _read_npz(path)
-    return (_read_csv(path) if path.suffix.lower() == ".csv" else _read_parquet(path)), {}
+    read = _read_csv if path.suffix.lower() == ".csv" else _read_parquet
+    return read(path, as_written), {}
 
 
 def import_pandas() -> Any:
@@ -68,7 +77,7 @@ def import_pandas() -> Any:
 # ---- CSV ---------------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path) -> Any:
+def _read_csv(path: Path, as_written: Callable[[str], bool]) -> Any:
     pd = import_pandas()
     header, delimiter = _csv_header(path)
     try:
@@ -83,25 +92,35 @@ def _read_csv(path: Path) -> Any:
             keep_default_na=False,
             na_values=list(MISSING_VALUES),
             low_memory=False,
+            dtype={name: str for name in header if as_written(name)},
         )
     except UnicodeDecodeError:
         raise InvalidInputError(_not_utf8(path)) from None
-    except (csv.Error, pd.errors.ParserError) as error:
-        raise InvalidInputError(f"{path.name} must be a CSV file. Got: {error}.") from error
+    except (csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+        raise InvalidInputError(_no_csv(path, error)) from error
 
 
 def _csv_header(path: Path) -> tuple[list[str], str]:
-    """Return column names and delimiter, from the first line alone."""
-    with path.open("rb") as file:
-        line, second = file.readline(), file.readline()
+    """Return column names and delimiter, from the first lines alone."""
+    found = {}
     try:
-        text = line.decode("utf-8-sig")
+        for delimiter in ",;\t":
+            # A wrong one makes one cell of a line, which may be longer than the reader takes.
+            with suppress(csv.Error):
+                found[delimiter] = _first_rows(path, delimiter)
     except UnicodeDecodeError:
         raise InvalidInputError(_not_utf8(path)) from None
-    delimiter = max(",;\t", key=text.count)
-    header = [cell.strip() for cell in next(csv.reader([text], delimiter=delimiter), [])]
+    if not found:
+        raise InvalidInputError(_no_csv(path, "a name of a column that does not end"))
+    delimiter = max(found, key=lambda each: len(found[each][0]))
+    cells, second = found[delimiter]
+    if not cells:
+        raise InvalidInputError(
+            f"{path.name} must name its columns in line 1. It holds blank lines only."
+        )
+    header = [re.sub(r"\s*[\r\n]+\s*", " ", cell).strip() for cell in cells]
     # A row as long as the first one; a digit and a delimiter a cell at least.
-    n_rows = path.stat().st_size // max(2 * len(header), len(second), 1)
+    n_rows = path.stat().st_size // max(2 * len(header), second)
     _check_size(path, n_rows, len(header))
     if header and all(_is_number(cell) for cell in header):
         raise InvalidInputError(
@@ -113,11 +132,17 @@ def _csv_header(path: Path) -> tuple[list[str], str]:
     return header, delimiter
 
 
+def _first_rows(path: Path, delimiter: str) -> tuple[list[str], int]:
+    """Return the cells of the first row that is not blank, and the length of the next line."""
+    with path.open(newline="", encoding="utf-8-sig") as file:  # any end of a line ends one
+        cells = next(filter(None, csv.reader(file, delimiter=delimiter)), [])
+        return cells, len(next(file, ""))
+
+
 def _check_csv_rows(path: Path, delimiter: str, n_columns: int) -> None:
     """Refuse rows of another length: pandas would fill the short ones up without a word."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         reader = csv.reader(file, delimiter=delimiter)
-        next(reader, None)
         for row in reader:
             if row and len(row) != n_columns:
                 raise InvalidInputError(
@@ -125,6 +150,10 @@ def _check_csv_rows(path: Path, delimiter: str, n_columns: int) -> None:
                     f"has. Got {len(row)}. Correct the line; text with a {delimiter!r} in it needs "
                     "quotes."
                 )
+
+
+def _no_csv(path: Path, error: object) -> str:
+    return f"{path.name} must be a CSV file. Got: {str(error).strip().rstrip('.')}."
 
 
 def _not_utf8(path: Path) -> str:
@@ -154,7 +183,7 @@ def _is_number(cell: str) -> bool:
 # ---- Parquet -----------------------------------------------------------------------------------
 
 
-def _read_parquet(path: Path) -> Any:
+def _read_parquet(path: Path, as_written: Callable[[str], bool]) -> Any:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -165,7 +194,13 @@ def _read_parquet(path: Path) -> Any:
         with pq.ParquetFile(path) as file:
             _check_size(path, file.metadata.num_rows, len(file.schema_arrow.names))
             _refuse_duplicates(file.schema_arrow.names, path)
-            return file.read().to_pandas().reset_index(drop=True)
+            table = file.read()
+            frame = table.to_pandas().reset_index(drop=True)
+            for column in table.schema:
+                exact = as_written(column.name) and pa.types.is_integer(column.type)
+                if exact and column.name in frame:
+                    frame[column.name] = table[column.name].cast(pa.string()).to_pandas()
+            return frame
     except (pa.ArrowException, OSError) as error:
         raise InvalidInputError(f"{path.name} must be a Parquet file. Got: {error}.") from error
 
@@ -268,6 +303,29 @@ def _refuse_duplicates(names: Sequence[str], path: Path) -> None:
                 f"both called {name!r}. Rename one."
             )
         first[name] = position
+
+
+#: What moves the cursor, rings, turns text round, or may not stand in XML; not the end of a line.
+_CONTROL = re.compile(
+    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def printable(text: str) -> str:
+    r"""Return text with control characters written out, for a terminal or a page.
+
+    Parameters
+    ----------
+    text : str
+        Anybody's text.
+
+    Examples
+    --------
+    >>> from discernel.experiments.formats import printable
+    >>> print(printable("red \x1b[31m"))
+    red \x1b[31m
+    """
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def listed(names: Iterable[Any], limit: int = 5) -> str:

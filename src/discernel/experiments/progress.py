@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from discernel.exceptions import missing_extra
+from discernel.experiments.formats import printable
 
-__all__ = ["progress_bar"]
+__all__ = ["Bar", "progress_bar"]
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What can be done with a bar; nothing is shown where there is none.
+
+    Attributes
+    ----------
+    advance : callable
+        To be called when a step is done, with its name.
+    say : callable
+        To be called with a line that stays.
+    """
+
+    advance: Callable[[str], None] = lambda name: None
+    say: Callable[[str], None] = lambda line: None
 
 
 @contextmanager
-def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Callable[[str], None]]:
+def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]:
     """Show a bar with an estimate of the time left.
 
     Parameters
@@ -25,11 +43,11 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Call
 
     Yields
     ------
-    callable
-        To be called when a step is done, with its name.
+    Bar
+        To be told when a step is done.
     """
     if not show:
-        yield lambda name: None
+        yield Bar()
         return
     try:
         from rich.console import Console
@@ -57,5 +75,8 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Call
     always = float("inf")
     console = Console(stderr=True)
     with Progress(*columns, console=console, speed_estimate_period=always) as display:
-        task = display.add_task(title, total=total, completed=done, last="")
-        yield lambda name: display.update(task, advance=1, last=name)
+        task = display.add_task(printable(title), total=total, completed=done, last="")
+        yield Bar(
+            lambda name: display.update(task, advance=1, last=printable(name)),
+            lambda line: console.print(printable(line), markup=False, highlight=False),
+        )

@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -25,7 +26,7 @@ from threadpoolctl import ThreadpoolController
 from discernel.exceptions import DiscernelError, InvalidInputError, unknown_choice
 from discernel.experiments.methods import METHODS, Outcome
 from discernel.experiments.plan import Cell, Plan, plain
-from discernel.experiments.progress import progress_bar
+from discernel.experiments.progress import Bar, progress_bar
 from discernel.experiments.store import Result, Store
 from discernel.experiments.tasks import Division, divide
 
@@ -33,6 +34,8 @@ __all__ = ["Summary", "machine", "run", "run_cell"]
 
 #: Threads of BLAS within one cell: cells run side by side, so one each.
 _THREADS = 1
+#: Seconds between two looks at what other processes have finished.
+_POLL = 0.2
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Summary:
     found : int
         Found finished.
     elsewhere : int
-        Left to other processes, which had claimed them.
+        Run by other processes meanwhile, which had claimed them.
     failed : int
         Failed, among all that are finished.
     """
@@ -68,7 +71,9 @@ def run(
     """Run all cells of a plan that the store does not have.
 
     Killed at any moment, it loses only the cells that were running: run it again and it goes on.
-    Only this process writes to the store; those that run cells never see it.
+    Only this process writes to the store; those that run cells never see it. Several runs may
+    share the work: each waits for what others have claimed, and takes over what they give up or,
+    killed, no longer renew. So all cells are in the store when it ends.
 
     Parameters
     ----------
@@ -88,7 +93,7 @@ def run(
     Returns
     -------
     Summary
-        How many cells were run, found, left to other processes, and failed.
+        How many cells were run, found, run by other processes, and failed.
 
     Raises
     ------
@@ -126,12 +131,18 @@ def run(
     try:
         with (
             _quiet(),
-            progress_bar(plan.name, len(cells), len(cells) - len(missing), progress) as advance,
-            closing(_run_all(missing, store, n_jobs)) as done,
+            store.renewing(),
+            progress_bar(plan.name, len(cells), len(cells) - len(missing), progress) as bar,
         ):
-            for cell in done:
-                ran += 1
-                advance(f"{cell.data.name}: {cell.method.name}")
+            free = missing
+            while free:
+                with closing(_run_all(free, store, n_jobs)) as done:
+                    for cell in done:
+                        ran += 1
+                        bar.advance(f"{cell.data.name}: {cell.method.name}")
+                free = _given_up(missing, store, bar)
+            for _ in range(len(missing) - ran):
+                bar.advance("run by another process")
     except KeyboardInterrupt:
         raise KeyboardInterrupt(
             f"Stopped with {len(store.finished() & set(cells))} of {len(cells)} cells finished. "
@@ -170,14 +181,29 @@ def _run_all(
 
 
 def _claim(missing: Iterable[Cell], store: Store) -> Iterator[Cell]:
-    refused = []
-    for cell in missing:
-        if store.claim(cell):
-            yield cell
-        else:
-            refused.append(cell)
-    # Once more: a process that had claimed one may have died since.
-    yield from (cell for cell in refused if store.claim(cell))
+    return (cell for cell in missing if store.claim(cell))
+
+
+def _unfinished(cells: Iterable[Cell], store: Store) -> list[Cell]:
+    finished = store.finished()
+    return [cell for cell in cells if cell.key not in finished]
+
+
+def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
+    """Wait for what other processes run; return what they gave up, nothing when all is done."""
+    said = ""
+    while left := _unfinished(cells, store):
+        held = store.held()
+        free = [cell for cell in left if cell.key not in held]
+        if free:
+            return free
+        holders = " and ".join(sorted({held[cell.key] for cell in left}))
+        what = "1 cell that" if len(left) == 1 else f"{len(left)} cells that"
+        if holders != said:  # a line for each of many cells would say no more
+            bar.say(f"waits for {what} {holders} runs; what it no longer runs is taken over")
+            said = holders
+        time.sleep(_POLL)
+    return []
 
 
 def _check_kinds(plan: Plan) -> None:

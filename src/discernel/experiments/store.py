@@ -5,15 +5,15 @@ from __future__ import annotations
 import io
 import json
 import os
+import secrets
 import socket
 import sqlite3
-import subprocess
-import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -27,7 +27,7 @@ __all__ = ["Record", "Result", "Store"]
 #: Says that an SQLite file is one of ours.
 _APPLICATION_ID = 0x64736372
 #: Raised with every change of the tables that an older version could not read.
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
 CREATE TABLE IF NOT EXISTS cells (
@@ -41,18 +41,21 @@ CREATE TABLE IF NOT EXISTS cells (
 );
 CREATE TABLE IF NOT EXISTS running (
   key TEXT PRIMARY KEY,
-  host TEXT NOT NULL,
-  pid INTEGER NOT NULL,
-  started TEXT NOT NULL,
-  since TEXT NOT NULL
+  owner TEXT NOT NULL,
+  holder TEXT NOT NULL,
+  expires REAL NOT NULL
 );
 """
 #: The first bytes of an SQLite file; its version and application are at fixed places behind them.
 _MAGIC = b"SQLite format 3\0"
 #: Seconds that a process waits for another's transaction.
 _PATIENCE = 60.0
-#: How long a claim counts if nobody can tell whether its process lives.
-_TRUST = timedelta(days=1)
+#: Seconds that a claim counts unless it is renewed.
+_LEASE = 60.0
+#: So often it is renewed before it would lapse.
+_RENEWALS = 4
+#: Whether a claim counts.
+_COUNTS = "expires > ? AND expires <= ?"
 #: Keys asked for at once; SQLite takes at least 999.
 _BATCH = 500
 
@@ -106,10 +109,10 @@ class Record:
 class Store:
     """A file of results; several processes may use it at once.
 
-    Whoever runs a cell claims it first. A claim holds while its process lives: one with the same
-    number that started at another moment is another process. A process on another host, or in a
-    container of another host name, cannot be asked; its claims count for a day. Should a cell be
-    run twice for all that, the record that was written first stays.
+    Whoever runs a cell claims it first. A claim counts for a minute and is renewed for as long as
+    cells run, so that those of a killed process lapse by themselves, wherever it ran. Should a
+    cell be run twice for all that, because a machine slept or its clock was set, the record that
+    was written first stays.
 
     Parameters
     ----------
@@ -117,6 +120,8 @@ class Store:
         The file; made where it is not there, or empty. It must be on a disk of this machine,
         for SQLite's sake. While it is in use, and after a kill until it is opened again, the
         files named like it and ending in ``-wal`` and ``-shm`` are part of it.
+    lease : float, default=60.0
+        Seconds that a claim counts unless it is renewed.
 
     Raises
     ------
@@ -136,12 +141,14 @@ class Store:
     {'accuracy': 0.97}
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, *, lease: float = _LEASE) -> None:
         self.path = Path(path)
+        self._lease = lease
         self._lock = threading.Lock()  # joblib asks for the next cell from a thread of its own
-        self._claimed: set[str] = set()
+        self._has_claimed = False
         self._connection = _open(self.path)
-        self._me = (socket.gethostname(), os.getpid(), _start_of(os.getpid()) or "")
+        self._owner = secrets.token_hex(8)
+        self._holder = f"process {os.getpid()} on {socket.gethostname()}"
 
     def __enter__(self) -> Self:
         return self
@@ -179,7 +186,7 @@ class Store:
     # ---- writing -----------------------------------------------------------------------------
 
     def claim(self, cell: Cell) -> bool:
-        """Return whether the cell is ours to run: not finished, not claimed by a live process.
+        """Return whether the cell is ours to run: not finished, and no claim on it counts.
 
         A cell that this very process runs is not ours to run again either.
 
@@ -191,28 +198,55 @@ class Store:
         with self._transaction(lasting=False) as cursor:
             if cursor.execute("SELECT 1 FROM cells WHERE key = ?", (cell.key,)).fetchone():
                 return False
-            other = cursor.execute(
-                "SELECT host, pid, started, since FROM running WHERE key = ?", (cell.key,)
-            ).fetchone()
-            if other is not None and _is_alive(*other):
+            query = f"SELECT 1 FROM running WHERE {_COUNTS} AND key = ?"
+            if cursor.execute(query, (*self._now_and_latest(), cell.key)).fetchone():
                 return False
             cursor.execute(
-                "INSERT OR REPLACE INTO running VALUES (?, ?, ?, ?, ?)",
-                (cell.key, *self._me, _now()),
+                "INSERT OR REPLACE INTO running VALUES (?, ?, ?, ?)",
+                (cell.key, self._owner, self._holder, time.time() + self._lease),
             )
-        self._claimed.add(cell.key)
+            self._has_claimed = True
         return True
+
+    def renew(self) -> None:
+        """Make the claims made here count from now on."""
+        with self._transaction(lasting=False) as cursor:
+            cursor.execute(
+                "UPDATE running SET expires = ? WHERE owner = ?",
+                (time.time() + self._lease, self._owner),
+            )
+
+    @contextmanager
+    def renewing(self) -> Iterator[None]:
+        """Renew the claims made here, again and again, for as long as a ``with`` block lasts."""
+        ended = threading.Event()
+
+        def renew() -> None:
+            while not ended.wait(self._lease / _RENEWALS):
+                with suppress(DiscernelError):  # whoever writes a result next says so
+                    self.renew()
+
+        thread = threading.Thread(target=renew, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            thread.join()
 
     def give_back(self) -> None:
         """Give up all claims made here, so that others may run the cells."""
-        if not self._claimed:
+        if not self._has_claimed:
             return
         with self._transaction(lasting=False) as cursor:
-            cursor.executemany(
-                "DELETE FROM running WHERE key = ? AND host = ? AND pid = ? AND started = ?",
-                [(key, *self._me) for key in self._claimed],
-            )
-        self._claimed.clear()
+            cursor.execute("DELETE FROM running WHERE owner = ?", (self._owner,))
+            self._has_claimed = False
+
+    def _now_and_latest(self) -> tuple[float, float]:
+        """Return between which moments a claim ends that counts."""
+        now = time.time()
+        # Later than any claim can end: the clock was set back since.
+        return now, now + max(self._lease, _LEASE)
 
     def add(self, cell: Cell, result: Result, machine: dict[str, Any]) -> None:
         """Write a finished cell; what is there already stays.
@@ -244,7 +278,6 @@ class Store:
                 row,
             )
             cursor.execute("DELETE FROM running WHERE key = ?", (cell.key,))
-        self._claimed.discard(cell.key)
 
     def forget_failures(self, cells: Iterable[Cell]) -> int:
         """Remove the records of failures, so that the cells are run again; return how many.
@@ -269,6 +302,11 @@ class Store:
         """Return the keys of all cells that failed."""
         return {row[0] for row in self._select("SELECT key FROM cells WHERE failed")}
 
+    def held(self) -> dict[str, str]:
+        """Return the keys of all cells that are claimed, and who holds each, in words."""
+        query = f"SELECT key, holder FROM running WHERE {_COUNTS}"
+        return dict(self._select(query, self._now_and_latest()))
+
     def cells(self, name: Callable[[str, Mapping[str, Any]], str]) -> list[Cell]:
         """Return all finished cells in the order they finished, for who has no plan.
 
@@ -277,17 +315,12 @@ class Store:
         name : callable
             From kind and options to the name of a method, which is not stored.
         """
-        rows = self._select("SELECT spec FROM cells ORDER BY finished, rowid")
-        specs = [json.loads(row[0]) for row in rows]
-        return [
-            Cell(
-                Data(**spec["data"]),
-                Method(name(spec["method"]["kind"], spec["method"]["options"]), **spec["method"]),
-                Splits(**spec["splits"]),
-                spec["repetition"],
-            )
-            for spec in specs
-        ]
+        rows = self._select("SELECT key, spec FROM cells ORDER BY finished, rowid")
+        found = []
+        for key, spec in rows:
+            with self._damage_named(key):
+                found.append(_cell(json.loads(spec), name))
+        return found
 
     def records(self, cells: Iterable[Cell], *, predictions: bool = False) -> list[Record]:
         """Return the finished ones of some cells, in their order.
@@ -308,12 +341,33 @@ class Store:
             keys = [cell.key for cell in batch]
             rows = self._select(f"{query} ({', '.join('?' * len(keys))})", keys)
             by_key = {key: row for key, *row in rows}
-            found += [_record(cell, *by_key[cell.key]) for cell in batch if cell.key in by_key]
+            for cell in batch:
+                if cell.key in by_key:
+                    with self._damage_named(cell.key):
+                        found.append(_record(cell, *by_key[cell.key]))
         return found
 
+    @contextmanager
+    def _damage_named(self, key: str) -> Iterator[None]:
+        """Turn whatever reading a row raises into one error that names it."""
+        try:
+            yield
+        except Exception as error:  # a row may hold anything, so reading it may fail in any way
+            raise InvalidInputError(
+                f"The record {key!r} of {self.path.name} is damaged "
+                f"({type(error).__name__}: {error}). Take it out, so that it is run again: sqlite3 "
+                f"{self.path} \"DELETE FROM cells WHERE key = '{key}'\"."
+            ) from error
+
     def _select(self, query: str, values: Iterable[Any] = ()) -> list[Any]:
-        with self._lock:
-            return self._connection.execute(query, tuple(values)).fetchall()
+        try:
+            with self._lock:
+                return self._connection.execute(query, tuple(values)).fetchall()
+        except sqlite3.Error as error:
+            raise DiscernelError(
+                f"{self.path} could not be read: {error}. If the file is damaged, move it away and "
+                "run again."
+            ) from error
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -379,9 +433,12 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     connection.execute("BEGIN IMMEDIATE")  # also fails where the file cannot be written
     if connection.execute("PRAGMA page_count").fetchone()[0] <= 1:
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    _check_kind(path, application, connection.execute("PRAGMA user_version").fetchone()[0])
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    _check_kind(path, application, version)
+    if version < _SCHEMA_VERSION:  # the first one had claims of another kind, and all else the same
+        connection.execute("DROP TABLE IF EXISTS running")
+        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
     for statement in filter(str.strip, _SCHEMA.split(";")):
         connection.execute(statement)
     connection.execute("COMMIT")
@@ -389,44 +446,6 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     # the file just now may forbid the change; then it is made the next time.
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
-
-
-# ---- who is alive ----------------------------------------------------------------------------
-
-
-def _is_alive(host: str, pid: int, started: str, since: str) -> bool:
-    """Return whether the process that claimed a cell still runs, as far as can be told."""
-    if host == socket.gethostname() and started:
-        now = _start_of(pid)
-        if now is not None:
-            return now == started
-    return datetime.now(UTC) - datetime.fromisoformat(since) < _TRUST
-
-
-def _start_of(pid: int) -> str | None:
-    """Return when a process started, as the system writes it; "" if it has ended, None unknown.
-
-    Signal 0 would not do: it also reaches a process that was killed and not yet reaped, says
-    nothing about a number used again, and on Windows it ends the process.
-    """
-    if sys.platform == "linux":
-        try:
-            # After the name, which may hold anything: the state, ..., the start in clock ticks.
-            state, *rest = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return "" if Path("/proc/self/stat").exists() else None
-        return "" if state in "ZX" else rest[18]
-    command = ["ps", "-o", "lstart=", "-p", str(pid)]
-    if sys.platform == "win32":
-        command = [
-            "powershell",
-            "-NoProfile",
-            "-Command",
-            f"(Get-Process -Id {pid}).StartTime.Ticks",
-        ]
-    with suppress(OSError):
-        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    return None
 
 
 # ---- rows ------------------------------------------------------------------------------------
@@ -440,7 +459,50 @@ def _stored(result: Result) -> dict[str, Any]:
 
 def _record(cell: Cell, result: str, facts: str, finished: str, packed: bytes | None) -> Record:
     stored = json.loads(result) | {"predictions": _unpack(packed)}
-    return Record(cell, Result(**stored), json.loads(facts), finished)
+    record = Record(cell, Result(**stored), json.loads(facts), finished)
+    wrong = [name for name, holds in _TYPES.items() if not holds(getattr(record.result, name))]
+    if wrong or not isinstance(record.machine, dict) or not isinstance(finished, str):
+        raise TypeError(f"{', '.join(wrong) or 'machine or moment'} of the wrong type")
+    return record
+
+
+def _cell(spec: Any, name: Callable[[str, Mapping[str, Any]], str]) -> Cell:
+    kind, options = spec["method"]["kind"], spec["method"]["options"]
+    cell = Cell(
+        Data(**spec["data"]),
+        Method(name(kind, options), kind, options),
+        Splits(**spec["splits"]),
+        spec["repetition"],
+    )
+    if not isinstance(cell.data.name, str) or not isinstance(cell.repetition, int):
+        raise TypeError("data set or repetition of the wrong type")
+    return cell
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+def _is_number_or_none(value: Any) -> bool:
+    return value is None or _is_number(value)
+
+
+#: What must hold of the parts of a result.
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "metrics": _are_numbers,
+    "seconds_fit": _is_number,
+    "seconds_predict": _is_number,
+    "peak_memory": _is_number_or_none,
+    "weights": _are_numbers,
+    "regularization": _is_number_or_none,
+    "gap": _is_number_or_none,
+    "details": lambda value: isinstance(value, dict),
+    "error": lambda value: value is None or isinstance(value, str),
+}
 
 
 def _now() -> str:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.exceptions import missing_extra
+from discernel.experiments.formats import printable
 from discernel.experiments.store import Record
 from discernel.experiments.tables import Table, summarize
+from discernel.experiments.writing import check_place, write_file
 from discernel.report import figures
 from discernel.report.contents import contents
 from discernel.report.svg import drawing, to_svg
@@ -137,6 +139,8 @@ def write_report(
     ------
     InvalidInputError
         If there are no records, or the path is a folder or lies in none.
+    FileWriteError
+        If it cannot be written; what was there is as it was.
     MissingExtraError
         If Jinja2 or matplotlib is not installed.
 
@@ -153,27 +157,51 @@ def write_report(
     True
     """
     path = Path(path)
-    if path.is_dir() or not path.parent.is_dir():
-        raise InvalidInputError(
-            f"The report must be a file in a folder that is there. Got {path}. Make its folder "
-            "first, or name a file in it."
-        )
+    check_place("report", path)
     template = _template()
-    table = summarize(records)
+    table = summarize(map(_shown, records))
     with drawing():
         sections = _sections(table)
     style, script = _text("report.css"), _text("report.js")
     page = template.render(
-        title=title,
-        words=list(words),
+        title=printable(title),
+        words=[printable(each) for each in words],
         policy=_policy(style, script),
         style=style,
         script=script,
         sections=sections,
         **contents(table),
     )
-    path.write_text(page, encoding="utf-8", newline="\n")
-    return path
+    return write_file(path, page.encode())
+
+
+# ---- anybody's names ---------------------------------------------------------------------------
+
+
+def _shown(record: Record) -> Record:
+    """Return a record in which control characters of names are written out."""
+    data, method, result = record.cell.data, record.cell.method, record.result
+    cell = replace(
+        record.cell,
+        data=replace(data, name=_written(data.name), file=_written(data.file)),
+        method=replace(method, name=_written(method.name)),
+    )
+    result = replace(
+        result,
+        weights=_written(result.weights),
+        details=_written(result.details),
+        error=_written(result.error),
+    )
+    return replace(record, cell=cell, result=result, machine=_written(record.machine))
+
+
+def _written(value: Any) -> Any:
+    """Return plain data with its control characters written out."""
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, Mapping):
+        return {printable(key): _written(entry) for key, entry in value.items()}
+    return [_written(entry) for entry in value] if isinstance(value, list) else value
 
 
 # ---- the parts of the page -------------------------------------------------------------------
