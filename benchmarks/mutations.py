@@ -38,28 +38,42 @@ SOURCE = Path("src/discernel")
 LEAST_SHARE = 0.85
 SECONDS = 300
 
-#: Which tests should notice a change of a file, the longest matching prefix first; a listed change
-#: may name others. Names that do not exist are left out, so that files may come and go.
+#: Which tests should notice a change of a file, those first that say it soonest; the longest prefix
+#: counts, and a listed change may name others. Files that do not exist are left out.
 TESTS = {
     "criteria/": ["tests/criteria"],
-    "criteria/rkda.py": ["tests/criteria", "tests/learners/test_galerkin*.py"],
-    "criteria/screening.py": ["tests/criteria", "tests/learners/test_columns*.py"],
+    "criteria/rkda.py": [
+        "tests/criteria/test_rkda*.py",
+        "tests/criteria/test_criteria.py",
+        "tests/criteria/test_loo.py",
+        "tests/learners/test_galerkin*.py",
+    ],
+    "criteria/screening.py": [
+        "tests/criteria/test_screening*.py",
+        "tests/learners/test_columns*.py",
+    ],
+    "criteria/fdr.py": ["tests/criteria/test_fdr*.py", "tests/criteria/test_criteria.py"],
+    "criteria/loo.py": ["tests/criteria/test_loo*.py"],
+    "criteria/least_squares.py": ["tests/criteria/test_least_squares*.py"],
     "criteria/alignment.py": ["tests/criteria/test_alignment*.py"],
     "criteria/akfd.py": ["tests/criteria/test_akfd*.py"],
     "criteria/separability.py": ["tests/criteria/test_separability*.py"],
     "criteria/conformal.py": ["tests/criteria/test_conformal*.py"],
     "criteria/margin.py": ["tests/criteria/test_margin*.py", "tests/learners/test_margin*.py"],
     "bank/": ["tests/bank"],
+    "bank/tiled.py": ["tests/bank/test_rough*.py", "tests/bank/test_tiled*.py"],
+    "bank/factored.py": ["tests/bank/test_factored*.py"],
+    "bank/combined.py": ["tests/bank/test_combined*.py"],
+    "bank/checks.py": ["tests/bank/test_checks*.py"],
+    "bank/base.py": ["tests/bank/test_system*.py", "tests/bank/test_dense*.py", "tests/bank"],
     "learners/": ["tests/learners"],
     "learners/galerkin.py": ["tests/learners/test_galerkin*.py"],
     "learners/columns.py": ["tests/learners/test_columns*.py"],
-    "learners/newton.py": [
-        "tests/learners/test_newton*.py",
-        "tests/learners/test_galerkin*.py",
-        "tests/learners/test_learn*.py",
-    ],
-    "learners/simplex.py": ["tests/learners/test_simplex*.py"],
-    "learners/silp.py": ["tests/learners/test_silp*.py", "tests/learners/test_learn*.py"],
+    "learners/newton.py": ["tests/learners/test_newton*.py", "tests/learners/test_learn*.py"],
+    "learners/simplex.py": ["tests/learners/test_simplex*.py", "tests/learners/test_newton*.py"],
+    "learners/silp.py": ["tests/learners/test_newton*.py", "tests/learners/test_learn*.py"],
+    "learners/learn.py": ["tests/learners/test_learn*.py", "tests/learners/test_cost.py"],
+    "learners/path.py": ["tests/learners/test_learn*.py"],
     "learners/margin.py": ["tests/learners/test_margin*.py"],
     "learners/alternating.py": ["tests/learners/test_alternating*.py"],
     "learners/alignment.py": ["tests/learners/test_alignment*.py"],
@@ -148,7 +162,8 @@ def tests_of(change: Change) -> Sequence[str]:
 
 def expanded(root: Path, patterns: Sequence[str]) -> list[str]:
     """Return the files and folders of tests that there are."""
-    return sorted({str(path.relative_to(root)) for p in patterns for path in root.glob(p)})
+    found = [str(path.relative_to(root)) for p in patterns for path in sorted(root.glob(p))]
+    return list(dict.fromkeys(found))
 
 
 # ---- running ---------------------------------------------------------------------------------
