@@ -66,6 +66,30 @@ def test_the_bound_of_few_rounds_is_below_the_optimum(tol):
             assert_certified(found, criterion, optimum)
 
 
+def test_a_restriction_that_was_not_minimised_bounds_nothing_by_its_value():
+    """Curvature a million times too large: Newton's steps are too short to arrive anywhere."""
+
+    class Stiff(RKDA):
+        def restricted(self, basis):
+            model = super().restricted(basis)
+            plain = model.at
+
+            def at(weights):
+                point = plain(weights)
+                point.hessian = 1e6 * np.trace(point.hessian) * np.eye(len(weights))
+                return point
+
+            model.at = at
+            return model
+
+    grams, y = make_problem(30, 2, 4)
+    criterion = Stiff(DenseBank(grams), ClassTarget.from_labels(y), 1e-2)
+    optimum = solve(criterion, 1e-12, solver=Newton()).value
+    for start in np.eye(4):
+        found = solve(criterion, 1e-6, init=start, max_iter=2)
+        assert_certified(found, criterion, optimum)
+
+
 def test_an_estimate_with_a_large_error_is_settled_by_the_criterion_itself():
     class Doubtful(RKDA):
         n_settled = 0
@@ -123,10 +147,22 @@ def test_the_first_system_of_tiles_is_of_single_precision_and_the_answer_is_not(
     assert_certified(found, exact, optimum)
 
 
-def test_it_ends_where_rounding_allows_no_smaller_gap():
+def test_it_ends_where_no_smaller_gap_can_be_had():
+    """Values that are never known better than to 1e-3: after some rounds it stops trying."""
+
+    class Blurred(RKDA):
+        def estimate(self, weights):
+            value, _ = super().estimate(weights)
+            return value, 1e-3 * value
+
+        def at(self, weights):
+            point = super().at(weights)
+            point.error = 1e-3 * point.value
+            return point
+
     grams, y = make_problem(30, 2, 4)
-    criterion = RKDA(DenseBank(grams), ClassTarget.from_labels(y), 1e-3)
-    found = solve(criterion, 1e-20)
-    assert found.status in (Status.STALLED, Status.CONVERGED)
+    criterion = Blurred(DenseBank(grams), ClassTarget.from_labels(y), 1e-3)
+    found = solve(criterion, 1e-6)
+    assert found.status is Status.STALLED
     assert found.n_iter < 20
-    assert found.gap < 1e-8
+    assert 5e-4 < found.gap < 5e-3

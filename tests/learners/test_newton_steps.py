@@ -11,7 +11,7 @@ from discernel.criteria import RKDA
 from discernel.criteria.base import Criterion, Point
 from discernel.learners.newton import Newton
 from discernel.learners.silp import SILP
-from discernel.learners.simplex import normalize
+from discernel.learners.simplex import minimize_quadratic, normalize
 from discernel.learners.solution import Status, Task
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
@@ -133,6 +133,39 @@ def test_the_bound_of_cutting_planes_is_one_after_every_number_of_cuts():
     assert max(bounds) <= optimum * (1 + 1e-12)
     assert bounds == sorted(bounds)
     assert bounds[-1] > 0.9 * optimum
+
+
+@pytest.mark.parametrize("seed", [4748, 5830, 6450, 6576, 6716, 7430, *range(20)])
+def test_the_quadratic_program_is_solved_where_many_weights_reach_zero(seed):
+    """Against all supports in turn; among the seeds are those where the order of leaving matters."""
+    rng = np.random.default_rng(seed)
+    n, rank = rng.integers(4, 9), rng.integers(1, 5)
+    A = rng.standard_normal((n, rank))
+    Q = A @ A.T + 1e-6 * np.eye(n)
+    c = 10.0 * rng.standard_normal(n) if seed % 2 else rng.standard_normal(n)
+
+    def value(x):
+        return c @ x + 0.5 * x @ Q @ x
+
+    x = minimize_quadratic(c, Q, rng.dirichlet(np.ones(n)))
+    assert x.min() >= 0
+    assert x.sum() == pytest.approx(1.0)
+    least = min(value(point) for point in stationary_points(c, Q))
+    assert value(x) <= least + 1e-7 * abs(least)
+
+
+def stationary_points(c, Q):
+    """Yield the minimisers with Σx = 1 on every support, as far as they are feasible."""
+    for code in range(1, 2 ** len(c)):
+        support = np.flatnonzero([code >> i & 1 for i in range(len(c))])
+        k = len(support)
+        system = np.ones((k + 1, k + 1))
+        system[:k, :k], system[k, k] = Q[np.ix_(support, support)], 0.0
+        inside = np.linalg.solve(system, np.append(-c[support], 1.0))[:k]
+        if inside.min() >= 0:
+            point = np.zeros(len(c))
+            point[support] = inside
+            yield point
 
 
 @pytest.mark.parametrize("weights", [[np.inf, 1.0], [np.nan, 1.0], [0.0, 0.0], [-1.0, -2.0]])
