@@ -137,7 +137,7 @@ def test_the_bound_of_cutting_planes_is_one_after_every_number_of_cuts():
 
 @pytest.mark.parametrize("seed", [4748, 5830, 6450, 6576, 6716, 7430, *range(20)])
 def test_the_quadratic_program_is_solved_where_many_weights_reach_zero(seed):
-    """Against all supports in turn; among the seeds are those where the order of leaving matters."""
+    """Against all supports in turn; with the first seeds, it matters which weight leaves first."""
     rng = np.random.default_rng(seed)
     n, rank = rng.integers(4, 9), rng.integers(1, 5)
     A = rng.standard_normal((n, rank))
