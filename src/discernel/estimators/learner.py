@@ -152,13 +152,17 @@ class BaseKernelLearner(BaseEstimator):
         # One program takes some ten passes, in which a large stack does not earn its page faults.
         room = n_bytes if request.solver is None or request.regularization == "loo" else n_bytes / 4
         kind = choose_bank(getattr(self, "bank", "auto"), kernels, X, room)
-        bank = make_bank(kind, kernels, X, request.spec.normalization, n_bytes)
+        near = kernels
+        if request.spec.normalization == "centered_trace":
+            # The same once centred; raw traces would not be the same.
+            near = [kernel.shifted(X) for kernel in kernels]
+        bank = make_bank(kind, near, X, request.spec.normalization, n_bytes)
         self.bank_ = kind
         learned = learn(bank, target, request)
         weights = learned.weights[bank.kept]
         active = np.flatnonzero(learned.coefficients)
         self.combined_kernel_ = CombinedKernel(
-            [kernels[i] for i in active],
+            [near[i] for i in active],
             learned.coefficients[active],
             None if kernels[0].precomputed else X,
             bank.centering(weights),
