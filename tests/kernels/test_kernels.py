@@ -952,14 +952,6 @@ def test_function_must_return_a_row_a_row_and_a_column_a_column(
         Function(function)(X, Z)
 
 
-def test_white_noise_is_on_the_gram_matrix_only(X: np.ndarray) -> None:
-    kernel = GaussianProcess(gp.RBF(1.3) + gp.WhiteKernel(0.3))
-    smooth = gp.RBF(1.3)(X)
-    assert_allclose(kernel(X), smooth + 0.3 * np.eye(15), rtol=1e-12)
-    assert_allclose(kernel(X, X), smooth, rtol=1e-12)
-    assert_allclose(kernel.diagonal(X), np.full(15, 1.3), rtol=1e-12)
-
-
 @pytest.mark.parametrize("index", [0, 1, 2])
 def test_precomputed_takes_one_matrix_of_the_stack(index: int) -> None:
     stack = read_only(np.random.default_rng(13).normal(size=(5, 7, 3)))

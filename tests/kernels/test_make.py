@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from numpy.testing import assert_allclose
 from sklearn.gaussian_process import kernels as gp
+from sklearn.metrics import pairwise
 
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
@@ -50,8 +52,8 @@ def X() -> np.ndarray:
         ("linear", Linear()),
         ("rbf", RBF(width="median")),
         ("cosine", Cosine()),
-        ("poly", Polynomial(degree=3)),
-        ("polynomial", Polynomial(degree=3)),
+        ("poly", Polynomial(degree=3, gamma=None)),
+        ("polynomial", Polynomial(degree=3, gamma=None)),
         ("precomputed", Precomputed(0)),
         ("laplacian", Pairwise("laplacian")),
         ("chi2", Pairwise("chi2")),
@@ -253,3 +255,29 @@ def test_every_kernel_of_a_ladder_is_the_fourth_power_of_the_next(n_kernels):
     ((_, steps),) = kernels.groups.items()
     assert [squarings for _, squarings in steps] == [None] + [2] * (n_kernels - 1)
     assert len(repr(rbf_ladder(10)[0])) < 35, "a name fit for a table"
+
+
+@pytest.mark.parametrize("columns", [None, [0, 2]])
+@pytest.mark.parametrize("container", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("name", sorted(pairwise.PAIRWISE_KERNEL_FUNCTIONS))
+def test_named_kernels_are_those_of_scikit_learn(name: str, container: Any, columns: Any) -> None:
+    """But for the width of "rbf", which is the median distance."""
+    X = np.abs(np.random.default_rng(0).standard_normal((12, 4)))
+    X = X if columns is None else X[:, columns]
+    if container is not np.asarray and "chi2" in name:
+        pytest.skip("scikit-learn's chi2 takes dense rows")
+    kernel = as_kernel(name).resolve(container(X))
+    options = {"gamma": kernel.width**-2} if name == "rbf" else {}
+    expected = pairwise.pairwise_kernels(X, X[:5], metric=name, **options)
+    np.testing.assert_allclose(kernel(container(X), container(X[:5])), expected, rtol=1e-10)
+    wide = np.column_stack([X, np.ones(12)])
+    restricted = as_kernel(name).on(list(range(X.shape[1]))).resolve(wide)
+    np.testing.assert_allclose(restricted(wide, wide[:5]), expected, rtol=1e-10)
+
+
+def test_a_polynomial_kernel_without_gamma_must_be_resolved() -> None:
+    kernel = Polynomial(gamma=None)
+    assert kernel.parameters == {"coef0": 1.0}
+    with pytest.raises(InvalidInputError, match=r"depends on the training set.*resolve"):
+        kernel(np.ones((2, 3)))
+    assert kernel.resolve(np.ones((2, 4))) == Polynomial(gamma=0.25)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
@@ -184,9 +185,37 @@ class Pairwise(Kernel):
         return f"Pairwise({self.metric!r}{options})"
 
 
+def equal_pairs(X: Any, Z: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return the positions of rows of X and of rows of Z that are equal, one pair of each."""
+    stacked = np.ascontiguousarray(np.vstack([X, Z]), dtype=np.float64) + 0.0  # no -0.0
+    as_bytes = stacked.view(np.dtype((np.void, stacked.dtype.itemsize * stacked.shape[1])))
+    _, codes = np.unique(as_bytes.ravel(), return_inverse=True)
+    left, right = codes[: n_rows(X)], codes[n_rows(X) :]
+    order = np.argsort(right, kind="stable")
+    first = np.searchsorted(right[order], left, side="left")
+    counts = np.searchsorted(right[order], left, side="right") - first
+    rows = np.repeat(np.arange(len(left)), counts)
+    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return rows, order[np.repeat(first, counts) + within]
+
+
+def _frozen(value: Any) -> Hashable:
+    """Return the type and parameters of a scikit-learn kernel as something to compare."""
+    if hasattr(value, "get_params"):
+        params = value.get_params(deep=False)
+        return type(value), tuple((name, _frozen(params[name])) for name in sorted(params))
+    if isinstance(value, (list, tuple, np.ndarray)):
+        return tuple(_frozen(part) for part in np.asarray(value, dtype=object).tolist())
+    return value if isinstance(value, Hashable) else repr(value)
+
+
 @dataclass(frozen=True, eq=False)
 class GaussianProcess(Kernel):
     """A kernel of `sklearn.gaussian_process.kernels`, as it is; it is not tuned.
+
+    Noise, as of a ``WhiteKernel``, belongs to pairs of equal rows: k(x, z) is k(x, x) where x and z
+    are equal. scikit-learn adds it on the diagonal of ``kernel(X)`` only, so that a training row
+    that is given again would be another row; here it is the same, and equal training rows are too.
 
     Parameters
     ----------
@@ -197,10 +226,31 @@ class GaussianProcess(Kernel):
     kernel: Any
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return np.asarray(self.kernel(X, Z), dtype=np.float64)
+        matrix = np.array(self.kernel(X, Z), dtype=np.float64)
+        if self._has_noise(X):
+            rows, columns = equal_pairs(X, X if Z is None else Z)
+            matrix[rows, columns] = self.diagonal(X)[rows]
+        return matrix
+
+    def _has_noise(self, X: Any) -> bool:
+        """Whether a row has another kernel with itself than with an equal row."""
+        one = np.asarray(X[:1])
+        return not np.allclose(self.kernel(one), self.kernel(one, one.copy()), rtol=1e-12, atol=0)
 
     def diagonal(self, X: Any) -> FloatArray:
         return np.asarray(self.kernel.diag(X), dtype=np.float64)
+
+    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
+        """Return a copy: kernels of scikit-learn can be changed by whoever holds them."""
+        return GaussianProcess(clone(self.kernel))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, GaussianProcess):
+            return NotImplemented
+        return _frozen(self.kernel) == _frozen(other.kernel)
+
+    def __hash__(self) -> int:
+        return hash(_frozen(self.kernel))
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -235,8 +285,11 @@ class GaussianProcess(Kernel):
         names = list(self.parameters)
         _, gradient = self.kernel(X, eval_gradient=True)
         # Their gradient is by the logarithm of the parameter.
-        position = names.index(parameter)
-        return np.asarray(gradient[:, :, position] / self.parameters[parameter])
+        derivative = gradient[:, :, names.index(parameter)] / self.parameters[parameter]
+        if self._has_noise(X):
+            rows, columns = equal_pairs(X, X)
+            derivative[rows, columns] = derivative.diagonal()[rows]
+        return np.asarray(derivative)
 
     @property
     def name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import cosine_similarity
 
 from discernel.backend import FloatArray, as_rows, inner_products, squared_norms, typical_row
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.base import Kernel
+from discernel.kernels.base import Kernel, Known
 
 __all__ = ["Cosine", "Linear", "Polynomial"]
 
@@ -101,14 +101,15 @@ class Polynomial(_InnerProductKernel):
     ----------
     degree : int, default=2
         The degree, at least 1.
-    gamma : float, default=1.0
-        The factor of the inner product, positive.
+    gamma : float or None, default=1.0
+        The factor of the inner product, positive. None is one over the number of features, as in
+        scikit-learn, fixed on the training rows.
     coef0 : float, default=1.0
         The constant, at least 0.
     """
 
     degree: int = 2
-    gamma: float = 1.0
+    gamma: float | None = 1.0
     coef0: float = 1.0
     diagonal = _InnerProductKernel.diagonal  # also of this `from_base`
 
@@ -117,9 +118,11 @@ class Polynomial(_InnerProductKernel):
             raise InvalidInputError(
                 f"The degree of Polynomial must be an integer of at least 1. Got {self.degree!r}."
             )
-        if not (isinstance(self.gamma, Real) and np.isfinite(self.gamma) and self.gamma > 0):
+        known = isinstance(self.gamma, Real) and np.isfinite(self.gamma) and self.gamma > 0
+        if not (self.gamma is None or known):
             raise InvalidInputError(
-                f"The gamma of Polynomial must be positive. Got {self.gamma!r}."
+                "The gamma of Polynomial must be positive, or None for one over the number of "
+                f"features. Got {self.gamma!r}."
             )
         if not (isinstance(self.coef0, Real) and np.isfinite(self.coef0) and self.coef0 >= 0):
             raise InvalidInputError(
@@ -129,7 +132,18 @@ class Polynomial(_InnerProductKernel):
 
     @property
     def parameters(self) -> dict[str, float]:
-        return {"gamma": self.gamma, "coef0": self.coef0}
+        gamma = {} if self.gamma is None else {"gamma": self.gamma}
+        return {**gamma, "coef0": self.coef0}
+
+    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
+        return replace(self, gamma=1.0 / X.shape[1]) if self.gamma is None else self
+
+    def _number(self) -> float:
+        if self.gamma is None:
+            raise InvalidInputError(
+                f"{self!r} depends on the training set. Call kernel.resolve(X) first."
+            )
+        return self.gamma
 
     def from_base(self, base: FloatArray) -> FloatArray:
         matrix = np.empty_like(base)
@@ -140,13 +154,13 @@ class Polynomial(_InnerProductKernel):
         self._fill(base, out)
 
     def _fill(self, base: FloatArray, out: FloatArray) -> None:
-        np.multiply(base, self.gamma, out=out)
+        np.multiply(base, self._number(), out=out)
         out += self.coef0
         out **= int(self.degree)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         base = self.base_matrix(X, Z)
-        outer = self.degree * (self.coef0 + self.gamma * base) ** (int(self.degree) - 1)
+        outer = self.degree * (self.coef0 + self._number() * base) ** (int(self.degree) - 1)
         return np.asarray(outer * base if parameter == "gamma" else outer)
 
 

@@ -113,7 +113,9 @@ def as_kernel(kernel: Any) -> Kernel:
     Parameters
     ----------
     kernel : Kernel, str, callable or sklearn.gaussian_process.kernels.Kernel
-        A name is that of a scikit-learn pairwise kernel.
+        A name is that of a scikit-learn pairwise kernel, with scikit-learn's parameters; only
+        ``"rbf"`` is `RBF` with the median distance for its width, where scikit-learn has gamma =
+        1 / n_features.
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -121,7 +123,7 @@ def as_kernel(kernel: Any) -> Kernel:
         # Named kernels that the library has itself are better than scikit-learn's: they share
         # distances and have derivatives.
         own = {"linear": Linear(), "rbf": RBF(), "cosine": Cosine(), "precomputed": Precomputed()}
-        own |= {"poly": Polynomial(degree=3), "polynomial": Polynomial(degree=3)}
+        own |= dict.fromkeys(["poly", "polynomial"], Polynomial(degree=3, gamma=None))
         if kernel not in own and kernel not in PAIRWISE_KERNEL_FUNCTIONS:
             raise unknown_choice("kernel name", kernel, sorted({*own, *PAIRWISE_KERNEL_FUNCTIONS}))
         return own.get(kernel) or Pairwise(kernel)
