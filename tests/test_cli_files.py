@@ -255,6 +255,11 @@ def test_no_file_is_overwritten_by_another(model, words):
     assert not Path("s.sqlite").exists()
 
 
+def test_a_model_may_have_the_name_of_its_data_set():
+    invoke("fit", "iris", "--criterion", "uniform", "-o", "iris")
+    assert Path("iris").is_file()
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import sys
 import threading
 import time
@@ -95,51 +96,69 @@ def test_methods_that_differ_by_name_are_run_once(store):
     assert [record.cell for record in store.records(plan.cells())] == plan.cells()
 
 
-def test_a_run_waits_for_what_others_have(store, capfd):
-    plan = plan_of(LDA, n=5)
-    with Store(store.path) as other:
-        theirs = plan.cells()[:2]
-        assert all(map(other.claim, theirs))
+@pytest.fixture
+def when_it_waits(capfd):
+    """A function that calls another, in a thread, as soon as a run says that it waits."""
 
-        def finish():
-            while "waits" not in capfd.readouterr().err:
-                time.sleep(0.05)
-            for cell in theirs:
-                other.add(cell, Result(metrics={"accuracy": 1.0}), {})
+    def begin(action):
+        def watch():
+            shown = ""
+            while "waits" not in shown:
+                time.sleep(0.02)
+                shown += capfd.readouterr().err
+            said.append(shown)
+            action()
 
-        thread = threading.Thread(target=finish)
+        thread = threading.Thread(target=watch, daemon=True)
         thread.start()
+        return thread
+
+    said = []
+    begin.said = said
+    return begin
+
+
+def test_a_run_waits_for_what_others_have(store, when_it_waits):
+    plan = plan_of(LDA, n=5)
+    theirs = plan.cells()[:2]
+    with Store(store.path) as other:
+        assert all(map(other.claim, theirs))
+        thread = when_it_waits(lambda: [other.add(cell, Result(), {}) for cell in theirs])
         assert run(plan, store, progress=True) == Summary(ran=3, found=0, elsewhere=2, failed=0)
         thread.join()
     assert len(store.records(plan.cells())) == 5
 
 
-def test_what_a_run_waits_for_is_said_with_who_has_it(store, capfd):
+def test_what_a_killed_run_left_is_taken_over_wherever_it_ran(store, when_it_waits):
     plan = plan_of(LDA, n=3)
-    with Store(store.path, lease=0.5) as other:
-        other.claim(plan.cells()[1])
-        # Nobody renews the claim: whoever made it is dead, on whichever host it was.
+    who = f"process {os.getpid()} on {socket.gethostname()}"
+
+    def lapse():
+        with sqlite3.connect(store.path) as connection:
+            connection.execute("UPDATE running SET expires = 0 WHERE key = ?", (theirs.key,))
+        connection.close()
+
+    with Store(store.path) as other:
+        theirs = plan.cells()[1]
+        other.claim(theirs)
+        thread = when_it_waits(lapse)
         assert run(plan, store, progress=True) == Summary(ran=3, found=0, elsewhere=0, failed=0)
-    shown = " ".join(capfd.readouterr().err.split())
-    assert f"waits for 1 cell that process {os.getpid()} on {socket.gethostname()} runs" in shown
+        thread.join()
+    assert f"waits for 1 cell of {who}; a killed one's are taken over" in when_it_waits.said[0]
 
 
 def test_claims_are_renewed_while_cells_run(store, method):
-    taken = []
+    ends = set()
 
     def slow(division):
-        with Store(store.path) as other:
-            deadline = time.monotonic() + 3 * lease
-            while time.monotonic() < deadline:
-                time.sleep(lease / 10)
-            taken.append(other.claim(cell))
+        deadline = time.monotonic() + 60
+        while len(ends) < 3 and time.monotonic() < deadline:
+            time.sleep(0.01)
+            ends.update(row[-1] for row in rows(store.path, "running").values())
 
-    lease = 0.6
-    plan = plan_of(method(slow), n=1)
-    (cell,) = plan.cells()
-    with Store(store.path, lease=lease) as mine:
-        assert run(plan, mine).ran == 1
-    assert taken == [False]
+    with Store(store.path, lease=0.2) as mine:
+        assert run(plan_of(method(slow), n=1), mine).ran == 1
+    assert len(ends) == 3
 
 
 def test_what_others_give_up_is_taken(store):

@@ -6,6 +6,7 @@ import sqlite3
 import threading
 import time
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -195,19 +196,23 @@ def test_claims_that_nobody_renews_lapse_whoever_made_them(path):
     assert claimed_until(path, 24 * 3600)  # longer than any claim: the clock was set back
 
 
-def test_a_claim_is_renewed_by_who_made_it_alone(path):
-    with Store(path, lease=0.05) as store, Store(path) as other:
+def test_a_claim_is_renewed_by_who_made_it_alone(path, monkeypatch):
+    now = [1e9]
+    monkeypatch.setattr("discernel.experiments.store.time", SimpleNamespace(time=lambda: now[0]))
+    with Store(path, lease=5.0) as store, Store(path) as other:
         assert store.claim(CELLS[0])
         assert store.held() == {CELLS[0].key: f"process {os.getpid()} on {socket.gethostname()}"}
-        time.sleep(0.06)
+        now[0] += 6.0
         assert store.held() == {}
         store.renew()
         assert list(store.held()) == [CELLS[0].key]
-        time.sleep(0.06)
+        now[0] += 6.0
         assert other.claim(CELLS[0])
         store.renew()
         store.give_back()
         assert list(other.held()) == [CELLS[0].key]
+        now[0] += 61.0
+        assert other.held() == {}
 
 
 def test_a_store_of_the_first_format_is_read(filled):

@@ -134,6 +134,11 @@ def _data(
     return Data(source, options={} if rows is None else {"rows": rows})
 
 
+def _file(source: str) -> Path | None:
+    """Return the file that a source is; None for the name of a data set."""
+    return Path(source) if Path(source).is_file() else None
+
+
 # ---- the commands ------------------------------------------------------------------------------
 
 
@@ -183,7 +188,7 @@ def _compare(
     """Compare learnt kernels with plain baselines on your data, and write a report."""
     with _one_line_errors(f"Run the same command again: it goes on from {store}."):
         refuse_same_file(
-            data=data,
+            data=_file(data),
             store=store,
             log_of_the_store=f"{store}-wal",
             index_of_the_store=f"{store}-shm",
@@ -329,7 +334,7 @@ def _fit(
 ) -> None:
     """Learn the kernel and its discriminant on all rows, and save the model."""
     with _one_line_errors():
-        refuse_same_file(data=data, model=output)
+        refuse_same_file(data=_file(data), model=output)
         check_place("model", output)
         meant = _data(data, target, drop, categorical, missing)
         model, dataset, notes = models.fit_model(meant, criterion)
@@ -354,7 +359,7 @@ def _predict(
     tab or the end of a line and is no number, has an apostrophe in front.
     """
     with _one_line_errors():
-        refuse_same_file(model=model, data=data, predictions=output)
+        refuse_same_file(model=model, data=_file(data), predictions=output)
         if output is not None:
             check_place("predictions", output)
         found = models.predict_rows(models.load_model(model), data)

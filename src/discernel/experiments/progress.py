@@ -78,5 +78,7 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]
         task = display.add_task(printable(title), total=total, completed=done, last="")
         yield Bar(
             lambda name: display.update(task, advance=1, last=printable(name)),
-            lambda line: console.print(printable(line), markup=False, highlight=False),
+            lambda line: console.print(
+                printable(line), markup=False, highlight=False, soft_wrap=True
+            ),
         )

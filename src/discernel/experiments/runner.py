@@ -198,9 +198,9 @@ def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
         if free:
             return free
         holders = " and ".join(sorted({held[cell.key] for cell in left}))
-        what = "1 cell that" if len(left) == 1 else f"{len(left)} cells that"
         if holders != said:  # a line for each of many cells would say no more
-            bar.say(f"waits for {what} {holders} runs; what it no longer runs is taken over")
+            what = "1 cell" if len(left) == 1 else f"{len(left)} cells"
+            bar.say(f"waits for {what} of {holders}; a killed one's are taken over in a minute")
             said = holders
         time.sleep(_POLL)
     return []
