@@ -33,7 +33,7 @@ def test_least_squares_with_a_ridge_for_every_sample(seed):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_critical_nu_is_one_over_the_largest_length_of_a_combination(n_classes):
-    """‖Σ a_jK_jD‖ over ‖a‖ = 1: no draw is longer, and the best right singular vector is as long."""
+    """‖Σ a_jK_jD‖ over ‖a‖ = 1: no draw is longer, and the best singular vector is as long."""
     grams, y = make_problem(24, n_classes, 4)
     D = one_against_rest(ClassTarget.from_labels(y))
     products = DenseBank(grams).products(D)
