@@ -12,7 +12,7 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ class Centering:
 
     row_means: FloatArray
     grand_mean: float
+    #: Whether a number may be taken from a whole row: centring takes it anyway.
+    ignores_constants: ClassVar[bool] = True
 
     def apply(self, cross: FloatArray) -> FloatArray:
         """Centre a matrix between new and training rows, in place, and return it."""

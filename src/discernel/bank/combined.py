@@ -79,10 +79,11 @@ class CombinedKernel:
 
         def use(rows: slice, columns: slice, matrix: FloatArray, buffers: Buffers) -> None:
             # Without what all entries of a row share, products do not lose its digits.
-            first = buffers("first", (len(matrix), 1))
-            if columns.start == 0:
-                first[:] = matrix[:, :1]
-            matrix -= first
+            if self.centering.ignores_constants:
+                first = buffers("first", (len(matrix), 1))
+                if columns.start == 0:
+                    first[:] = matrix[:, :1]
+                matrix -= first
             out[rows] += np.matmul(matrix, vectors[columns])
 
         self._each_tile(X, len(vectors), use)

@@ -18,7 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 import discernel
 from discernel.datasets import Dataset, load
-from discernel.exceptions import InvalidInputError, MissingExtraError, missing_extra
+from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.compare import fitting_jobs
 from discernel.experiments.files import Preparation, one_spelling, open_file
 from discernel.experiments.formats import read_table
@@ -191,10 +191,10 @@ def _skops() -> Any:
         raise missing_extra(need, "app") from error
     found = re.match(r"(\d+)\.(\d+)", skops.__version__)
     if found is None or tuple(map(int, found.groups())) < _SKOPS:
-        raise MissingExtraError(
-            f"Saving and loading models needs skops {wanted} or newer: older ones run code from a "
-            f"crafted file. Got skops {skops.__version__}. Install a newer one: pip install "
-            f"'skops>={wanted}'."
+        raise missing_extra(
+            f"Saving and loading models needs skops {wanted} or newer, because older ones run code "
+            f"from a crafted file; this is skops {skops.__version__}",
+            "app",
         )
     return skops.io
 

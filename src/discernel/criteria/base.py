@@ -88,4 +88,4 @@ def relative_gap(value: float, bound: float, error: float = 0.0) -> float:
     """
     if not np.isfinite(value):
         return np.inf
-    return (abs(value - bound) + error) / max(abs(value), 1e-300)
+    return float((abs(value - bound) + error) / max(abs(value), 1e-300))

@@ -37,6 +37,8 @@ class _Uncentered(Centering):
     row_means: FloatArray = field(default_factory=lambda: np.zeros(1))
     grand_mean: float = 0.0
 
+    ignores_constants = False
+
     def apply(self, cross: FloatArray) -> FloatArray:
         return cross
 
