@@ -191,8 +191,8 @@ class Copies:
         self._free: SimpleQueue[Path] = SimpleQueue()
         for i in range(n):
             copy = folder / str(i)
-            for name in ("src", "tests"):
-                ignore = shutil.ignore_patterns("__pycache__")
+            for name in ("src", "tests", "benchmarks"):
+                ignore = shutil.ignore_patterns("__pycache__", "records")
                 shutil.copytree(ROOT / name, copy / name, ignore=ignore)
             shutil.copy(ROOT / "pyproject.toml", copy)
             self._free.put(copy)
