@@ -47,20 +47,29 @@ TESTS = {
         "tests/criteria/test_criteria.py",
         "tests/criteria/test_loo.py",
         "tests/learners/test_galerkin*.py",
+        "tests/test_certificates.py",
     ],
     "criteria/screening.py": [
         "tests/criteria/test_screening*.py",
         "tests/learners/test_columns*.py",
     ],
-    "criteria/fdr.py": ["tests/criteria/test_fdr*.py", "tests/criteria/test_criteria.py"],
+    "criteria/fdr.py": [
+        "tests/criteria/test_fdr*.py",
+        "tests/criteria/test_criteria.py",
+        "tests/test_certificates.py",
+    ],
     "criteria/loo.py": ["tests/criteria/test_loo*.py"],
-    "criteria/least_squares.py": ["tests/criteria/test_least_squares*.py"],
+    "criteria/least_squares.py": ["tests/criteria/test_details.py"],
     "criteria/alignment.py": ["tests/criteria/test_alignment*.py"],
-    "criteria/akfd.py": ["tests/criteria/test_akfd*.py"],
-    "criteria/separability.py": ["tests/criteria/test_separability*.py"],
+    "criteria/akfd.py": ["tests/criteria/test_details.py", "tests/criteria/test_akfd*.py"],
+    "criteria/separability.py": [
+        "tests/criteria/test_details.py",
+        "tests/criteria/test_separability*.py",
+    ],
     "criteria/conformal.py": ["tests/criteria/test_conformal*.py"],
     "criteria/margin.py": ["tests/criteria/test_margin*.py", "tests/learners/test_margin*.py"],
     "bank/": ["tests/bank/test_parts.py", "tests/bank"],
+    "bank/products.py": ["tests/criteria/test_alignment*.py", "tests/bank"],
     "bank/tiled.py": [
         "tests/bank/test_rough*.py",
         "tests/bank/test_tiled*.py",
@@ -69,31 +78,32 @@ TESTS = {
     "bank/factored.py": ["tests/bank/test_factored*.py"],
     "bank/combined.py": ["tests/bank/test_combined*.py"],
     "bank/checks.py": ["tests/bank/test_checks*.py"],
-    "bank/base.py": ["tests/bank/test_parts.py", "tests/bank"],
     "learners/": ["tests/learners"],
     "learners/galerkin.py": ["tests/learners/test_galerkin*.py"],
     "learners/columns.py": ["tests/learners/test_columns*.py"],
-    "learners/newton.py": ["tests/learners/test_newton*.py", "tests/learners/test_learn*.py"],
+    "learners/newton.py": ["tests/learners/test_newton*.py", "tests/learners/test_l*.py"],
     "learners/simplex.py": ["tests/learners/test_simplex*.py", "tests/learners/test_newton*.py"],
-    "learners/silp.py": ["tests/learners/test_newton*.py", "tests/learners/test_learn*.py"],
-    "learners/learn.py": ["tests/learners/test_learn*.py", "tests/learners/test_cost.py"],
-    "learners/path.py": ["tests/learners/test_learn*.py"],
-    "learners/margin.py": ["tests/learners/test_margin*.py"],
-    "learners/alternating.py": ["tests/learners/test_alternating*.py"],
+    "learners/silp.py": ["tests/learners/test_newton*.py", "tests/learners/test_l*.py"],
+    "learners/learn.py": ["tests/learners/test_*choices.py", "tests/learners/test_l*.py"],
+    "learners/path.py": ["tests/learners/test_*choices.py", "tests/learners/test_l*.py"],
+    "learners/margin.py": ["tests/learners/test_*choices.py", "tests/learners/test_margin*.py"],
+    "learners/alternating.py": [
+        "tests/learners/test_*choices.py",
+        "tests/learners/test_alternating*.py",
+    ],
     "learners/alignment.py": ["tests/learners/test_alignment*.py"],
     "learners/separability.py": ["tests/learners/test_separability*.py"],
     "learners/spectrum.py": ["tests/learners/test_separability*.py"],
-    "learners/spectrum_choice.py": ["tests/learners/test_separability*.py"],
+    "learners/spectrum_choice.py": [
+        "tests/learners/test_*choices.py",
+        "tests/learners/test_separability*.py",
+    ],
     "learners/conformal.py": ["tests/learners/test_conformal*.py"],
     "learners/shrinkage.py": ["tests/learners/test_shrinkage*.py"],
-    "learners/auto.py": ["tests/learners/test_auto*.py"],
-    "learners/loo.py": ["tests/learners/test_loo*.py", "tests/learners/test_auto*.py"],
-    "discriminant.py": ["tests/test_discriminant*.py", "tests/estimators/test_single.py"],
-    "targets.py": [
-        "tests/test_targets*.py",
-        "tests/estimators/test_multilabel.py",
-        "tests/estimators/test_ridge.py",
-    ],
+    "learners/auto.py": ["tests/learners/test_*choices.py", "tests/learners/test_auto*.py"],
+    "learners/loo.py": ["tests/learners/test_*choices.py", "tests/learners/test_auto*.py"],
+    "discriminant.py": ["tests/test_discriminant*.py"],
+    "targets.py": ["tests/test_targets*.py", "tests/learners/test_part.py"],
 }
 #: What is run besides where those tests pass.
 WIDER = [
@@ -181,8 +191,8 @@ class Copies:
         self._free: SimpleQueue[Path] = SimpleQueue()
         for i in range(n):
             copy = folder / str(i)
-            for name in ("src", "tests"):
-                ignore = shutil.ignore_patterns("__pycache__")
+            for name in ("src", "tests", "benchmarks"):
+                ignore = shutil.ignore_patterns("__pycache__", "records")
                 shutil.copytree(ROOT / name, copy / name, ignore=ignore)
             shutil.copy(ROOT / "pyproject.toml", copy)
             self._free.put(copy)
