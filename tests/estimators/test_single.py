@@ -75,6 +75,31 @@ def test_choice_is_that_of_grid_search_on_the_same_folds(data, classifier):
     np.testing.assert_array_equal(ours.predict(X), search.predict(X))
 
 
+#: Rows of 60 classified right, by kernel and λ or C, as the cross-validation written by hand found
+#: them that scikit-learn's took the place of; and the kernel chosen.
+RECORDED = {
+    (2, "kfda"): ([[28, 28, 30], [42, 44, 38], [44, 45, 45], [42, 43, 34]], 2),
+    (2, "svm"): ([[28, 29, 30], [28, 45, 39], [28, 47, 47], [28, 41, 43]], 2),
+    (3, "kfda"): ([[28, 25, 25], [45, 43, 28], [39, 40, 39], [34, 39, 31]], 1),
+    (3, "svm"): ([[26, 28, 28], [43, 44, 31], [39, 39, 38], [24, 30, 38]], 1),
+}
+
+
+@pytest.mark.parametrize(("n_classes", "classifier"), RECORDED)
+def test_accuracies_are_those_recorded(n_classes, classifier):
+    rng = np.random.default_rng(n_classes)
+    y = np.arange(60) % n_classes
+    X = rng.standard_normal((60, 4))
+    X[:, 0] += 1.2 * y
+    X[:, 1] *= 1 + y
+    single = SingleKernelClassifier(
+        KERNELS, classifier=classifier, regularizations=VALUES[classifier], cv=4, random_state=7
+    ).fit(X, y)
+    right, best = RECORDED[n_classes, classifier]
+    np.testing.assert_allclose(60 * single.cv_results_, right, atol=1e-9)
+    assert single.best_index_ == best
+
+
 @pytest.mark.parametrize(
     ("classifier", "estimator"),
     [
