@@ -58,7 +58,6 @@ TESTS = {
     "criteria/alignment.py": ["tests/criteria/test_alignment*.py"],
     "criteria/akfd.py": ["tests/criteria/test_akfd*.py"],
     "criteria/separability.py": ["tests/criteria/test_separability*.py"],
-    "criteria/conformal.py": ["tests/criteria/test_conformal*.py"],
     "criteria/margin.py": ["tests/criteria/test_margin*.py", "tests/learners/test_margin*.py"],
     "bank/": ["tests/bank/test_parts.py", "tests/bank"],
     "bank/tiled.py": [
@@ -84,11 +83,14 @@ TESTS = {
     "learners/separability.py": ["tests/learners/test_separability*.py"],
     "learners/spectrum.py": ["tests/learners/test_separability*.py"],
     "learners/spectrum_choice.py": ["tests/learners/test_separability*.py"],
-    "learners/conformal.py": ["tests/learners/test_conformal*.py"],
     "learners/shrinkage.py": ["tests/learners/test_shrinkage*.py"],
     "learners/auto.py": ["tests/learners/test_auto*.py"],
     "learners/loo.py": ["tests/learners/test_loo*.py", "tests/learners/test_auto*.py"],
-    "discriminant.py": ["tests/test_discriminant*.py", "tests/estimators/test_single.py"],
+    "discriminant.py": [
+        "tests/test_discriminant*.py",
+        "tests/experiments/baselines/test_single.py",
+    ],
+    "experiments/baselines/": ["tests/experiments/baselines"],
     "targets.py": [
         "tests/test_targets*.py",
         "tests/estimators/test_multilabel.py",
@@ -102,7 +104,7 @@ WIDER = [
     "tests/learners",
     "tests/test_discriminant*.py",
     "tests/test_targets*.py",
-    "tests/estimators/test_single.py",
+    "tests/experiments/baselines/test_single.py",
     "tests/estimators/test_ridge.py",
     "tests/estimators/test_multilabel.py",
 ]

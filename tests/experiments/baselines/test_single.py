@@ -10,13 +10,9 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discernel import (
-    KernelDiscriminant,
-    LearnedKernelSVC,
-    LearnedKernelTransformer,
-    SingleKernelClassifier,
-)
+from discernel import KernelDiscriminant, LearnedKernelTransformer
 from discernel.exceptions import InvalidInputError
+from discernel.experiments.baselines import LearnedKernelSVC, SingleKernelClassifier
 from discernel.kernels import RBF, Linear, Polynomial
 
 KERNELS = [RBF(width=0.3), RBF(width=5.0), Linear(), Polynomial(3)]
@@ -160,6 +156,17 @@ def test_folds_of_the_user_and_folds_for_small_classes():
         KernelDiscriminant(Linear(), regularization=0.1, statistics="training"), X, y, cv=folds
     )
     assert own.best_score_ == pytest.approx(by_hand.mean())
+
+
+@pytest.mark.parametrize("classifier", ["kfda", "svm"])
+def test_the_origin_of_the_columns_does_not_matter(data, classifier):
+    X, y = data
+    options = {"classifier": classifier, "regularizations": [0.1], "random_state": 0}
+    near, far = (
+        SingleKernelClassifier([Linear(), RBF(width=5.0)], **options).fit(rows, y)
+        for rows in (X, X + 1e8)
+    )
+    np.testing.assert_allclose(far.cv_results_, near.cv_results_, atol=0.02)
 
 
 def test_constant_kernel_is_never_chosen(data):
