@@ -40,27 +40,14 @@ __all__ = [
 __version__ = version("discernel")
 
 #: Where names went that were here once.
-_MOVED = {
-    "AKFD": "learners",
-    "LOO": "learners",
-    "AlignedKernels": "learners",
-    "Alignment": "learners",
-    "Candidate": "learners",
-    "Margin": "learners",
-    "Progress": "learners",
-    "RegularizationPath": "learners",
-    "Separability": "learners",
-    "Shrinkage": "learners",
-    "Newton": "solvers",
-    "QCQP": "solvers",
-    "SDP": "solvers",
-    "SILP": "solvers",
-    "ConformalKernelTransformer": "experiments.baselines",
-    "KDDA": "experiments.baselines",
-    "KernelNeighborsClassifier": "experiments.baselines",
-    "LearnedKernelSVC": "experiments.baselines",
-    "SingleKernelClassifier": "experiments.baselines",
+_ROOMS = {
+    "learners": "AKFD AlignedKernels Alignment Candidate LOO Margin Progress RegularizationPath "
+    "Separability Shrinkage",
+    "solvers": "Newton QCQP SDP SILP",
+    "experiments.baselines": "ConformalKernelTransformer KDDA KernelNeighborsClassifier "
+    "LearnedKernelSVC SingleKernelClassifier",
 }
+_MOVED = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 if not TYPE_CHECKING:  # which would take any name for granted
 
