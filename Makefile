@@ -46,9 +46,9 @@ format: $(VENV)/.dev
 	$(BIN)/ruff check --fix .
 
 bench: $(VENV)/.dev
-	for script in speed prediction many_kernels convergence newton_against_sdp kim2006_table1 ye2008_binary \
-	  fung2004_table1 pothin2006_table3 yeung2006 margin_cost cost_in_factorisations \
-	  ridge_and_labels runner_overhead default_against_baselines; do \
+	for script in speed prediction many_kernels convergence newton_against_sdp separability_default \
+	  margin_cost cost_in_factorisations ridge_and_labels runner_overhead \
+	  default_against_baselines; do \
 	  $(BIN)/python benchmarks/$$script.py || exit 1; done
 
 clean:

@@ -15,7 +15,8 @@ import scipy.linalg
 from common import load, paper_kernels, write_record
 from sklearn.preprocessing import scale
 
-from discernel import Margin, learn_kernel
+from discernel import learn_kernel
+from discernel.learners import Margin
 
 N_SAMPLES, REPEATS = 500, 5
 CASES = [("SM1", 1.0), ("SM1", 1e3), ("SM2", 1.0), ("SM2", 1e3), ("SM2_C", None)]

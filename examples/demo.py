@@ -43,6 +43,7 @@ from sklearn.svm import SVC
 
 import discernel
 from discernel.kernels import RBF
+from discernel.learners import Progress
 
 DATA_SETS = {"wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits}
 LONGEST_BAR = 36
@@ -123,7 +124,7 @@ def is_live(console: Console) -> bool:
 
 
 def fit_discernel(split: Split, bar: MethodBar) -> Pipeline:
-    def show_evaluation(step: discernel.Progress) -> None:
+    def show_evaluation(step: Progress) -> None:
         # Descent has no known end: half of what is left, each ten evaluations.
         bar.show(1 - 0.5 ** (step.iteration / 10), 1, f"score {step.objective:.4f}")
 
@@ -132,7 +133,7 @@ def fit_discernel(split: Split, bar: MethodBar) -> Pipeline:
 
 
 def fit_convex(split: Split, bar: MethodBar) -> Pipeline:
-    def show_iteration(step: discernel.Progress) -> None:
+    def show_iteration(step: Progress) -> None:
         share_of_stage = step.iteration / (step.iteration + 1)
         note = f"λ {step.stage + 1} of {step.n_stages}, gap {step.gap:.0e}"
         bar.show(step.stage + share_of_stage, step.n_stages, note)

@@ -8,9 +8,11 @@ import pytest
 pytest.importorskip("flint", reason="python-flint, of the extra 'dev', is not installed")
 
 from benchmarks.certificates import run
-from discernel import SILP, Margin, Shrinkage, Status, learn_kernel
+from discernel import Status, learn_kernel
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF
+from discernel.learners import Margin, Shrinkage
+from discernel.solvers import SILP
 from tests.exact import Claim, ExactRKDA, check_claims, make_problem
 
 #: Seeds on which claims were wrong once (9, 58, 156, 295, 327), and others.

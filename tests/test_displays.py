@@ -20,7 +20,6 @@ from discernel import (
     KernelDiscriminant,
     LearnedKernelTransformer,
     MultipleKernelDiscriminant,
-    Progress,
     learn_kernel,
     regularization_path,
 )
@@ -34,6 +33,7 @@ from discernel.displays import (
 from discernel.displays.common import format_number, make_axes
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.kernels import RBF, Linear
+from discernel.learners import Progress
 
 KERNELS = {"narrow": RBF(width=2.0), "wide": RBF(width=6.0), "linear": Linear()}
 BY_LEARNER = [

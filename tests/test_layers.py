@@ -18,6 +18,7 @@ ORDER = [
     "targets",
     "criteria",
     "learners",
+    "solvers",
     "discriminant",
     "estimators",
     "displays",

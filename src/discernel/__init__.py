@@ -1,37 +1,19 @@
 """discernel: learn the kernel that best separates your classes, in one fit."""
 
 from importlib.metadata import version
+from typing import TYPE_CHECKING, NoReturn
 
 from discernel.estimators import (
-    KDDA,
     AKFDClassifier,
-    ConformalKernelTransformer,
     KernelDiscriminant,
-    KernelNeighborsClassifier,
-    LearnedKernelSVC,
     LearnedKernelTransformer,
     MultiLabelKernelDiscriminant,
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
     SeparabilityClassifier,
-    SingleKernelClassifier,
 )
 from discernel.learners import (
-    AKFD,
-    LOO,
-    QCQP,
-    SDP,
-    SILP,
-    AlignedKernels,
-    Alignment,
-    Candidate,
     LearnedKernel,
-    Margin,
-    Newton,
-    Progress,
-    RegularizationPath,
-    Separability,
-    Shrinkage,
     Status,
     align_kernels,
     learn_kernel,
@@ -40,33 +22,14 @@ from discernel.learners import (
 )
 
 __all__ = [
-    "AKFD",
-    "KDDA",
-    "LOO",
-    "QCQP",
-    "SDP",
-    "SILP",
     "AKFDClassifier",
-    "AlignedKernels",
-    "Alignment",
-    "Candidate",
-    "ConformalKernelTransformer",
     "KernelDiscriminant",
-    "KernelNeighborsClassifier",
     "LearnedKernel",
-    "LearnedKernelSVC",
     "LearnedKernelTransformer",
-    "Margin",
     "MultiLabelKernelDiscriminant",
     "MultipleKernelDiscriminant",
     "MultipleKernelRidge",
-    "Newton",
-    "Progress",
-    "RegularizationPath",
-    "Separability",
     "SeparabilityClassifier",
-    "Shrinkage",
-    "SingleKernelClassifier",
     "Status",
     "align_kernels",
     "learn_kernel",
@@ -75,3 +38,26 @@ __all__ = [
 ]
 
 __version__ = version("discernel")
+
+#: Where names went that were here once.
+_ROOMS = {
+    "learners": "AKFD AlignedKernels Alignment Candidate LOO Margin Progress RegularizationPath "
+    "Separability Shrinkage",
+    "solvers": "Newton QCQP SDP SILP",
+    "experiments.baselines": "ConformalKernelTransformer KDDA KernelNeighborsClassifier "
+    "LearnedKernelSVC SingleKernelClassifier",
+}
+_MOVED = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+if not TYPE_CHECKING:  # which would take any name for granted
+
+    def __getattr__(name: str) -> NoReturn:
+        """Say where a name went."""
+        if name in _MOVED:
+            # Python drops the words of an AttributeError in `from discernel import …`.
+            raise ImportError(
+                f"{name} is no longer in discernel itself. Write: "
+                f"from discernel.{_MOVED[name]} import {name}",
+                name="discernel",
+            )
+        raise AttributeError(f"module 'discernel' has no attribute {name!r}")

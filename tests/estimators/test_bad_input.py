@@ -5,12 +5,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from discernel import (
-    LOO,
-    SDP,
-    SILP,
     KernelDiscriminant,
     MultipleKernelDiscriminant,
-    Shrinkage,
     learn_kernel,
     regularization_path,
 )
@@ -22,6 +18,8 @@ from discernel.exceptions import (
     NumericalError,
 )
 from discernel.kernels import RBF, Linear, Precomputed
+from discernel.learners import LOO, Shrinkage
+from discernel.solvers import SDP, SILP
 
 
 @pytest.mark.parametrize(

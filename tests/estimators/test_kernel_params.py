@@ -13,15 +13,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from discernel.estimators import (
-    KDDA,
     AKFDClassifier,
-    ConformalKernelTransformer,
     KernelDiscriminant,
-    KernelNeighborsClassifier,
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
 )
 from discernel.exceptions import InvalidInputError
+from discernel.experiments.baselines import (
+    KDDA,
+    ConformalKernelTransformer,
+    KernelNeighborsClassifier,
+)
 from discernel.kernels import (
     RBF,
     Exponential,

@@ -10,13 +10,13 @@ from sklearn.gaussian_process.kernels import Matern
 from sklearn.model_selection import cross_val_score
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
-from discernel.estimators import (
+from discernel.estimators import SeparabilityClassifier
+from discernel.exceptions import InvalidInputError
+from discernel.experiments.baselines import (
     KernelNeighborsClassifier,
     LearnedKernelSVC,
-    SeparabilityClassifier,
     SingleKernelClassifier,
 )
-from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Function, Linear, as_kernel
 
 SEEN: list = []

@@ -13,17 +13,20 @@ from sklearn.preprocessing import scale
 from discernel import estimators
 from discernel.estimators import (
     AKFDClassifier,
-    ConformalKernelTransformer,
     KernelDiscriminant,
-    LearnedKernelSVC,
     MultiLabelKernelDiscriminant,
     MultipleKernelRidge,
     SeparabilityClassifier,
+)
+from discernel.experiments import baselines
+from discernel.experiments.baselines import (
+    ConformalKernelTransformer,
+    LearnedKernelSVC,
     SingleKernelClassifier,
 )
 from discernel.kernels import RBF, Function, Linear
 
-ALL = [getattr(estimators, name) for name in estimators.__all__]
+ALL = [getattr(room, name) for room in (estimators, baselines) for name in room.__all__]
 
 
 @pytest.fixture(scope="module")

@@ -231,7 +231,7 @@ def test_labels_that_leave_nothing_to_do_or_to_learn_are_refused(wine):
 
 @pytest.mark.data
 def test_it_beats_plain_neighbours_on_ionosphere(paper_data):
-    """The paper's table 2, in small; all of it is in benchmarks/yeung2006.py."""
+    """The paper's table 2, in small; more is in benchmarks/separability_default.py."""
     X, y = paper_data("ionosphere")
     X, gains = scale(X), []
     for known, hidden in StratifiedShuffleSplit(4, train_size=0.2, random_state=0).split(X, y):

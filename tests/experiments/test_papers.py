@@ -11,8 +11,9 @@ from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_val_scor
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
-from discernel import ConformalKernelTransformer, align_kernels, reweigh_spectrum
+from discernel import align_kernels, reweigh_spectrum
 from discernel.exceptions import InvalidInputError
+from discernel.experiments.baselines import ConformalKernelTransformer
 from discernel.experiments.methods import METHODS
 from discernel.experiments.methods.inductive import kfd_grid
 from discernel.experiments.methods.transductive import leave_one_out

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
-import discernel
 from discernel.experiments.methods import METHODS
 from discernel.experiments.papers.common import accuracy
 from discernel.experiments.papers.ye2008 import REPRODUCTIONS
@@ -20,6 +19,7 @@ from discernel.experiments.runner import run, run_cell
 from discernel.experiments.store import Record, Result, Store
 from discernel.experiments.tasks import divide
 from discernel.kernels import RBF
+from discernel.learners import Margin, learn_kernel
 
 BY_ID = {found.id: found for found in REPRODUCTIONS}
 TASKS = (*ye.BINARY, *ye.MULTI)
@@ -181,8 +181,8 @@ def test_margin_machine_is_that_of_the_program(kind):
     beta = np.zeros(60)
     beta[machine.support_] = machine.dual_coef_[0]
     value = 2 * np.abs(beta).sum() - beta @ (K + ridge * np.eye(60)) @ beta
-    program = discernel.Margin(kind)
-    learned = discernel.learn_kernel(
+    program = Margin(kind)
+    learned = learn_kernel(
         [RBF(width=width)(division.X_train) for width in widths],
         division.y_train,
         criterion=program,

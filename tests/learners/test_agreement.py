@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from discernel import SDP, SILP, Status, learn_kernel
+from discernel import Status, learn_kernel
+from discernel.solvers import SDP, SILP
 from tests import reference
 from tests.conftest import make_problem
 

@@ -5,10 +5,11 @@ import pytest
 from sklearn.datasets import load_digits, make_classification
 from sklearn.preprocessing import scale
 
-from discernel import LOO, MultipleKernelDiscriminant, Status, learn_kernel
+from discernel import MultipleKernelDiscriminant, Status, learn_kernel
 from discernel.bank import DenseBank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, as_kernels
+from discernel.learners import LOO
 from discernel.learners.loo import (
     choose_regularization,
     leave_one_out_error,

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from discernel import Shrinkage, Status, learn_kernel
+from discernel import Status, learn_kernel
 from discernel.bank import DenseBank
 from discernel.criteria import RKDA, JointRKDA, ShrunkRKDA
+from discernel.learners import Shrinkage
 from discernel.learners.galerkin import Galerkin, _extended
 from discernel.learners.newton import Newton
 from discernel.learners.silp import SILP

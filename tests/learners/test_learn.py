@@ -3,16 +3,10 @@
 import numpy as np
 import pytest
 
-from discernel import (
-    SILP,
-    Alignment,
-    Newton,
-    Progress,
-    Status,
-    learn_kernel,
-    regularization_path,
-)
+from discernel import Status, learn_kernel, regularization_path
 from discernel.exceptions import ConvergenceWarning, DroppedKernelWarning, MissingExtraError
+from discernel.learners import Alignment, Progress
+from discernel.solvers import SILP, Newton
 from tests import reference
 from tests.conftest import make_problem
 

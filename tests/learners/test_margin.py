@@ -5,12 +5,14 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from discernel import QCQP, SILP, Margin, MultipleKernelDiscriminant, Status, learn_kernel
+from discernel import MultipleKernelDiscriminant, Status, learn_kernel
 from discernel.bank import DenseBank
 from discernel.criteria.margin import SoftMargin
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import rbf_ladder
+from discernel.learners import Margin
 from discernel.learners.margin import maximize
+from discernel.solvers import QCQP, SILP
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 

@@ -8,12 +8,12 @@ from scipy.stats import special_ortho_group
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
-from discernel import MultipleKernelDiscriminant, Separability, Status, learn_kernel
+from discernel import MultipleKernelDiscriminant, Status, learn_kernel
 from discernel.bank import DenseBank
 from discernel.criteria.separability import Scatter, critical_alpha, ratio, vector_scatter
 from discernel.exceptions import ConvergenceWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF
-from discernel.learners import make_request
+from discernel.learners import Separability, make_request
 from discernel.learners.separability import dinkelbach, weigh_by_separability
 from discernel.learners.spectrum import Labels, reweigh_spectrum
 from discernel.learners.spectrum_choice import (

@@ -4,8 +4,9 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from discernel import Shrinkage, learn_kernel
+from discernel import learn_kernel
 from discernel.exceptions import InvalidInputError
+from discernel.learners import Shrinkage
 from discernel.targets import ClassTarget
 from tests import reference
 

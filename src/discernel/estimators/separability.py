@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -14,13 +14,12 @@ from discernel.backend import FloatArray, as_rows, blas_threads, squared_norms
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.estimators.learner import BaseKernelLearner
-from discernel.estimators.neighbors import KernelNeighborsClassifier, check_n_neighbors
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel, kernel_names
 from discernel.learners.spectrum import Labels, Method
-from discernel.learners.spectrum_choice import choose_reweighing
+from discernel.learners.spectrum_choice import choose_reweighing, neighbor_votes
 
-__all__ = ["SeparabilityClassifier"]
+__all__ = ["SeparabilityClassifier", "check_n_neighbors"]
 
 #: σ² of the default kernels, in units of the mean squared distance.
 _SQUARED_WIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0)
@@ -34,6 +33,26 @@ def _final_has(method: str) -> Any:
         return final is None or hasattr(final, method)
 
     return check
+
+
+class _Neighbors(ClassifierMixin, BaseEstimator):
+    """The nearest neighbours by a kernel matrix; of rows and classes that tie, the first."""
+
+    def __init__(self, n_neighbors: int = 1) -> None:
+        self.n_neighbors = n_neighbors
+
+    def fit(self, K: FloatArray, y: NDArray[Any]) -> Self:
+        self.classes_, self._codes = np.unique(y, return_inverse=True)
+        self._squares = K.diagonal().copy()
+        return self
+
+    def predict_proba(self, K: FloatArray) -> FloatArray:
+        ranks = self._squares - 2.0 * K  # d²(x, z) − k(x, x), which has the same order in a row
+        votes = neighbor_votes(ranks, self._codes, len(self.classes_), self.n_neighbors)
+        return votes / self.n_neighbors
+
+    def predict(self, K: FloatArray) -> NDArray[Any]:
+        return np.asarray(self.classes_[self.predict_proba(K).argmax(axis=1)])
 
 
 class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
@@ -228,7 +247,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
                 f"n_neighbors must be at most the number of labelled rows, {n_labelled}. "
                 f"Got {self.n_neighbors}."
             )
-        return KernelNeighborsClassifier(self.n_neighbors, kernel="precomputed")
+        return _Neighbors(self.n_neighbors)
 
     def _kernel(self, X: Any) -> FloatArray:
         """Return the learnt kernel between checked rows and the labelled ones."""
@@ -286,3 +305,11 @@ def _default_kernels(X: Any) -> list[Kernel]:
         spread = 2.0 * float(squared_norms(X).mean() - mean @ mean)
     scale = np.sqrt(spread) if spread > 0 else 1.0
     return [RBF(width=float(scale * np.sqrt(factor))) for factor in _SQUARED_WIDTHS]
+
+
+def check_n_neighbors(n_neighbors: Any) -> None:
+    """Raise a clear error if this is not a number of neighbours."""
+    if not (isinstance(n_neighbors, (int, np.integer)) and n_neighbors >= 1):
+        raise InvalidInputError(
+            f"n_neighbors must be an integer of at least 1. Got {n_neighbors!r}."
+        )

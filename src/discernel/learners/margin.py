@@ -66,7 +66,8 @@ class Margin:
     --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> from sklearn.preprocessing import scale
-    >>> from discernel import Margin, learn_kernel
+    >>> from discernel import learn_kernel
+    >>> from discernel.learners import Margin
     >>> from discernel.kernels import RBF
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> X, y = scale(X[:100]), y[:100]

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discernel import LearnedKernelSVC, align_kernels
+from discernel import align_kernels
 from discernel.backend import FloatArray
 from discernel.criteria.alignment import alignment, class_signs, stack_products
 from discernel.exceptions import ConvergenceWarning, unknown_choice
+from discernel.experiments.baselines import LearnedKernelSVC
 from discernel.experiments.methods.base import Outcome, make_kernels
 from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, Exponential, Kernel, Polynomial, kernel_names

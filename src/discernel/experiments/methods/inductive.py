@@ -12,10 +12,21 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-import discernel
+from discernel import (
+    AKFDClassifier,
+    KernelDiscriminant,
+    MultipleKernelDiscriminant,
+    learners,
+)
 from discernel import kernels as kernel_families
 from discernel.backend import FloatArray
 from discernel.criteria.akfd import decide, one_against_rest
+from discernel.experiments.baselines import (
+    KDDA,
+    KernelNeighborsClassifier,
+    LearnedKernelSVC,
+    SingleKernelClassifier,
+)
 from discernel.experiments.methods.base import (
     Outcome,
     fit_and_predict,
@@ -43,26 +54,26 @@ __all__ = [
 
 def discriminant(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit a `MultipleKernelDiscriminant`."""
-    return _fit_learner(discernel.MultipleKernelDiscriminant, division, options)
+    return _fit_learner(MultipleKernelDiscriminant, division, options)
 
 
 def svm(division: Division, options: dict[str, Any]) -> Outcome:
     """Learn a kernel and train a support vector machine on it: a `LearnedKernelSVC`."""
-    return _fit_learner(discernel.LearnedKernelSVC, division, options)
+    return _fit_learner(LearnedKernelSVC, division, options)
 
 
 def _fit_learner(estimator: Any, division: Division, options: dict[str, Any]) -> Outcome:
     kernels = make_kernels(options.pop("kernels", "auto"), division)
     for name in ("criterion", "solver"):
         if name in options:
-            options[name] = make_object(options[name], discernel)
+            options[name] = make_object(options[name], learners)
     return fit_and_predict(estimator(kernels, **options), division)
 
 
 def akfd(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit an `AKFDClassifier`; by default ν is chosen by tenfold cross-validation."""
     kernels = make_kernels(options.pop("kernels", "auto"), division)
-    clf = discernel.AKFDClassifier(kernels, **{"random_state": division.seed} | options)
+    clf = AKFDClassifier(kernels, **{"random_state": division.seed} | options)
     outcome = fit_and_predict(clf, division)
     outcome.details.update(nu=float(clf.nu_), n_iter=int(clf.n_iter_))
     return outcome
@@ -71,7 +82,7 @@ def akfd(division: Division, options: dict[str, Any]) -> Outcome:
 def single(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit the best single kernel in cross-validation: a `SingleKernelClassifier`."""
     kernels = make_kernels(options.pop("kernels", "auto"), division)
-    clf = discernel.SingleKernelClassifier(kernels, **{"random_state": division.seed} | options)
+    clf = SingleKernelClassifier(kernels, **{"random_state": division.seed} | options)
     outcome = fit_and_predict(clf, division)
     return replace(
         outcome,
@@ -82,17 +93,17 @@ def single(division: Division, options: dict[str, Any]) -> Outcome:
 
 def kernel_discriminant(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit a `KernelDiscriminant` with one kernel."""
-    return _fit_single(discernel.KernelDiscriminant, division, options)
+    return _fit_single(KernelDiscriminant, division, options)
 
 
 def kdda(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit kernel direct discriminant analysis: a `KDDA`."""
-    return _fit_single(discernel.KDDA, division, options)
+    return _fit_single(KDDA, division, options)
 
 
 def neighbors(division: Division, options: dict[str, Any]) -> Outcome:
     """Find nearest neighbours by one kernel: a `KernelNeighborsClassifier`."""
-    return _fit_single(discernel.KernelNeighborsClassifier, division, options)
+    return _fit_single(KernelNeighborsClassifier, division, options)
 
 
 def _fit_single(estimator: Any, division: Division, options: dict[str, Any]) -> Outcome:

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-import discernel
+from discernel import learn_kernel
 from discernel.bank import gram_stack
 from discernel.experiments.methods.base import Outcome, make_kernels
 from discernel.experiments.tasks import Division
 from discernel.kernels import kernel_names
+from discernel.learners import Margin
 
 __all__ = ["margin"]
 
@@ -31,14 +32,14 @@ def margin(division: Division, options: dict[str, Any]) -> Outcome:
     """
     least = float(options.get("least", 0.0))
     own = ("kernels", "least")
-    program = discernel.Margin(**{key: options[key] for key in options if key not in own})
+    program = Margin(**{key: options[key] for key in options if key not in own})
     start = time.perf_counter()
     kernels = [
         kernel.resolve(division.X_train)
         for kernel in make_kernels(options.get("kernels", "auto"), division)
     ]
     grams = gram_stack(kernels, division.X_train)
-    learned = discernel.learn_kernel(grams, division.y_train, criterion=program)
+    learned = learn_kernel(grams, division.y_train, criterion=program)
     factors = learned.weights / np.einsum("ijj->i", grams) * len(division.y_train)
     matrix = np.tensordot(factors, grams, axes=1)
     bound = C = float(learned.learnt.get("C", program.C))

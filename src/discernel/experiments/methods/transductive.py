@@ -20,14 +20,11 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
-from discernel import (
-    ConformalKernelTransformer,
-    KernelNeighborsClassifier,
-    SeparabilityClassifier,
-)
+from discernel import SeparabilityClassifier
 from discernel.backend import FloatArray
-from discernel.criteria.conformal import factor_design
 from discernel.exceptions import InvalidInputError
+from discernel.experiments.baselines import ConformalKernelTransformer, KernelNeighborsClassifier
+from discernel.experiments.baselines.conformal_factor import factor_design
 from discernel.experiments.methods.base import Outcome
 from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, Kernel

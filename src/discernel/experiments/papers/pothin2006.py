@@ -185,6 +185,10 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
             "Numbers are means over the five folds of one cross-validation of all rows, as in the "
             "paper. Kernels are learned within a fold, from its training rows. κ_opt and all C "
             "have the least error of this same cross-validation.",
+            "In all three settings, over ten shuffles, greedy alignment with gradient has an error "
+            "of 2.8 to 3.1 %, near the printed ones. The order does not come out: it is 0.2 to 0.5 "
+            "points better than κ_opt on features as they are, but 0.1 to 0.3 worse on those in "
+            "[0, 1], by more than two standard errors of the difference.",
             *_NOTES,
         ),
         n_published=5,

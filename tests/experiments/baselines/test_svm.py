@@ -10,8 +10,9 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC, LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discernel import LearnedKernelSVC, LearnedKernelTransformer
+from discernel import LearnedKernelTransformer
 from discernel.exceptions import InvalidInputError
+from discernel.experiments.baselines import LearnedKernelSVC
 from discernel.kernels import RBF, Linear
 
 KERNELS = [RBF(width=2.0), RBF(width=6.0), Linear()]

@@ -13,11 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
-from discernel.criteria.conformal import ConformalSeparability, factor_design
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
+from discernel.experiments.baselines.conformal_factor import (
+    ConformalFactor,
+    ConformalSeparability,
+    ascend,
+    factor_design,
+    maximize,
+)
 from discernel.kernels import kernel_names
-from discernel.learners.conformal import ConformalFactor, ascend, maximize
 from discernel.targets import ClassTarget
 
 __all__ = ["ConformalKernelTransformer"]

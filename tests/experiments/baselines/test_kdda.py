@@ -9,8 +9,8 @@ from sklearn.neighbors import KNeighborsClassifier, NearestCentroid
 from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discernel import KDDA
 from discernel.exceptions import InvalidInputError
+from discernel.experiments.baselines import KDDA
 from discernel.kernels import RBF, Linear
 
 

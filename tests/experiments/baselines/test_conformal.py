@@ -10,8 +10,9 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discernel import ConformalKernelTransformer, KernelDiscriminant
+from discernel import KernelDiscriminant
 from discernel.exceptions import InvalidGramError, InvalidInputError
+from discernel.experiments.baselines import ConformalKernelTransformer
 from discernel.kernels import RBF, Linear, Precomputed
 
 KERNEL, FACTOR = RBF(width=4.0), RBF(width=6.0)

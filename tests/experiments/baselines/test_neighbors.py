@@ -14,8 +14,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discernel import KernelNeighborsClassifier
 from discernel.exceptions import InvalidGramError, InvalidInputError
+from discernel.experiments.baselines import KernelNeighborsClassifier
 from discernel.kernels import RBF, Linear, Polynomial
 
 
@@ -95,7 +95,7 @@ def test_rows_in_blocks_are_as_rows_at_once(wine, monkeypatch):
     X, y = wine
     clf = KernelNeighborsClassifier(3).fit(X, y)
     expected = clf.predict_proba(X)
-    monkeypatch.setattr("discernel.estimators.neighbors._BLOCK_BYTES", 8 * len(X) * 7)
+    monkeypatch.setattr("discernel.experiments.baselines.neighbors._BLOCK_BYTES", 8 * len(X) * 7)
     np.testing.assert_array_equal(clf.predict_proba(X), expected)
 
 

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank.checks import check_grams
 from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.separability import check_n_neighbors
 from discernel.exceptions import InvalidInputError
 from discernel.learners.spectrum_choice import neighbor_votes
 
@@ -148,11 +149,3 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseKernelLearner):
         step = max(1, _BLOCK_BYTES // (8 * self.n_samples_fit_))
         for block in gen_batches(n_rows(X), step):
             yield self._squares - 2.0 * self.kernel_(X[block], self._rows)
-
-
-def check_n_neighbors(n_neighbors: Any) -> None:
-    """Raise a clear error if this is not a number of neighbours."""
-    if not (isinstance(n_neighbors, (int, np.integer)) and n_neighbors >= 1):
-        raise InvalidInputError(
-            f"n_neighbors must be an integer of at least 1. Got {n_neighbors!r}."
-        )
