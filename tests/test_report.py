@@ -38,7 +38,7 @@ def two_class_predictions(rng):
 
 
 def details(method, rng):
-    """What `experiments.methods` stores, and what the report can also show."""
+    """What `experiments.methods` stores."""
     if method == "auto":
         return {
             "history": [[i, 1.0 / (i + 1), None, 0] for i in range(4)],
@@ -54,8 +54,6 @@ def details(method, rng):
         return {
             "history": [[i, 2.0 - i, 10.0 ** (-3 * i), s] for s in range(3) for i in range(2)],
             "leave_one_out": PATH,
-            "accuracy_path": [[lam, 1 - error] for lam, error in PATH],
-            "alignment_steps": [0.2, 0.4, 0.5],
         }
     return {}
 
@@ -184,8 +182,7 @@ def test_ids_are_unique_and_what_points_to_them_finds_them(page):
 def test_all_sections_are_there_and_in_the_contents(page):
     expected = [
         "summary", "accuracy", "comparison", "ranks", "time", "weights", "roc", "candidates",
-        "regularization", "accuracy-path", "alignment", "convergence", "embedding", "failures",
-        "environment",
+        "regularization", "convergence", "embedding", "failures", "environment",
     ]  # fmt: skip
     assert [section["id"] for section in page.all("section")] == expected
     links = [a["href"] for a in page.all("a") if "nav" in a["within"]]

@@ -85,15 +85,12 @@ class RankTest:
         The F of Iman and Davenport and its probability.
     critical_difference : float
         Ranks that differ by less are not clearly different, by the test of Nemenyi.
-    n_datasets : int
-        The number of data sets.
     """
 
     ranks: FloatArray
     statistic: float
     p_value: float
     critical_difference: float
-    n_datasets: int
 
 
 def corrected_error(values: Any, ratio: float) -> float:
@@ -279,7 +276,6 @@ def rank_test(scores: Any, *, alpha: float = 0.05) -> RankTest:
         statistic=statistic,
         p_value=float(stats.f.sf(statistic, *freedom)),
         critical_difference=critical_difference(n_methods, n_datasets, alpha=alpha),
-        n_datasets=n_datasets,
     )
 
 

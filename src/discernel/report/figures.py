@@ -29,8 +29,6 @@ from discernel.report.words import join, percent, seconds
 __all__ = [
     "Drawing",
     "MeanCurve",
-    "draw_accuracy_path",
-    "draw_alignment",
     "draw_candidates",
     "draw_convergence",
     "draw_embeddings",
@@ -169,35 +167,30 @@ def draw_convergence(table: Table, dataset: str) -> list[Drawing]:
 
 
 def draw_errors_by_regularization(table: Table, dataset: str) -> list[Drawing]:
-    """Draw the mean leave-one-out error against λ, a line a method."""
-    drawn = _draw_paths(table, dataset, "leave_one_out", "leave-one-out error")
-    return [] if drawn is None else [drawn]
+    """Draw the leave-one-out error against λ, a line a method.
 
-
-def draw_accuracy_path(table: Table, dataset: str) -> list[Drawing]:
-    """Draw the mean held-out accuracy against λ, a line a method."""
-    drawn = _draw_paths(table, dataset, "accuracy_path", "accuracy")
-    return [] if drawn is None else [drawn]
-
-
-def draw_alignment(table: Table, dataset: str) -> list[Drawing]:
-    """Draw the alignment along the gradient steps, a line a division."""
-    [ax], described = new_figure(2.8), []
+    Lines are means over the divisions that have the same values of λ.
+    """
+    [ax], described = new_figure(3.2), []
     for method, records in _finished(table, dataset).items():
-        found = [s for r in records if (s := r.result.details.get("alignment_steps"))]
-        style = _style(table, method)
-        for i, steps in enumerate(found):
-            look = {**style, "alpha": 0.7, "markersize": 3.0, "label": None if i else wrap(method)}
-            ax.plot(range(len(steps)), steps, **look)
-        if found:
-            first, last = (float(np.mean([steps[i] for steps in found])) for i in (0, -1))
-            described.append(f"{method} from {first:.3f} to {last:.3f}")
+        stored = (record.result.details.get("leave_one_out") for record in records)
+        paths = [np.array(path, dtype=float) for path in stored if path]
+        paths = [
+            p for p in paths if p.shape == paths[0].shape and np.allclose(p[:, 0], paths[0][:, 0])
+        ]
+        if not paths or len(paths[0]) < 2:
+            continue
+        errors = np.mean([path[:, 1] for path in paths], axis=0)
+        display = RegularizationPathDisplay(paths[0][:, 0], errors)
+        display.plot(ax, label=wrap(method), **_style(table, method))
+        described.append(
+            f"{method} from {errors.min():.3f} to {errors.max():.3f}{_chosen(records)}"
+        )
     if not described:
         return []
-    ax.set(xlabel="step", ylabel="alignment")
     _place_legend_below(ax)
-    alt = f"Lines of the alignment on {dataset} along the steps; mean of the divisions: "
-    return [Drawing(ax.figure, dataset, f"{alt}{join(described)}.")]
+    alt = f"Lines of the mean leave-one-out error on {dataset} against λ: {join(described)}."
+    return [Drawing(ax.figure, dataset, alt)]
 
 
 # ---- what came of it -----------------------------------------------------------------------------
@@ -350,30 +343,6 @@ def _mean_candidate(name: str, parts: Sequence[Any]) -> Candidate:
     """Return the mean of what was stored of a candidate; its weights were not."""
     error, pull, lam = np.mean(parts, axis=0).tolist()
     return Candidate(name, np.zeros(0), lam, error, pull)
-
-
-def _draw_paths(table: Table, dataset: str, key: str, label: str) -> Drawing | None:
-    """Draw what was recorded for several λ: means over the divisions that have the same ones."""
-    [ax], described = new_figure(3.2), []
-    for method, records in _finished(table, dataset).items():
-        paths = [np.array(p, dtype=float) for r in records if (p := r.result.details.get(key))]
-        paths = [
-            p for p in paths if p.shape == paths[0].shape and np.allclose(p[:, 0], paths[0][:, 0])
-        ]
-        if not paths or len(paths[0]) < 2:
-            continue
-        values = np.mean([path[:, 1] for path in paths], axis=0)
-        display = RegularizationPathDisplay(paths[0][:, 0], values)
-        display.plot(ax, label=wrap(method), **_style(table, method))
-        described.append(
-            f"{method} from {values.min():.3f} to {values.max():.3f}{_chosen(records)}"
-        )
-    if not described:
-        return None
-    ax.set_ylabel(label)
-    _place_legend_below(ax)
-    alt = f"Lines of the mean {label} on {dataset} against λ: {join(described)}."
-    return Drawing(ax.figure, dataset, alt)
 
 
 def _chosen(records: Sequence[Record]) -> str:

@@ -80,18 +80,6 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
         figures.draw_errors_by_regularization,
     ),
     (
-        "accuracy-path",
-        "Accuracy against λ",
-        "The mean accuracy on held-out rows over divisions.",
-        figures.draw_accuracy_path,
-    ),
-    (
-        "alignment",
-        "Alignment along the steps",
-        "The alignment of kernel and labels on training rows, a line a division.",
-        figures.draw_alignment,
-    ),
-    (
         "convergence",
         "Convergence",
         "The gap bounds how far the objective is from its optimum, relative to its value. Where λ "

@@ -1,4 +1,4 @@
-"""Methods that see the training rows only: discriminants, machines, and what they are held to."""
+"""Methods that see the training rows only: discriminants, and what they are held to."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 import discernel
-from discernel import kernels as kernel_families
 from discernel.backend import FloatArray
 from discernel.criteria.akfd import decide, one_against_rest
 from discernel.experiments.methods.base import (
@@ -30,33 +29,20 @@ from discernel.targets import ClassTarget
 __all__ = [
     "akfd",
     "discriminant",
-    "kdda",
-    "kernel_discriminant",
     "kfd_grid",
     "lda",
-    "neighbors",
     "single",
     "svc_grid",
-    "svm",
 ]
 
 
 def discriminant(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit a `MultipleKernelDiscriminant`."""
-    return _fit_learner(discernel.MultipleKernelDiscriminant, division, options)
-
-
-def svm(division: Division, options: dict[str, Any]) -> Outcome:
-    """Learn a kernel and train a support vector machine on it: a `LearnedKernelSVC`."""
-    return _fit_learner(discernel.LearnedKernelSVC, division, options)
-
-
-def _fit_learner(estimator: Any, division: Division, options: dict[str, Any]) -> Outcome:
     kernels = make_kernels(options.pop("kernels", "auto"), division)
     for name in ("criterion", "solver"):
         if name in options:
             options[name] = make_object(options[name], discernel)
-    return fit_and_predict(estimator(kernels, **options), division)
+    return fit_and_predict(discernel.MultipleKernelDiscriminant(kernels, **options), division)
 
 
 def akfd(division: Division, options: dict[str, Any]) -> Outcome:
@@ -78,26 +64,6 @@ def single(division: Division, options: dict[str, Any]) -> Outcome:
         weights=_indicator(kernel_names(kernels), clf.best_index_),
         regularization=clf.best_regularization_,
     )
-
-
-def kernel_discriminant(division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit a `KernelDiscriminant` with one kernel."""
-    return _fit_single(discernel.KernelDiscriminant, division, options)
-
-
-def kdda(division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit kernel direct discriminant analysis: a `KDDA`."""
-    return _fit_single(discernel.KDDA, division, options)
-
-
-def neighbors(division: Division, options: dict[str, Any]) -> Outcome:
-    """Find nearest neighbours by one kernel: a `KernelNeighborsClassifier`."""
-    return _fit_single(discernel.KernelNeighborsClassifier, division, options)
-
-
-def _fit_single(estimator: Any, division: Division, options: dict[str, Any]) -> Outcome:
-    kernel = make_object(options.pop("kernel", "rbf"), kernel_families)
-    return fit_and_predict(estimator(kernel=kernel, **options), division)
 
 
 def svc_grid(division: Division, options: dict[str, Any]) -> Outcome:
