@@ -164,6 +164,16 @@ def test_an_import_that_points_down_passes(statement):
     assert not [room for _, room in used if is_backwards("kernels", room)]
 
 
+def test_the_name_of_a_class_means_one_thing():
+    places = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert len(places) > 50
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_optional_packages_are_not_imported_with_the_package():
     code = (
         "import sys, discernel;"

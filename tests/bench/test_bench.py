@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from discernel.bench import CASES, Case, Pair, chosen_cases, judge, read_record, run_case, run_cases
 from discernel.bench import work as works
-from discernel.bench.curves import Point, draw_curves, measure_curves
+from discernel.bench.curves import Timing, draw_curves, measure_curves
 from discernel.bench.results import summarize
 from discernel.cli import app as commands
 from discernel.exceptions import InvalidInputError, NumericalError
@@ -285,4 +285,4 @@ def test_a_point_that_takes_long_is_measured_once(monkeypatch):
     monkeypatch.setitem(sys.modules, "MKLpy", None)
     (point,) = measure_curves({"kernels": (2,)})
     assert len(point.seconds) == 1
-    assert Point(**asdict(point)) == point
+    assert Timing(**asdict(point)) == point

@@ -13,7 +13,7 @@ from typing import Any
 
 from threadpoolctl import threadpool_info
 
-from discernel.bench.results import Result
+from discernel.bench.results import Measured
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.runner import machine
 
@@ -41,13 +41,13 @@ def _version(package: str) -> str | None:
 
 
 def make_record(
-    results: Sequence[Result], before: dict[str, Any], after: dict[str, Any]
+    results: Sequence[Measured], before: dict[str, Any], after: dict[str, Any]
 ) -> dict[str, Any]:
     """Return results with all that is needed to judge them, ready for JSON.
 
     Parameters
     ----------
-    results : sequence of Result
+    results : sequence of Measured
         What came out.
     before, after : dict
         The `environment` when the run began and when it ended.
@@ -60,7 +60,7 @@ def make_record(
     }
 
 
-def read_record(path: str | Path) -> dict[str, Result]:
+def read_record(path: str | Path) -> dict[str, Measured]:
     """Return the results that a file holds, by the names of their cases.
 
     Parameters
@@ -85,8 +85,8 @@ def read_record(path: str | Path) -> dict[str, Result]:
     return {result.case: result for result in found}
 
 
-def _result(case: dict[str, Any]) -> Result:
-    values = {field.name: case[field.name] for field in fields(Result)}
+def _result(case: dict[str, Any]) -> Measured:
+    values = {field.name: case[field.name] for field in fields(Measured)}
     numbers = ("over", "under", "median", "lower", "upper")
     values |= {name: float(values[name]) for name in numbers}
-    return Result(**values | {"ratios": tuple(float(ratio) for ratio in values["ratios"])})
+    return Measured(**values | {"ratios": tuple(float(ratio) for ratio in values["ratios"])})

@@ -18,18 +18,16 @@ from rich.text import Text
 from threadpoolctl import threadpool_info
 
 import discernel
-from discernel.bench import Result, Verdict
+from discernel.bench import Change, Measured
 from discernel.cli.models import Model
 from discernel.datasets import Dataset
-from discernel.datasets.catalog import CATALOG, Entry
+from discernel.datasets.catalog import CATALOG, CatalogEntry
 from discernel.datasets.sources import FOLDER_VARIABLE, data_folder
 from discernel.experiments.compare import Comparison
 from discernel.experiments.formats import printable
-from discernel.experiments.reproduce import Comparison as Beside
-from discernel.experiments.reproduce import Reproduction
+from discernel.experiments.reproduce import Reproduced, Reproduction
 from discernel.experiments.store import Record
-from discernel.experiments.tables import Entry as Standing
-from discernel.experiments.tables import failures, summarize
+from discernel.experiments.tables import Entry, failures, summarize
 from discernel.report.words import describe_dataset, percent, probability, seconds, span
 
 __all__ = [
@@ -116,9 +114,7 @@ def _show_failures(console: Console, records: Sequence[Record]) -> None:
         )
 
 
-def _row(
-    entry: Standing, first: Standing, axis: tuple[float, float] | None
-) -> Iterator[Text | str]:
+def _row(entry: Entry, first: Entry, axis: tuple[float, float] | None) -> Iterator[Text | str]:
     style = "bold" if entry is first else "dim" if entry.standing in ("behind", "failed") else ""
     yield Text(entry.method, style=style)
     yield percent(entry.mean)
@@ -129,7 +125,7 @@ def _row(
     yield seconds(entry.seconds_fit)
 
 
-def _standing(entry: Standing, first: Standing) -> str:
+def _standing(entry: Entry, first: Entry) -> str:
     if entry.standing == "failed":
         return "failed"
     if entry is first:
@@ -141,7 +137,7 @@ def _standing(entry: Standing, first: Standing) -> str:
     return "cannot tell" if entry.standing == "untested" else "≈ may be chance"
 
 
-def _axis(ranking: Sequence[Standing]) -> tuple[float, float]:
+def _axis(ranking: Sequence[Entry]) -> tuple[float, float]:
     """Return the ends of the drawing: whole per cents around all intervals."""
     known = [entry.interval for entry in ranking if entry.interval is not None]
     lows = [i.mean if math.isnan(i.low) else i.low for i in known] or [0.0]
@@ -155,7 +151,7 @@ def _scale(axis: tuple[float, float]) -> Text:
     return Text(left + " " * (_DRAWING - len(left) - len(right)) + right, style="dim")
 
 
-def _drawing(entry: Standing, axis: tuple[float, float]) -> Text:
+def _drawing(entry: Entry, axis: tuple[float, float]) -> Text:
     if entry.interval is None:
         return Text("")
 
@@ -209,7 +205,7 @@ def show_reproducible(console: Console, found: Sequence[Reproduction]) -> None:
 
 
 def show_reproduction(
-    console: Console, found: Reproduction, cells: Sequence[Beside], records: Sequence[Record]
+    console: Console, found: Reproduction, cells: Sequence[Reproduced], records: Sequence[Record]
 ) -> None:
     """Show our numbers beside the published ones, and what failed."""
     console.print()
@@ -226,7 +222,7 @@ def show_reproduction(
         console.print(f"[dim]·[/] {escape(words)}")
 
 
-def _beside(cells: Sequence[Beside], reasons: Sequence[str]) -> Table:
+def _beside(cells: Sequence[Reproduced], reasons: Sequence[str]) -> Table:
     """Return a row a cell; numbers in the last column stand for reasons."""
     table = _table()
     table.add_column("row")
@@ -252,7 +248,7 @@ def _beside(cells: Sequence[Beside], reasons: Sequence[str]) -> Table:
     return table
 
 
-def _ours(each: Beside, digits: int) -> str:
+def _ours(each: Reproduced, digits: int) -> str:
     if each.n == 0:
         return "–"
     error = "" if math.isnan(each.error) else f" ± {each.error:.{digits}f}"
@@ -263,7 +259,7 @@ def _ours(each: Beside, digits: int) -> str:
 
 
 def show_benchmark(
-    console: Console, results: Sequence[Result], verdicts: Sequence[Verdict] = ()
+    console: Console, results: Sequence[Measured], verdicts: Sequence[Change] = ()
 ) -> None:
     """Show ratios, their limits, and how they stand to those of a record."""
     table = _table()
@@ -291,7 +287,7 @@ def show_benchmark(
         console.print(f"[red]worse than the record: {', '.join(worse)}[/]" if worse else "no worse")
 
 
-def _bench_row(result: Result, verdict: Verdict | None) -> Iterator[Text | str]:
+def _bench_row(result: Measured, verdict: Change | None) -> Iterator[Text | str]:
     yield result.case
     yield result.what
     yield f"{result.rows:,}"
@@ -352,7 +348,7 @@ def _catalog(folder: Path | None) -> Any:
     return table
 
 
-def _source(entry: Entry, folder: Path | None) -> Text:
+def _source(entry: CatalogEntry, folder: Path | None) -> Text:
     """Return where `discernel.datasets.load` would take a data set from."""
     if entry.bundled is not None:
         return Text("bundled")

@@ -20,7 +20,7 @@ from discernel.experiments.files import digest, open_file
 from discernel.experiments.plan import Data, Method, Plan, Splits
 from discernel.experiments.runner import Summary, run
 from discernel.experiments.store import Record, Store
-from discernel.experiments.tables import Entry, Table, summarize
+from discernel.experiments.tables import Entry, ResultTable, summarize
 from discernel.experiments.tasks import read
 from discernel.experiments.writing import make_folder_of
 
@@ -241,7 +241,7 @@ class Comparison:
     records: tuple[Record, ...]
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """The records summed up."""
         return summarize(self.records)
 

@@ -29,7 +29,7 @@ __all__ = [
     "Failure",
     "PairedComparison",
     "Ranking",
-    "Table",
+    "ResultTable",
     "compare_with",
     "failures",
     "heldout_ratio",
@@ -84,7 +84,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """All entries, data set by data set.
 
     Attributes
@@ -175,7 +175,7 @@ class Failure:
 
 def summarize(
     records: Iterable[Record], *, metric: str = "accuracy", confidence: float = 0.95
-) -> Table:
+) -> ResultTable:
     """Sum up records by data set and method.
 
     Parameters
@@ -189,7 +189,7 @@ def summarize(
 
     Returns
     -------
-    Table
+    ResultTable
         The summary.
 
     Examples
@@ -220,15 +220,15 @@ def summarize(
         rivals = [entry for entry in entries.values() if entry.dataset == dataset]
         for entry in _with_standings(rivals, ratios[dataset], confidence):
             entries[entry.dataset, entry.method] = entry
-    return Table(datasets, methods, entries, by_place, ratios, metric, confidence)
+    return ResultTable(datasets, methods, entries, by_place, ratios, metric, confidence)
 
 
-def compare_with(table: Table, reference: str) -> list[PairedComparison]:
+def compare_with(table: ResultTable, reference: str) -> list[PairedComparison]:
     """Compare every other method with one, on the divisions where both finished.
 
     Parameters
     ----------
-    table : Table
+    table : ResultTable
         From `summarize`.
     reference : str
         The method that the others are compared with.
@@ -251,7 +251,7 @@ def compare_with(table: Table, reference: str) -> list[PairedComparison]:
     return [PairedComparison(*each, float(p)) for each, p in zip(found, adjusted, strict=True)]
 
 
-def rank_methods(table: Table) -> Ranking | None:
+def rank_methods(table: ResultTable) -> Ranking | None:
     """Rank the methods that were run on all data sets.
 
     A method that failed in every division of a data set comes last there. Where it failed in some,
@@ -260,7 +260,7 @@ def rank_methods(table: Table) -> Ranking | None:
 
     Parameters
     ----------
-    table : Table
+    table : ResultTable
         From `summarize`.
 
     Returns
@@ -293,7 +293,7 @@ def rank_methods(table: Table) -> Ranking | None:
     )
 
 
-def _scores(table: Table, dataset: str, methods: Sequence[str]) -> list[float]:
+def _scores(table: ResultTable, dataset: str, methods: Sequence[str]) -> list[float]:
     """Return means over common divisions, −inf for failures; nothing where they do not compare."""
     entries = [table.entries[dataset, method] for method in methods]
     finished = [set(entry.values) for entry in entries if entry.values]
@@ -306,7 +306,7 @@ def _scores(table: Table, dataset: str, methods: Sequence[str]) -> list[float]:
     ]
 
 
-def failures(table: Table) -> list[Failure]:
+def failures(table: ResultTable) -> list[Failure]:
     """Return all failures, those of one method on one data set with one message together."""
     found: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for (dataset, method), records in table.records.items():

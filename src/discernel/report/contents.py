@@ -10,7 +10,7 @@ from discernel.experiments.tables import (
     Entry,
     Failure,
     Ranking,
-    Table,
+    ResultTable,
     compare_with,
     failures,
     rank_methods,
@@ -28,7 +28,7 @@ _STANDINGS = {
 }
 
 
-def contents(table: Table) -> dict[str, Any]:
+def contents(table: ResultTable) -> dict[str, Any]:
     """Return what the template shows beside figures."""
     ranking, failed = rank_methods(table), failures(table)
     n_runs = sum(len(found) for found in table.records.values())
@@ -55,7 +55,7 @@ def contents(table: Table) -> dict[str, Any]:
     }
 
 
-def _overview(table: Table, ranking: Ranking | None) -> list[dict[str, Any]]:
+def _overview(table: ResultTable, ranking: Ranking | None) -> list[dict[str, Any]]:
     """Return one row a method: its entry on every data set, and its mean rank."""
     ranks = {} if ranking is None else dict(zip(ranking.methods, ranking.ranks, strict=True))
     rows = []
@@ -93,7 +93,7 @@ def _is_point(entry: Entry) -> bool:
     return entry.interval is not None and entry.interval.low == entry.interval.high
 
 
-def _comparison(table: Table) -> dict[str, Any] | None:
+def _comparison(table: ResultTable) -> dict[str, Any] | None:
     """Return the paired comparison with the first method of the plan."""
     reference = table.methods[0]
     found = compare_with(table, reference)
@@ -152,7 +152,7 @@ def _failure(failure: Failure) -> dict[str, Any]:
     }
 
 
-def _environment(table: Table) -> list[dict[str, Any]]:
+def _environment(table: ResultTable) -> list[dict[str, Any]]:
     """Return every machine that took part, with what it was and how many runs it did."""
     everything = [record for found in table.records.values() for record in found]
     machines = Counter(
@@ -172,7 +172,7 @@ def _fact_order(fact: tuple[str, Any]) -> tuple[bool, str]:
     return fact[0] not in ("system", "cores", "threads", "python"), fact[0]
 
 
-def _divisions(table: Table) -> list[dict[str, Any]]:
+def _divisions(table: ResultTable) -> list[dict[str, Any]]:
     """Return how the rows of every data set were scaled and divided."""
     rows = []
     for dataset in table.datasets:

@@ -21,7 +21,7 @@ from discernel.displays import (
 )
 from discernel.displays.common import LINE_STYLES, MARKERS, class_colors, format_number, wrap
 from discernel.experiments.store import Record
-from discernel.experiments.tables import Table
+from discernel.experiments.tables import ResultTable
 from discernel.learners import Candidate, Progress
 from discernel.report.svg import new_figure
 from discernel.report.words import join, percent, seconds
@@ -58,7 +58,7 @@ class Drawing:
 # ---- what was learnt -----------------------------------------------------------------------------
 
 
-def draw_weights(table: Table, dataset: str) -> list[Drawing]:
+def draw_weights(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw the weights of every method that learns them, with their spread over divisions."""
     drawings = []
     for method, records in _finished(table, dataset).items():
@@ -83,7 +83,7 @@ def draw_weights(table: Table, dataset: str) -> list[Drawing]:
     return drawings
 
 
-def draw_candidates(table: Table, dataset: str) -> list[Drawing]:
+def draw_candidates(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw what ``criterion="auto"`` considered: means over divisions, and how often chosen."""
     drawings = []
     for method, records in _finished(table, dataset).items():
@@ -107,7 +107,7 @@ def draw_candidates(table: Table, dataset: str) -> list[Drawing]:
     return drawings
 
 
-def draw_embeddings(table: Table, dataset: str) -> list[Drawing]:
+def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw discriminant coordinates, where the first division that has any stored them."""
     drawings = []
     for method, records in _finished(table, dataset).items():
@@ -138,7 +138,7 @@ def draw_embeddings(table: Table, dataset: str) -> list[Drawing]:
 # ---- how it was learnt ---------------------------------------------------------------------------
 
 
-def draw_convergence(table: Table, dataset: str) -> list[Drawing]:
+def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw objective and gap of the first division of every method that iterates."""
     drawings = []
     for method, records in _finished(table, dataset).items():
@@ -166,7 +166,7 @@ def draw_convergence(table: Table, dataset: str) -> list[Drawing]:
     return drawings
 
 
-def draw_errors_by_regularization(table: Table, dataset: str) -> list[Drawing]:
+def draw_errors_by_regularization(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw the leave-one-out error against λ, a line a method.
 
     Lines are means over the divisions that have the same values of λ.
@@ -196,7 +196,7 @@ def draw_errors_by_regularization(table: Table, dataset: str) -> list[Drawing]:
 # ---- what came of it -----------------------------------------------------------------------------
 
 
-def draw_roc(table: Table, dataset: str) -> list[Drawing]:
+def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw mean ROC curves, a line a method, with a band of one standard deviation."""
     curves = {
         method: found
@@ -264,7 +264,7 @@ def mean_roc(records: Sequence[Record]) -> MeanCurve | None:
     return MeanCurve(rates, heights.mean(axis=1), np.asarray(spread), float(np.mean(areas)))
 
 
-def draw_time(table: Table, dataset: str) -> list[Drawing]:
+def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw accuracy against the time of a fit, a point a method."""
     entries = [entry for entry in table.of_dataset(dataset) if entry.seconds_fit > 0]
     if len(entries) < 2:
@@ -294,7 +294,7 @@ def draw_time(table: Table, dataset: str) -> list[Drawing]:
 # ---- parts ---------------------------------------------------------------------------------------
 
 
-def _finished(table: Table, dataset: str) -> dict[str, list[Record]]:
+def _finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
     """Return the records of a data set that did not fail, by method."""
     found = {method: table.records.get((dataset, method), []) for method in table.methods}
     return {
@@ -303,7 +303,7 @@ def _finished(table: Table, dataset: str) -> dict[str, list[Record]]:
     }
 
 
-def _style(table: Table, method: str) -> dict[str, Any]:
+def _style(table: ResultTable, method: str) -> dict[str, Any]:
     """Return colour, marker and dash of a method: the same in all figures."""
     i = table.methods.index(method)
     return {
