@@ -145,7 +145,6 @@ class Store:
         self.path = Path(path)
         self._lease = lease
         self._lock = threading.Lock()  # joblib asks for the next cell from a thread of its own
-        self._has_claimed = False
         self._connection = _open(self.path)
         self._owner = secrets.token_hex(8)
         self._holder = f"process {os.getpid()} on {socket.gethostname()}"
@@ -196,17 +195,14 @@ class Store:
             What is to be run.
         """
         with self._transaction(lasting=False) as cursor:
-            if cursor.execute("SELECT 1 FROM cells WHERE key = ?", (cell.key,)).fetchone():
-                return False
-            query = f"SELECT 1 FROM running WHERE {_COUNTS} AND key = ?"
-            if cursor.execute(query, (*self._now_and_latest(), cell.key)).fetchone():
-                return False
+            now, latest = self._now_and_latest()  # not before others are done with their claims
             cursor.execute(
-                "INSERT OR REPLACE INTO running VALUES (?, ?, ?, ?)",
-                (cell.key, self._owner, self._holder, time.time() + self._lease),
+                "INSERT OR REPLACE INTO running SELECT ?1, ?, ?, ? "
+                "WHERE NOT EXISTS (SELECT 1 FROM cells WHERE key = ?1) "
+                f"AND NOT EXISTS (SELECT 1 FROM running WHERE key = ?1 AND {_COUNTS})",
+                (cell.key, self._owner, self._holder, now + self._lease, now, latest),
             )
-            self._has_claimed = True
-        return True
+            return cursor.rowcount > 0
 
     def renew(self) -> None:
         """Make the claims made here count from now on."""
@@ -236,11 +232,8 @@ class Store:
 
     def give_back(self) -> None:
         """Give up all claims made here, so that others may run the cells."""
-        if not self._has_claimed:
-            return
         with self._transaction(lasting=False) as cursor:
             cursor.execute("DELETE FROM running WHERE owner = ?", (self._owner,))
-            self._has_claimed = False
 
     def _now_and_latest(self) -> tuple[float, float]:
         """Return between which moments a claim ends that counts."""
@@ -279,8 +272,8 @@ class Store:
             )
             cursor.execute("DELETE FROM running WHERE key = ?", (cell.key,))
 
-    def forget_failures(self, cells: Iterable[Cell]) -> int:
-        """Remove the records of failures, so that the cells are run again; return how many.
+    def forget_failures(self, cells: Iterable[Cell]) -> None:
+        """Remove the records of failures, so that the cells are run again.
 
         Parameters
         ----------
@@ -290,7 +283,6 @@ class Store:
         with self._transaction() as cursor:
             keys = [(cell.key,) for cell in cells]
             cursor.executemany("DELETE FROM cells WHERE failed AND key = ?", keys)
-            return max(0, cursor.rowcount)
 
     # ---- reading -----------------------------------------------------------------------------
 
