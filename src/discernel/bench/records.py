@@ -7,7 +7,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import date
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from threadpoolctl import threadpool_info
 
 from discernel.bench.results import Measured
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.runner import machine
+from discernel.experiments.machine import machine, package_version
 
 __all__ = ["environment", "make_record", "read_record"]
 
@@ -29,15 +28,8 @@ def environment() -> dict[str, Any]:
         for pool in threadpool_info()
     ]
     load = list(os.getloadavg()) if hasattr(os, "getloadavg") else None  # not on Windows
-    peers = {name: _version(name) for name in _PEERS}
+    peers = {name: package_version(name) for name in _PEERS}
     return {**machine(), "threads": threads, "load_average": load, "peers": peers}
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def make_record(

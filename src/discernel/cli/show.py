@@ -6,7 +6,6 @@ import math
 import os
 import platform
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from discernel.datasets.catalog import CATALOG, CatalogEntry
 from discernel.datasets.sources import FOLDER_VARIABLE, data_folder
 from discernel.experiments.compare import Comparison
 from discernel.experiments.formats import printable
+from discernel.experiments.machine import package_version
 from discernel.experiments.reproduce import Reproduced, Reproduction
 from discernel.experiments.store import Record
 from discernel.experiments.tables import Entry, failures, summarize
@@ -318,7 +318,7 @@ def show_info(console: Console, store: Path, n_finished: int | None) -> None:
     table.add_row("discernel", discernel.__version__)
     table.add_row("Python", f"{platform.python_version()} on {platform.system()}")
     for package in _PACKAGES:
-        table.add_row(package, _version(package))
+        table.add_row(package, package_version(package) or "not installed")
     table.add_row("cores", str(os.cpu_count()))
     for pool in threadpool_info():
         library = f"{pool['internal_api']} {pool.get('version') or ''}".strip()
@@ -328,13 +328,6 @@ def show_info(console: Console, store: Path, n_finished: int | None) -> None:
     finished = "not there yet" if n_finished is None else f"{n_finished:,} finished runs"
     table.add_row("results", f"{escape(str(store))}: {finished}")
     console.print(Text(""), table, Text(""), _catalog(folder), sep="\n")
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
 
 
 def _catalog(folder: Path | None) -> Any:
