@@ -82,7 +82,7 @@ def file_data(
     Parameters
     ----------
     path : str or Path
-        See `discernel.experiments.files.read_file`, here and for the next four.
+        See `discernel.experiments.files.open_file`, here and for the next four.
     target : str, optional
         The column with the labels.
     drop : sequence of str

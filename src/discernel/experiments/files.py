@@ -25,7 +25,7 @@ from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.formats import check_file, import_pandas, listed, read_table
 
-__all__ = ["OpenedFile", "Preparation", "digest", "one_spelling", "open_file", "read_file"]
+__all__ = ["OpenedFile", "Preparation", "digest", "one_spelling", "open_file"]
 
 #: Column names that are taken for the target where none is named.
 TARGET_NAMES = ("target", "class", "label", "y")
@@ -211,27 +211,27 @@ class OpenedFile:
     notes: tuple[str, ...] = ()
 
 
-def read_file(
-    name: str,
+def open_file(
     path: str | Path,
     target: str | None = None,
     *,
+    name: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     missing: Literal["error", "drop", "median"] = "error",
     digest: str | None = None,
-) -> Dataset:
-    r"""Return the data set that a file holds.
+) -> OpenedFile:
+    r"""Return the data set that a file holds, and what was done to its columns.
 
     Parameters
     ----------
-    name : str
-        What to call it.
     path : str or Path
         A CSV file with a line of column names, a Parquet file, or an NPZ file: in this one every
         array of two dimensions is a view, and the labels are the array ``target`` or ``y``.
     target : str, optional
         The column with the labels; where it is called target, class, label or y, it is found.
+    name : str, optional
+        What to call the data set; by default the name of the file without its ending.
     drop : sequence of str
         Columns to leave out.
     categorical : sequence of str
@@ -244,8 +244,8 @@ def read_file(
 
     Returns
     -------
-    Dataset
-        Features and labels, checked.
+    OpenedFile
+        Features and labels, checked, and how they were made.
 
     Raises
     ------
@@ -258,48 +258,13 @@ def read_file(
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from discernel.experiments.files import read_file
+    >>> from discernel.experiments.files import open_file
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "plants.csv"
     ...     _ = path.write_text("height,width,class\n1,4,a\n2,3,a\n7,4,b\n9,2,b\n")
-    ...     plants = read_file("plants", path)
+    ...     plants = open_file(path).dataset
     >>> plants.X.shape, plants.y.tolist()
     ((4, 2), ['a', 'a', 'b', 'b'])
-    """
-    found = open_file(
-        path, target, name=name, drop=drop, categorical=categorical, missing=missing, digest=digest
-    )
-    return found.dataset
-
-
-def open_file(
-    path: str | Path,
-    target: str | None = None,
-    *,
-    name: str | None = None,
-    drop: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    missing: Literal["error", "drop", "median"] = "error",
-    digest: str | None = None,
-) -> OpenedFile:
-    """Return what `read_file` does, with what was done to the columns.
-
-    Parameters
-    ----------
-    path : str or Path
-        See `read_file`, here and below.
-    target : str, optional
-        The column with the labels.
-    name : str, optional
-        What to call the data set; by default the name of the file without its ending.
-    drop : sequence of str
-        Columns to leave out.
-    categorical : sequence of str
-        Columns to turn into one feature a value.
-    missing : {"error", "drop", "median"}, default="error"
-        What to do with missing values.
-    digest : str, optional
-        That of the content.
     """
     path = Path(path)
     if missing not in MISSING_RULES:

@@ -35,7 +35,7 @@ class Data:
         is learnt on the training rows.
     file : dict
         Where the rows are read from if not from `discernel.datasets`: the parameters of
-        `discernel.experiments.files.read_file`.
+        `discernel.experiments.files.open_file`.
     options : dict
         ``rows``: only so many rows, drawn at random. ``classes``: only these.
         ``per_class``: so many rows of each class, drawn anew for every division, or with ``end``

@@ -57,9 +57,9 @@ def read(data: Data) -> Dataset:
     """
     if data.file:
         # Only `compare` makes such data; a user's file is read by its own rules.
-        from discernel.experiments.files import read_file
+        from discernel.experiments.files import open_file
 
-        return read_file(data.name, **data.file)
+        return open_file(name=data.name, **data.file).dataset
     return _load(data.name)
 
 
