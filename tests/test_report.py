@@ -338,7 +338,7 @@ def test_words_say_what_ranks_mean():
             for method in "xyz"
         ]
         table = summarize(found)
-        return words.describe_ranking(rank_methods(table), table)
+        return words.describe_ranking(rank_methods(table))
 
     assert "x has the best mean rank, 1.00, clearly better than all others" in ranked(15, 0.3)
     assert "do not differ more than by chance" in ranked(3, 0.0)

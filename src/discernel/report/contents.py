@@ -35,14 +35,13 @@ def contents(table: ResultTable) -> dict[str, Any]:
     summary = [
         words.describe_task(table),
         *(words.describe_dataset(table, dataset) for dataset in table.datasets),
-        words.describe_ranking(ranking, table),
+        words.describe_ranking(ranking),
         words.describe_power(table),
         words.describe_failures(failed, n_runs),
         words.describe_time(table),
     ]
     return {
         "summary": [sentence for sentence in summary if sentence],
-        "confidence": f"{table.confidence:.0%}",
         "datasets": table.datasets,
         "overview": _overview(table, ranking),
         "rows": [_row(entry) for name in table.datasets for entry in table.of_dataset(name)],
@@ -97,7 +96,6 @@ def _comparison(table: ResultTable) -> dict[str, Any] | None:
     """Return the paired comparison with the first method of the plan."""
     reference = table.methods[0]
     found = compare_with(table, reference)
-    alpha = 1.0 - table.confidence
     rows = [
         {
             "dataset": each.dataset,
@@ -108,7 +106,7 @@ def _comparison(table: ResultTable) -> dict[str, Any] | None:
             "n": each.test.difference.n,
             "p": None if math.isnan(each.p_value) else each.p_value,
             "p_text": words.probability(each.p_value).removeprefix("= "),
-            "verdict": each.verdict(alpha),
+            "verdict": each.verdict,
         }
         for each in found
     ]

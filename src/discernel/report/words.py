@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from discernel.experiments.plan import Splits
-from discernel.experiments.statistics import Interval
+from discernel.experiments.statistics import ALPHA, Interval
 from discernel.experiments.tables import Entry, Failure, Ranking, ResultTable
 
 __all__ = [
@@ -155,7 +155,7 @@ def _describe_level(dataset: str, best: Entry, entries: Sequence[Entry]) -> str:
     return f"{start}.{others} Clearly behind {verb} {join(behind)}."
 
 
-def describe_ranking(ranking: Ranking | None, table: ResultTable) -> str | None:
+def describe_ranking(ranking: Ranking | None) -> str | None:
     """Say what the ranks over all data sets mean; None where there is nothing to rank."""
     if ranking is None:
         return None
@@ -165,7 +165,7 @@ def describe_ranking(ranking: Ranking | None, table: ResultTable) -> str | None:
         f"{'has' if len(best) == 1 else 'share'} the best mean rank, {ranking.ranks[0]:.2f}"
     )
     p = probability(ranking.test.p_value)
-    if not ranking.test.p_value < 1.0 - table.confidence:
+    if not ranking.test.p_value < ALPHA:
         return (
             f"{first}, but the ranks of the methods do not differ more than by chance "
             f"(Friedman test, p {p})."

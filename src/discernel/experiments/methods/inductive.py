@@ -15,12 +15,7 @@ from sklearn.svm import SVC
 import discernel
 from discernel.backend import FloatArray
 from discernel.criteria.akfd import decide, one_against_rest
-from discernel.experiments.methods.base import (
-    Outcome,
-    fit_and_predict,
-    make_kernels,
-    make_object,
-)
+from discernel.experiments.methods.base import Outcome, fit_and_predict, make_kernels
 from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, kernel_names
 from discernel.learners.alternating import NUS
@@ -39,9 +34,6 @@ __all__ = [
 def discriminant(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit a `MultipleKernelDiscriminant`."""
     kernels = make_kernels(options.pop("kernels", "auto"), division)
-    for name in ("criterion", "solver"):
-        if name in options:
-            options[name] = make_object(options[name], discernel)
     return fit_and_predict(discernel.MultipleKernelDiscriminant(kernels, **options), division)
 
 
