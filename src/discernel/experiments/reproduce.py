@@ -22,6 +22,7 @@ __all__ = [
     "Link",
     "Reproduced",
     "Reproduction",
+    "both_numbers",
     "compare",
     "judge",
     "markdown",
@@ -301,7 +302,7 @@ def markdown(found: Reproduction, comparisons: Sequence[Reproduced]) -> str:
             "|---|---|--:|--:|--:|---|",
         ]
     for each in comparisons:
-        ours = _escape(each.cell.row), _escape(each.cell.column), *_numbers(each)
+        ours = _escape(each.cell.row), _escape(each.cell.column), *both_numbers(each)
         lines.append(f"| {' | '.join(ours)} | {each.n} | {each.verdict} |")
     differing = Counter(each.reason for each in comparisons if each.verdict == "differs")
     if differing:
@@ -316,8 +317,8 @@ def markdown(found: Reproduction, comparisons: Sequence[Reproduced]) -> str:
     return "\n".join([*lines, *words, ""])
 
 
-def _numbers(each: Reproduced) -> tuple[str, str]:
-    """Return both numbers with their errors, as many digits as were printed."""
+def both_numbers(each: Reproduced) -> tuple[str, str]:
+    """Return the printed number and ours with their errors, as many digits as were printed."""
     digits = each.digits
     printed = _shown(each.cell.value, digits)
     if each.cell.error is not None:
