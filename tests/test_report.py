@@ -16,10 +16,10 @@ from sklearn.metrics import roc_auc_score
 
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.experiments.plan import Cell, Data, Method, Splits
+from discernel.experiments.roc import mean_roc
 from discernel.experiments.store import Record, Result
 from discernel.experiments.tables import rank_methods, summarize
 from discernel.report import words, write_report
-from discernel.report.figures import mean_roc
 from discernel.report.svg import PALETTE, drawing, new_figure, to_svg
 
 N_DIVISIONS = 3

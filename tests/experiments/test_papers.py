@@ -17,9 +17,9 @@ from discernel.experiments.methods import METHODS
 from discernel.experiments.methods.inductive import kfd_grid
 from discernel.experiments.methods.transductive import leave_one_out
 from discernel.experiments.papers.common import auc
-from discernel.experiments.papers.kim2006 import _RATES, _mean_curve
 from discernel.experiments.plan import Cell, Data, Method, Splits
 from discernel.experiments.reproduce import compare, reproduce, reproduction, stored
+from discernel.experiments.roc import mean_roc
 from discernel.experiments.runner import run_cell
 from discernel.experiments.store import Store
 from discernel.experiments.tasks import Division, divide
@@ -183,7 +183,9 @@ def test_kim_table1_and_figure1_on_two_divisions(paper_data, tmp_path):
     for comparison, ours in zip(areas, by_method, strict=True):
         assert comparison.ours == pytest.approx(np.mean([auc(each) for each in ours]))
         # The area under the mean curve is the mean of the areas, up to the grid.
-        assert area(_RATES, _mean_curve(ours)) == pytest.approx(comparison.ours, abs=0.005)
+        curve = mean_roc(ours)
+        assert curve.area == pytest.approx(comparison.ours)
+        assert area(curve.false, curve.true) == pytest.approx(comparison.ours, abs=0.005)
     (ax,) = curves.figure(records).axes
     assert [text.get_text()[:4] for text in ax.get_legend().get_texts()] == ["K*: ", "K_cv"]
 

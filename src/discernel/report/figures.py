@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import auc, roc_curve
 
-from discernel.backend import FloatArray
 from discernel.displays import (
     CandidatesDisplay,
     DiscriminantEmbeddingDisplay,
@@ -20,6 +18,7 @@ from discernel.displays import (
     RegularizationPathDisplay,
 )
 from discernel.displays.common import LINE_STYLES, MARKERS, class_colors, format_number, wrap
+from discernel.experiments.roc import MeanCurve, mean_roc
 from discernel.experiments.store import Record
 from discernel.experiments.tables import ResultTable
 from discernel.learners import Candidate, Progress
@@ -28,7 +27,6 @@ from discernel.report.words import join, percent, seconds
 
 __all__ = [
     "Drawing",
-    "MeanCurve",
     "draw_candidates",
     "draw_convergence",
     "draw_embeddings",
@@ -36,13 +34,11 @@ __all__ = [
     "draw_roc",
     "draw_time",
     "draw_weights",
-    "mean_roc",
 ]
 
 _MOST_BARS = 8
 #: Rows in a scatter plot: each is an element of the page.
 _MOST_ROWS = 300
-_ROC_GRID = np.linspace(0.0, 1.0, 251)
 
 
 @dataclass(frozen=True)
@@ -219,49 +215,6 @@ def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
     caption = _zoom(ax, list(curves.values()))
     alt = f"ROC curves on {dataset}, averaged over divisions; area under each: {join(described)}."
     return [Drawing(ax.figure, dataset, alt, caption)]
-
-
-@dataclass(frozen=True)
-class MeanCurve:
-    """A ROC curve averaged over divisions.
-
-    Attributes
-    ----------
-    false, true : ndarray of shape (n_points,)
-        False positive rates, and the mean of the true ones there.
-    spread : ndarray of shape (n_points,)
-        The standard deviation of the true ones.
-    area : float
-        The mean area under the curves.
-    """
-
-    false: FloatArray
-    true: FloatArray
-    spread: FloatArray
-    area: float
-
-
-def mean_roc(records: Sequence[Record]) -> MeanCurve | None:
-    """Return the ROC curve averaged vertically over divisions [Fawcett06]_.
-
-    None where there are no scores of two classes.
-    """
-    rows, areas = [], []
-    for predictions in (record.result.predictions for record in records):
-        truth, scores = np.asarray(predictions.get("y_true", ())), predictions.get("scores")
-        classes = np.unique(truth)
-        if scores is None or np.ndim(scores) != 1 or len(classes) != 2:
-            continue
-        false, true, _ = roc_curve(truth, scores, pos_label=classes[1])
-        areas.append(auc(false, true))
-        # A little to the right, so that where the curve rises straight up its upper end counts.
-        rows.append(np.interp(_ROC_GRID + 1e-9, false, true))
-    if not rows:
-        return None
-    heights = np.vstack([np.zeros(len(rows)), np.transpose(rows)])
-    spread = heights.std(axis=1, ddof=1) if len(rows) > 1 else np.zeros(len(heights))
-    rates = np.concatenate([[0.0], _ROC_GRID])
-    return MeanCurve(rates, heights.mean(axis=1), np.asarray(spread), float(np.mean(areas)))
 
 
 def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
