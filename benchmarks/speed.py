@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from common import RECORDS, write_record
+from curves import Timing, draw_curves, measure_curves
 
 from discernel.bench import chosen_cases, environment, run_cases
-from discernel.bench.curves import Timing, draw_curves, measure_curves
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "speed.png"
 

@@ -18,7 +18,7 @@ from discernel.bench import work
 from discernel.displays.common import pyplot
 from discernel.experiments.progress import progress_bar
 from discernel.experiments.writing import write_file
-from discernel.kernels import rbf_ladder
+from discernel.kernels import RBF, Kernel, rbf_ladder
 
 __all__ = ["Timing", "draw_curves", "measure_curves"]
 
@@ -63,6 +63,11 @@ _REPEATS, _ENOUGH = 5, 60.0
 _INK, _OURS, _SVC, _EASY = "#333344", "#b5382a", "#2f6f9f", "#c68a17"
 #: Rows where the kernels vary, and kernels where the rows do.
 _ROWS, _KERNELS = 1000, 10
+
+
+def spread_kernels(n_kernels: int) -> list[Kernel]:
+    """Return Gaussian kernels of widths from 1/16 to 16 times the median distance."""
+    return [RBF(width=f"{factor:.6g}*median") for factor in np.geomspace(1 / 16, 16, n_kernels)]
 
 
 def _on_rows(method: Callable[[FloatArray, Any], Any]) -> Callable[[int], Callable[[], Any]]:
@@ -114,7 +119,7 @@ _LINES: dict[Axis, tuple[_Line, ...]] = {
         ),
         _Line(
             "discernel",
-            _on_kernels(lambda X, y, p: work.fit(X, y, work.spread_kernels(p))),
+            _on_kernels(lambda X, y, p: work.fit(X, y, spread_kernels(p))),
             _OURS,
             "o-",
         ),
