@@ -8,8 +8,9 @@ import pytest
 
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.experiments import formats
-from discernel.experiments.files import Preparation, digest, one_spelling, open_file
+from discernel.experiments.files import digest, open_file
 from discernel.experiments.formats import read_table
+from discernel.experiments.preparation import Preparation, one_spelling
 
 GOOD = "a,b,target\n1,2,x\n2,1,x\n3.5,0,y\n4,7,y\n"
 

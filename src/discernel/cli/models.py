@@ -20,10 +20,11 @@ import discernel
 from discernel.datasets import Dataset, load
 from discernel.exceptions import InvalidInputError, MissingExtraError, missing_extra
 from discernel.experiments.compare import fitting_jobs
-from discernel.experiments.files import Preparation, one_spelling, open_file
+from discernel.experiments.files import open_file
 from discernel.experiments.formats import read_table
 from discernel.experiments.methods import make_kernels
 from discernel.experiments.plan import Data
+from discernel.experiments.preparation import Preparation, one_spelling
 from discernel.experiments.tasks import Division
 from discernel.experiments.writing import check_place, write_file
 
