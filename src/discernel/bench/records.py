@@ -35,15 +35,7 @@ def environment() -> dict[str, Any]:
 def make_record(
     results: Sequence[Measured], before: dict[str, Any], after: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return results with all that is needed to judge them, ready for JSON.
-
-    Parameters
-    ----------
-    results : sequence of Measured
-        What came out.
-    before, after : dict
-        The `environment` when the run began and when it ended.
-    """
+    """Return results, with the `environment` before and after them, ready for JSON."""
     return {
         "benchmark": "speed",
         "date": date.today().isoformat(),

@@ -40,15 +40,7 @@ def data_folder() -> Path | None:
 
 
 def read_file(path: Path, entry: CatalogEntry) -> Arrays:
-    """Return features and labels of a CSV file, or of an NPZ file of views.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    entry : CatalogEntry
-        What it should hold.
-    """
+    """Return features and labels of a CSV file, or of an NPZ file of views."""
     numbers = entry.classes is None or entry.relabel is not None
     if entry.views:
         X, y = _read_npz(path, entry.views)
@@ -145,17 +137,7 @@ def _read_npz(path: Path, views: Mapping[str, int]) -> Arrays:
 
 
 def from_openml(name: str, entry: CatalogEntry, source: OpenML) -> Arrays:
-    """Return features and labels from OpenML, or from scikit-learn's cache of it.
-
-    Parameters
-    ----------
-    name : str
-        The name of the data set, for messages.
-    entry : CatalogEntry
-        What is known of it.
-    source : OpenML
-        Where it is.
-    """
+    """Return features and labels from OpenML, or from scikit-learn's cache of it."""
     tables = [_fetch(name, data_id, entry, source) for data_id in source.ids.values()]
     y = tables[0][1]
     if any(not np.array_equal(other, y) for _, other in tables[1:]):

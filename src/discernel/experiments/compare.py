@@ -151,17 +151,7 @@ def comparison_plan(
 
 
 def check_divisible(dataset: Dataset, n_rows: int, splits: Splits) -> None:
-    """Raise a clear error where a comparison on a data set would fail.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The rows.
-    n_rows : int
-        How many of them are used.
-    splits : Splits
-        How they are divided.
-    """
+    """Raise a clear error where a comparison on so many rows of a data set would fail."""
     name, y = dataset.name, np.asarray(dataset.y)
     if y.dtype.kind == "f":
         raise InvalidInputError(

@@ -125,13 +125,7 @@ def open_file(
 
 
 def digest(path: str | Path) -> str:
-    """Return a digest of the content of a file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    """
+    """Return a digest of the content of a file."""
     stamp = check_file(Path(path))
     return _digest(str(Path(path).resolve()), stamp)
 

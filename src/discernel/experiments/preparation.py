@@ -100,13 +100,7 @@ class Preparation:
 
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> Preparation:
-        """Return what `as_plain` was called on.
-
-        Parameters
-        ----------
-        plain : dict
-            The plain data.
-        """
+        """Return what `as_plain` was called on."""
         return cls(
             _names(plain["columns"]),
             {str(key): _names(values) for key, values in plain["categories"].items()},

@@ -286,15 +286,7 @@ def judge(ours: float, error: float, cell: Printed, published_error: float, digi
 
 
 def markdown(found: Reproduction, comparisons: Sequence[Reproduced]) -> str:
-    """Return a table in Markdown, our numbers beside the printed ones, and what is to be known.
-
-    Parameters
-    ----------
-    found : Reproduction
-        What was run.
-    comparisons : sequence of Reproduced
-        What `reproduce` returned.
-    """
+    """Return a table in Markdown, our numbers beside the printed ones, and what is to be known."""
     lines = [f"### {found.id}: {found.title}", ""]
     if comparisons:
         lines += [

@@ -227,13 +227,7 @@ def _check_divisions(missing: Iterable[Cell]) -> None:
 
 
 def run_cell(cell: Cell) -> tuple[Cell, Result]:
-    """Run one cell; a failure is a result too.
-
-    Parameters
-    ----------
-    cell : Cell
-        What to run.
-    """
+    """Run one cell; a failure is a result too."""
     try:
         with _quiet(), PeakMemory() as memory:
             division = divide(cell)

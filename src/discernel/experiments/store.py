@@ -163,11 +163,6 @@ class Store:
         """Return whether the cell is ours to run: not finished, and no claim on it counts.
 
         A cell that this very process runs is not ours to run again either.
-
-        Parameters
-        ----------
-        cell : Cell
-            What is to be run.
         """
         with self._transaction(lasting=False) as cursor:
             now, latest = self._now_and_latest()  # not before others are done with their claims
@@ -217,17 +212,7 @@ class Store:
         return now, now + max(self._lease, _LEASE)
 
     def add(self, cell: Cell, result: Result, machine: dict[str, Any]) -> None:
-        """Write a finished cell; what is there already stays.
-
-        Parameters
-        ----------
-        cell : Cell
-            What was run.
-        result : Result
-            What came out.
-        machine : dict
-            What it ran on.
-        """
+        """Write a finished cell; what is there already stays."""
         facts = json.dumps(machine, sort_keys=True)
         row = (
             cell.key,
@@ -248,13 +233,7 @@ class Store:
             cursor.execute("DELETE FROM running WHERE key = ?", (cell.key,))
 
     def forget_failures(self, cells: Iterable[Cell]) -> None:
-        """Remove the records of failures, so that the cells are run again.
-
-        Parameters
-        ----------
-        cells : iterable of Cell
-            Whose records.
-        """
+        """Remove the records of failures, so that the cells are run again."""
         with self._transaction() as cursor:
             keys = [(cell.key,) for cell in cells]
             cursor.executemany("DELETE FROM cells WHERE failed AND key = ?", keys)

@@ -48,13 +48,7 @@ class Division:
 
 
 def read(data: Data) -> Dataset:
-    """Return the data set that is meant, or raise a clear error.
-
-    Parameters
-    ----------
-    data : Data
-        Which one.
-    """
+    """Return the data set that is meant, or raise a clear error."""
     if data.file:
         # Only `compare` makes such data; a user's file is read by its own rules.
         from discernel.experiments.files import open_file
@@ -69,13 +63,7 @@ def _load(name: str) -> Dataset:
 
 
 def divide(cell: Cell) -> Division:
-    """Return the division that a cell is about; it is the same for all methods.
-
-    Parameters
-    ----------
-    cell : Cell
-        Its data set, divisions and repetition count.
-    """
+    """Return the division that a cell is about; it is the same for all methods."""
     data = read(cell.data)
     X, y, rows = np.asarray(data.X), np.asarray(data.y), np.arange(len(data.y))
     options = cell.data.options

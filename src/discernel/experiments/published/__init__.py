@@ -75,13 +75,7 @@ class PrintedTable:
     cells: tuple[Printed, ...]
 
     def cell(self, row: str, column: str) -> Printed:
-        """Return the cell at a row and a column.
-
-        Parameters
-        ----------
-        row, column : str
-            Their names.
-        """
+        """Return the cell at a row and a column."""
         here = {(cell.row, cell.column): cell for cell in self.cells}
         if (row, column) not in here:
             known = [f"{cell.row} | {cell.column}" for cell in self.cells]

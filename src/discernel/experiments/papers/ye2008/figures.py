@@ -118,13 +118,7 @@ def _lambda_panel(ax: Any, task: TableData, runs: Sequence[Sequence[Record]]) ->
 
 
 def time_ratios(records: Sequence[Record]) -> Any:
-    """Draw printed seconds over ours, one row a method, one mark a data set.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Of Table 16.
-    """
+    """Draw printed seconds over ours, one row a method, one mark a data set."""
     from matplotlib.figure import Figure
 
     table, found = published("ye2008")["ye2008-table16"], by_place(records)
