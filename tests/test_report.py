@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import inspect
 import re
 import shutil
 import sys
@@ -15,11 +16,13 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.experiments.methods import METHODS
 from discernel.experiments.plan import Cell, Data, Method, Splits
 from discernel.experiments.roc import mean_roc
 from discernel.experiments.store import Record, Result
 from discernel.experiments.tables import rank_methods, summarize
-from discernel.report import words, write_report
+from discernel.experiments.tasks import divide
+from discernel.report import figures, words, write_report
 from discernel.report.svg import PALETTE, drawing, new_figure, to_svg
 
 N_DIVISIONS = 3
@@ -187,6 +190,14 @@ def test_all_sections_are_there_and_in_the_contents(page):
     assert [section["id"] for section in page.all("section")] == expected
     links = [a["href"] for a in page.all("a") if "nav" in a["within"]]
     assert links == [f"#{name}" for name in expected]
+
+
+def test_figures_read_what_methods_write():
+    read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', inspect.getsource(figures)))
+    cell = Cell(Data("iris"), Method("auto", "discriminant"), Splits(n=1), 0)
+    written = METHODS["discriminant"](divide(cell), {}).details
+    assert read == {"considered", "embedding", "history", "leave_one_out"}
+    assert read <= set(written)
 
 
 def test_sections_without_data_are_left_out(tmp_path):

@@ -13,12 +13,13 @@ from sklearn.svm import SVC
 
 from discernel import ConformalKernelTransformer, align_kernels, reweigh_spectrum
 from discernel.exceptions import InvalidInputError
+from discernel.experiments.compare import comparison_plan
 from discernel.experiments.methods import METHODS
 from discernel.experiments.methods.inductive import kfd_grid
 from discernel.experiments.methods.transductive import leave_one_out
 from discernel.experiments.papers.common import auc
 from discernel.experiments.plan import Cell, Data, Method, Splits
-from discernel.experiments.reproduce import compare, reproduce, reproduction, stored
+from discernel.experiments.reproduce import compare, names, reproduce, reproduction, stored
 from discernel.experiments.roc import mean_roc
 from discernel.experiments.runner import run_cell
 from discernel.experiments.store import Store
@@ -72,8 +73,12 @@ def outcome(kind, options=None):
 # ---- every kind ----------------------------------------------------------------------------------
 
 
-def test_every_kind_of_method_has_a_case():
+def test_every_kind_of_method_has_a_case_and_is_in_some_plan():
     assert set(CASES) == set(METHODS)
+    plans = [plan for name in names() for plan in reproduction(name).plans]
+    compared = comparison_plan(Data("wine"))
+    assert {m.kind for plan in [*plans, compared] for m in plan.methods} == set(METHODS)
+    assert all(cell.key for plan in plans for cell in plan.cells()[:1])  # digests plain data only
 
 
 @pytest.mark.parametrize("kind", sorted(CASES))
