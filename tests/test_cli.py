@@ -119,7 +119,7 @@ def test_wrong_usage_ends_with_2():
 
 def test_without_its_extra_the_command_line_says_so_in_one_line(monkeypatch):
     monkeypatch.setitem(sys.modules, "typer", None)
-    with pytest.raises(SystemExit, match=r"needs typer and rich\. .*install 'discernel\[app\]'"):
+    with pytest.raises(SystemExit, match=r"needs typer and rich.*pip install '\.\[app\]'"):
         main()
 
 
