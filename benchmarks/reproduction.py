@@ -15,7 +15,7 @@ from pathlib import Path
 from common import RECORDS, write_record
 
 from discernel.experiments.reproduce import (
-    Comparison,
+    Reproduced,
     compare,
     markdown,
     names,
@@ -83,7 +83,7 @@ def render(n_divisions: int, store: Store) -> None:
     print("\n".join(lines[4 : len(lines) - len(pages)]))
 
 
-def kind(each: Comparison) -> str:
+def kind(each: Reproduced) -> str:
     if each.cell.unit in ("accuracy_percent", "error_percent", "auc", "alignment"):
         return "accuracy and error"
     return "weights" if each.cell.unit == "weight" else "other"

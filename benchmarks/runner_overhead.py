@@ -16,8 +16,9 @@ from typing import Any
 
 from common import write_record
 
+from discernel.experiments.machine import machine
 from discernel.experiments.plan import Cell, Data, Method, Plan, Splits
-from discernel.experiments.runner import machine, run, run_cell
+from discernel.experiments.runner import run, run_cell
 from discernel.experiments.store import Store
 from discernel.experiments.tasks import divide
 

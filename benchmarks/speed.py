@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from common import RECORDS, write_record
+from curves import Timing, draw_curves, measure_curves
 
 from discernel.bench import chosen_cases, environment, run_cases
-from discernel.bench.curves import Point, draw_curves, measure_curves
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "speed.png"
 
@@ -50,7 +50,7 @@ def measure(names: list[str]) -> None:
 
 
 def draw() -> None:
-    draw_curves([Point(**point) for point in recorded()["curves"]], PICTURE)
+    draw_curves([Timing(**point) for point in recorded()["curves"]], PICTURE)
     print(f"written: docs/images/{PICTURE.name}")
 
 

@@ -10,7 +10,7 @@ import pytest
 import discernel
 
 ROOT = Path(discernel.__file__).parent
-ORDER = [
+ORDER = (
     "exceptions",
     "backend",
     "kernels",
@@ -21,43 +21,157 @@ ORDER = [
     "solvers",
     "discriminant",
     "estimators",
+    "persistence",
     "displays",
+    "testing",
     "datasets",
     "experiments",
     "bench",
     "report",
     "cli",
     "__main__",
-]
+)
+ROOMS = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}
+#: The public names of the package, which come from rooms up to the estimators.
+TOP = "the top"
+MAY_USE_TOP = {"testing", "datasets", "experiments", "bench", "report", "cli", "__main__"}
 
 
-def room(module):
-    return module.split(".")[1] if module.startswith("discernel.") else None
+# ---- what a file imports -----------------------------------------------------------------------
 
 
-def imports(path):
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: relative import"
-            yield node.module
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+def modules_of(node, package):
+    """Yield the full names that an import statement, or a call of import_module, asks for.
+
+    Parameters
+    ----------
+    node : ast.AST
+        Any part of the source.
+    package : tuple of str
+        The package that the source belongs to, which relative imports start from.
+    """
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            yield alias.name
+            if alias.asname is None:  # binds the package itself, and so all that it has
+                yield alias.name.partition(".")[0]
+    elif isinstance(node, ast.ImportFrom):
+        base = package[: len(package) + 1 - node.level] if node.level else ()
+        stem = [*base, *([node.module] if node.module else [])]
+        yield from (".".join([*stem, alias.name]) for alias in node.names)
+    elif isinstance(node, ast.Call) and node.args:
+        name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+        said = node.args[0].values[0] if isinstance(node.args[0], ast.JoinedStr) else node.args[0]
+        if name in ("import_module", "__import__") and isinstance(said, ast.Constant):
+            yield str(said.value).lstrip(".")
+
+
+def rooms_used(source, package=("discernel",)):
+    """Yield the line and the room of every import of the package's own parts, at any depth."""
+    for node in ast.walk(ast.parse(source)):
+        for module in modules_of(node, package):
+            first, *rest = module.split(".")
+            if first == "discernel":
+                yield node.lineno, rest[0] if rest and rest[0] in {*ORDER, *ROOMS} else TOP
+
+
+def is_backwards(here, used):
+    return here not in MAY_USE_TOP if used == TOP else ORDER.index(used) > ORDER.index(here)
+
+
+# ---- the tests ---------------------------------------------------------------------------------
 
 
 def test_every_room_is_in_the_order():
-    rooms = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}
-    assert rooms - {"__init__", "__pycache__"} == set(ORDER)
+    assert {"kernels", "learners", "cli"} < ROOMS
+    assert ROOMS - {"__init__"} <= set(ORDER)
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_import_points_backwards(path):
-    here = path.relative_to(ROOT).parts[0].removesuffix(".py")
-    if here == "__init__":
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    if parts == ("__init__",):
         return
-    for module in imports(path):
-        target = room(module)
-        if target is not None:
-            assert ORDER.index(target) <= ORDER.index(here), f"{here} imports {module}"
+    used = list(rooms_used(path.read_text(), ("discernel", *parts[:-1])))
+    assert not [(line, room) for line, room in used if is_backwards(parts[0], room)]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import discernel.cli",
+        "import discernel.cli.app as app",
+        "import numpy, discernel.cli.app as app",
+        "from discernel.cli import app",
+        "from discernel.cli.app import main",
+        "from discernel import cli",
+        "from discernel import cli as above",
+        "from .. import cli",
+        "from ..cli import app",
+        "from ..cli.app import main",
+        "def late():\n    from discernel.cli import app",
+        "if TYPE_CHECKING:\n    from discernel.cli import app",
+        "try:\n    from discernel.cli import app\nexcept ImportError:\n    app = None",
+        "import_module('discernel.cli.app')",
+        "importlib.import_module(f'discernel.cli.{name}')",
+        "__import__('discernel.cli')",
+    ],
+)
+def test_a_planted_import_of_a_higher_room_is_noticed(statement):
+    used = [room for _, room in rooms_used(statement, ("discernel", "kernels"))]
+    assert "cli" in used
+    assert is_backwards("kernels", "cli")
+    assert not is_backwards("cli", "kernels")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import discernel",
+        "import discernel as d",
+        "import discernel.exceptions",  # then discernel.learn_kernel is at hand
+        "from discernel import learn_kernel",
+        "from discernel import exceptions, learn_kernel as learn",
+        "from discernel import *",
+        "from .. import learn_kernel",
+        "def late():\n    import discernel",
+        "import_module('discernel')",
+    ],
+)
+@pytest.mark.parametrize(("room", "may"), [("kernels", False), ("displays", False), ("cli", True)])
+def test_a_planted_import_of_the_top_is_noticed(statement, room, may):
+    used = [used for _, used in rooms_used(statement, ("discernel", room))]
+    assert TOP in used
+    assert any(is_backwards(room, each) for each in used) is not may
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import numpy",
+        "import discernel_other.cli",
+        "from os import path",
+        "from . import base",
+        "from .base import Kernel",
+        "from discernel.backend import cli",
+        "from discernel import backend",
+        "import discernel.backend as backend",
+        "print('discernel.cli')",
+    ],
+)
+def test_an_import_that_points_down_passes(statement):
+    used = rooms_used(statement, ("discernel", "kernels"))
+    assert not [room for _, room in used if is_backwards("kernels", room)]
+
+
+def test_the_name_of_a_class_means_one_thing():
+    places = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(path.relative_to(ROOT)))
+    assert len(places) > 50
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 def test_optional_packages_are_not_imported_with_the_package():

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import inspect
 import re
 import shutil
 import sys
@@ -15,11 +16,13 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.experiments.methods import METHODS
 from discernel.experiments.plan import Cell, Data, Method, Splits
+from discernel.experiments.roc import mean_roc
 from discernel.experiments.store import Record, Result
 from discernel.experiments.tables import rank_methods, summarize
-from discernel.report import words, write_report
-from discernel.report.figures import mean_roc
+from discernel.experiments.tasks import divide
+from discernel.report import figures, words, write_report
 from discernel.report.svg import PALETTE, drawing, new_figure, to_svg
 
 N_DIVISIONS = 3
@@ -38,7 +41,7 @@ def two_class_predictions(rng):
 
 
 def details(method, rng):
-    """What `experiments.methods` stores, and what the report can also show."""
+    """What `experiments.methods` stores."""
     if method == "auto":
         return {
             "history": [[i, 1.0 / (i + 1), None, 0] for i in range(4)],
@@ -54,8 +57,6 @@ def details(method, rng):
         return {
             "history": [[i, 2.0 - i, 10.0 ** (-3 * i), s] for s in range(3) for i in range(2)],
             "leave_one_out": PATH,
-            "accuracy_path": [[lam, 1 - error] for lam, error in PATH],
-            "alignment_steps": [0.2, 0.4, 0.5],
         }
     return {}
 
@@ -184,12 +185,19 @@ def test_ids_are_unique_and_what_points_to_them_finds_them(page):
 def test_all_sections_are_there_and_in_the_contents(page):
     expected = [
         "summary", "accuracy", "comparison", "ranks", "time", "weights", "roc", "candidates",
-        "regularization", "accuracy-path", "alignment", "convergence", "embedding", "failures",
-        "environment",
+        "regularization", "convergence", "embedding", "failures", "environment",
     ]  # fmt: skip
     assert [section["id"] for section in page.all("section")] == expected
     links = [a["href"] for a in page.all("a") if "nav" in a["within"]]
     assert links == [f"#{name}" for name in expected]
+
+
+def test_figures_read_what_methods_write():
+    read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', inspect.getsource(figures)))
+    cell = Cell(Data("iris"), Method("auto", "discriminant"), Splits(n=1), 0)
+    written = METHODS["discriminant"](divide(cell), {}).details
+    assert read == {"considered", "embedding", "history", "leave_one_out"}
+    assert read <= set(written)
 
 
 def test_sections_without_data_are_left_out(tmp_path):
@@ -341,7 +349,7 @@ def test_words_say_what_ranks_mean():
             for method in "xyz"
         ]
         table = summarize(found)
-        return words.describe_ranking(rank_methods(table), table)
+        return words.describe_ranking(rank_methods(table))
 
     assert "x has the best mean rank, 1.00, clearly better than all others" in ranked(15, 0.3)
     assert "do not differ more than by chance" in ranked(3, 0.0)

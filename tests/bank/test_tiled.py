@@ -13,7 +13,7 @@ from discernel.criteria import RKDA
 from discernel.exceptions import DroppedKernelWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed, rbf_ladder
 from discernel.kernels.adapters import Function
-from discernel.kernels.evaluate import kernel_matrices
+from discernel.kernels.evaluate import KernelSet
 from discernel.targets import ClassTarget
 
 N = 150
@@ -75,7 +75,7 @@ def test_a_ladder_is_one_exponential_and_its_powers(rows, monkeypatch):
     monkeypatch.setattr(
         RBF, "from_base", lambda self, base: exponentials.append(1) or plain(self, base)
     )
-    found = dict(kernel_matrices(kernels, rows))
+    found = dict(KernelSet(kernels).matrices(rows))
     assert len(exponentials) == 1
     for position, kernel in enumerate(kernels):
         np.testing.assert_allclose(found[position], kernel(rows), rtol=1e-10, atol=1e-299)
@@ -84,7 +84,7 @@ def test_a_ladder_is_one_exponential_and_its_powers(rows, monkeypatch):
 
 def test_widths_off_the_ladder_are_exponentials_of_their_own(rows):
     kernels = [RBF(width=1.0), RBF(width=1.7), RBF(width=2.0), Exponential(width=1.0)]
-    for position, matrix in kernel_matrices(kernels, rows):
+    for position, matrix in KernelSet(kernels).matrices(rows):
         np.testing.assert_allclose(matrix, kernels[position](rows), rtol=1e-13)
 
 

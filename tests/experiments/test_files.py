@@ -8,8 +8,9 @@ import pytest
 
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.experiments import formats
-from discernel.experiments.files import Preparation, digest, one_spelling, open_file, read_file
+from discernel.experiments.files import digest, open_file
 from discernel.experiments.formats import read_table
+from discernel.experiments.preparation import Preparation, one_spelling
 
 GOOD = "a,b,target\n1,2,x\n2,1,x\n3.5,0,y\n4,7,y\n"
 
@@ -22,6 +23,10 @@ def write(tmp_path):
         return path
 
     return write
+
+
+def read_file(name, path, target=None, **options):
+    return open_file(path, target, name=name, **options).dataset
 
 
 def frame(n=12):

@@ -18,7 +18,6 @@ from discernel.experiments.papers.common import (
     p_value,
     percent,
     seconds,
-    weight,
 )
 from discernel.experiments.plan import Cell, Data, Method, Plan, Splits
 from discernel.experiments.published import published
@@ -321,7 +320,6 @@ def test_values_of_a_record():
         result=Result(
             metrics={"accuracy": 0.91, "auc": 0.95, "other": 0.5},
             seconds_fit=2.0,
-            weights={"RBF": 0.25},
         ),
     )
     assert accuracy(one) == pytest.approx(91.0)
@@ -330,8 +328,6 @@ def test_values_of_a_record():
     assert metric("other")(one) == 0.5
     assert percent("other")(one) == 50.0
     assert seconds(one) == 2.0
-    assert weight("RBF")(one) == 0.25
-    assert np.isnan(weight("linear")(one))
     assert np.isnan(metric("nothing")(one))
 
 

@@ -18,9 +18,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from discernel.datasets import DataUnavailableError
 from discernel.exceptions import DiscernelError, InvalidInputError, MissingExtraError
+from discernel.experiments.machine import machine
 from discernel.experiments.methods import METHODS, Outcome
 from discernel.experiments.plan import Data, Method, Plan, Splits
-from discernel.experiments.runner import Summary, _claim, _result, machine, run, run_cell
+from discernel.experiments.runner import Summary, _claim, _result, run, run_cell
 from discernel.experiments.store import Result, Store
 from discernel.experiments.tasks import Division
 from tests.experiments.small_plan import rows, small_plan

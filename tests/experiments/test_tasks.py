@@ -221,10 +221,9 @@ def test_string_labels(monkeypatch):
     assert set(division.y_test) == {"a", "longer"}
 
 
-def test_division_keeps_views_and_names(monkeypatch):
+def test_division_keeps_views(monkeypatch):
     views = {"first": slice(0, 5), "second": slice(5, 13)}
     data = replace(read(Data("wine")), views=views)
     monkeypatch.setattr(tasks, "read", lambda _: data)
     division = divide(cell())
     assert division.views == views
-    assert len(division.feature_names) == 13

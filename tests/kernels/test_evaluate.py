@@ -5,7 +5,7 @@ import pytest
 
 from discernel.backend import Buffers, ShiftedRows, squared_distances
 from discernel.kernels import RBF, Cosine, Exponential, Linear, Polynomial, rbf_ladder
-from discernel.kernels.evaluate import KernelSet, kernel_matrices
+from discernel.kernels.evaluate import KernelSet
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +56,7 @@ def test_rows_prepared_like_others(X, kernels):
 
 def test_without_buffers_no_matrix_is_overwritten(X, kernels):
     for found in (
-        dict(kernel_matrices(kernels, X)),
+        dict(KernelSet(kernels).matrices(X)),
         dict(KernelSet(kernels).matrices(KernelSet(kernels).prepare(X))),
     ):
         for position, matrix in found.items():

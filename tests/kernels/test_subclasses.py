@@ -14,7 +14,7 @@ from discernel.bank.dense import DenseBank
 from discernel.bank.tiled import TiledBank
 from discernel.kernels import RBF, Exponential, Linear, Polynomial
 from discernel.kernels.base import Scaled
-from discernel.kernels.evaluate import KernelSet, kernel_matrices
+from discernel.kernels.evaluate import KernelSet
 
 METRIC = np.array([0.3, 2.0, 1.0])
 
@@ -147,7 +147,7 @@ def test_every_way_to_compute_a_subclass_agrees_with_calling_it(kernel, X):
     expected = np.array([k(X) for k in kernels])
     for found in (
         gram_stack(kernels, X),
-        np.array([matrix.copy() for _, matrix in sorted(kernel_matrices(kernels, X))]),
+        np.array([matrix.copy() for _, matrix in sorted(KernelSet(kernels).matrices(X))]),
     ):
         assert_allclose(found, expected, rtol=1e-11, atol=1e-12)
     evaluated = KernelSet(kernels)

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from discernel.backend import Cholesky, FloatArray
 from discernel.bank.products import row_means
 from discernel.exceptions import (
-    DroppedKernelWarning,
     InvalidGramError,
     InvalidInputError,
     NumericalError,
 )
 
-__all__ = ["check_grams", "check_no_indefinite", "check_stack", "check_values", "varying_kernels"]
+__all__ = ["check_grams", "check_no_indefinite", "check_stack", "check_values"]
 
 #: Largest |G_ij − G_ji| that rounding explains, as a share of the largest |G_ij|.
 _ASYMMETRY = 1e-8
@@ -92,33 +89,6 @@ def check_values(
         if trusted is None or not trusted[index]:
             _check_symmetric(gram, name)
             _check_definite(gram, name, _CHECKED_ROWS)
-
-
-def varying_kernels(
-    constant: NDArray[np.bool_], names: Sequence[str], *, part: bool = False
-) -> NDArray[np.intp]:
-    """Return the positions of kernels that are not constant; warn of those that are left out.
-
-    On a part of the training set they are left out in silence, be it all of them: they vary on the
-    rest.
-    """
-    if part:
-        return np.flatnonzero(~constant)
-    if constant.all():
-        raise InvalidInputError(
-            "At least one kernel must vary over the training set, but all "
-            f"{len(names)} are constant: {', '.join(names)}. Check the data for "
-            "identical rows and the kernels for far too large widths."
-        )
-    if constant.any():
-        dropped = [name for name, is_one in zip(names, constant, strict=True) if is_one]
-        warnings.warn(
-            f"Left out because constant on the training set: {', '.join(dropped)}. Such a "
-            "kernel tells no sample from another; use a smaller width or other columns.",
-            DroppedKernelWarning,
-            stacklevel=3,
-        )
-    return np.flatnonzero(~constant)
 
 
 def check_no_indefinite(stack: FloatArray, names: Sequence[str]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -11,17 +11,16 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
 from discernel.bank.base import Bank, Centering, Normalization
-from discernel.bank.checks import check_no_indefinite, check_stack, check_values, varying_kernels
+from discernel.bank.checks import check_no_indefinite, check_stack, check_values
+from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
 from discernel.bank.products import (
     CANCELLING,
     centered_twice,
     centering_of_inner,
     inner_products,
-    is_constant,
     rounding_errors,
     row_means,
 )
-from discernel.exceptions import unknown_choice
 
 __all__ = ["DenseBank"]
 
@@ -59,22 +58,19 @@ class DenseBank(Bank):
         trusted: Sequence[bool] | None = None,
         part: bool = False,
     ) -> None:
-        if normalization not in get_args(Normalization):
-            raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
-        self.normalization = normalization
+        self.normalization = check_normalization(normalization)
         self._grams, self.names = check_stack(grams, names)
         self.n_candidates, self.n_samples, _ = self._grams.shape
         self._row_means = row_means(self._grams)
         check_values(self._grams, self._row_means, self.names, trusted)
-        constant = is_constant(self._grams, self._row_means)
-        self.kept = varying_kernels(constant, self.names, part=part)
-        traces = np.trace(self._grams, axis1=1, axis2=2)[self.kept]
-        self._centered_traces = traces - self._row_means[self.kept].sum(axis=1)
+        traces = np.trace(self._grams, axis1=1, axis2=2)
+        centered_traces = traces - self._row_means.sum(axis=1)
+        self.kept = varying_kernels(traces, centered_traces, self.names, part=part)
+        traces, self._centered_traces = traces[self.kept], centered_traces[self.kept]
         self._matrices = [self._grams[index] for index in self.kept]
         self._means = self._row_means[self.kept]
         self._center_cancelling(traces)
-        centered = normalization == "centered_trace"
-        self.scales = 1.0 / self._centered_traces if centered else self.n_samples / traces
+        self.scales = kernel_scales(normalization, self.n_samples, traces, self._centered_traces)
         self.rounding = self.scales * rounding_errors(traces, self._centered_traces)
 
     def _center_cancelling(self, traces: FloatArray) -> None:

@@ -8,7 +8,7 @@ entries, and whatever a criterion asks for costs rank · n_samples instead of n_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul, n_rows, self_product
 from discernel.bank.base import Bank, Centering, Normalization
-from discernel.bank.checks import varying_kernels
-from discernel.bank.products import CONSTANT, rounding_errors
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
+from discernel.bank.products import rounding_errors
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
 
 __all__ = ["FactoredBank", "factor_kernel", "have_low_rank"]
@@ -160,19 +160,16 @@ class FactoredBank(Bank):
         normalization: Normalization = "centered_trace",
         part: bool = False,
     ) -> None:
-        if normalization not in get_args(Normalization):
-            raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
-        self.normalization, self.names = normalization, list(names)
+        self.normalization, self.names = check_normalization(normalization), list(names)
         self.n_candidates, self.n_samples = len(factors), factors[0].shape[1]
         raw_traces = np.array([np.vdot(factor, factor) for factor in factors])
         means = [factor.mean(axis=1) for factor in factors]  # Φ1/m
         for factor, mean in zip(factors, means, strict=True):
             factor -= mean[:, None]
         traces = np.array([np.vdot(factor, factor) for factor in factors])
-        self.kept = varying_kernels(traces <= CONSTANT * raw_traces, self.names, part=part)
-        centered = normalization == "centered_trace"
+        self.kept = varying_kernels(raw_traces, traces, self.names, part=part)
         traces, raw_traces = traces[self.kept], raw_traces[self.kept]
-        self.scales = 1.0 / traces if centered else self.n_samples / raw_traces
+        self.scales = kernel_scales(normalization, self.n_samples, raw_traces, traces)
         self._traces: FloatArray = self.scales * traces
         # What the factor leaves of the raw kernel is a part of the error, and far the larger.
         self.rounding = self.scales * (rounding_errors(traces, traces) + _REMAINDER * raw_traces)

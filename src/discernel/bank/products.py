@@ -12,6 +12,7 @@ __all__ = [
     "CONSTANT",
     "centered_twice",
     "centering_of_inner",
+    "constant_by_traces",
     "inner_products",
     "is_constant",
     "rounding_errors",
@@ -115,4 +116,9 @@ def is_constant(grams: FloatArray, means: FloatArray | None = None) -> NDArray[n
     """Return which matrices of a stack are constant up to rounding, by their row means."""
     traces = np.trace(grams, axis1=-2, axis2=-1)
     centered_traces = traces - (row_means(grams) if means is None else means).sum(axis=-1)
+    return constant_by_traces(traces, centered_traces)
+
+
+def constant_by_traces(traces: FloatArray, centered_traces: FloatArray) -> NDArray[np.bool_]:
+    """Return which matrices are constant up to rounding, by their raw and centred traces."""
     return np.asarray(centered_traces <= CONSTANT * np.abs(traces))

@@ -7,7 +7,7 @@ threads. Memory does not grow with the number of kernels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar
 
 import joblib
 import numpy as np
@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from discernel.backend import Buffers, FloatArray, in_threads, n_rows
 from discernel.bank.base import Bank, Centering, Normalization, System
-from discernel.bank.checks import check_grams, varying_kernels
+from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
-from discernel.bank.products import CANCELLING, CONSTANT, centering_of_inner, rounding_errors
-from discernel.exceptions import InvalidInputError, NumericalError, unknown_choice
+from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
+from discernel.bank.products import CANCELLING, centering_of_inner, rounding_errors
+from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet
 
@@ -89,9 +90,7 @@ class TiledBank(Bank):
         cache_bytes: float = CACHE_BYTES,
         part: bool = False,
     ) -> None:
-        if normalization not in get_args(Normalization):
-            raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
-        self.normalization = normalization
+        self.normalization = check_normalization(normalization)
         self.names = kernel_names(kernels)
         self.n_samples, self.n_candidates = n_rows(X), len(kernels)
         self._X, self._all = X, list(kernels)
@@ -108,14 +107,12 @@ class TiledBank(Bank):
         diagonals = np.array([kernel.diagonal(X) for kernel in kernels])
         traces = diagonals.sum(axis=1)
         centered_traces = traces - means.sum(axis=1)
-        constant = centered_traces <= CONSTANT * np.abs(traces)
-        self.kept = varying_kernels(constant, self.names, part=part)
+        self.kept = varying_kernels(traces, centered_traces, self.names, part=part)
         self._kernels = KernelSet([kernels[index] for index in self.kept])
         self._row_means = means[self.kept]
         self._centered_traces, traces = centered_traces[self.kept], traces[self.kept]
         self._center_cancelling(traces, diagonals[self.kept])
-        centered = normalization == "centered_trace"
-        self.scales = 1.0 / self._centered_traces if centered else self.n_samples / traces
+        self.scales = kernel_scales(normalization, self.n_samples, traces, self._centered_traces)
         self.rounding = self.scales * rounding_errors(traces, self._centered_traces)
 
     def _center_cancelling(self, traces: FloatArray, diagonals: FloatArray) -> None:

@@ -2,15 +2,15 @@
 
 from discernel.bench.cases import CASES, Case, Pair, chosen_cases
 from discernel.bench.records import environment, make_record, read_record
-from discernel.bench.results import Result, Verdict, judge
+from discernel.bench.results import Change, Measured, judge
 from discernel.bench.run import run_case, run_cases
 
 __all__ = [
     "CASES",
     "Case",
+    "Change",
+    "Measured",
     "Pair",
-    "Result",
-    "Verdict",
     "chosen_cases",
     "environment",
     "judge",

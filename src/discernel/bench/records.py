@@ -7,15 +7,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import date
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from threadpoolctl import threadpool_info
 
-from discernel.bench.results import Result
+from discernel.bench.results import Measured
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.runner import machine
+from discernel.experiments.machine import machine, package_version
 
 __all__ = ["environment", "make_record", "read_record"]
 
@@ -29,29 +28,14 @@ def environment() -> dict[str, Any]:
         for pool in threadpool_info()
     ]
     load = list(os.getloadavg()) if hasattr(os, "getloadavg") else None  # not on Windows
-    peers = {name: _version(name) for name in _PEERS}
+    peers = {name: package_version(name) for name in _PEERS}
     return {**machine(), "threads": threads, "load_average": load, "peers": peers}
 
 
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
-
-
 def make_record(
-    results: Sequence[Result], before: dict[str, Any], after: dict[str, Any]
+    results: Sequence[Measured], before: dict[str, Any], after: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return results with all that is needed to judge them, ready for JSON.
-
-    Parameters
-    ----------
-    results : sequence of Result
-        What came out.
-    before, after : dict
-        The `environment` when the run began and when it ended.
-    """
+    """Return results, with the `environment` before and after them, ready for JSON."""
     return {
         "benchmark": "speed",
         "date": date.today().isoformat(),
@@ -60,7 +44,7 @@ def make_record(
     }
 
 
-def read_record(path: str | Path) -> dict[str, Result]:
+def read_record(path: str | Path) -> dict[str, Measured]:
     """Return the results that a file holds, by the names of their cases.
 
     Parameters
@@ -85,8 +69,8 @@ def read_record(path: str | Path) -> dict[str, Result]:
     return {result.case: result for result in found}
 
 
-def _result(case: dict[str, Any]) -> Result:
-    values = {field.name: case[field.name] for field in fields(Result)}
+def _result(case: dict[str, Any]) -> Measured:
+    values = {field.name: case[field.name] for field in fields(Measured)}
     numbers = ("over", "under", "median", "lower", "upper")
     values |= {name: float(values[name]) for name in numbers}
-    return Result(**values | {"ratios": tuple(float(ratio) for ratio in values["ratios"])})
+    return Measured(**values | {"ratios": tuple(float(ratio) for ratio in values["ratios"])})

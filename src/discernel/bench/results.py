@@ -10,13 +10,13 @@ import numpy as np
 
 from discernel.bench.cases import Case, Direction
 
-__all__ = ["Result", "Verdict", "judge", "summarize"]
+__all__ = ["Change", "Measured", "judge", "summarize"]
 
 Kind = Literal["same", "better", "worse", "not compared"]
 
 
 @dataclass(frozen=True)
-class Result:
+class Measured:
     """What came out of a case.
 
     Attributes
@@ -60,7 +60,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Change:
     """How a result stands to one recorded before.
 
     Attributes
@@ -88,7 +88,7 @@ def summarize(
     *,
     problem: str = "",
     failed: bool = False,
-) -> Result:
+) -> Measured:
     """Return the statistics of some repeats.
 
     Parameters
@@ -100,7 +100,7 @@ def summarize(
     measured : sequence of (over, under, ratio)
         One a repeat.
     problem, failed : str, bool
-        As in `Result`.
+        As in `Measured`.
     """
     over, under, ratios = zip(*measured, strict=True) if measured else ((0.0,), (0.0,), ())
     lower, median, upper = np.quantile(ratios or (0.0,), (0.25, 0.5, 0.75)).tolist()
@@ -108,7 +108,7 @@ def summarize(
     holds = None
     if limit is not None and ratios:
         holds = median <= limit if case.direction == "at most" else median >= limit
-    return Result(
+    return Measured(
         case=case.name,
         what=case.what,
         rows=n_rows,
@@ -126,7 +126,7 @@ def summarize(
     )
 
 
-def judge(result: Result, before: Mapping[str, Result], worse_by: float) -> Verdict:
+def judge(result: Measured, before: Mapping[str, Measured], worse_by: float) -> Change:
     """Compare a result with the recorded one.
 
     A median is worse, or better, if it differs by more than the factor and the quartiles of both
@@ -134,24 +134,24 @@ def judge(result: Result, before: Mapping[str, Result], worse_by: float) -> Verd
 
     Parameters
     ----------
-    result : Result
+    result : Measured
         What came out now.
-    before : mapping of str to Result
+    before : mapping of str to Measured
         What was recorded, by the names of the cases.
     worse_by : float
         The factor.
     """
     past = before.get(result.case)
     if past is None or not past.median > 0.0:
-        return Verdict(result.case, "not compared", why="not in the record")
+        return Change(result.case, "not compared", why="not in the record")
     if result.problem:
-        return Verdict(result.case, "not compared", why=result.problem)
+        return Change(result.case, "not compared", why=result.problem)
     if past.rows != result.rows:
         why = f"the record is of {past.rows:,} rows"
-        return Verdict(result.case, "not compared", why=why)
+        return Change(result.case, "not compared", why=why)
     apart = result.lower > past.upper or result.upper < past.lower
     factor = result.median / past.median
     kind: Kind = "same"
     if apart and not 1.0 / worse_by <= factor <= worse_by:
         kind = "worse" if (factor > 1.0) == (result.direction == "at most") else "better"
-    return Verdict(result.case, kind, past.median)
+    return Change(result.case, kind, past.median)

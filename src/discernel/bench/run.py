@@ -9,7 +9,7 @@ from importlib.util import find_spec
 import numpy as np
 
 from discernel.bench.cases import Case
-from discernel.bench.results import Result, summarize
+from discernel.bench.results import Measured, summarize
 from discernel.experiments.progress import progress_bar
 
 __all__ = ["run_case", "run_cases"]
@@ -20,7 +20,7 @@ _QUICK_REPEATS = 2
 
 def run_cases(
     cases: Sequence[Case], *, quick: bool = False, progress: bool = False
-) -> Iterator[Result]:
+) -> Iterator[Measured]:
     """Run cases one after the other; yield what came out of each.
 
     Parameters
@@ -38,7 +38,7 @@ def run_cases(
             bar.advance(case.name)
 
 
-def run_case(case: Case, *, quick: bool = False) -> Result:
+def run_case(case: Case, *, quick: bool = False) -> Measured:
     """Run one case, as `run_cases` does.
 
     Parameters

@@ -31,7 +31,6 @@ __all__ = [
     "ridge_grid",
     "rows",
     "seconds",
-    "spread_kernels",
     "spread_widths",
     "svc_grid",
     "unit",
@@ -74,13 +73,8 @@ def ladder_widths() -> FloatArray:
     return np.asarray(_MEDIAN * 2.0 ** (np.arange(10) - 4.5))
 
 
-def spread_kernels(n_kernels: int) -> list[Kernel]:
-    """Return Gaussian kernels of widths from 1/16 to 16 times the median distance."""
-    return [RBF(width=f"{factor:.6g}*median") for factor in np.geomspace(1 / 16, 16, n_kernels)]
-
-
 def spread_widths(n_kernels: int) -> FloatArray:
-    """Return the same widths as numbers."""
+    """Return widths from 1/16 to 16 times the median distance."""
     return np.asarray(_MEDIAN * np.geomspace(1 / 16, 16, n_kernels))
 
 

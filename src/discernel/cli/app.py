@@ -260,7 +260,7 @@ def _chosen(names: Sequence[str]) -> list[reproductions.Reproduction]:
 
 def _run_one(
     found: reproductions.Reproduction, store: Store, limit: int | None, jobs: int | None
-) -> list[reproductions.Comparison]:
+) -> list[reproductions.Reproduced]:
     """Run one table, show it, and save its figure."""
     found = found if limit is None else found.with_divisions(limit)
     cells = reproductions.reproduce(found, store, n_jobs=jobs or -1, progress=True)
@@ -411,7 +411,7 @@ def _bench(
         cases = bench.chosen_cases(names or ())
         past = None if against is None else bench.read_record(against)
         before = bench.environment()
-        results: list[bench.Result] = []
+        results: list[bench.Measured] = []
         for result in bench.run_cases(cases, quick=quick, progress=True):
             results.append(result)
             if output is not None:  # each time: an interruption loses only the case it falls into

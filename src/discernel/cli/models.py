@@ -20,10 +20,11 @@ import discernel
 from discernel.datasets import Dataset, load
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.compare import fitting_jobs
-from discernel.experiments.files import Preparation, one_spelling, open_file
+from discernel.experiments.files import open_file
 from discernel.experiments.formats import read_table
 from discernel.experiments.methods import make_kernels
 from discernel.experiments.plan import Data
+from discernel.experiments.preparation import Preparation, one_spelling
 from discernel.experiments.tasks import Division
 from discernel.experiments.writing import check_place, write_file
 
@@ -104,15 +105,7 @@ class Predictions:
 
 
 def fit_model(data: Data, criterion: str = "auto") -> tuple[Model, Dataset, tuple[str, ...]]:
-    """Return a model fitted to all rows, the rows, and notes on them.
-
-    Parameters
-    ----------
-    data : Data
-        A file or the name of a data set.
-    criterion : str, default="auto"
-        What makes a combination of kernels good.
-    """
+    """Return a model fitted to all rows, the rows, and notes on them."""
     if data.file:
         opened = open_file(name=data.name, **data.file)
         dataset, preparation, target = opened.dataset, opened.preparation, opened.target
@@ -135,15 +128,7 @@ def _of_catalog(dataset: Dataset) -> Preparation:
 
 
 def predict_rows(model: Model, source: str) -> Predictions:
-    """Return what a model says of the rows of a file, or of a data set by its name.
-
-    Parameters
-    ----------
-    model : Model
-        From `load_model`.
-    source : str
-        The file or the name.
-    """
+    """Return what a model says of the rows of a file, or of a data set by its name."""
     path = Path(source)
     if path.suffix or path.is_file():
         table, _ = read_table(
@@ -200,15 +185,7 @@ def _skops() -> Any:
 
 
 def save_model(model: Model, path: str | Path) -> Path:
-    """Write a model to a file that loading runs no code from.
-
-    Parameters
-    ----------
-    model : Model
-        From `fit_model`.
-    path : str or Path
-        The file.
-    """
+    """Write a model to a file that loading runs no code from."""
     check_place("model", path)
     stored = {
         "format": _FORMAT,
@@ -226,13 +203,7 @@ class _RefusedError(InvalidInputError):
 
 
 def load_model(path: str | Path) -> Model:
-    """Return a model from a file; a file with anything else in it is refused.
-
-    Parameters
-    ----------
-    path : str or Path
-        What `save_model` wrote.
-    """
+    """Return a model from a file; a file with anything else in it is refused."""
     path, skops = Path(path), _skops()
     if not path.is_file():
         raise InvalidInputError(

@@ -6,7 +6,6 @@ import math
 import os
 import platform
 from collections.abc import Iterator, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -18,18 +17,17 @@ from rich.text import Text
 from threadpoolctl import threadpool_info
 
 import discernel
-from discernel.bench import Result, Verdict
+from discernel.bench import Change, Measured
 from discernel.cli.models import Model
 from discernel.datasets import Dataset
-from discernel.datasets.catalog import CATALOG, Entry
+from discernel.datasets.catalog import CATALOG, CatalogEntry
 from discernel.datasets.sources import FOLDER_VARIABLE, data_folder
 from discernel.experiments.compare import Comparison
 from discernel.experiments.formats import printable
-from discernel.experiments.reproduce import Comparison as Beside
-from discernel.experiments.reproduce import Reproduction
+from discernel.experiments.machine import package_version
+from discernel.experiments.reproduce import Reproduced, Reproduction, both_numbers
 from discernel.experiments.store import Record
-from discernel.experiments.tables import Entry as Standing
-from discernel.experiments.tables import failures, summarize
+from discernel.experiments.tables import Entry, failures, summarize
 from discernel.report.words import describe_dataset, percent, probability, seconds, span
 
 __all__ = [
@@ -60,8 +58,14 @@ def escape(text: str) -> str:
     return markup.escape(printable(text).replace("\n", " "))
 
 
-def _table() -> Table:
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+def _table(*columns: str | Text) -> Table:
+    """Return an empty table. Columns marked with > are of numbers, with ~ of words to be folded."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in columns:
+        mark = str(column)[:1]
+        name = column if isinstance(column, Text) else column.lstrip(">~")
+        table.add_column(name, justify="right" if mark == ">" else "left", no_wrap=mark != "~")
+    return table
 
 
 def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> None:
@@ -82,16 +86,11 @@ def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> 
 def show_comparison(console: Console, found: Comparison) -> None:
     """Show the ranking, with intervals, and say whether differences mean anything."""
     ranking = found.ranking
-    table = _table()
-    table.add_column("method", no_wrap=True)
-    table.add_column("accuracy %", justify="right")
-    table.add_column("95 % interval", justify="right", no_wrap=True)
-    draw = console.width >= _WIDE
-    axis = _axis(ranking)
-    if draw:
-        table.add_column(_scale(axis), no_wrap=True)
-    table.add_column("against the first", no_wrap=True)
-    table.add_column("one fit", justify="right", no_wrap=True)
+    draw, axis = console.width >= _WIDE, _axis(ranking)
+    drawing = [_scale(axis)] if draw else []
+    table = _table(
+        "method", ">accuracy %", ">95 % interval", *drawing, "against the first", ">one fit"
+    )
     for entry in ranking:
         table.add_row(*_row(entry, ranking[0], axis if draw else None))
     console.print()
@@ -116,9 +115,7 @@ def _show_failures(console: Console, records: Sequence[Record]) -> None:
         )
 
 
-def _row(
-    entry: Standing, first: Standing, axis: tuple[float, float] | None
-) -> Iterator[Text | str]:
+def _row(entry: Entry, first: Entry, axis: tuple[float, float] | None) -> Iterator[Text | str]:
     style = "bold" if entry is first else "dim" if entry.standing in ("behind", "failed") else ""
     yield Text(entry.method, style=style)
     yield percent(entry.mean)
@@ -129,7 +126,7 @@ def _row(
     yield seconds(entry.seconds_fit)
 
 
-def _standing(entry: Standing, first: Standing) -> str:
+def _standing(entry: Entry, first: Entry) -> str:
     if entry.standing == "failed":
         return "failed"
     if entry is first:
@@ -141,7 +138,7 @@ def _standing(entry: Standing, first: Standing) -> str:
     return "cannot tell" if entry.standing == "untested" else "≈ may be chance"
 
 
-def _axis(ranking: Sequence[Standing]) -> tuple[float, float]:
+def _axis(ranking: Sequence[Entry]) -> tuple[float, float]:
     """Return the ends of the drawing: whole per cents around all intervals."""
     known = [entry.interval for entry in ranking if entry.interval is not None]
     lows = [i.mean if math.isnan(i.low) else i.low for i in known] or [0.0]
@@ -155,7 +152,7 @@ def _scale(axis: tuple[float, float]) -> Text:
     return Text(left + " " * (_DRAWING - len(left) - len(right)) + right, style="dim")
 
 
-def _drawing(entry: Standing, axis: tuple[float, float]) -> Text:
+def _drawing(entry: Entry, axis: tuple[float, float]) -> Text:
     if entry.interval is None:
         return Text("")
 
@@ -180,9 +177,7 @@ def show_model(console: Console, model: Model) -> None:
     if learned.considered:
         words = ", ".join(f"{each.name} {each.error:.3f}" for each in learned.considered)
         console.print(f"leave-one-out error of the candidates: {escape(words)}", highlight=False)
-    table = _table()
-    table.add_column("kernel", no_wrap=True)
-    table.add_column("weight", justify="right")
+    table = _table("kernel", ">weight", "")
     for name, weight in zip(clf.kernel_names_, clf.kernel_weights_, strict=True):
         bar = "█" * round(24 * float(weight / clf.kernel_weights_.max()))
         table.add_row(escape(name), f"{weight:.3f}", Text(bar, style="cyan"))
@@ -196,11 +191,7 @@ def show_model(console: Console, model: Model) -> None:
 
 def show_reproducible(console: Console, found: Sequence[Reproduction]) -> None:
     """List the tables and figures that can be run again."""
-    table = _table()
-    table.add_column("name", no_wrap=True)
-    table.add_column("cells", justify="right")
-    table.add_column("runs", justify="right")
-    table.add_column("what it holds")
+    table = _table("name", ">cells", ">runs", "~what it holds")
     for each in found:
         runs = sum(len(plan.cells()) for plan in each.plans)
         table.add_row(each.id, str(len(each.links)), f"{runs:,}", escape(each.title))
@@ -209,7 +200,7 @@ def show_reproducible(console: Console, found: Sequence[Reproduction]) -> None:
 
 
 def show_reproduction(
-    console: Console, found: Reproduction, cells: Sequence[Beside], records: Sequence[Record]
+    console: Console, found: Reproduction, cells: Sequence[Reproduced], records: Sequence[Record]
 ) -> None:
     """Show our numbers beside the published ones, and what failed."""
     console.print()
@@ -226,55 +217,28 @@ def show_reproduction(
         console.print(f"[dim]·[/] {escape(words)}")
 
 
-def _beside(cells: Sequence[Beside], reasons: Sequence[str]) -> Table:
+def _beside(cells: Sequence[Reproduced], reasons: Sequence[str]) -> Table:
     """Return a row a cell; numbers in the last column stand for reasons."""
-    table = _table()
-    table.add_column("row")
-    table.add_column("column")
-    table.add_column("published", justify="right", no_wrap=True)
-    table.add_column("ours", justify="right", no_wrap=True)
-    table.add_column("verdict", no_wrap=True)
-    digits: dict[str, int] = {}
-    for each in cells:
-        printed = len(str(each.cell.value).partition(".")[2])
-        digits[each.cell.unit] = max(digits.get(each.cell.unit, 1), printed)
+    table = _table("~row", "~column", ">published", ">ours", "verdict")
     for each in cells:
         verdict = Text(each.verdict, style=_VERDICTS[each.verdict])
         if each.reason:
             verdict.append(f" {reasons.index(each.reason) + 1}", style="dim")
-        table.add_row(
-            escape(each.cell.row),
-            escape(each.cell.column),
-            f"{each.cell.value:g}" + ("?" if each.cell.uncertain else ""),
-            _ours(each, digits[each.cell.unit]),
-            verdict,
-        )
+        printed, ours = both_numbers(each)
+        printed += "?" * each.cell.uncertain
+        table.add_row(escape(each.cell.row), escape(each.cell.column), printed, ours, verdict)
     return table
-
-
-def _ours(each: Beside, digits: int) -> str:
-    if each.n == 0:
-        return "–"
-    error = "" if math.isnan(each.error) else f" ± {each.error:.{digits}f}"
-    return f"{each.ours:.{digits}f}{error}"
 
 
 # ---- bench -------------------------------------------------------------------------------------
 
 
 def show_benchmark(
-    console: Console, results: Sequence[Result], verdicts: Sequence[Verdict] = ()
+    console: Console, results: Sequence[Measured], verdicts: Sequence[Change] = ()
 ) -> None:
     """Show ratios, their limits, and how they stand to those of a record."""
-    table = _table()
-    table.add_column("case", no_wrap=True)
-    table.add_column("what")
-    table.add_column("rows", justify="right", no_wrap=True)
-    table.add_column("median", justify="right", no_wrap=True)
-    table.add_column("quartiles", justify="right", no_wrap=True)
-    table.add_column("must be", justify="right", no_wrap=True)
-    if verdicts:
-        table.add_column("record", justify="right", no_wrap=True)
+    record = [">record"] if verdicts else []
+    table = _table("case", "~what", ">rows", ">median", ">quartiles", ">must be", *record)
     for result, verdict in zip_longest(results, verdicts):
         table.add_row(*_bench_row(result, verdict))
     console.print()
@@ -291,7 +255,7 @@ def show_benchmark(
         console.print(f"[red]worse than the record: {', '.join(worse)}[/]" if worse else "no worse")
 
 
-def _bench_row(result: Result, verdict: Verdict | None) -> Iterator[Text | str]:
+def _bench_row(result: Measured, verdict: Change | None) -> Iterator[Text | str]:
     yield result.case
     yield result.what
     yield f"{result.rows:,}"
@@ -316,13 +280,12 @@ def _bench_row(result: Result, verdict: Verdict | None) -> Iterator[Text | str]:
 
 def show_info(console: Console, store: Path, n_finished: int | None) -> None:
     """Show versions, threads, data sets and where results are."""
-    table = _table()
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
+    table = _table("", "~")
+    table.columns[0].style = "bold"
     table.add_row("discernel", discernel.__version__)
     table.add_row("Python", f"{platform.python_version()} on {platform.system()}")
     for package in _PACKAGES:
-        table.add_row(package, _version(package))
+        table.add_row(package, package_version(package) or "not installed")
     table.add_row("cores", str(os.cpu_count()))
     for pool in threadpool_info():
         library = f"{pool['internal_api']} {pool.get('version') or ''}".strip()
@@ -334,25 +297,14 @@ def show_info(console: Console, store: Path, n_finished: int | None) -> None:
     console.print(Text(""), table, Text(""), _catalog(folder), sep="\n")
 
 
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
-
-
 def _catalog(folder: Path | None) -> Any:
-    table = _table()
-    table.add_column("data set", no_wrap=True)
-    table.add_column("rows", justify="right")
-    table.add_column("features", justify="right")
-    table.add_column("from", no_wrap=True)
+    table = _table("data set", ">rows", ">features", "from")
     for name, entry in sorted(CATALOG.items()):
         table.add_row(name, f"{entry.shape[0]:,}", f"{entry.shape[1]:,}", _source(entry, folder))
     return table
 
 
-def _source(entry: Entry, folder: Path | None) -> Text:
+def _source(entry: CatalogEntry, folder: Path | None) -> Text:
     """Return where `discernel.datasets.load` would take a data set from."""
     if entry.bundled is not None:
         return Text("bundled")

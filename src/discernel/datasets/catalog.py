@@ -18,7 +18,7 @@ from sklearn import datasets as sklearn_datasets
 from discernel.backend import FloatArray
 from discernel.datasets.generators import make_monks
 
-__all__ = ["CATALOG", "PRIVATE", "Entry", "OpenML", "Private", "names", "private_names"]
+__all__ = ["CATALOG", "PRIVATE", "CatalogEntry", "OpenML", "Private", "names", "private_names"]
 
 Label: TypeAlias = int | str
 
@@ -44,7 +44,7 @@ class OpenML:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """One public data set.
 
     Attributes
@@ -143,8 +143,8 @@ _FOLDS = [19, 16, 32, 15, 18, 15, 74, 21, 29, 13, 16, 32, 12, 13, 16, 77, 23, 24
 _FOLDS += [17, 22, 18, 15, 15, 40, 40]
 
 
-CATALOG: dict[str, Entry] = {
-    "boston_housing": Entry(
+CATALOG: dict[str, CatalogEntry] = {
+    "boston_housing": CatalogEntry(
         "Boston housing: median value of homes in a tract, in 1000 dollars",
         (506, 13),
         None,
@@ -152,7 +152,7 @@ CATALOG: dict[str, Entry] = {
         file="boston_housing.csv",
         openml=_one(531),
     ),
-    "boston_housing_binary": Entry(
+    "boston_housing_binary": CatalogEntry(
         "Boston housing: whether the median value of homes is above 21 000 dollars",
         (506, 13),
         {"above 21": 257, "up to 21": 249},
@@ -161,7 +161,7 @@ CATALOG: dict[str, Entry] = {
         openml=_one(531),
         relabel=_above_21,
     ),
-    "breast_cancer_wisconsin": Entry(
+    "breast_cancer_wisconsin": CatalogEntry(
         "Breast cancer Wisconsin (original), complete rows: benign (2) or malignant (4)",
         (683, 9),
         {2: 444, 4: 239},
@@ -170,7 +170,7 @@ CATALOG: dict[str, Entry] = {
         openml=_one(15, benign=2, malignant=4),
         complete_rows=True,
     ),
-    "breast_cancer_wisconsin_raw": Entry(
+    "breast_cancer_wisconsin_raw": CatalogEntry(
         "Breast cancer Wisconsin (original), all rows: benign (2) or malignant (4)",
         (699, 9),
         {2: 458, 4: 241},
@@ -179,7 +179,7 @@ CATALOG: dict[str, Entry] = {
         file="breast_cancer_wisconsin_raw.csv",
         openml=_one(15, benign=2, malignant=4),
     ),
-    "bupa": Entry(
+    "bupa": CatalogEntry(
         "BUPA liver disorders: the selector field, which its donor made to split the data",
         (345, 6),
         {1: 145, 2: 200},
@@ -187,20 +187,20 @@ CATALOG: dict[str, Entry] = {
         file="bupa.csv",
         openml=_one(8, target="selector"),
     ),
-    "digits": Entry(
+    "digits": CatalogEntry(
         "Handwritten digits of 8 × 8 pixels",
         (1797, 64),
         dict(enumerate((178, 182, 177, 183, 181, 182, 181, 179, 174, 180))),
         bundled=sklearn_datasets.load_digits,
     ),
-    "heart_cleveland": Entry(
+    "heart_cleveland": CatalogEntry(
         "Cleveland heart disease, complete rows: absent (0) or present (1)",
         (297, 13),
         {0: 160, 1: 137},
         features=_HEART,
         file="heart_cleveland.csv",
     ),
-    "heart_cleveland_raw": Entry(
+    "heart_cleveland_raw": CatalogEntry(
         "Cleveland heart disease, all rows: degree 0 to 4",
         (303, 13),
         {0: 164, 1: 55, 2: 36, 3: 35, 4: 13},
@@ -208,7 +208,7 @@ CATALOG: dict[str, Entry] = {
         n_missing=6,
         file="heart_cleveland_raw.csv",
     ),
-    "heart_statlog": Entry(
+    "heart_statlog": CatalogEntry(
         "Statlog heart disease: absent (1) or present (2)",
         (270, 13),
         {1: 150, 2: 120},
@@ -216,20 +216,20 @@ CATALOG: dict[str, Entry] = {
         file="heart_statlog.csv",
         openml=_one(53, absent=1, present=2),
     ),
-    "ionosphere": Entry(
+    "ionosphere": CatalogEntry(
         "Radar returns from the ionosphere: good (g) or bad (b)",
         (351, 34),
         {"b": 126, "g": 225},
         file="ionosphere.csv",
         openml=_one(59),
     ),
-    "iris": Entry(
+    "iris": CatalogEntry(
         "Iris flowers: three species",
         (150, 4),
         {0: 50, 1: 50, 2: 50},
         bundled=sklearn_datasets.load_iris,
     ),
-    "mfeat": Entry(
+    "mfeat": CatalogEntry(
         "Handwritten digits in six views: Fourier coefficients, profile correlations, "
         "Karhunen-Loève coefficients, pixels, Zernike moments, morphology",
         (2000, 649),
@@ -240,41 +240,41 @@ CATALOG: dict[str, Entry] = {
             {"fou": 14, "fac": 12, "kar": 16, "pix": 20, "zer": 22, "mor": 18}, _FROM_1_TO_10
         ),
     ),
-    "monks1": Entry(
+    "monks1": CatalogEntry(
         "MONK's problem 1, all points",
         (432, 6),
         {0: 216, 1: 216},
         features=_MONKS,
         bundled=lambda: make_monks(1),
     ),
-    "monks2": Entry(
+    "monks2": CatalogEntry(
         "MONK's problem 2, all points",
         (432, 6),
         {0: 290, 1: 142},
         features=_MONKS,
         bundled=lambda: make_monks(2),
     ),
-    "monks3": Entry(
+    "monks3": CatalogEntry(
         "MONK's problem 3, all points, without noise",
         (432, 6),
         {0: 204, 1: 228},
         features=_MONKS,
         bundled=lambda: make_monks(3),
     ),
-    "monks3_train": Entry(
+    "monks3_train": CatalogEntry(
         "MONK's problem 3, the training points, 6 labels of which are noise",
         (122, 6),
         {0: 62, 1: 60},
         features=_MONKS,
         file="monks3_train.csv",
     ),
-    "olivetti": Entry(
+    "olivetti": CatalogEntry(
         "Olivetti faces of 64 × 64 pixels: ten pictures of each of 40 people",
         (400, 4096),
         dict.fromkeys(range(40), 10),
         bundled=lambda: sklearn_datasets.fetch_olivetti_faces(n_retries=1, delay=0.5),
     ),
-    "pima": Entry(
+    "pima": CatalogEntry(
         "Pima Indians diabetes: absent (0) or present (1); zeros in columns 1 to 5 mean missing",
         (768, 8),
         {0: 500, 1: 268},
@@ -282,7 +282,7 @@ CATALOG: dict[str, Entry] = {
         file="pima.csv",
         openml=_one(37, tested_negative=0, tested_positive=1),
     ),
-    "protein_fold": Entry(
+    "protein_fold": CatalogEntry(
         "Protein folds: twelve kernels, each as an embedding of rank 27 made of all rows",
         (694, 324),
         dict(enumerate(_FOLDS, start=1)),
@@ -290,14 +290,14 @@ CATALOG: dict[str, Entry] = {
         file="protein_fold_rank27.npz",
         n_train=311,
     ),
-    "satimage": Entry(
+    "satimage": CatalogEntry(
         "Landsat pixels: six kinds of ground, numbered 1 to 5 and 7",
         (6435, 36),
         {1: 1533, 2: 703, 3: 1358, 4: 626, 5: 707, 7: 1508},
         file="satimage.csv",
         n_train=4435,
     ),
-    "segment": Entry(
+    "segment": CatalogEntry(
         "Image segmentation: seven kinds of surface",
         (2310, 19),
         dict.fromkeys(_SURFACES, 330),
@@ -306,14 +306,14 @@ CATALOG: dict[str, Entry] = {
         openml=OpenML({"": 36}, {surface.lower(): surface for surface in _SURFACES}),
         n_train=210,
     ),
-    "sonar": Entry(
+    "sonar": CatalogEntry(
         "Sonar returns from mines (M) and rocks (R)",
         (208, 60),
         {"M": 111, "R": 97},
         file="sonar.csv",
         openml=_one(40, Mine="M", Rock="R"),
     ),
-    "usps": Entry(
+    "usps": CatalogEntry(
         "Handwritten digits of the US postal service, 16 × 16 pixels in [−1, 1]",
         (9298, 256),
         dict(enumerate((1553, 1269, 929, 824, 852, 716, 834, 792, 708, 821))),
@@ -321,19 +321,19 @@ CATALOG: dict[str, Entry] = {
         openml=OpenML({"": 41082}, _FROM_1_TO_10),
         n_train=7291,
     ),
-    "waveform": Entry(
+    "waveform": CatalogEntry(
         "Breiman's waveforms, the draw stored at UCI (version 1)",
         (5000, 21),
         {0: 1657, 1: 1647, 2: 1696},
         file="waveform.csv",
     ),
-    "wdbc": Entry(
+    "wdbc": CatalogEntry(
         "Breast cancer Wisconsin (diagnostic): malignant (0) or benign (1)",
         (569, 30),
         {0: 212, 1: 357},
         bundled=sklearn_datasets.load_breast_cancer,
     ),
-    "wine": Entry(
+    "wine": CatalogEntry(
         "Wines of three cultivars",
         (178, 13),
         {0: 59, 1: 71, 2: 48},

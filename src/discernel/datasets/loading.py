@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
-from discernel.datasets.catalog import CATALOG, PRIVATE, Entry, names
+from discernel.datasets.catalog import CATALOG, PRIVATE, CatalogEntry, names
 from discernel.datasets.sources import (
     FOLDER_VARIABLE,
     data_folder,
@@ -130,7 +130,7 @@ def load(name: str, *, as_frame: bool = False) -> Dataset:
     return _as_frame(data) if as_frame else data
 
 
-def _find(name: str) -> Entry:
+def _find(name: str) -> CatalogEntry:
     if name in CATALOG:
         return CATALOG[name]
     if name in PRIVATE:
@@ -147,7 +147,7 @@ def _find(name: str) -> Entry:
     raise error
 
 
-def _read(name: str, entry: Entry) -> tuple[FloatArray, NDArray[Any], str]:
+def _read(name: str, entry: CatalogEntry) -> tuple[FloatArray, NDArray[Any], str]:
     """Return features, labels and where they came from: the first source that has them."""
     if entry.bundled is not None:
         return _read_bundled(name, entry)
@@ -165,7 +165,7 @@ def _read(name: str, entry: Entry) -> tuple[FloatArray, NDArray[Any], str]:
     )
 
 
-def _read_bundled(name: str, entry: Entry) -> tuple[FloatArray, NDArray[Any], str]:
+def _read_bundled(name: str, entry: CatalogEntry) -> tuple[FloatArray, NDArray[Any], str]:
     assert entry.bundled is not None
     try:
         found = entry.bundled()
@@ -179,7 +179,7 @@ def _read_bundled(name: str, entry: Entry) -> tuple[FloatArray, NDArray[Any], st
     return np.asarray(found.data, dtype=np.float64), np.asarray(found.target), "scikit-learn"
 
 
-def _verify(name: str, entry: Entry, X: FloatArray, y: NDArray[Any], source: str) -> None:
+def _verify(name: str, entry: CatalogEntry, X: FloatArray, y: NDArray[Any], source: str) -> None:
     """Raise where the data are not those of the catalogue."""
     n_missing = int(np.isnan(X).sum())
     found: dict[str, tuple[Any, Any]] = {
@@ -201,7 +201,7 @@ def _verify(name: str, entry: Entry, X: FloatArray, y: NDArray[Any], source: str
             )
 
 
-def _feature_names(entry: Entry) -> tuple[str, ...]:
+def _feature_names(entry: CatalogEntry) -> tuple[str, ...]:
     if entry.views:
         return tuple(f"{view}{i}" for view, size in entry.views.items() for i in range(size))
     return entry.features or tuple(f"x{index}" for index in range(entry.shape[1]))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.datasets import fetch_openml
 
 from discernel.backend import FloatArray
-from discernel.datasets.catalog import Entry, OpenML
+from discernel.datasets.catalog import CatalogEntry, OpenML
 from discernel.exceptions import DataUnavailableError, InvalidInputError
 
 __all__ = ["FOLDER_VARIABLE", "data_folder", "from_openml", "read_file"]
@@ -23,7 +23,7 @@ __all__ = ["FOLDER_VARIABLE", "data_folder", "from_openml", "read_file"]
 #: The environment variable that names the folder.
 FOLDER_VARIABLE = "DISCERNEL_DATA"
 
-Table: TypeAlias = tuple[FloatArray, NDArray[Any]]
+Arrays: TypeAlias = tuple[FloatArray, NDArray[Any]]
 
 
 def data_folder() -> Path | None:
@@ -39,16 +39,8 @@ def data_folder() -> Path | None:
     return Path(named)
 
 
-def read_file(path: Path, entry: Entry) -> Table:
-    """Return features and labels of a CSV file, or of an NPZ file of views.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    entry : Entry
-        What it should hold.
-    """
+def read_file(path: Path, entry: CatalogEntry) -> Arrays:
+    """Return features and labels of a CSV file, or of an NPZ file of views."""
     numbers = entry.classes is None or entry.relabel is not None
     if entry.views:
         X, y = _read_npz(path, entry.views)
@@ -72,7 +64,7 @@ def _as_labels(values: Sequence[Any], *, numbers: bool) -> NDArray[Any]:
 # ---- files -----------------------------------------------------------------------------------
 
 
-def _read_csv(path: Path, n_features: int) -> Table:
+def _read_csv(path: Path, n_features: int) -> Arrays:
     """Return the columns x0, x1, ... as numbers and the column target as strings."""
     header = [*(f"x{index}" for index in range(n_features)), "target"]
     try:
@@ -118,7 +110,7 @@ def _as_numbers(cells: NDArray[np.str_], path: Path, names: Sequence[str]) -> Fl
         raise
 
 
-def _read_npz(path: Path, views: Mapping[str, int]) -> Table:
+def _read_npz(path: Path, views: Mapping[str, int]) -> Arrays:
     """Return the views side by side, and the array target."""
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -144,18 +136,8 @@ def _read_npz(path: Path, views: Mapping[str, int]) -> Table:
 # ---- OpenML ----------------------------------------------------------------------------------
 
 
-def from_openml(name: str, entry: Entry, source: OpenML) -> Table:
-    """Return features and labels from OpenML, or from scikit-learn's cache of it.
-
-    Parameters
-    ----------
-    name : str
-        The name of the data set, for messages.
-    entry : Entry
-        What is known of it.
-    source : OpenML
-        Where it is.
-    """
+def from_openml(name: str, entry: CatalogEntry, source: OpenML) -> Arrays:
+    """Return features and labels from OpenML, or from scikit-learn's cache of it."""
     tables = [_fetch(name, data_id, entry, source) for data_id in source.ids.values()]
     y = tables[0][1]
     if any(not np.array_equal(other, y) for _, other in tables[1:]):
@@ -170,7 +152,7 @@ def from_openml(name: str, entry: Entry, source: OpenML) -> Table:
     return X, y
 
 
-def _fetch(name: str, data_id: int, entry: Entry, source: OpenML) -> Table:
+def _fetch(name: str, data_id: int, entry: CatalogEntry, source: OpenML) -> Arrays:
     try:
         bunch = fetch_openml(
             data_id=data_id,

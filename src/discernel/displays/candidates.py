@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.displays.common import (
+    LearnedDisplay,
     class_colors,
     format_number,
-    learned_kernel,
     make_axes,
     place_legend,
 )
@@ -26,7 +26,7 @@ __all__ = ["CandidatesDisplay"]
 _ERROR, _PULL = "leave-one-out error", "pull to equal weights"
 
 
-class CandidatesDisplay:
+class CandidatesDisplay(LearnedDisplay):
     """Bars of the leave-one-out error and the pull of what ``criterion="auto"`` considered.
 
     Parameters
@@ -64,26 +64,6 @@ class CandidatesDisplay:
         self.candidates = tuple(candidates)
         if not self.candidates:
             raise InvalidInputError("There must be at least one candidate. Got none.")
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
-        """Draw what a fitted estimator considered.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted with ``criterion="auto"``; of a pipeline, the last step that learnt a kernel.
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-        **options
-            What `plot` takes.
-
-        Returns
-        -------
-        CandidatesDisplay
-            Drawn.
-        """
-        return cls.from_learned(learned_kernel(estimator)[0], ax=ax, **options)
 
     @classmethod
     def from_learned(cls, learned: LearnedKernel, *, ax: Any = None, **options: Any) -> Self:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING, Any, Literal
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.pipeline import Pipeline
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "LINE_STYLES",
     "MARKERS",
+    "LearnedDisplay",
     "class_colors",
     "fitted_learner",
     "format_number",
     "ink_color",
-    "learned_kernel",
     "make_axes",
     "place_legend",
     "pyplot",
@@ -149,12 +150,41 @@ def fitted_learner(estimator: Any) -> Any:
     return learners[-1]
 
 
-def learned_kernel(estimator: Any) -> tuple[LearnedKernel, Any]:
-    """Return what the solver of a fitted estimator said, and the estimator itself."""
-    learner = fitted_learner(estimator)
-    if not hasattr(learner, "learned_kernel_"):
-        raise InvalidInputError(
-            f"The estimator must have a learned_kernel_. Got {learner!r}, which has none: give "
-            "the display its data directly."
-        )
-    return learner.learned_kernel_, learner
+class LearnedDisplay(ABC):
+    """A display of what `LearnedKernel` says, whoever learned it."""
+
+    @classmethod
+    @abstractmethod
+    def from_learned(cls, learned: LearnedKernel, *, ax: Any = None, **options: Any) -> Self:
+        """Draw what `learn_kernel` returned."""
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
+        """Draw what a fitted estimator learned, as `from_learned` does.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, of discernel; of a pipeline, the last step that learned a kernel.
+        ax : Axes or pair of Axes, optional
+            Where to draw; by default on a new figure.
+        **options
+            What `from_learned` takes.
+
+        Returns
+        -------
+        LearnedDisplay
+            Drawn.
+        """
+        learner = fitted_learner(estimator)
+        if not hasattr(learner, "learned_kernel_"):
+            raise InvalidInputError(
+                f"The estimator must have a learned_kernel_. Got {learner!r}, which has none: give "
+                "the display its data directly."
+            )
+        return cls.from_learned(learner.learned_kernel_, ax=ax, **cls._asked(learner) | options)
+
+    @classmethod
+    def _asked(cls, learner: Any) -> dict[str, Any]:
+        """Return options that the parameters of an estimator say."""
+        return {}

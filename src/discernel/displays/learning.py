@@ -10,10 +10,10 @@ import numpy as np
 
 from discernel.backend import FloatArray
 from discernel.displays.common import (
+    LearnedDisplay,
     class_colors,
     format_number,
     ink_color,
-    learned_kernel,
     make_axes,
     place_legend,
 )
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["LearningPathDisplay"]
 
 
-class LearningPathDisplay:
+class LearningPathDisplay(LearnedDisplay):
     """The objective of every iteration and, where there is a certificate, the gap.
 
     Where λ was chosen on a path, every λ is a line of its own, and the chosen one stands out.
@@ -85,27 +85,6 @@ class LearningPathDisplay:
             )
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
-        """Draw how the solver of a fitted estimator went.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted, of discernel; of a pipeline, the last step that learnt a kernel.
-        ax : Axes or pair of Axes, optional
-            Where to draw; by default on a new figure.
-        **options
-            What `plot` takes.
-
-        Returns
-        -------
-        LearningPathDisplay
-            Drawn.
-        """
-        learned, learner = learned_kernel(estimator)
-        return cls.from_learned(learned, tol=getattr(learner, "tol", None), ax=ax, **options)
-
-    @classmethod
     def from_learned(
         cls, learned: LearnedKernel, *, tol: float | None = None, ax: Any = None, **options: Any
     ) -> Self:
@@ -114,7 +93,7 @@ class LearningPathDisplay:
         Parameters
         ----------
         learned : LearnedKernel
-            Learnt with a criterion that iterates.
+            Learned with a criterion that iterates.
         tol : float, optional
             The gap that was asked for.
         ax : Axes or pair of Axes, optional
@@ -134,6 +113,10 @@ class LearningPathDisplay:
             )
         display = cls(learned.history, tol=tol, regularization=learned.regularization)
         return display.plot(ax, **options)
+
+    @classmethod
+    def _asked(cls, learner: Any) -> dict[str, Any]:
+        return {"tol": getattr(learner, "tol", None)}
 
     def plot(self, ax: Any = None, **line_options: Any) -> Self:
         """Draw the objective and the gap.

@@ -10,10 +10,10 @@ import numpy as np
 from discernel.displays.common import (
     LINE_STYLES,
     MARKERS,
+    LearnedDisplay,
     class_colors,
     format_number,
     ink_color,
-    learned_kernel,
     make_axes,
     place_legend,
     wrap,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["RegularizationPathDisplay"]
 
 
-class RegularizationPathDisplay:
+class RegularizationPathDisplay(LearnedDisplay):
     """Kernel weights and leave-one-out error against λ, with the chosen λ marked.
 
     Parameters
@@ -147,31 +147,10 @@ class RegularizationPathDisplay:
         return display.plot(ax, **options)
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
-        """Draw the leave-one-out errors by which a fitted estimator chose λ.
-
-        The estimator keeps the weights of the chosen λ only, so no others are drawn.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted with ``regularization="loo"`` and a criterion such as ``"rkda"``; of a
-            pipeline, the last step that learnt a kernel.
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-        **options
-            What `plot` takes.
-
-        Returns
-        -------
-        RegularizationPathDisplay
-            Drawn.
-        """
-        return cls.from_learned(learned_kernel(estimator)[0], ax=ax, **options)
-
-    @classmethod
     def from_learned(cls, learned: LearnedKernel, *, ax: Any = None, **options: Any) -> Self:
         """Draw the leave-one-out errors by which `learn_kernel` chose λ.
+
+        The weights of the chosen λ only are kept, so that none are drawn.
 
         Parameters
         ----------

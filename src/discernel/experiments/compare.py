@@ -20,7 +20,7 @@ from discernel.experiments.files import digest, open_file
 from discernel.experiments.plan import Data, Method, Plan, Splits
 from discernel.experiments.runner import Summary, run
 from discernel.experiments.store import Record, Store
-from discernel.experiments.tables import Entry, Table, summarize
+from discernel.experiments.tables import Entry, ResultTable, summarize
 from discernel.experiments.tasks import read
 from discernel.experiments.writing import make_folder_of
 
@@ -82,7 +82,7 @@ def file_data(
     Parameters
     ----------
     path : str or Path
-        See `discernel.experiments.files.read_file`, here and for the next four.
+        See `discernel.experiments.files.open_file`, here and for the next four.
     target : str, optional
         The column with the labels.
     drop : sequence of str
@@ -151,17 +151,7 @@ def comparison_plan(
 
 
 def check_divisible(dataset: Dataset, n_rows: int, splits: Splits) -> None:
-    """Raise a clear error where a comparison on a data set would fail.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        The rows.
-    n_rows : int
-        How many of them are used.
-    splits : Splits
-        How they are divided.
-    """
+    """Raise a clear error where a comparison on so many rows of a data set would fail."""
     name, y = dataset.name, np.asarray(dataset.y)
     if y.dtype.kind == "f":
         raise InvalidInputError(
@@ -241,7 +231,7 @@ class Comparison:
     records: tuple[Record, ...]
 
     @cached_property
-    def table(self) -> Table:
+    def table(self) -> ResultTable:
         """The records summed up."""
         return summarize(self.records)
 

@@ -7,25 +7,22 @@ what to do about it. Rows are counted from 1, without the line of column names.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from decimal import Decimal
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import lru_cache
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
 from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.formats import check_file, import_pandas, listed, read_table
+from discernel.experiments.preparation import NUMBER, Preparation, flags, refuse_text, spelt
 
-__all__ = ["OpenedFile", "Preparation", "digest", "one_spelling", "open_file", "read_file"]
+__all__ = ["OpenedFile", "digest", "open_file"]
 
 #: Column names that are taken for the target where none is named.
 TARGET_NAMES = ("target", "class", "label", "y")
@@ -34,159 +31,6 @@ MISSING_RULES = ("error", "drop", "median")
 MAX_CATEGORIES = 50
 #: A target with more different fractions than this is a quantity, not a class.
 MAX_FRACTIONS = 10
-
-
-# ---- what is done to the columns ---------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Preparation:
-    """How the columns of a file become features; made once, then the same for new rows.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        The columns used, in their order.
-    categories : dict of str to tuple of str
-        The values of each column that becomes one feature a value.
-    fill : dict of str to float
-        What stands in for a missing number; empty where missing values are refused.
-    views : dict of str to tuple of str
-        The columns of each view; empty where there is one only.
-    """
-
-    columns: tuple[str, ...]
-    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    fill: Mapping[str, float] = field(default_factory=dict)
-    views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        """One name a feature: the column's, or ``column=value``."""
-        return tuple(name for column in self.columns for name in self._features(column))
-
-    @property
-    def slices(self) -> dict[str, slice]:
-        """The features of each view."""
-        sizes = [sum(len(self._features(c)) for c in columns) for columns in self.views.values()]
-        ends = list(accumulate(sizes))
-        return {
-            view: slice(end - size, end)
-            for view, end, size in zip(self.views, ends, sizes, strict=True)
-        }
-
-    def as_written(self, column: str) -> bool:
-        """Return whether a column must be read as it is written, since it holds categories."""
-        return column in self.categories
-
-    def _features(self, column: str) -> list[str]:
-        if column in self.categories:
-            return [f"{column}={value}" for value in self.categories[column]]
-        return [column]
-
-    def apply(self, table: Any, where: str) -> FloatArray:
-        """Return the features of the rows of a table.
-
-        Parameters
-        ----------
-        table : DataFrame
-            The rows; columns that are not used may be missing.
-        where : str
-            What the table is called in messages.
-        """
-        absent = [column for column in self.columns if column not in table.columns]
-        if absent:
-            raise InvalidInputError(
-                f"{where} must have the columns the model was fitted to. Got none named "
-                f"{listed(absent)}."
-            )
-        _refuse_text(table, [c for c in self.columns if c not in self.categories], where)
-        blocks = [self._feature_block(table[column], column, where) for column in self.columns]
-        X = np.column_stack(blocks)
-        _refuse_not_finite(X, self.feature_names, where)
-        return X
-
-    def _feature_block(self, values: Any, column: str, where: str) -> FloatArray:
-        if column in self.categories:
-            return _one_hot(values, column, self.categories[column], where)
-        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        if column in self.fill:
-            return np.where(np.isnan(numbers), self.fill[column], numbers)
-        return np.asarray(numbers)
-
-    def as_plain(self) -> dict[str, Any]:
-        """Return it as plain data."""
-        return asdict(self)
-
-    @classmethod
-    def from_plain(cls, plain: Mapping[str, Any]) -> Preparation:
-        """Return what `as_plain` was called on.
-
-        Parameters
-        ----------
-        plain : dict
-            The plain data.
-        """
-        return cls(
-            _names(plain["columns"]),
-            {str(key): _names(values) for key, values in plain["categories"].items()},
-            {str(key): float(value) for key, value in plain["fill"].items()},
-            {str(key): _names(columns) for key, columns in plain["views"].items()},
-        )
-
-
-def _names(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
-        raise TypeError(f"{values!r} is no list of names")
-    return tuple(values)
-
-
-#: A number in decimal digits. Zeros in front make a code of it, which is text.
-_NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
-
-
-def one_spelling(value: object) -> str:
-    """Return a label or a category as text, the same for a number however a file writes it.
-
-    Parameters
-    ----------
-    value : object
-        What is in a cell.
-
-    Examples
-    --------
-    >>> from discernel.experiments.files import one_spelling
-    >>> [one_spelling(value) for value in ("1", "1.0", 1.0, "2.50", "007", "red")]
-    ['1', '1', '1', '2.5', '007', 'red']
-    """
-    text = str(value)
-    if not _NUMBER.fullmatch(text.strip()):
-        return text
-    text = f"{Decimal(text.strip()):f}"  # exact, however many digits there are
-    if "." in text:
-        text = text.rstrip("0").rstrip(".")
-    return "0" if text == "-0" else text.removeprefix("+")
-
-
-def _spelt(values: Any) -> NDArray[Any]:
-    """Return the cells of a column in one spelling each; what is missing is no text."""
-    return np.asarray(values.astype(object).map(one_spelling, na_action="ignore"), dtype=object)
-
-
-def _one_hot(values: Any, column: str, known: Sequence[str], where: str) -> FloatArray:
-    """Return one column a category; a row of zeros where the value is missing."""
-    missing = values.isna().to_numpy()
-    found = _spelt(values)
-    strange = np.flatnonzero(~missing & ~np.isin(found, np.asarray(known, dtype=object)))
-    if len(strange):
-        raise InvalidInputError(
-            f"{where}: column {column!r} must hold the categories the model was fitted to: "
-            f"{listed(known)}. Got {found[strange[0]]!r} in row {strange[0] + 1}."
-        )
-    return np.column_stack([(found == value) & ~missing for value in known]).astype(np.float64)
-
-
-# ---- the file as a whole -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -211,27 +55,27 @@ class OpenedFile:
     notes: tuple[str, ...] = ()
 
 
-def read_file(
-    name: str,
+def open_file(
     path: str | Path,
     target: str | None = None,
     *,
+    name: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
     missing: Literal["error", "drop", "median"] = "error",
     digest: str | None = None,
-) -> Dataset:
-    r"""Return the data set that a file holds.
+) -> OpenedFile:
+    r"""Return the data set that a file holds, and what was done to its columns.
 
     Parameters
     ----------
-    name : str
-        What to call it.
     path : str or Path
         A CSV file with a line of column names, a Parquet file, or an NPZ file: in this one every
         array of two dimensions is a view, and the labels are the array ``target`` or ``y``.
     target : str, optional
         The column with the labels; where it is called target, class, label or y, it is found.
+    name : str, optional
+        What to call the data set; by default the name of the file without its ending.
     drop : sequence of str
         Columns to leave out.
     categorical : sequence of str
@@ -244,8 +88,8 @@ def read_file(
 
     Returns
     -------
-    Dataset
-        Features and labels, checked.
+    OpenedFile
+        Features and labels, checked, and how they were made.
 
     Raises
     ------
@@ -258,48 +102,13 @@ def read_file(
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from discernel.experiments.files import read_file
+    >>> from discernel.experiments.files import open_file
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "plants.csv"
     ...     _ = path.write_text("height,width,class\n1,4,a\n2,3,a\n7,4,b\n9,2,b\n")
-    ...     plants = read_file("plants", path)
+    ...     plants = open_file(path).dataset
     >>> plants.X.shape, plants.y.tolist()
     ((4, 2), ['a', 'a', 'b', 'b'])
-    """
-    found = open_file(
-        path, target, name=name, drop=drop, categorical=categorical, missing=missing, digest=digest
-    )
-    return found.dataset
-
-
-def open_file(
-    path: str | Path,
-    target: str | None = None,
-    *,
-    name: str | None = None,
-    drop: Sequence[str] = (),
-    categorical: Sequence[str] = (),
-    missing: Literal["error", "drop", "median"] = "error",
-    digest: str | None = None,
-) -> OpenedFile:
-    """Return what `read_file` does, with what was done to the columns.
-
-    Parameters
-    ----------
-    path : str or Path
-        See `read_file`, here and below.
-    target : str, optional
-        The column with the labels.
-    name : str, optional
-        What to call the data set; by default the name of the file without its ending.
-    drop : sequence of str
-        Columns to leave out.
-    categorical : sequence of str
-        Columns to turn into one feature a value.
-    missing : {"error", "drop", "median"}, default="error"
-        What to do with missing values.
-    digest : str, optional
-        That of the content.
     """
     path = Path(path)
     if missing not in MISSING_RULES:
@@ -316,13 +125,7 @@ def open_file(
 
 
 def digest(path: str | Path) -> str:
-    """Return a digest of the content of a file.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    """
+    """Return a digest of the content of a file."""
     stamp = check_file(Path(path))
     return _digest(str(Path(path).resolve()), stamp)
 
@@ -355,7 +158,7 @@ def _open(
     table = table.drop(columns=[target, *drop])
     table = _without_constant(table, notes)
     notes += _row_numbers(table)
-    _refuse_text(table, [c for c in table.columns if c not in categorical], where)
+    refuse_text(table, [c for c in table.columns if c not in categorical], where)
     table, y = _handle_missing(table, y, missing, where, notes)
     preparation = _prepare(table, [c for c in categorical if c in table], missing, views, where)
     X = preparation.apply(table, where)
@@ -374,12 +177,6 @@ def _open(
 
 
 # ---- the checks --------------------------------------------------------------------------------
-
-
-def _flags(option: str, names: Sequence[str], limit: int = 3) -> str:
-    """Return the words for a command line, quoted where a shell needs it."""
-    quoted = [f'"{name}"' if " " in name else name for name in names[:limit]]
-    return " ".join(f"--{option} {name}" for name in quoted) + (" ..." * (len(names) > limit))
 
 
 def _find_target(columns: Sequence[str], target: str | None, where: str) -> str:
@@ -435,7 +232,7 @@ def _labels(
             )
         notes.append(f"left out {absent.sum()} rows without a target")
         table = table[~absent].reset_index(drop=True)
-    y = _classes(_spelt(table[target]), target, where)
+    y = _classes(spelt(table[target]), target, where)
     classes = np.unique(y)
     if len(classes) < 2:
         raise InvalidInputError(
@@ -448,7 +245,7 @@ def _labels(
 def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
     """Return labels as whole numbers where all are that and 64 bits hold them, else as text."""
     values = set(texts)
-    if all(_NUMBER.fullmatch(text) for text in values):
+    if all(NUMBER.fullmatch(text) for text in values):
         whole = not any("." in text for text in values)
         # Whole numbers may count people or digits, but hardly with less than three rows each.
         if len(values) > (max(20, len(texts) // 3) if whole else MAX_FRACTIONS):
@@ -494,24 +291,8 @@ def _row_numbers(table: Any) -> list[str]:
     ]
     if not numbered:
         return []
-    flags = _flags("drop", numbered)
-    return [f"{listed(numbered)} counts the rows; leave it out with drop ({flags})"]
-
-
-def _refuse_text(table: Any, columns: Sequence[str], where: str) -> None:
-    pd = import_pandas()
-    text = [column for column in columns if not pd.api.types.is_numeric_dtype(table[column])]
-    if not text:
-        return
-    values = table[text[0]]
-    odd = pd.to_numeric(values, errors="coerce").isna() & values.notna()
-    row = int(odd.to_numpy().argmax())
-    raise InvalidInputError(
-        f"{where}: features must be numbers. Columns with text: {listed(text)}; column "
-        f"{text[0]!r} has {str(values.iloc[row])!r} in row {row + 1}. Turn categories into "
-        f"numbers with categorical ({_flags('categorical', text)}), or leave the columns out with "
-        f"drop ({_flags('drop', text)})."
-    )
+    how = flags("drop", numbered)
+    return [f"{listed(numbered)} counts the rows; leave it out with drop ({how})"]
 
 
 def _handle_missing(
@@ -529,7 +310,7 @@ def _handle_missing(
             f"{where}: no value may be missing. Column {first!r} has {counts.iloc[0]} missing, the "
             f"first in row {absent[first].to_numpy().argmax() + 1}.{others} Leave such rows out "
             "with missing='drop' (--missing drop), put medians in with missing='median' (--missing "
-            f"median), or leave the columns out with drop ({_flags('drop', list(counts.index))})."
+            f"median), or leave the columns out with drop ({flags('drop', list(counts.index))})."
         )
     if rule == "median":
         notes.append(f"put medians for {counts.sum()} missing values in {listed(counts.index)}")
@@ -552,14 +333,14 @@ def _prepare(
     where: str,
 ) -> Preparation:
     categories = {
-        column: tuple(sorted(set(_spelt(table[column].dropna())))) for column in categorical
+        column: tuple(sorted(set(spelt(table[column].dropna())))) for column in categorical
     }
     for column, values in categories.items():
         if len(values) > MAX_CATEGORIES:
             raise InvalidInputError(
                 f"{where}: a column to encode must have at most {MAX_CATEGORIES} different values. "
                 f"Column {column!r} has {len(values)}. Leave it out with drop "
-                f"({_flags('drop', [column])})."
+                f"({flags('drop', [column])})."
             )
     numbers = [column for column in table.columns if column not in categories]
     fill = {}
@@ -571,14 +352,3 @@ def _prepare(
     }
     kept = {view: columns for view, columns in kept.items() if columns}
     return Preparation(tuple(table.columns), categories, fill, kept if len(kept) > 1 else {})
-
-
-def _refuse_not_finite(X: FloatArray, names: Sequence[str], where: str) -> None:
-    rows, columns = np.nonzero(~np.isfinite(X))
-    if len(rows):
-        row, column = rows[0], columns[0]
-        found = "is missing" if np.isnan(X[row, column]) else "is infinite"
-        raise InvalidInputError(
-            f"{where}: every feature must be a finite number. Column {names[column]!r} {found} in "
-            f"row {row + 1}. Correct the cell, or leave the row out."
-        )

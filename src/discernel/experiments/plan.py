@@ -1,6 +1,6 @@
 """An experiment as plain data: data sets × methods × divisions.
 
-Everything here turns into JSON and back. A cell is one method on one division of one data set; its
+Everything here turns into JSON. A cell is one method on one division of one data set; its
 key is a digest of what it does, so that a store knows what has been run, whichever plan asked.
 Numbers that are equal are one number there: a method may not tell 1 from 1.0. What a key does not
 know is the content of a file and the version of the code; records say which version it was.
@@ -35,13 +35,13 @@ class Data:
         is learnt on the training rows.
     file : dict
         Where the rows are read from if not from `discernel.datasets`: the parameters of
-        `discernel.experiments.files.read_file`.
+        `discernel.experiments.files.open_file`.
     options : dict
         ``rows``: only so many rows, drawn at random. ``classes``: only these.
         ``per_class``: so many rows of each class, drawn anew for every division, or with ``end``
-        the ``"first"`` or the ``"last"`` ones. ``quantiles``: a number to predict made so many
-        classes of about equal size. ``cuts``: made classes by these limits. ``scaled_together``:
-        scaling is learnt on all rows before they are divided, as some papers did.
+        the ``"first"`` or the ``"last"`` ones. ``cuts``: a number to predict made classes by these
+        limits. ``scaled_together``: scaling is learned on all rows before they are divided, as
+        some papers did.
     """
 
     name: str
@@ -183,40 +183,6 @@ class Plan:
             for data in self.datasets
             for method in self.methods
         ]
-
-    def to_json(self) -> str:
-        """Return the plan as JSON."""
-        return json.dumps(plain(self), indent=1)
-
-    @classmethod
-    def from_json(cls, text: str) -> Plan:
-        """Return the plan that `to_json` wrote.
-
-        Parameters
-        ----------
-        text : str
-            The JSON.
-
-        Examples
-        --------
-        >>> from discernel.experiments.plan import Data, Method, Plan
-        >>> plan = Plan("small", (Data("wine"),), (Method("LDA", "lda"),))
-        >>> Plan.from_json(plan.to_json()) == plan
-        True
-        """
-        try:
-            stored = json.loads(text)
-            return cls(
-                name=stored["name"],
-                datasets=tuple(Data(**data) for data in stored["datasets"]),
-                methods=tuple(Method(**method) for method in stored["methods"]),
-                splits=Splits(**stored["splits"]),
-            )
-        except (json.JSONDecodeError, KeyError, TypeError) as error:
-            raise InvalidInputError(
-                f"The text must be a plan as `to_json` writes it. Got {type(error).__name__}: "
-                f"{error}."
-            ) from error
 
 
 def plain(value: Any) -> Any:

@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.plan import Plan
-from discernel.experiments.published import Cell, Table, papers, published
+from discernel.experiments.published import Printed, PrintedTable, papers, published
 from discernel.experiments.runner import run
 from discernel.experiments.store import Record, Store
 
 __all__ = [
-    "Comparison",
     "Link",
+    "Reproduced",
     "Reproduction",
+    "both_numbers",
     "compare",
     "judge",
     "markdown",
@@ -112,7 +113,7 @@ class Reproduction:
     errors_of_means: bool = False
 
     @property
-    def table(self) -> Table | None:
+    def table(self) -> PrintedTable | None:
         """The published numbers; None for a figure without any."""
         return published(self.id.partition("-")[0]).get(self.id)
 
@@ -138,12 +139,12 @@ class Reproduction:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Reproduced:
     """Our number beside a published one.
 
     Attributes
     ----------
-    cell : Cell
+    cell : Printed
         The published number.
     ours, error : float
         The mean over the divisions and its standard error; NaN where nothing was run.
@@ -158,7 +159,7 @@ class Comparison:
         How many decimals were printed.
     """
 
-    cell: Cell
+    cell: Printed
     ours: float
     error: float
     n: int
@@ -198,7 +199,7 @@ def _of_paper(paper: str) -> Mapping[str, Reproduction]:
 
 def reproduce(
     found: Reproduction, store: Store, *, n_jobs: int | None = None, progress: bool = False
-) -> list[Comparison]:
+) -> list[Reproduced]:
     """Run what the store does not have, and compare."""
     for plan in found.plans:
         run(plan, store, n_jobs=n_jobs, progress=progress)
@@ -212,18 +213,18 @@ def stored(found: Reproduction, store: Store) -> list[Record]:
     ]
 
 
-def compare(found: Reproduction, records: Sequence[Record]) -> list[Comparison]:
+def compare(found: Reproduction, records: Sequence[Record]) -> list[Reproduced]:
     """Return our number beside every published one that has a link."""
     there = [record for record in records if record.result.error is None]
     return [_compare(found, link, there) for link in found.links]
 
 
-def _compare(found: Reproduction, link: Link, records: Sequence[Record]) -> Comparison:
+def _compare(found: Reproduction, link: Link, records: Sequence[Record]) -> Reproduced:
     assert found.table is not None  # what has links has numbers
     cell, values = found.table.cell(link.row, link.column), _values(link, records)
     digits = _digits(found.table, cell)
     if len(values) == 0:
-        return Comparison(cell, np.nan, np.nan, 0, "not run", link.reason, digits)
+        return Reproduced(cell, np.nan, np.nan, 0, "not run", link.reason, digits)
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else np.nan
     mean, error = float(np.mean(values)), spread / np.sqrt(len(values))
     verdict: Verdict = "not judged"
@@ -232,10 +233,10 @@ def _compare(found: Reproduction, link: Link, records: Sequence[Record]) -> Comp
         is_mean = found.errors_of_means and cell.error is not None
         theirs = printed / np.sqrt(1 if is_mean else found.divisions_published)
         verdict = judge(mean, error, cell, theirs, digits)
-    return Comparison(cell, mean, error, len(values), verdict, link.reason, digits)
+    return Reproduced(cell, mean, error, len(values), verdict, link.reason, digits)
 
 
-def _digits(table: Table, cell: Cell) -> int:
+def _digits(table: PrintedTable, cell: Printed) -> int:
     """Return the decimals printed: those of all cells of the unit, as 0.90 is kept as 0.9."""
     alike = [f"{other.value:g}" for other in table.cells if other.unit == cell.unit]
     plain = [text for text in alike if "e" not in text]  # 1e-07 says nothing about decimals
@@ -254,14 +255,14 @@ def _values(link: Link, records: Sequence[Record]) -> NDArray[np.float64]:
     return np.asarray(values[np.isfinite(values)])
 
 
-def judge(ours: float, error: float, cell: Cell, published_error: float, digits: int) -> Verdict:
+def judge(ours: float, error: float, cell: Printed, published_error: float, digits: int) -> Verdict:
     """Return how our mean compares with a published one.
 
     Parameters
     ----------
     ours, error : float
         Our mean and its standard error.
-    cell : Cell
+    cell : Printed
         The published number.
     published_error : float
         Its standard error.
@@ -284,16 +285,8 @@ def judge(ours: float, error: float, cell: Cell, published_error: float, digits:
     return "differs"
 
 
-def markdown(found: Reproduction, comparisons: Sequence[Comparison]) -> str:
-    """Return a table in Markdown, our numbers beside the printed ones, and what is to be known.
-
-    Parameters
-    ----------
-    found : Reproduction
-        What was run.
-    comparisons : sequence of Comparison
-        What `reproduce` returned.
-    """
+def markdown(found: Reproduction, comparisons: Sequence[Reproduced]) -> str:
+    """Return a table in Markdown, our numbers beside the printed ones, and what is to be known."""
     lines = [f"### {found.id}: {found.title}", ""]
     if comparisons:
         lines += [
@@ -301,7 +294,7 @@ def markdown(found: Reproduction, comparisons: Sequence[Comparison]) -> str:
             "|---|---|--:|--:|--:|---|",
         ]
     for each in comparisons:
-        ours = _escape(each.cell.row), _escape(each.cell.column), *_numbers(each)
+        ours = _escape(each.cell.row), _escape(each.cell.column), *both_numbers(each)
         lines.append(f"| {' | '.join(ours)} | {each.n} | {each.verdict} |")
     differing = Counter(each.reason for each in comparisons if each.verdict == "differs")
     if differing:
@@ -316,8 +309,8 @@ def markdown(found: Reproduction, comparisons: Sequence[Comparison]) -> str:
     return "\n".join([*lines, *words, ""])
 
 
-def _numbers(each: Comparison) -> tuple[str, str]:
-    """Return both numbers with their errors, as many digits as were printed."""
+def both_numbers(each: Reproduced) -> tuple[str, str]:
+    """Return the printed number and ours with their errors, as many digits as were printed."""
     digits = each.digits
     printed = _shown(each.cell.value, digits)
     if each.cell.error is not None:

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import platform
 import sys
-import threading
 import time
 import traceback
 import warnings
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,16 +19,15 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 from threadpoolctl import ThreadpoolController
 
 from discernel.exceptions import DiscernelError, InvalidInputError, unknown_choice
+from discernel.experiments.machine import THREADS, PeakMemory, machine
 from discernel.experiments.methods import METHODS, Outcome
 from discernel.experiments.plan import Cell, Plan, plain
 from discernel.experiments.progress import Bar, progress_bar
 from discernel.experiments.store import Result, Store
 from discernel.experiments.tasks import Division, divide
 
-__all__ = ["Summary", "machine", "run", "run_cell"]
+__all__ = ["Summary", "run", "run_cell"]
 
-#: Threads of BLAS within one cell: cells run side by side, so one each.
-_THREADS = 1
 #: Seconds between two looks at what other processes have finished.
 _POLL = 0.2
 
@@ -233,15 +227,9 @@ def _check_divisions(missing: Iterable[Cell]) -> None:
 
 
 def run_cell(cell: Cell) -> tuple[Cell, Result]:
-    """Run one cell; a failure is a result too.
-
-    Parameters
-    ----------
-    cell : Cell
-        What to run.
-    """
+    """Run one cell; a failure is a result too."""
     try:
-        with _quiet(), _PeakMemory() as memory:
+        with _quiet(), PeakMemory() as memory:
             division = divide(cell)
             outcome = METHODS[cell.method.kind](division, dict(cell.method.options))
         return cell, _result(outcome, division, memory.peak)
@@ -262,7 +250,7 @@ def _quiet() -> Iterator[None]:
     backend runs cells in threads, they are put back in any order; so `run` holds both as well,
     and puts back what it found when all cells are done.
     """
-    with _thread_pools(len(sys.modules)).limit(limits=_THREADS), warnings.catch_warnings():
+    with _thread_pools(len(sys.modules)).limit(limits=THREADS), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what they say is in the record: status and gap
         yield
 
@@ -297,74 +285,3 @@ def _result(outcome: Outcome, division: Division, peak: int | None) -> Result:
 def _storable(values: Any) -> Any:
     values = np.asarray(values)
     return values.astype(str) if values.dtype.kind == "O" else values
-
-
-class _PeakMemory:
-    """The most memory the process held within a ``with`` block, in bytes.
-
-    Linux can forget the peak so far. Elsewhere only a new peak is known to be of this block, and
-    None is said otherwise; so too where other cells ran in the same process meanwhile.
-    """
-
-    peak: int | None = None
-    _lock = threading.Lock()
-    _n_inside = 0
-    _n_entered = 0
-
-    def __enter__(self) -> _PeakMemory:
-        with _PeakMemory._lock:
-            _PeakMemory._n_inside += 1
-            _PeakMemory._n_entered += 1
-            self._turn = _PeakMemory._n_entered if _PeakMemory._n_inside == 1 else None
-        self._before: int | None = None
-        try:
-            Path("/proc/self/clear_refs").write_text("5")
-        except OSError:
-            self._before = _peak_so_far()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with _PeakMemory._lock:
-            _PeakMemory._n_inside -= 1
-            was_alone = self._turn == _PeakMemory._n_entered
-        peak = _peak_so_far()
-        if was_alone and peak != self._before:
-            self.peak = peak
-
-
-def _peak_so_far() -> int | None:
-    """Return the most memory the process held, in bytes, as far back as the system knows."""
-    with suppress(OSError, IndexError):
-        status = Path("/proc/self/status").read_text()
-        return 1024 * int(status.split("VmHWM:")[1].split()[0])
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    unit = 1 if platform.system() == "Darwin" else 1024
-    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-@lru_cache(maxsize=1)
-def machine() -> dict[str, Any]:
-    """Return what a reader needs to judge a time: processor, system, versions, threads."""
-    versions = {}
-    for name in ("discernel", "numpy", "scipy", "scikit-learn", "joblib"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            versions[name] = "unknown"
-    return {
-        "system": f"{platform.system()} {platform.machine()}",
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "python": platform.python_version(),
-        "threads": _THREADS,
-        **versions,
-    }
-
-
-def _processor() -> str:
-    with suppress(OSError, IndexError):  # Linux knows more than `platform` tells
-        return Path("/proc/cpuinfo").read_text().split("model name")[1].split("\n")[0].strip("\t: ")
-    return platform.processor()

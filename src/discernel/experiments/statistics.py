@@ -18,6 +18,7 @@ from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 
 __all__ = [
+    "ALPHA",
     "Interval",
     "PairedTest",
     "RankTest",
@@ -31,6 +32,8 @@ __all__ = [
 ]
 
 
+#: The level of tests; intervals have the confidence 1 − it, unless another is asked for.
+ALPHA = 0.05
 #: Spread of results, relative to their size, that rounding explains: a share of rows and a mean of
 #: such shares are right to a few units in the last place.
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
@@ -85,15 +88,12 @@ class RankTest:
         The F of Iman and Davenport and its probability.
     critical_difference : float
         Ranks that differ by less are not clearly different, by the test of Nemenyi.
-    n_datasets : int
-        The number of data sets.
     """
 
     ranks: FloatArray
     statistic: float
     p_value: float
     critical_difference: float
-    n_datasets: int
 
 
 def corrected_error(values: Any, ratio: float) -> float:
@@ -231,15 +231,13 @@ def holm(p_values: Any) -> FloatArray:
     return adjusted
 
 
-def rank_test(scores: Any, *, alpha: float = 0.05) -> RankTest:
+def rank_test(scores: Any) -> RankTest:
     """Rank methods on every data set, and test whether mean ranks differ.
 
     Parameters
     ----------
     scores : array-like of shape (n_datasets, n_methods)
         Mean results, larger is better; −inf is a failure, which comes last.
-    alpha : float, default=0.05
-        The level of `critical_difference`.
 
     Returns
     -------
@@ -278,8 +276,7 @@ def rank_test(scores: Any, *, alpha: float = 0.05) -> RankTest:
         ranks=np.asarray(means),
         statistic=statistic,
         p_value=float(stats.f.sf(statistic, *freedom)),
-        critical_difference=critical_difference(n_methods, n_datasets, alpha=alpha),
-        n_datasets=n_datasets,
+        critical_difference=critical_difference(n_methods, n_datasets),
     )
 
 

@@ -21,35 +21,10 @@ import numpy as np
 
 from discernel.exceptions import DiscernelError, InvalidInputError
 from discernel.experiments.plan import Cell, Data, Method, Splits, plain
+from discernel.experiments.sqlite import open_sqlite
 
 __all__ = ["Record", "Result", "Store"]
 
-#: Says that an SQLite file is one of ours.
-_APPLICATION_ID = 0x64736372
-#: Raised with every change of the tables that an older version could not read.
-_SCHEMA_VERSION = 2
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS machines (id INTEGER PRIMARY KEY, facts TEXT NOT NULL UNIQUE);
-CREATE TABLE IF NOT EXISTS cells (
-  key TEXT PRIMARY KEY,
-  spec TEXT NOT NULL,
-  failed INTEGER NOT NULL,
-  result TEXT NOT NULL,
-  predictions BLOB,
-  machine INTEGER NOT NULL REFERENCES machines (id),
-  finished TEXT NOT NULL
-);
-CREATE TABLE IF NOT EXISTS running (
-  key TEXT PRIMARY KEY,
-  owner TEXT NOT NULL,
-  holder TEXT NOT NULL,
-  expires REAL NOT NULL
-);
-"""
-#: The first bytes of an SQLite file; its version and application are at fixed places behind them.
-_MAGIC = b"SQLite format 3\0"
-#: Seconds that a process waits for another's transaction.
-_PATIENCE = 60.0
 #: Seconds that a claim counts unless it is renewed.
 _LEASE = 60.0
 #: So often it is renewed before it would lapse.
@@ -145,8 +120,7 @@ class Store:
         self.path = Path(path)
         self._lease = lease
         self._lock = threading.Lock()  # joblib asks for the next cell from a thread of its own
-        self._has_claimed = False
-        self._connection = _open(self.path)
+        self._connection = open_sqlite(self.path)
         self._owner = secrets.token_hex(8)
         self._holder = f"process {os.getpid()} on {socket.gethostname()}"
 
@@ -189,24 +163,16 @@ class Store:
         """Return whether the cell is ours to run: not finished, and no claim on it counts.
 
         A cell that this very process runs is not ours to run again either.
-
-        Parameters
-        ----------
-        cell : Cell
-            What is to be run.
         """
         with self._transaction(lasting=False) as cursor:
-            if cursor.execute("SELECT 1 FROM cells WHERE key = ?", (cell.key,)).fetchone():
-                return False
-            query = f"SELECT 1 FROM running WHERE {_COUNTS} AND key = ?"
-            if cursor.execute(query, (*self._now_and_latest(), cell.key)).fetchone():
-                return False
+            now, latest = self._now_and_latest()  # not before others are done with their claims
             cursor.execute(
-                "INSERT OR REPLACE INTO running VALUES (?, ?, ?, ?)",
-                (cell.key, self._owner, self._holder, time.time() + self._lease),
+                "INSERT OR REPLACE INTO running SELECT ?1, ?, ?, ? "
+                "WHERE NOT EXISTS (SELECT 1 FROM cells WHERE key = ?1) "
+                f"AND NOT EXISTS (SELECT 1 FROM running WHERE key = ?1 AND {_COUNTS})",
+                (cell.key, self._owner, self._holder, now + self._lease, now, latest),
             )
-            self._has_claimed = True
-        return True
+            return cursor.rowcount > 0
 
     def renew(self) -> None:
         """Make the claims made here count from now on."""
@@ -236,11 +202,8 @@ class Store:
 
     def give_back(self) -> None:
         """Give up all claims made here, so that others may run the cells."""
-        if not self._has_claimed:
-            return
         with self._transaction(lasting=False) as cursor:
             cursor.execute("DELETE FROM running WHERE owner = ?", (self._owner,))
-            self._has_claimed = False
 
     def _now_and_latest(self) -> tuple[float, float]:
         """Return between which moments a claim ends that counts."""
@@ -249,17 +212,7 @@ class Store:
         return now, now + max(self._lease, _LEASE)
 
     def add(self, cell: Cell, result: Result, machine: dict[str, Any]) -> None:
-        """Write a finished cell; what is there already stays.
-
-        Parameters
-        ----------
-        cell : Cell
-            What was run.
-        result : Result
-            What came out.
-        machine : dict
-            What it ran on.
-        """
+        """Write a finished cell; what is there already stays."""
         facts = json.dumps(machine, sort_keys=True)
         row = (
             cell.key,
@@ -279,18 +232,11 @@ class Store:
             )
             cursor.execute("DELETE FROM running WHERE key = ?", (cell.key,))
 
-    def forget_failures(self, cells: Iterable[Cell]) -> int:
-        """Remove the records of failures, so that the cells are run again; return how many.
-
-        Parameters
-        ----------
-        cells : iterable of Cell
-            Whose records.
-        """
+    def forget_failures(self, cells: Iterable[Cell]) -> None:
+        """Remove the records of failures, so that the cells are run again."""
         with self._transaction() as cursor:
             keys = [(cell.key,) for cell in cells]
             cursor.executemany("DELETE FROM cells WHERE failed AND key = ?", keys)
-            return max(0, cursor.rowcount)
 
     # ---- reading -----------------------------------------------------------------------------
 
@@ -368,84 +314,6 @@ class Store:
                 f"{self.path} could not be read: {error}. If the file is damaged, move it away and "
                 "run again."
             ) from error
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    """Return a connection to a store, or raise a clear error and leave the file alone."""
-    if not path.parent.is_dir():
-        raise InvalidInputError(
-            f"The store must lie in a folder that is there. Got {path}. Make its folder first."
-        )
-    try:
-        _check_header(path)
-        connection = sqlite3.connect(
-            path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False
-        )
-        try:
-            _check(connection, path)
-        except BaseException:
-            connection.close()
-            raise
-    except (sqlite3.Error, OSError) as error:
-        raise InvalidInputError(
-            f"{path} must be a store of results that can be read and written. Got: {error}. If "
-            "the file is damaged, move it away and run again; if its folder is read-only, name "
-            "another one."
-        ) from error
-    return connection
-
-
-def _check_header(path: Path) -> None:
-    """Raise where the first bytes say that a file is none of ours, before SQLite touches it."""
-    # A journal that was left behind may have to mend the first page; SQLite does.
-    if not path.is_file() or Path(f"{path}-journal").exists():
-        return
-    with path.open("rb") as file:
-        header = file.read(100)
-    if 0 < len(header) < 100 or not header.startswith(_MAGIC[: len(header)]):
-        raise InvalidInputError(
-            f"{path} must be a store of results. Got a file that is no SQLite file, or is cut "
-            "off. Name another one."
-        )
-    if header:
-        _check_kind(
-            path, int.from_bytes(header[68:72], "big"), int.from_bytes(header[60:64], "big")
-        )
-
-
-def _check_kind(path: Path, application: int, version: int) -> None:
-    if application != _APPLICATION_ID:
-        raise InvalidInputError(
-            f"{path} must be a store of results. Got another SQLite file. Name another one."
-        )
-    if version > _SCHEMA_VERSION:
-        raise InvalidInputError(
-            f"{path} was written by a newer version of discernel (format {version}; this one "
-            f"knows {_SCHEMA_VERSION}). Update discernel, or name another file."
-        )
-
-
-def _check(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise where SQLite finds damage or cannot write; make the tables of a new store."""
-    damage = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-    if damage != "ok":
-        raise sqlite3.DatabaseError(damage)
-    connection.execute("BEGIN IMMEDIATE")  # also fails where the file cannot be written
-    if connection.execute("PRAGMA page_count").fetchone()[0] <= 1:
-        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
-    application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    _check_kind(path, application, version)
-    if version < _SCHEMA_VERSION:  # the first one had claims of another kind, and all else the same
-        connection.execute("DROP TABLE IF EXISTS running")
-        connection.execute(f"PRAGMA user_version = {_SCHEMA_VERSION}")
-    for statement in filter(str.strip, _SCHEMA.split(";")):
-        connection.execute(statement)
-    connection.execute("COMMIT")
-    # One sync a transaction, not four: a tenth of the time or less. Another process that opens
-    # the file just now may forbid the change; then it is made the next time.
-    with suppress(sqlite3.OperationalError):
-        connection.execute("PRAGMA journal_mode = WAL")
 
 
 # ---- rows ------------------------------------------------------------------------------------

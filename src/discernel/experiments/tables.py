@@ -13,6 +13,7 @@ import numpy as np
 
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.statistics import (
+    ALPHA,
     Interval,
     PairedTest,
     RankTest,
@@ -29,7 +30,7 @@ __all__ = [
     "Failure",
     "PairedComparison",
     "Ranking",
-    "Table",
+    "ResultTable",
     "compare_with",
     "failures",
     "heldout_ratio",
@@ -52,8 +53,8 @@ class Entry:
         The metric by division, where the method finished.
     interval : Interval or None
         Mean and corrected confidence interval, cut off at 0 and 1; None where nothing finished.
-    seconds_fit, seconds_predict : float
-        Mean times; NaN where nothing finished.
+    seconds_fit : float
+        The mean time of a fit; NaN where nothing finished.
     peak_memory : int or None
         Most bytes in any division.
     n_failed : int
@@ -71,7 +72,6 @@ class Entry:
     values: dict[int, float] = field(default_factory=dict)
     interval: Interval | None = None
     seconds_fit: float = math.nan
-    seconds_predict: float = math.nan
     peak_memory: int | None = None
     n_failed: int = 0
     standing: Standing = "failed"
@@ -84,7 +84,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """All entries, data set by data set.
 
     Attributes
@@ -98,10 +98,6 @@ class Table:
         What the entries sum up, failures included.
     ratios : dict of str to float
         Held-out rows over training rows of each data set; NaN where unknown.
-    metric : str
-        What was summed up.
-    confidence : float
-        That of the intervals; tests are at the level of 1 − confidence.
     """
 
     datasets: tuple[str, ...]
@@ -109,8 +105,6 @@ class Table:
     entries: Mapping[tuple[str, str], Entry]
     records: Mapping[tuple[str, str], list[Record]]
     ratios: Mapping[str, float]
-    metric: str = "accuracy"
-    confidence: float = 0.95
 
     def of_dataset(self, dataset: str) -> list[Entry]:
         """Return the entries of a data set, in the order of the methods."""
@@ -127,13 +121,12 @@ class PairedComparison:
     test: PairedTest
     p_value: float
 
-    def verdict(
-        self, alpha: float = 0.05
-    ) -> Literal["better", "worse", "no clear difference", "cannot tell"]:
-        """Return what the corrected probability says at a level; without one, nothing can."""
+    @property
+    def verdict(self) -> Literal["better", "worse", "no clear difference", "cannot tell"]:
+        """What the corrected probability says; without one, nothing can."""
         if math.isnan(self.p_value):
             return "cannot tell"
-        if not self.p_value < alpha:
+        if not self.p_value < ALPHA:
             return "no clear difference"
         return "better" if self.test.difference.mean > 0 else "worse"
 
@@ -173,23 +166,17 @@ class Failure:
     repetitions: tuple[int, ...]
 
 
-def summarize(
-    records: Iterable[Record], *, metric: str = "accuracy", confidence: float = 0.95
-) -> Table:
-    """Sum up records by data set and method.
+def summarize(records: Iterable[Record]) -> ResultTable:
+    """Sum up the accuracies of records by data set and method.
 
     Parameters
     ----------
     records : iterable of Record
         As `Store.records` gives them, failures included.
-    metric : str, default="accuracy"
-        What to sum up: one of the metrics of the results, larger is better, from 0 to 1.
-    confidence : float, default=0.95
-        The confidence of intervals; tests are at the level of 1 − confidence.
 
     Returns
     -------
-    Table
+    ResultTable
         The summary.
 
     Examples
@@ -212,23 +199,20 @@ def summarize(
         )
         for dataset in datasets
     }
-    entries = {
-        place: _entry(place, found, metric, ratios[place[0]], confidence)
-        for place, found in by_place.items()
-    }
+    entries = {place: _entry(place, found, ratios[place[0]]) for place, found in by_place.items()}
     for dataset in datasets:
         rivals = [entry for entry in entries.values() if entry.dataset == dataset]
-        for entry in _with_standings(rivals, ratios[dataset], confidence):
+        for entry in _with_standings(rivals, ratios[dataset]):
             entries[entry.dataset, entry.method] = entry
-    return Table(datasets, methods, entries, by_place, ratios, metric, confidence)
+    return ResultTable(datasets, methods, entries, by_place, ratios)
 
 
-def compare_with(table: Table, reference: str) -> list[PairedComparison]:
+def compare_with(table: ResultTable, reference: str) -> list[PairedComparison]:
     """Compare every other method with one, on the divisions where both finished.
 
     Parameters
     ----------
-    table : Table
+    table : ResultTable
         From `summarize`.
     reference : str
         The method that the others are compared with.
@@ -245,13 +229,13 @@ def compare_with(table: Table, reference: str) -> list[PairedComparison]:
     for (dataset, method), entry in table.entries.items():
         other = table.entries.get((dataset, reference))
         if method != reference and other is not None and entry.values.keys() & other.values.keys():
-            test = _paired(entry, other, table.ratios[dataset], table.confidence)
+            test = _paired(entry, other, table.ratios[dataset])
             found.append((dataset, method, test))
     adjusted = holm([test.p_value for _, _, test in found])
     return [PairedComparison(*each, float(p)) for each, p in zip(found, adjusted, strict=True)]
 
 
-def rank_methods(table: Table) -> Ranking | None:
+def rank_methods(table: ResultTable) -> Ranking | None:
     """Rank the methods that were run on all data sets.
 
     A method that failed in every division of a data set comes last there. Where it failed in some,
@@ -260,7 +244,7 @@ def rank_methods(table: Table) -> Ranking | None:
 
     Parameters
     ----------
-    table : Table
+    table : ResultTable
         From `summarize`.
 
     Returns
@@ -277,12 +261,11 @@ def rank_methods(table: Table) -> Ranking | None:
     scores = {dataset: found for dataset, found in scores.items() if found}
     if len(scores) < 2 or len(methods) < 2:
         return None
-    alpha = 1.0 - table.confidence
     # Means of the same numbers in another order may differ in their last digit: a tie all the same.
-    test = rank_test(np.round(list(scores.values()), 12), alpha=alpha)
+    test = rank_test(np.round(list(scores.values()), 12))
     order = np.argsort(test.ranks, kind="stable")
     groups = [tuple(order.tolist())]
-    if test.p_value < alpha:
+    if test.p_value < ALPHA:
         groups = tied_groups(test.ranks, test.critical_difference)
     return Ranking(
         methods=tuple(methods[i] for i in order),
@@ -293,7 +276,7 @@ def rank_methods(table: Table) -> Ranking | None:
     )
 
 
-def _scores(table: Table, dataset: str, methods: Sequence[str]) -> list[float]:
+def _scores(table: ResultTable, dataset: str, methods: Sequence[str]) -> list[float]:
     """Return means over common divisions, −inf for failures; nothing where they do not compare."""
     entries = [table.entries[dataset, method] for method in methods]
     finished = [set(entry.values) for entry in entries if entry.values]
@@ -306,7 +289,7 @@ def _scores(table: Table, dataset: str, methods: Sequence[str]) -> list[float]:
     ]
 
 
-def failures(table: Table) -> list[Failure]:
+def failures(table: ResultTable) -> list[Failure]:
     """Return all failures, those of one method on one data set with one message together."""
     found: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
     for (dataset, method), records in table.records.items():
@@ -379,11 +362,9 @@ def _common_ratio(records: Sequence[Record]) -> float:
     return float(np.mean(known)) if known else math.nan
 
 
-def _entry(
-    place: tuple[str, str], records: Sequence[Record], metric: str, ratio: float, confidence: float
-) -> Entry:
+def _entry(place: tuple[str, str], records: Sequence[Record], ratio: float) -> Entry:
     results = {r.cell.repetition: r.result for r in records if r.result.error is None}
-    measured = {i: result.metrics.get(metric, math.nan) for i, result in results.items()}
+    measured = {i: result.metrics.get("accuracy", math.nan) for i, result in results.items()}
     values = {i: value for i, value in measured.items() if math.isfinite(value)}
     peaks = [result.peak_memory for result in results.values() if result.peak_memory is not None]
     entry = Entry(
@@ -397,33 +378,31 @@ def _entry(
         return entry
     return replace(
         entry,
-        interval=_interval(list(values.values()), ratio, confidence),
+        interval=_interval(list(values.values()), ratio),
         seconds_fit=float(np.mean([result.seconds_fit for result in results.values()])),
-        seconds_predict=float(np.mean([result.seconds_predict for result in results.values()])),
     )
 
 
-def _interval(values: list[float], ratio: float, confidence: float) -> Interval:
+def _interval(values: list[float], ratio: float) -> Interval:
     if math.isnan(ratio):
         return Interval(float(np.mean(values)), math.nan, math.nan, len(values))
-    found = corrected_interval(values, ratio, confidence=confidence)
+    found = corrected_interval(values, ratio)
     low, high = np.clip([found.low, found.high], 0.0, 1.0).tolist()
     return replace(found, low=low, high=high)
 
 
-def _paired(first: Entry, second: Entry, ratio: float, confidence: float) -> PairedTest:
+def _paired(first: Entry, second: Entry, ratio: float) -> PairedTest:
     """Test two entries on their common divisions, of which there must be one."""
     common = sorted(first.values.keys() & second.values.keys())
     a, b = ([entry.values[i] for i in common] for entry in (first, second))
     if math.isnan(ratio):
         mean = float(np.mean(np.subtract(a, b)))
         return PairedTest(Interval(mean, math.nan, math.nan, len(common)), math.nan, math.nan)
-    return corrected_t_test(a, b, ratio, confidence=confidence)
+    return corrected_t_test(a, b, ratio)
 
 
-def _with_standings(rivals: Sequence[Entry], ratio: float, confidence: float) -> list[Entry]:
+def _with_standings(rivals: Sequence[Entry], ratio: float) -> list[Entry]:
     """Return the entries of one data set with their standing against the best of them."""
-    alpha = 1.0 - confidence
     finished = [entry for entry in rivals if entry.values]
     if not finished:
         return list(rivals)
@@ -431,7 +410,7 @@ def _with_standings(rivals: Sequence[Entry], ratio: float, confidence: float) ->
     others = [entry for entry in finished if entry is not best]
     adjusted = holm(
         [
-            _paired(best, entry, ratio, confidence).p_value
+            _paired(best, entry, ratio).p_value
             if best.values.keys() & entry.values.keys()
             else math.nan
             for entry in others
@@ -439,14 +418,14 @@ def _with_standings(rivals: Sequence[Entry], ratio: float, confidence: float) ->
     ).tolist()
     standings: list[Entry] = [entry for entry in rivals if not entry.values]
     for entry, p_value in zip(others, adjusted, strict=True):
-        standing: Standing = "behind" if p_value < alpha else "level"
+        standing: Standing = "behind" if p_value < ALPHA else "level"
         standings.append(
             replace(
                 entry, standing="untested" if math.isnan(p_value) else standing, p_value=p_value
             )
         )
     nearest = max(adjusted, default=math.nan)
-    standing = "ahead" if nearest < alpha else "level"
+    standing = "ahead" if nearest < ALPHA else "level"
     untested = not adjusted or any(map(math.isnan, adjusted))
     standings.append(replace(best, standing="untested" if untested else standing, p_value=nearest))
     return standings

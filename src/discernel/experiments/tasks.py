@@ -32,8 +32,6 @@ class Division:
         Their labels.
     views : dict of str to slice
         Columns of each source; empty where there is one only.
-    feature_names : tuple of str
-        One a column.
     seed : int
         For whatever else is random in a cell.
     is_first : bool
@@ -45,24 +43,17 @@ class Division:
     y_train: NDArray[Any]
     y_test: NDArray[Any]
     views: Mapping[str, slice] = field(default_factory=dict)
-    feature_names: tuple[str, ...] = ()
     seed: int = 0
     is_first: bool = False
 
 
 def read(data: Data) -> Dataset:
-    """Return the data set that is meant, or raise a clear error.
-
-    Parameters
-    ----------
-    data : Data
-        Which one.
-    """
+    """Return the data set that is meant, or raise a clear error."""
     if data.file:
         # Only `compare` makes such data; a user's file is read by its own rules.
-        from discernel.experiments.files import read_file
+        from discernel.experiments.files import open_file
 
-        return read_file(data.name, **data.file)
+        return open_file(name=data.name, **data.file).dataset
     return _load(data.name)
 
 
@@ -72,18 +63,10 @@ def _load(name: str) -> Dataset:
 
 
 def divide(cell: Cell) -> Division:
-    """Return the division that a cell is about; it is the same for all methods.
-
-    Parameters
-    ----------
-    cell : Cell
-        Its data set, divisions and repetition count.
-    """
+    """Return the division that a cell is about; it is the same for all methods."""
     data = read(cell.data)
     X, y, rows = np.asarray(data.X), np.asarray(data.y), np.arange(len(data.y))
     options = cell.data.options
-    if "quantiles" in options:
-        y = _classes_of_numbers(y, int(options["quantiles"]))
     if "cuts" in options:
         y = np.digitize(y, options["cuts"])
     if "classes" in options:
@@ -100,9 +83,7 @@ def divide(cell: Cell) -> Division:
     X_train, X_test = _scale(cell.data.scaling, X[known], X[train], X[test])
     seed = cell.splits.seed + cell.repetition
     first = cell.repetition == 0
-    return Division(
-        X_train, X_test, y[train], y[test], data.views, data.feature_names, seed, is_first=first
-    )
+    return Division(X_train, X_test, y[train], y[test], data.views, seed, is_first=first)
 
 
 def _members(y: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.bool_]:
@@ -126,11 +107,6 @@ def _some_of_each_class(rows: NDArray[np.intp], y: NDArray[Any], cell: Cell) -> 
     if end is None:
         of_classes = [generator.permutation(found) for found in of_classes]
     return np.concatenate([found[-n:] if end == "last" else found[:n] for found in of_classes])
-
-
-def _classes_of_numbers(y: NDArray[Any], n_classes: int) -> NDArray[Any]:
-    """Return classes 0, 1, ... of about equal size, by quantiles of all rows."""
-    return np.asarray(np.digitize(y, np.quantile(y, np.arange(1, n_classes) / n_classes)))
 
 
 def _parts(

@@ -91,15 +91,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def check_place(what: str, path: str | Path) -> None:
-    """Raise, before any work, where a file could not be written for want of a folder.
-
-    Parameters
-    ----------
-    what : str
-        What is to be written.
-    path : str or Path
-        Where.
-    """
+    """Raise, before any work, where a file could not be written for want of a folder."""
     path = Path(path)
     if path.is_dir() or not path.parent.is_dir():
         raise InvalidInputError(
@@ -109,13 +101,7 @@ def check_place(what: str, path: str | Path) -> None:
 
 
 def make_folder_of(path: str | Path) -> None:
-    """Make the folder that a file is to lie in.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-    """
+    """Make the folder that a file is to lie in."""
     folder = Path(path).parent
     try:
         folder.mkdir(parents=True, exist_ok=True)

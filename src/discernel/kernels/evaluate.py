@@ -14,7 +14,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.distance import LEAST_EXPONENT
 
-__all__ = ["KernelSet", "PreparedRows", "kernel_matrices"]
+__all__ = ["KernelSet", "PreparedRows"]
 
 #: From this many squarings on, an exponential is as cheap.
 _MOST_SQUARINGS = 6
@@ -25,27 +25,6 @@ _TINY = math.exp(0.5 * LEAST_EXPONENT)
 #: A kernel's position and how often the matrix before it is to be squared; None: it is made of
 #: the pairwise matrix.
 Step = tuple[int, int | None]
-
-
-def kernel_matrices(
-    kernels: Sequence[Kernel], X: Any, Z: Any | None = None
-) -> Iterator[tuple[int, FloatArray]]:
-    """Yield every kernel's position and matrix, which is to be read, not changed.
-
-    Kernels on the same columns share distances or inner products, and come one after another, so
-    that only one shared matrix is alive at a time. Of exponentials whose factors differ by a power
-    of two, such as a ladder of widths, only the widest is an exponential; the others are squares.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        The kernels, resolved.
-    X : array-like of shape (n_rows_X, n_features)
-        Rows.
-    Z : array-like of shape (n_rows_Z, n_features), optional
-        Other rows; by default X.
-    """
-    return KernelSet(kernels).matrices(X, Z)
 
 
 @dataclass(frozen=True)
@@ -111,6 +90,11 @@ class KernelSet:
         self, X: Any, Z: Any | None = None, buffers: Buffers | None = None
     ) -> Iterator[tuple[int, FloatArray]]:
         """Yield every kernel's position and matrix, which is to be read, not changed.
+
+        Kernels on the same columns share distances or inner products, and come one after another,
+        so that only one shared matrix is alive at a time. Of exponentials whose factors differ by
+        a power of two, such as a ladder of widths, only the widest is an exponential; the others
+        are squares.
 
         Parameters
         ----------

@@ -10,7 +10,7 @@ from discernel.experiments.tables import (
     Entry,
     Failure,
     Ranking,
-    Table,
+    ResultTable,
     compare_with,
     failures,
     rank_methods,
@@ -28,21 +28,20 @@ _STANDINGS = {
 }
 
 
-def contents(table: Table) -> dict[str, Any]:
+def contents(table: ResultTable) -> dict[str, Any]:
     """Return what the template shows beside figures."""
     ranking, failed = rank_methods(table), failures(table)
     n_runs = sum(len(found) for found in table.records.values())
     summary = [
         words.describe_task(table),
         *(words.describe_dataset(table, dataset) for dataset in table.datasets),
-        words.describe_ranking(ranking, table),
+        words.describe_ranking(ranking),
         words.describe_power(table),
         words.describe_failures(failed, n_runs),
         words.describe_time(table),
     ]
     return {
         "summary": [sentence for sentence in summary if sentence],
-        "confidence": f"{table.confidence:.0%}",
         "datasets": table.datasets,
         "overview": _overview(table, ranking),
         "rows": [_row(entry) for name in table.datasets for entry in table.of_dataset(name)],
@@ -55,7 +54,7 @@ def contents(table: Table) -> dict[str, Any]:
     }
 
 
-def _overview(table: Table, ranking: Ranking | None) -> list[dict[str, Any]]:
+def _overview(table: ResultTable, ranking: Ranking | None) -> list[dict[str, Any]]:
     """Return one row a method: its entry on every data set, and its mean rank."""
     ranks = {} if ranking is None else dict(zip(ranking.methods, ranking.ranks, strict=True))
     rows = []
@@ -93,11 +92,10 @@ def _is_point(entry: Entry) -> bool:
     return entry.interval is not None and entry.interval.low == entry.interval.high
 
 
-def _comparison(table: Table) -> dict[str, Any] | None:
+def _comparison(table: ResultTable) -> dict[str, Any] | None:
     """Return the paired comparison with the first method of the plan."""
     reference = table.methods[0]
     found = compare_with(table, reference)
-    alpha = 1.0 - table.confidence
     rows = [
         {
             "dataset": each.dataset,
@@ -108,7 +106,7 @@ def _comparison(table: Table) -> dict[str, Any] | None:
             "n": each.test.difference.n,
             "p": None if math.isnan(each.p_value) else each.p_value,
             "p_text": words.probability(each.p_value).removeprefix("= "),
-            "verdict": each.verdict(alpha),
+            "verdict": each.verdict,
         }
         for each in found
     ]
@@ -152,7 +150,7 @@ def _failure(failure: Failure) -> dict[str, Any]:
     }
 
 
-def _environment(table: Table) -> list[dict[str, Any]]:
+def _environment(table: ResultTable) -> list[dict[str, Any]]:
     """Return every machine that took part, with what it was and how many runs it did."""
     everything = [record for found in table.records.values() for record in found]
     machines = Counter(
@@ -172,7 +170,7 @@ def _fact_order(fact: tuple[str, Any]) -> tuple[bool, str]:
     return fact[0] not in ("system", "cores", "threads", "python"), fact[0]
 
 
-def _divisions(table: Table) -> list[dict[str, Any]]:
+def _divisions(table: ResultTable) -> list[dict[str, Any]]:
     """Return how the rows of every data set were scaled and divided."""
     rows = []
     for dataset in table.datasets:

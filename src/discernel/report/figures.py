@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import auc, roc_curve
 
-from discernel.backend import FloatArray
 from discernel.displays import (
     CandidatesDisplay,
     DiscriminantEmbeddingDisplay,
@@ -20,17 +18,15 @@ from discernel.displays import (
     RegularizationPathDisplay,
 )
 from discernel.displays.common import LINE_STYLES, MARKERS, class_colors, format_number, wrap
+from discernel.experiments.roc import MeanCurve, mean_roc
 from discernel.experiments.store import Record
-from discernel.experiments.tables import Table
+from discernel.experiments.tables import ResultTable
 from discernel.learners import Candidate, Progress
 from discernel.report.svg import new_figure
 from discernel.report.words import join, percent, seconds
 
 __all__ = [
     "Drawing",
-    "MeanCurve",
-    "draw_accuracy_path",
-    "draw_alignment",
     "draw_candidates",
     "draw_convergence",
     "draw_embeddings",
@@ -38,13 +34,11 @@ __all__ = [
     "draw_roc",
     "draw_time",
     "draw_weights",
-    "mean_roc",
 ]
 
 _MOST_BARS = 8
 #: Rows in a scatter plot: each is an element of the page.
 _MOST_ROWS = 300
-_ROC_GRID = np.linspace(0.0, 1.0, 251)
 
 
 @dataclass(frozen=True)
@@ -60,7 +54,7 @@ class Drawing:
 # ---- what was learnt -----------------------------------------------------------------------------
 
 
-def draw_weights(table: Table, dataset: str) -> list[Drawing]:
+def draw_weights(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw the weights of every method that learns them, with their spread over divisions."""
     drawings = []
     for method, records in _finished(table, dataset).items():
@@ -85,7 +79,7 @@ def draw_weights(table: Table, dataset: str) -> list[Drawing]:
     return drawings
 
 
-def draw_candidates(table: Table, dataset: str) -> list[Drawing]:
+def draw_candidates(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw what ``criterion="auto"`` considered: means over divisions, and how often chosen."""
     drawings = []
     for method, records in _finished(table, dataset).items():
@@ -109,7 +103,7 @@ def draw_candidates(table: Table, dataset: str) -> list[Drawing]:
     return drawings
 
 
-def draw_embeddings(table: Table, dataset: str) -> list[Drawing]:
+def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw discriminant coordinates, where the first division that has any stored them."""
     drawings = []
     for method, records in _finished(table, dataset).items():
@@ -140,7 +134,7 @@ def draw_embeddings(table: Table, dataset: str) -> list[Drawing]:
 # ---- how it was learnt ---------------------------------------------------------------------------
 
 
-def draw_convergence(table: Table, dataset: str) -> list[Drawing]:
+def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw objective and gap of the first division of every method that iterates."""
     drawings = []
     for method, records in _finished(table, dataset).items():
@@ -168,42 +162,37 @@ def draw_convergence(table: Table, dataset: str) -> list[Drawing]:
     return drawings
 
 
-def draw_errors_by_regularization(table: Table, dataset: str) -> list[Drawing]:
-    """Draw the mean leave-one-out error against λ, a line a method."""
-    drawn = _draw_paths(table, dataset, "leave_one_out", "leave-one-out error")
-    return [] if drawn is None else [drawn]
+def draw_errors_by_regularization(table: ResultTable, dataset: str) -> list[Drawing]:
+    """Draw the leave-one-out error against λ, a line a method.
 
-
-def draw_accuracy_path(table: Table, dataset: str) -> list[Drawing]:
-    """Draw the mean held-out accuracy against λ, a line a method."""
-    drawn = _draw_paths(table, dataset, "accuracy_path", "accuracy")
-    return [] if drawn is None else [drawn]
-
-
-def draw_alignment(table: Table, dataset: str) -> list[Drawing]:
-    """Draw the alignment along the gradient steps, a line a division."""
-    [ax], described = new_figure(2.8), []
+    Lines are means over the divisions that have the same values of λ.
+    """
+    [ax], described = new_figure(3.2), []
     for method, records in _finished(table, dataset).items():
-        found = [s for r in records if (s := r.result.details.get("alignment_steps"))]
-        style = _style(table, method)
-        for i, steps in enumerate(found):
-            look = {**style, "alpha": 0.7, "markersize": 3.0, "label": None if i else wrap(method)}
-            ax.plot(range(len(steps)), steps, **look)
-        if found:
-            first, last = (float(np.mean([steps[i] for steps in found])) for i in (0, -1))
-            described.append(f"{method} from {first:.3f} to {last:.3f}")
+        stored = (record.result.details.get("leave_one_out") for record in records)
+        paths = [np.array(path, dtype=float) for path in stored if path]
+        paths = [
+            p for p in paths if p.shape == paths[0].shape and np.allclose(p[:, 0], paths[0][:, 0])
+        ]
+        if not paths or len(paths[0]) < 2:
+            continue
+        errors = np.mean([path[:, 1] for path in paths], axis=0)
+        display = RegularizationPathDisplay(paths[0][:, 0], errors)
+        display.plot(ax, label=wrap(method), **_style(table, method))
+        described.append(
+            f"{method} from {errors.min():.3f} to {errors.max():.3f}{_chosen(records)}"
+        )
     if not described:
         return []
-    ax.set(xlabel="step", ylabel="alignment")
     _place_legend_below(ax)
-    alt = f"Lines of the alignment on {dataset} along the steps; mean of the divisions: "
-    return [Drawing(ax.figure, dataset, f"{alt}{join(described)}.")]
+    alt = f"Lines of the mean leave-one-out error on {dataset} against λ: {join(described)}."
+    return [Drawing(ax.figure, dataset, alt)]
 
 
 # ---- what came of it -----------------------------------------------------------------------------
 
 
-def draw_roc(table: Table, dataset: str) -> list[Drawing]:
+def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw mean ROC curves, a line a method, with a band of one standard deviation."""
     curves = {
         method: found
@@ -228,50 +217,7 @@ def draw_roc(table: Table, dataset: str) -> list[Drawing]:
     return [Drawing(ax.figure, dataset, alt, caption)]
 
 
-@dataclass(frozen=True)
-class MeanCurve:
-    """A ROC curve averaged over divisions.
-
-    Attributes
-    ----------
-    false, true : ndarray of shape (n_points,)
-        False positive rates, and the mean of the true ones there.
-    spread : ndarray of shape (n_points,)
-        The standard deviation of the true ones.
-    area : float
-        The mean area under the curves.
-    """
-
-    false: FloatArray
-    true: FloatArray
-    spread: FloatArray
-    area: float
-
-
-def mean_roc(records: Sequence[Record]) -> MeanCurve | None:
-    """Return the ROC curve averaged vertically over divisions [Fawcett06]_.
-
-    None where there are no scores of two classes.
-    """
-    rows, areas = [], []
-    for predictions in (record.result.predictions for record in records):
-        truth, scores = np.asarray(predictions.get("y_true", ())), predictions.get("scores")
-        classes = np.unique(truth)
-        if scores is None or np.ndim(scores) != 1 or len(classes) != 2:
-            continue
-        false, true, _ = roc_curve(truth, scores, pos_label=classes[1])
-        areas.append(auc(false, true))
-        # A little to the right, so that where the curve rises straight up its upper end counts.
-        rows.append(np.interp(_ROC_GRID + 1e-9, false, true))
-    if not rows:
-        return None
-    heights = np.vstack([np.zeros(len(rows)), np.transpose(rows)])
-    spread = heights.std(axis=1, ddof=1) if len(rows) > 1 else np.zeros(len(heights))
-    rates = np.concatenate([[0.0], _ROC_GRID])
-    return MeanCurve(rates, heights.mean(axis=1), np.asarray(spread), float(np.mean(areas)))
-
-
-def draw_time(table: Table, dataset: str) -> list[Drawing]:
+def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw accuracy against the time of a fit, a point a method."""
     entries = [entry for entry in table.of_dataset(dataset) if entry.seconds_fit > 0]
     if len(entries) < 2:
@@ -301,7 +247,7 @@ def draw_time(table: Table, dataset: str) -> list[Drawing]:
 # ---- parts ---------------------------------------------------------------------------------------
 
 
-def _finished(table: Table, dataset: str) -> dict[str, list[Record]]:
+def _finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
     """Return the records of a data set that did not fail, by method."""
     found = {method: table.records.get((dataset, method), []) for method in table.methods}
     return {
@@ -310,7 +256,7 @@ def _finished(table: Table, dataset: str) -> dict[str, list[Record]]:
     }
 
 
-def _style(table: Table, method: str) -> dict[str, Any]:
+def _style(table: ResultTable, method: str) -> dict[str, Any]:
     """Return colour, marker and dash of a method: the same in all figures."""
     i = table.methods.index(method)
     return {
@@ -350,30 +296,6 @@ def _mean_candidate(name: str, parts: Sequence[Any]) -> Candidate:
     """Return the mean of what was stored of a candidate; its weights were not."""
     error, pull, lam = np.mean(parts, axis=0).tolist()
     return Candidate(name, np.zeros(0), lam, error, pull)
-
-
-def _draw_paths(table: Table, dataset: str, key: str, label: str) -> Drawing | None:
-    """Draw what was recorded for several λ: means over the divisions that have the same ones."""
-    [ax], described = new_figure(3.2), []
-    for method, records in _finished(table, dataset).items():
-        paths = [np.array(p, dtype=float) for r in records if (p := r.result.details.get(key))]
-        paths = [
-            p for p in paths if p.shape == paths[0].shape and np.allclose(p[:, 0], paths[0][:, 0])
-        ]
-        if not paths or len(paths[0]) < 2:
-            continue
-        values = np.mean([path[:, 1] for path in paths], axis=0)
-        display = RegularizationPathDisplay(paths[0][:, 0], values)
-        display.plot(ax, label=wrap(method), **_style(table, method))
-        described.append(
-            f"{method} from {values.min():.3f} to {values.max():.3f}{_chosen(records)}"
-        )
-    if not described:
-        return None
-    ax.set_ylabel(label)
-    _place_legend_below(ax)
-    alt = f"Lines of the mean {label} on {dataset} against λ: {join(described)}."
-    return Drawing(ax.figure, dataset, alt)
 
 
 def _chosen(records: Sequence[Record]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from discernel.exceptions import missing_extra
 from discernel.experiments.formats import printable
 from discernel.experiments.store import Record
-from discernel.experiments.tables import Table, summarize
+from discernel.experiments.tables import ResultTable, summarize
 from discernel.experiments.writing import check_place, write_file
 from discernel.report import figures
 from discernel.report.contents import contents
@@ -42,7 +42,7 @@ class Section:
     groups: list[tuple[str | None, list[Picture]]]
 
 
-_Draw = Callable[[Table, str], list[figures.Drawing]]
+_Draw = Callable[[ResultTable, str], list[figures.Drawing]]
 #: Id, title, what a reader must know, and what draws the figures of one data set.
 _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     (
@@ -78,18 +78,6 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
         "The mean squared leave-one-out error of class scores on training rows; 1 is that of "
         "knowing nothing. Lines are means over divisions.",
         figures.draw_errors_by_regularization,
-    ),
-    (
-        "accuracy-path",
-        "Accuracy against λ",
-        "The mean accuracy on held-out rows over divisions.",
-        figures.draw_accuracy_path,
-    ),
-    (
-        "alignment",
-        "Alignment along the steps",
-        "The alignment of kernel and labels on training rows, a line a division.",
-        figures.draw_alignment,
     ),
     (
         "convergence",
@@ -207,7 +195,7 @@ def _written(value: Any) -> Any:
 # ---- the parts of the page -------------------------------------------------------------------
 
 
-def _sections(table: Table) -> list[Section]:
+def _sections(table: ResultTable) -> list[Section]:
     """Return the sections with figures that have any."""
     found = []
     for id_, title, text, draw in _SECTIONS:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from discernel.experiments.plan import Splits
-from discernel.experiments.statistics import Interval
-from discernel.experiments.tables import Entry, Failure, Ranking, Table
+from discernel.experiments.statistics import ALPHA, Interval
+from discernel.experiments.tables import Entry, Failure, Ranking, ResultTable
 
 __all__ = [
     "count",
@@ -88,7 +88,7 @@ def join(names: Sequence[str]) -> str:
 # ---- sentences ---------------------------------------------------------------------------------
 
 
-def describe_task(table: Table) -> str:
+def describe_task(table: ResultTable) -> str:
     """Say what was compared."""
     methods, datasets = table.methods, table.datasets
     verb = "was run" if len(methods) == 1 else "were compared"
@@ -113,7 +113,7 @@ def describe_splits(splits: Splits, n_divisions: int) -> str:
     return f"{count(n_divisions, 'division')}, {part}, {manner}, seeds from {splits.seed}"
 
 
-def describe_dataset(table: Table, dataset: str) -> str:
+def describe_dataset(table: ResultTable, dataset: str) -> str:
     """Say who is ahead on a data set, and whether that means anything."""
     entries = [entry for entry in table.of_dataset(dataset) if entry.values]
     if not entries:
@@ -155,7 +155,7 @@ def _describe_level(dataset: str, best: Entry, entries: Sequence[Entry]) -> str:
     return f"{start}.{others} Clearly behind {verb} {join(behind)}."
 
 
-def describe_ranking(ranking: Ranking | None, table: Table) -> str | None:
+def describe_ranking(ranking: Ranking | None) -> str | None:
     """Say what the ranks over all data sets mean; None where there is nothing to rank."""
     if ranking is None:
         return None
@@ -165,7 +165,7 @@ def describe_ranking(ranking: Ranking | None, table: Table) -> str | None:
         f"{'has' if len(best) == 1 else 'share'} the best mean rank, {ranking.ranks[0]:.2f}"
     )
     p = probability(ranking.test.p_value)
-    if not ranking.test.p_value < 1.0 - table.confidence:
+    if not ranking.test.p_value < ALPHA:
         return (
             f"{first}, but the ranks of the methods do not differ more than by chance "
             f"(Friedman test, p {p})."
@@ -180,7 +180,7 @@ def describe_ranking(ranking: Ranking | None, table: Table) -> str | None:
     )
 
 
-def describe_power(table: Table) -> str | None:
+def describe_power(table: ResultTable) -> str | None:
     """Say that few divisions show large differences only; None where they are not few."""
     most = max((len(entry.values) for entry in table.entries.values()), default=0)
     if len(table.methods) < 2 or not 2 <= most < _FEW_DIVISIONS:
@@ -205,7 +205,7 @@ def describe_failures(found: Sequence[Failure], n_runs: int) -> str:
     )
 
 
-def describe_time(table: Table) -> str | None:
+def describe_time(table: ResultTable) -> str | None:
     """Say how long fits took, and who is fast and slow; None where nothing finished."""
     done = [r.result for found in table.records.values() for r in found if r.result.error is None]
     if not done:

@@ -1,7 +1,7 @@
 """What can be fitted to a division: one function a kind of method.
 
 Each takes a division and the options of the method, which are plain data, and returns an
-`Outcome`. Kernels and options of criteria are written as ``["RBF", {"width": 1.0}]``.
+`Outcome`. Kernels are written as ``["RBF", {"width": 1.0}]``.
 """
 
 from __future__ import annotations
@@ -10,15 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from discernel.experiments.methods import aligned, inductive, margin, transductive
-from discernel.experiments.methods.base import (
-    Outcome,
-    fit_and_predict,
-    make_kernels,
-    make_object,
-)
+from discernel.experiments.methods.base import Outcome, fit_and_predict, make_kernels
 from discernel.experiments.tasks import Division
 
-__all__ = ["METHODS", "Outcome", "fit_and_predict", "make_kernels", "make_object"]
+__all__ = ["METHODS", "Outcome", "fit_and_predict", "make_kernels"]
 
 #: From the kind of a method to what runs it.
 METHODS: dict[str, Callable[[Division, dict[str, Any]], Outcome]] = {
@@ -27,15 +22,11 @@ METHODS: dict[str, Callable[[Division, dict[str, Any]], Outcome]] = {
     "alignment_seconds": aligned.alignment_seconds,
     "conformal": transductive.conformal,
     "discriminant": inductive.discriminant,
-    "kdda": inductive.kdda,
-    "kernel_discriminant": inductive.kernel_discriminant,
     "kfd_grid": inductive.kfd_grid,
     "lda": inductive.lda,
     "margin": margin.margin,
-    "neighbors": inductive.neighbors,
     "plain": transductive.plain,
     "separability": transductive.separability,
     "single": inductive.single,
     "svc_grid": inductive.svc_grid,
-    "svm": inductive.svm,
 }

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from discernel import kernels as kernel_families
 from discernel.exceptions import unknown_choice
 from discernel.experiments.tasks import Division
-from discernel.kernels import Kernel, as_kernels, kernel_names
+from discernel.kernels import RBF, Kernel, as_kernels, kernel_names
 
-__all__ = ["Outcome", "fit_and_predict", "make_kernels", "make_object"]
+__all__ = ["Outcome", "fit_and_predict", "make_kernels"]
 
 #: At most so many training rows, and so many held-out ones, are kept for a picture.
 _DRAWN = 150
@@ -54,40 +54,33 @@ class Outcome:
     details: dict[str, Any] = field(default_factory=dict)
 
 
-def make_object(spec: Any, namespace: Any) -> Any:
-    """Return the object that ``[name, parameters]`` stands for; anything else is itself."""
-    if not (isinstance(spec, (list, tuple)) and len(spec) == 2 and isinstance(spec[1], Mapping)):
-        return spec
-    if not hasattr(namespace, spec[0]):
-        raise unknown_choice(f"name in {namespace.__name__}", spec[0], list(namespace.__all__))
-    return getattr(namespace, spec[0])(**spec[1])
-
-
 def make_kernels(spec: Any, division: Division) -> list[Kernel]:
     """Return the candidate kernels that plain data stand for.
 
     Parameters
     ----------
-    spec : "auto", list or dict
-        ``"auto"`` as in the estimators, one set a view where there are several; a list of
-        ``[family, parameters]``; ``{"each": list}`` makes that list for every view.
+    spec : "auto" or list
+        ``"auto"`` as in the estimators, or three widths for each of several views; a list of
+        ``[family, parameters]``.
     division : Division
         Whose views are meant.
     """
-    each = spec["each"] if isinstance(spec, Mapping) else spec
-    if isinstance(each, str):
-        each = [["RBF", {"width": f"{factor}*median"}] for factor in (0.5, 1, 2)]
-        if not division.views:
-            return as_kernels(spec)
-        spec = {"each": each}
-    made = [make_object(entry, kernel_families) for entry in each]
-    if not isinstance(spec, Mapping) or not division.views:
-        return made
+    if not isinstance(spec, str):
+        return [_make_kernel(*entry) for entry in spec]
+    if not division.views:
+        return as_kernels(spec)
     return [
         kernel.on(columns).named(f"{name}: {kernel.name}")
         for name, columns in division.views.items()
-        for kernel in made
+        for kernel in (RBF(width=f"{factor}*median") for factor in (0.5, 1, 2))
     ]
+
+
+def _make_kernel(family: str, parameters: Mapping[str, Any]) -> Kernel:
+    if family not in kernel_families.__all__:
+        raise unknown_choice("family of kernels", family, list(kernel_families.__all__))
+    kernel: Kernel = getattr(kernel_families, family)(**parameters)
+    return kernel
 
 
 def fit_and_predict(estimator: Any, division: Division) -> Outcome:

@@ -1,4 +1,4 @@
-"""Methods that see the training rows only: discriminants, machines, and what they are held to."""
+"""Methods that see the training rows only: discriminants, and what they are held to."""
 
 from __future__ import annotations
 
@@ -12,27 +12,11 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
-from discernel import (
-    AKFDClassifier,
-    KernelDiscriminant,
-    MultipleKernelDiscriminant,
-    learners,
-)
-from discernel import kernels as kernel_families
+from discernel import AKFDClassifier, MultipleKernelDiscriminant
 from discernel.backend import FloatArray
 from discernel.criteria.akfd import decide, one_against_rest
-from discernel.experiments.baselines import (
-    KDDA,
-    KernelNeighborsClassifier,
-    LearnedKernelSVC,
-    SingleKernelClassifier,
-)
-from discernel.experiments.methods.base import (
-    Outcome,
-    fit_and_predict,
-    make_kernels,
-    make_object,
-)
+from discernel.experiments.baselines import SingleKernelClassifier
+from discernel.experiments.methods.base import Outcome, fit_and_predict, make_kernels
 from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, kernel_names
 from discernel.learners.alternating import NUS
@@ -41,33 +25,17 @@ from discernel.targets import ClassTarget
 __all__ = [
     "akfd",
     "discriminant",
-    "kdda",
-    "kernel_discriminant",
     "kfd_grid",
     "lda",
-    "neighbors",
     "single",
     "svc_grid",
-    "svm",
 ]
 
 
 def discriminant(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit a `MultipleKernelDiscriminant`."""
-    return _fit_learner(MultipleKernelDiscriminant, division, options)
-
-
-def svm(division: Division, options: dict[str, Any]) -> Outcome:
-    """Learn a kernel and train a support vector machine on it: a `LearnedKernelSVC`."""
-    return _fit_learner(LearnedKernelSVC, division, options)
-
-
-def _fit_learner(estimator: Any, division: Division, options: dict[str, Any]) -> Outcome:
     kernels = make_kernels(options.pop("kernels", "auto"), division)
-    for name in ("criterion", "solver"):
-        if name in options:
-            options[name] = make_object(options[name], learners)
-    return fit_and_predict(estimator(kernels, **options), division)
+    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), division)
 
 
 def akfd(division: Division, options: dict[str, Any]) -> Outcome:
@@ -89,26 +57,6 @@ def single(division: Division, options: dict[str, Any]) -> Outcome:
         weights=_indicator(kernel_names(kernels), clf.best_index_),
         regularization=clf.best_regularization_,
     )
-
-
-def kernel_discriminant(division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit a `KernelDiscriminant` with one kernel."""
-    return _fit_single(KernelDiscriminant, division, options)
-
-
-def kdda(division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit kernel direct discriminant analysis: a `KDDA`."""
-    return _fit_single(KDDA, division, options)
-
-
-def neighbors(division: Division, options: dict[str, Any]) -> Outcome:
-    """Find nearest neighbours by one kernel: a `KernelNeighborsClassifier`."""
-    return _fit_single(KernelNeighborsClassifier, division, options)
-
-
-def _fit_single(estimator: Any, division: Division, options: dict[str, Any]) -> Outcome:
-    kernel = make_object(options.pop("kernel", "rbf"), kernel_families)
-    return fit_and_predict(estimator(kernel=kernel, **options), division)
 
 
 def svc_grid(division: Division, options: dict[str, Any]) -> Outcome:

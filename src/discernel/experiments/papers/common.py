@@ -21,7 +21,6 @@ __all__ = [
     "p_value",
     "percent",
     "seconds",
-    "weight",
 ]
 
 #: The ten σ of Kim 2006 and Ye 2008: evenly spaced in the logarithm from 0.1 to 100.
@@ -66,11 +65,6 @@ def metric(name: str) -> Callable[[Record], float]:
 def percent(name: str) -> Callable[[Record], float]:
     """Return what takes a metric from 0 to 1 from a record, in percent."""
     return lambda record: 100.0 * metric(name)(record)
-
-
-def weight(name: str) -> Callable[[Record], float]:
-    """Return what takes the weight of a kernel from a record; NaN where there is none."""
-    return lambda record: float(record.result.weights.get(name, np.nan))
 
 
 def by_place(records: Sequence[Record]) -> Mapping[tuple[str, str], list[Record]]:

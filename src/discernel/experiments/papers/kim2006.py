@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from sklearn.metrics import roc_curve
-
-from discernel.backend import FloatArray
 from discernel.displays.common import LINE_STYLES, class_colors, make_axes
 from discernel.experiments.papers.common import accuracy, auc, by_place, gaussians
 from discernel.experiments.plan import Data, Method, Plan, Splits
 from discernel.experiments.reproduce import Link, Reproduction
+from discernel.experiments.roc import mean_roc
 from discernel.experiments.store import Record
 
 __all__ = ["REPRODUCTIONS"]
@@ -45,18 +42,6 @@ _REASONS = {
     "gives 1e-8, but not for which scale of the kernel. Four scalings of the features and two "
     "thresholds did not come nearer than 79.",
 }
-#: Where mean curves are evaluated.
-_RATES = np.linspace(0.0, 1.0, 201)
-
-
-def _mean_curve(records: Sequence[Record]) -> FloatArray:
-    """Return the mean true positive rate at each false positive rate."""
-    curves = []
-    for record in records:
-        y, scores = (record.result.predictions[name] for name in ("y_true", "scores"))
-        false, true, _ = roc_curve(y, scores, pos_label=np.unique(y)[-1])
-        curves.append(np.interp(_RATES, false, true))
-    return np.asarray(np.mean(curves, axis=0))
 
 
 def _roc_figure(records: Sequence[Record]) -> Any:
@@ -65,14 +50,9 @@ def _roc_figure(records: Sequence[Record]) -> Any:
     (ax,) = make_axes(None)
     for color, style, method in zip(class_colors(2), LINE_STYLES, _METHODS, strict=False):
         ours = found.get(("sonar", method.name), [])
-        if not ours:
-            continue
-        area = np.mean([auc(record) for record in ours])
-        label = f"{method.name}: area {area:.3f}"
-        # Both ends are known whatever the scores are.
-        rates = np.concatenate([[0.0], _RATES, [1.0]])
-        curve = np.concatenate([[0.0], _mean_curve(ours), [1.0]])
-        ax.plot(rates, curve, style, color=color, label=label)
+        if (curve := mean_roc(ours)) is not None:
+            label = f"{method.name}: area {curve.area:.3f}"
+            ax.plot(curve.false, curve.true, style, color=color, label=label)
     ax.plot([0, 1], [0, 1], color="0.6", linewidth=0.8)
     ax.set(
         xlabel="false positive rate",

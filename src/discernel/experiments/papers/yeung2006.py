@@ -195,7 +195,7 @@ REPRODUCTIONS: tuple[Reproduction, ...] = (
         "yeung2006-figure3",
         notes=(
             "The FERET faces are not public: nothing to run. Public data of the kind are olivetti "
-            "and usps; the classifier is KDDA, the kind of method 'kdda'.",
+            "and usps; the classifier is KDDA.",
         ),
         caption="Recognition rates on faces of the FERET database",
     ),

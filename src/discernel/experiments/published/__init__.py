@@ -1,7 +1,7 @@
 """The numbers that the papers printed, as data.
 
-One JSON file a paper. It names the methods, in the paper's words and in ours, and holds each
-table in blocks of rows and columns as printed; `published` spreads them into cells.
+One JSON file a paper. It holds each table in blocks of rows and columns as printed; `published`
+spreads them into cells.
 """
 
 from __future__ import annotations
@@ -15,38 +15,11 @@ from typing import Any
 
 from discernel.exceptions import unknown_choice
 
-__all__ = ["Cell", "Method", "Table", "papers", "published"]
+__all__ = ["Printed", "PrintedTable", "papers", "published"]
 
 
 @dataclass(frozen=True)
-class Method:
-    """A method of a paper, and what it is here.
-
-    Attributes
-    ----------
-    name : str
-        The paper's name for it.
-    estimator : str or None
-        Where to import it from; None where there is nothing of the kind.
-    criterion, solver : str or None
-        What to give it under these names.
-    regularization : float, str or None
-        The number used, ``"joint"`` where it is learnt, ``"cv"`` where cross-validation chose it;
-        None where there is none or none is stated.
-    note : str
-        What else matters.
-    """
-
-    name: str
-    estimator: str | None
-    criterion: str | None
-    solver: str | None
-    regularization: float | str | None
-    note: str = ""
-
-
-@dataclass(frozen=True)
-class Cell:
+class Printed:
     """One published number.
 
     Attributes
@@ -59,8 +32,6 @@ class Cell:
         ``"accuracy_percent"``, ``"seconds"``, ``"weight"``, ...
     dataset : str
         The name of the data set, as in `discernel.datasets`.
-    method : Method or None
-        What gave the number; None where it is of no single method.
     error : float or None
         The standard deviation printed beside it.
     note : str
@@ -74,14 +45,13 @@ class Cell:
     value: float
     unit: str
     dataset: str
-    method: Method | None = None
     error: float | None = None
     note: str = ""
     uncertain: bool = False
 
 
 @dataclass(frozen=True)
-class Table:
+class PrintedTable:
     """A table, a figure or a section with numbers.
 
     Attributes
@@ -94,7 +64,7 @@ class Table:
         Whether the data are.
     protocol : dict
         What the paper says of splits, kernels, scaling and regularisation.
-    cells : tuple of Cell
+    cells : tuple of Printed
         The numbers.
     """
 
@@ -102,16 +72,10 @@ class Table:
     title: str
     public: bool
     protocol: Mapping[str, Any]
-    cells: tuple[Cell, ...]
+    cells: tuple[Printed, ...]
 
-    def cell(self, row: str, column: str) -> Cell:
-        """Return the cell at a row and a column.
-
-        Parameters
-        ----------
-        row, column : str
-            Their names.
-        """
+    def cell(self, row: str, column: str) -> Printed:
+        """Return the cell at a row and a column."""
         here = {(cell.row, cell.column): cell for cell in self.cells}
         if (row, column) not in here:
             known = [f"{cell.row} | {cell.column}" for cell in self.cells]
@@ -133,7 +97,7 @@ def papers() -> list[str]:
 
 
 @lru_cache
-def published(paper: str) -> Mapping[str, Table]:
+def published(paper: str) -> Mapping[str, PrintedTable]:
     """Return the tables of a paper, by their ids.
 
     Parameters
@@ -152,34 +116,31 @@ def published(paper: str) -> Mapping[str, Table]:
         raise unknown_choice("paper", paper, papers())
     file = files("discernel.experiments.published") / f"{paper}.json"
     stored = json.loads(file.read_text(encoding="utf-8"))
-    methods = {name: Method(name, **facts) for name, facts in stored["methods"].items()}
     tables = [
-        Table(
+        PrintedTable(
             table["id"],
             table["title"],
             table["public"],
             table["protocol"],
-            tuple(cell for block in table["blocks"] for cell in _cells(block, methods)),
+            tuple(cell for block in table["blocks"] for cell in _cells(block)),
         )
         for table in stored["tables"]
     ]
     return {table.id: table for table in tables}
 
 
-def _cells(block: Mapping[str, Any], methods: Mapping[str, Method]) -> Iterator[Cell]:
-    """Yield the cells of a block; data set and method stand in its rows or in its columns."""
+def _cells(block: Mapping[str, Any]) -> Iterator[Printed]:
+    """Yield the cells of a block; the data set stands in its rows or in its columns."""
     for row in block["rows"]:
         marks = row.get("marks", {})
         for column, stored in zip(block["columns"], row["values"], strict=True):
             value, error = stored if isinstance(stored, list) else (stored, None)
-            method = row.get("method", column.get("method"))
-            yield Cell(
+            yield Printed(
                 row["name"],
                 column["name"],
                 value,
                 column["unit"],
                 row.get("dataset") or column["dataset"],
-                None if method is None else methods[method],
                 error,
                 **marks.get(column["name"], {}),
             )

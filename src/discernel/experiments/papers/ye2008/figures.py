@@ -9,7 +9,7 @@ import numpy as np
 
 from discernel.experiments.papers.common import accuracy, by_place, seconds
 from discernel.experiments.papers.ye2008 import setup as ye
-from discernel.experiments.papers.ye2008.setup import Task
+from discernel.experiments.papers.ye2008.setup import TableData
 from discernel.experiments.plan import Plan
 from discernel.experiments.published import published
 from discernel.experiments.reproduce import Reproduction
@@ -76,12 +76,12 @@ def _at_lambda(value: float) -> Any:
     return ye.rkda(f"λ = {value:.2e}", "newton", value)
 
 
-def _lambda_plan(task: Task) -> Plan:
+def _lambda_plan(task: TableData) -> Plan:
     methods = tuple(_at_lambda(value) for value in _LAMBDAS)
     return Plan(f"Ye 2008, λ on {task.label}", (task.data,), methods, task.splits())
 
 
-def _over_lambda(tasks: Sequence[Task]) -> Any:
+def _over_lambda(tasks: Sequence[TableData]) -> Any:
     """Return what draws accuracy over λ, one panel a data set."""
 
     def draw(records: Sequence[Record]) -> Any:
@@ -97,7 +97,7 @@ def _over_lambda(tasks: Sequence[Task]) -> Any:
     return draw
 
 
-def _lambda_panel(ax: Any, task: Task, runs: Sequence[Sequence[Record]]) -> None:
+def _lambda_panel(ax: Any, task: TableData, runs: Sequence[Sequence[Record]]) -> None:
     there = [i for i, run in enumerate(runs) if run]
     lambdas = np.array(_LAMBDAS)[there]
     values = [[accuracy(record) for record in runs[i]] for i in there]
@@ -118,13 +118,7 @@ def _lambda_panel(ax: Any, task: Task, runs: Sequence[Sequence[Record]]) -> None
 
 
 def time_ratios(records: Sequence[Record]) -> Any:
-    """Draw printed seconds over ours, one row a method, one mark a data set.
-
-    Parameters
-    ----------
-    records : sequence of Record
-        Of Table 16.
-    """
+    """Draw printed seconds over ours, one row a method, one mark a data set."""
     from matplotlib.figure import Figure
 
     table, found = published("ye2008")["ye2008-table16"], by_place(records)
@@ -172,7 +166,7 @@ def _figure1() -> Reproduction:
     return Reproduction("ye2008-figure1", tuple(plans), (), notes, _times, caption)
 
 
-def _lambda_figure(number: int, tasks: Sequence[Task], *notes: str) -> Reproduction:
+def _lambda_figure(number: int, tasks: Sequence[TableData], *notes: str) -> Reproduction:
     labels = " and ".join(task.label for task in tasks)
     return Reproduction(
         f"ye2008-figure{number}",

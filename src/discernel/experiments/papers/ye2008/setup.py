@@ -34,7 +34,7 @@ __all__ = [
     "SILP",
     "SILP_JOINT",
     "SVM_CV",
-    "Task",
+    "TableData",
     "chosen",
     "learnt_lambda",
     "margin_cost",
@@ -66,7 +66,7 @@ OPEN = (
 
 
 @dataclass(frozen=True)
-class Task:
+class TableData:
     """One of the fourteen data sets.
 
     Attributes
@@ -102,16 +102,16 @@ class Task:
 
 def _binary(
     table: int, label: str, name: str, n_rows: int, train_size: float = 0.8, **options: bool
-) -> Task:
-    return Task(table, label, Data(name, "symmetric", options=options), n_rows, train_size)
+) -> TableData:
+    return TableData(table, label, Data(name, "symmetric", options=options), n_rows, train_size)
 
 
 def _subset(
     table: int, label: str, name: str, classes: list[Any], scaling: Any, **end: str
-) -> Task:
+) -> TableData:
     options = {"classes": classes, "per_class": 100, **end}
     data = Data(name, scaling, options=options)
-    return Task(table, f"{label}({len(classes)})", data, 100 * len(classes), 0.6)
+    return TableData(table, f"{label}({len(classes)})", data, 100 * len(classes), 0.6)
 
 
 # Where a share of all rows, rounded down, is not what Table 17 prints, its number is given: the
@@ -129,7 +129,7 @@ MULTI = (
     _subset(6, "USPS", "usps", [0, 1, 2], "minmax", end="first"),
     _subset(7, "USPS", "usps", [0, 1, 2, 3, 4, 5], "minmax", end="first"),
     _subset(8, "USPS", "usps", [0, 1, 2, 3, 4, 5, 6, 7], "minmax", end="first"),
-    Task(9, "wine(3)", Data("wine", "symmetric"), 178, 0.6),
+    TableData(9, "wine(3)", Data("wine", "symmetric"), 178, 0.6),
     _subset(10, "satimage", "satimage", [1, 2, 3], "symmetric", end="last"),
     _subset(11, "satimage", "satimage", [1, 2, 3, 4, 5], "symmetric", end="last"),
     _subset(12, "satimage", "satimage", [1, 2, 3, 4, 5, 7], "symmetric", end="last"),

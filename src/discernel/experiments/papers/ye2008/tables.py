@@ -11,7 +11,7 @@ import numpy as np
 from discernel.experiments.papers.common import accuracy, metric, seconds
 from discernel.experiments.papers.ye2008 import setup as ye
 from discernel.experiments.papers.ye2008.figures import time_ratios
-from discernel.experiments.papers.ye2008.setup import Task
+from discernel.experiments.papers.ye2008.setup import TableData
 from discernel.experiments.plan import Method, Plan
 from discernel.experiments.published import published
 from discernel.experiments.reproduce import Link, Reproduction
@@ -139,7 +139,13 @@ _N_NARROW = 2
 
 
 def _learnt(
-    task: Task, row: str, method: Method, *, why: str = "", weights: str = "", judged: bool = True
+    task: TableData,
+    row: str,
+    method: Method,
+    *,
+    why: str = "",
+    weights: str = "",
+    judged: bool = True,
 ) -> Iterator[Link]:
     """Yield the links of a row; ``weights`` says why these are not judged, if they are not."""
     name, n_train = task.data.name, task.n_train if row.endswith(",λ") else None
@@ -156,7 +162,7 @@ def _learnt(
     yield Link(row, "TSA", name, method.name, accuracy, reason, judged=judged)
 
 
-def _margin(task: Task, method: Method) -> Iterator[Link]:
+def _margin(task: TableData, method: Method) -> Iterator[Link]:
     name, row = task.data.name, method.name
     for i, column in enumerate(_COLUMNS):
         yield Link(row, column, name, row, ye.margin_weight(i), _MARGIN_WEIGHTS)
@@ -165,7 +171,7 @@ def _margin(task: Task, method: Method) -> Iterator[Link]:
     yield Link(row, "TSA", name, row, accuracy, _why(task))
 
 
-def _validated(task: Task, method: Method) -> Iterator[Link]:
+def _validated(task: TableData, method: Method) -> Iterator[Link]:
     name, row = task.data.name, method.name
     for i, column in enumerate(_COLUMNS):
         yield Link(row, column, name, row, ye.chosen(i), _COUNTS, judged=False)
@@ -174,7 +180,7 @@ def _validated(task: Task, method: Method) -> Iterator[Link]:
     yield Link(row, "TSA", name, row, accuracy, reason, judged=not calibrates)
 
 
-def _alone(task: Task) -> Iterator[Link]:
+def _alone(task: TableData) -> Iterator[Link]:
     for row, methods in ye.ALONE.items():
         for i, (column, method) in enumerate(zip(_COLUMNS, methods, strict=True)):
             is_narrow = row == "RKDA_λ" and i < _N_NARROW
@@ -187,27 +193,27 @@ def _given(record: Record) -> float:
     return np.nan if value is None else float(value)
 
 
-def _why(task: Task) -> str:
+def _why(task: TableData) -> str:
     """Return why accuracies of any method may differ."""
     if _is_subset(task):
         return _DIGITS if task.data.name == "usps" else _ROWS
     return _SONAR if task.data.name == "sonar" else ""
 
 
-def _is_subset(task: Task) -> bool:
+def _is_subset(task: TableData) -> bool:
     return "per_class" in task.data.options
 
 
 # ---- Tables 2 to 15 ------------------------------------------------------------------------------
 
 
-def _plan(task: Task, methods: Iterable[Method], **splits: int) -> Plan:
+def _plan(task: TableData, methods: Iterable[Method], **splits: int) -> Plan:
     name = f"Ye 2008, {task.label}"
     return Plan(name, (task.data,), tuple(methods), task.splits(**splits))
 
 
 def _rows(
-    task: Task, names: tuple[str, str], methods: tuple[Method, Method], **how: Any
+    task: TableData, names: tuple[str, str], methods: tuple[Method, Method], **how: Any
 ) -> list[Link]:
     """Return the links of two rows, λ given and learnt."""
     return [
@@ -217,16 +223,16 @@ def _rows(
     ]
 
 
-def _exact(task: Task, names: tuple[str, str]) -> list[Link]:
+def _exact(task: TableData, names: tuple[str, str]) -> list[Link]:
     return _rows(task, names, _NEWTON, why=_SAME_OPTIMUM, weights=_ONE_PROGRAM)
 
 
-def _silp(task: Task) -> list[Link]:
+def _silp(task: TableData) -> list[Link]:
     weights = _ROWS_WEIGHTS if _is_subset(task) else ""
     return _rows(task, _SILP_ROWS, (ye.SILP, ye.SILP_JOINT), weights=weights)
 
 
-def _sdp(task: Task) -> list[Link]:
+def _sdp(task: TableData) -> list[Link]:
     """Return the links of the approximate program, or of the exact one where it takes too long."""
     if _is_subset(task):
         how = {"why": _APPROXIMATE, "weights": _APPROXIMATE, "judged": False}
@@ -234,7 +240,7 @@ def _sdp(task: Task) -> list[Link]:
     return _rows(task, _SDP_ROWS, (ye.SDP, ye.SDP_JOINT))
 
 
-def _binary_table(task: Task) -> Reproduction:
+def _binary_table(task: TableData) -> Reproduction:
     learners = (ye.EXACT, ye.EXACT_JOINT, ye.SILP, ye.SILP_JOINT, ye.KIM, *ye.MARGINS)
     alone = [method for methods in ye.ALONE.values() for method in methods]
     links = [
@@ -254,7 +260,7 @@ def _binary_table(task: Task) -> Reproduction:
     )
 
 
-def _multi_table(task: Task) -> Reproduction:
+def _multi_table(task: TableData) -> Reproduction:
     methods = [ye.EXACT, ye.EXACT_JOINT, ye.SILP, ye.SILP_JOINT, ye.RKDA_CV, ye.SVM_CV]
     plans = [_plan(task, methods)]
     if not _is_subset(task):
@@ -268,7 +274,7 @@ def _multi_table(task: Task) -> Reproduction:
     return Reproduction(f"ye2008-table{task.table}", tuple(plans), tuple(links), _notes(task))
 
 
-def _notes(task: Task) -> tuple[str, ...]:
+def _notes(task: TableData) -> tuple[str, ...]:
     """Return what is to be known about the rows of several classes."""
     if not _is_subset(task):
         few = f"The approximate program is run on the first {ye.FEW} divisions."
@@ -288,7 +294,7 @@ def _notes(task: Task) -> tuple[str, ...]:
 _MOST_QCQP_ROWS = 240
 
 
-def _named(task: Task, method: Method) -> Method:
+def _named(task: TableData, method: Method) -> Method:
     """Return a method under a name of its own, as several tables have rows of one data set."""
     return replace(method, name=f"{task.label}: {method.name}")
 

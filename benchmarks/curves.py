@@ -18,15 +18,15 @@ from discernel.bench import work
 from discernel.displays.common import pyplot
 from discernel.experiments.progress import progress_bar
 from discernel.experiments.writing import write_file
-from discernel.kernels import rbf_ladder
+from discernel.kernels import RBF, Kernel, rbf_ladder
 
-__all__ = ["Point", "draw_curves", "measure_curves"]
+__all__ = ["Timing", "draw_curves", "measure_curves"]
 
 Axis = Literal["rows", "kernels"]
 
 
 @dataclass(frozen=True)
-class Point:
+class Timing:
     """The times of one method at one place.
 
     Attributes
@@ -63,6 +63,11 @@ _REPEATS, _ENOUGH = 5, 60.0
 _INK, _OURS, _SVC, _EASY = "#333344", "#b5382a", "#2f6f9f", "#c68a17"
 #: Rows where the kernels vary, and kernels where the rows do.
 _ROWS, _KERNELS = 1000, 10
+
+
+def spread_kernels(n_kernels: int) -> list[Kernel]:
+    """Return Gaussian kernels of widths from 1/16 to 16 times the median distance."""
+    return [RBF(width=f"{factor:.6g}*median") for factor in np.geomspace(1 / 16, 16, n_kernels)]
 
 
 def _on_rows(method: Callable[[FloatArray, Any], Any]) -> Callable[[int], Callable[[], Any]]:
@@ -114,7 +119,7 @@ _LINES: dict[Axis, tuple[_Line, ...]] = {
         ),
         _Line(
             "discernel",
-            _on_kernels(lambda X, y, p: work.fit(X, y, work.spread_kernels(p))),
+            _on_kernels(lambda X, y, p: work.fit(X, y, spread_kernels(p))),
             _OURS,
             "o-",
         ),
@@ -131,7 +136,7 @@ _PLACES: dict[Axis, tuple[int, ...]] = {
 
 def measure_curves(
     places: dict[Axis, tuple[int, ...]] | None = None, *, progress: bool = False
-) -> list[Point]:
+) -> list[Timing]:
     """Measure all methods that are installed, at all places.
 
     Parameters
@@ -147,7 +152,7 @@ def measure_curves(
     """
     places = _PLACES if places is None else places
     total = sum(len(some) for some in places.values())
-    points: list[Point] = []
+    points: list[Timing] = []
     with progress_bar("curves", total, 0, progress) as bar, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for axis, some in places.items():
@@ -157,7 +162,7 @@ def measure_curves(
     return points
 
 
-def _measure(axis: Axis, at: int) -> Iterator[Point]:
+def _measure(axis: Axis, at: int) -> Iterator[Timing]:
     lines = [line for line in _LINES[axis] if all(find_spec(name) for name in line.needs)]
     works = {line.method: line.prepare(at) for line in lines}
     times: dict[str, list[float]] = {method: [] for method in works}
@@ -169,18 +174,18 @@ def _measure(axis: Axis, at: int) -> Iterator[Point]:
             if not times[method] or sum(times[method]) < _ENOUGH:
                 times[method].append(work.seconds(each))
     for method, found in times.items():
-        yield Point(axis, method, at, tuple(found))
+        yield Timing(axis, method, at, tuple(found))
 
 
 # ---- drawing -----------------------------------------------------------------------------------
 
 
-def draw_curves(points: Sequence[Point], path: str | Path) -> None:
+def draw_curves(points: Sequence[Timing], path: str | Path) -> None:
     """Draw time against rows and against kernels: medians, with bars from least to most.
 
     Parameters
     ----------
-    points : sequence of Point
+    points : sequence of Timing
         From `measure_curves`.
     path : str or Path
         The image.
@@ -207,7 +212,7 @@ def draw_curves(points: Sequence[Point], path: str | Path) -> None:
         plt.close(figure)
 
 
-def _draw_panel(axes: Any, axis: Axis, points: Sequence[Point]) -> None:
+def _draw_panel(axes: Any, axis: Axis, points: Sequence[Timing]) -> None:
     axes.set(xscale="log", yscale="log")
     ends: list[tuple[float, int, _Line]] = []
     for line in _LINES[axis]:

@@ -1,0 +1,90 @@
+"""What a run needs to know of the machine: processor, versions, threads, memory."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+from contextlib import suppress
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+__all__ = ["THREADS", "PeakMemory", "machine", "package_version"]
+
+#: Threads of BLAS within one cell: cells run side by side, so one each.
+THREADS = 1
+
+
+@lru_cache(maxsize=1)
+def machine() -> dict[str, Any]:
+    """Return what a reader needs to judge a time: processor, system, versions, threads."""
+    packages = ("discernel", "numpy", "scipy", "scikit-learn", "joblib")
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "threads": THREADS,
+        **{name: package_version(name) or "unknown" for name in packages},
+    }
+
+
+def package_version(name: str) -> str | None:
+    """Return the version of a package, or None where it is not installed."""
+    with suppress(PackageNotFoundError):
+        return version(name)
+    return None
+
+
+def _processor() -> str:
+    with suppress(OSError, IndexError):  # Linux knows more than `platform` tells
+        return Path("/proc/cpuinfo").read_text().split("model name")[1].split("\n")[0].strip("\t: ")
+    return platform.processor()
+
+
+class PeakMemory:
+    """The most memory the process held within a ``with`` block, in bytes.
+
+    Linux can forget the peak so far. Elsewhere only a new peak is known to be of this block, and
+    None is said otherwise; so too where other cells ran in the same process meanwhile.
+    """
+
+    peak: int | None = None
+    _lock = threading.Lock()
+    _n_inside = 0
+    _n_entered = 0
+
+    def __enter__(self) -> PeakMemory:
+        with PeakMemory._lock:
+            PeakMemory._n_inside += 1
+            PeakMemory._n_entered += 1
+            self._turn = PeakMemory._n_entered if PeakMemory._n_inside == 1 else None
+        self._before: int | None = None
+        try:
+            Path("/proc/self/clear_refs").write_text("5")
+        except OSError:
+            self._before = _peak_so_far()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with PeakMemory._lock:
+            PeakMemory._n_inside -= 1
+            was_alone = self._turn == PeakMemory._n_entered
+        peak = _peak_so_far()
+        if was_alone and peak != self._before:
+            self.peak = peak
+
+
+def _peak_so_far() -> int | None:
+    """Return the most memory the process held, in bytes, as far back as the system knows."""
+    with suppress(OSError, IndexError):
+        status = Path("/proc/self/status").read_text()
+        return 1024 * int(status.split("VmHWM:")[1].split()[0])
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    unit = 1 if platform.system() == "Darwin" else 1024
+    return unit * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
