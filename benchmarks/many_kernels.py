@@ -75,7 +75,7 @@ def against_a_pass(X: np.ndarray, y: np.ndarray, bank: TiledBank, lam: float) ->
         "bank": clf.bank_,
         "kernels_with_weight": int(np.count_nonzero(clf.kernel_weights_)),
         "screened": learned.screened,
-        "rounds": learned.n_iter,
+        "steps": learned.n_iter,
         "gap": learned.gap,
         "gap_by_tiles": exact.gap,
         "objective_off_that_by_tiles": abs(learned.objective / exact.value - 1.0),

@@ -1,5 +1,7 @@
 """The discriminant: linear discriminant analysis in the feature space, and honest statistics."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,8 +14,10 @@ from sklearn.preprocessing import scale
 from sklearn.utils.class_weight import compute_class_weight
 
 from discernel import KernelDiscriminant
+from discernel.discriminant import Decision, Discriminant, _fit_sharpness, _span
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
+from discernel.targets import ClassTarget
 from tests import reference
 
 
@@ -106,8 +110,6 @@ def test_leave_one_out_scores_are_those_of_refits(blobs):
     X, y = blobs
     clf = KernelDiscriminant(RBF(width=4.0), regularization=0.01).fit(X, y)
     K = reference.trace_normalized(RBF(width=4.0)(X)[None])[0]
-    from discernel.targets import ClassTarget
-
     T = ClassTarget.from_labels(y).scores
     expected = reference.leave_one_out(K, np.full(len(y), 0.01), T)
     np.testing.assert_allclose(clf.discriminant_.training_scores, expected, atol=1e-7)
@@ -345,3 +347,97 @@ def test_thresholds_that_cannot_work(blobs, threshold):
     X, y = blobs
     with pytest.raises(InvalidInputError, match="probability between 0 and 1, 'roc' or None"):
         KernelDiscriminant(threshold=threshold).fit(X[y > 0], y[y > 0])
+
+
+# ---- on either side of a number --------------------------------------------------------------
+
+
+def two_gaussians(scores, distance=1.0):
+    """Classes with means ±distance / 2: the log-odds of the second are distance times the score."""
+    return Discriminant(
+        dual_coef=np.zeros((len(scores), 1)),
+        intercept=np.zeros(1),
+        means=distance * np.array([[-0.5], [0.5]]),
+        scalings=np.eye(1),
+        center=np.zeros(1),
+        explained=np.ones(1),
+        training_scores=np.asarray(scores, dtype=float)[:, None],
+    )
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "codes", "threshold"),
+    [
+        ([0.1, 0.3, 0.6, 0.9], [0, 0, 1, 1], 0.45),  # midway
+        ([0.9, 0.3, 0.1, 0.6], [1, 0, 0, 1], 0.45),  # in whatever order
+        ([0.1, 0.4, 0.4, 0.8], [0, 0, 1, 1], 0.25),  # none between equal ones
+        ([0.1, 0.4, 0.4, 0.4, 0.8], [0, 1, 0, 0, 1], 0.6),
+        ([0.3, 0.3, 0.3, 0.3], [0, 1, 0, 1], 0.3),  # nothing to split
+    ],
+)
+def test_roc_threshold_lies_midway_between_scores_that_differ(probabilities, codes, threshold):
+    scores = np.log(probabilities) - np.log1p(-np.array(probabilities))
+    target = ClassTarget(np.arange(2), np.array(codes))
+    decision = Decision(np.array([0.5, 0.5]), np.zeros(2))
+    found = decision.choose_threshold(two_gaussians(scores), target)
+    assert found == pytest.approx(threshold)
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_roc_threshold_is_never_0_or_1(sign):
+    target = ClassTarget(np.arange(2), np.array([0, 1, 0, 1]))
+    decision = Decision(np.array([0.5, 0.5]), np.zeros(2))
+    found = decision.choose_threshold(two_gaussians([sign * 1e3] * 4), target)
+    assert found == pytest.approx(1e-12 if sign < 0 else 1.0 - 1e-12, rel=1e-9)
+    assert np.isfinite(decision.with_threshold(found).offsets).all()
+
+
+def test_sharpness_has_limits():
+    """e^2.5 where left-out rows are all far on their side, e^-7 where many are far on the other."""
+    target = ClassTarget(np.arange(2), np.arange(20) % 2)
+    right = np.where(target.codes == 1, 1.0, -1.0)
+    assert _fit_sharpness(two_gaussians(right), target) == pytest.approx(np.exp(2.5), rel=1e-3)
+    wrong = np.where(np.arange(20) < 8, -1e6, 1e6) * right
+    assert _fit_sharpness(two_gaussians(wrong), target) == pytest.approx(np.exp(-7.0), rel=1e-3)
+
+
+def test_sharpness_between_the_limits_is_the_best():
+    """Log-odds 4 with one row of five on the wrong side: they should be log 4."""
+    target = ClassTarget(np.arange(2), np.arange(20) % 2)
+    scores = np.where(target.codes == 1, 1.0, -1.0) * np.where(np.arange(20) < 4, -1.0, 1.0)
+    sharpness = _fit_sharpness(two_gaussians(scores, distance=4.0), target)
+    assert sharpness == pytest.approx(np.log(4.0) / 4.0, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("statistics", "lam", "weakest", "rank"),
+    [
+        ("loo", 1e-3, 0.2 / 50, 2),
+        ("loo", 1e-3, 0.05 / 50, 1),
+        ("training", 1e-3, 2e-10, 2),
+        ("training", 1e-3, 0.5e-10, 1),
+        ("training", 1e-9, 1e-6, 2),  # ε/λ is 2e-7
+        ("training", 1e-9, 1e-7, 1),
+        ("training", 1e-3, 0.0, 1),
+    ],
+)
+def test_directions_that_the_fit_does_not_span(statistics, lam, weakest, rank):
+    """Fitted scores of root mean square 1 along one direction and less along another."""
+    one = np.tile([1.0, -1.0], 25)
+    other = np.tile([1.0, 1.0, -1.0, -1.0], 13)[:50]
+    other = other - other.mean() - one * (one @ other) / 50
+    other /= np.sqrt(np.mean(other**2))
+    turn = np.array([[0.6, 0.8], [-0.8, 0.6]])
+    fit = SimpleNamespace(fitted=np.column_stack([one, weakest * other]) @ turn + 3.0)
+    basis = _span(fit, np.full(50, lam), statistics)
+    if rank == 2:
+        assert basis is None
+    else:
+        np.testing.assert_allclose(np.abs(basis[:, 0]), np.abs(turn[0]), atol=1e-6)
+
+
+def test_the_smallest_variance_is_relative_to_the_spread_of_the_means():
+    for scale_ in (1e-6, 1.0, 1e6):
+        X, y = scale_ * np.array([[0.0], [0.0], [1.0], [1.0]]), [0, 0, 1, 1]
+        clf = KernelDiscriminant(Linear(), regularization=1e-3).fit(X, y)
+        assert np.ptp(clf.discriminant_.means) == pytest.approx(2e6, rel=1e-6)

@@ -54,3 +54,12 @@ def test_labels_that_cannot_work(y, message):
 def test_errors_are_of_the_house_and_built_in():
     with pytest.raises(InvalidInputError):
         ClassTarget.from_labels([1, 1])
+
+
+@pytest.mark.parametrize(("share", "counts"), [(0.1, [9, 2, 2, 1]), (0.5, [45, 4, 2, 1])])
+def test_a_drawn_part_has_two_samples_of_every_class(share, counts):
+    """One alone could not be left out; a class of one has no more."""
+    target = ClassTarget.from_labels(np.repeat(np.arange(4), [90, 8, 3, 1]))
+    rows = target.draw(share, np.random.RandomState(0))
+    assert (np.diff(rows) > 0).all()
+    np.testing.assert_array_equal(target.subset(rows).counts, counts)

@@ -95,10 +95,12 @@ def draw_rows(X: Any, most: int) -> Any:
 
     Drawn, because every n-th row of data in some periodic order can be of one kind.
     """
-    if n_rows(X) <= most:
-        return X
-    rows = np.random.default_rng(_SEED).choice(n_rows(X), most, replace=False, shuffle=False)
-    return X[np.sort(rows)]
+    return X if n_rows(X) <= most else X[_drawn(n_rows(X), most)]
+
+
+@lru_cache(maxsize=64)
+def _drawn(n: int, most: int) -> NDArray[np.intp]:
+    return np.sort(np.random.default_rng(_SEED).choice(n, most, replace=False, shuffle=False))
 
 
 def typical_row(X: FloatArray) -> FloatArray:
@@ -122,7 +124,8 @@ def _near_distance(X: FloatArray) -> float:
         return 0.0
     distances = cdist(drawn, drawn, "sqeuclidean")
     near = np.partition(distances, rank, axis=1)[:, rank]
-    return float(np.quantile(near[near > 0], 0.25)) if near.any() else 0.0
+    near = np.sort(near[near > 0])
+    return float(near[len(near) // 4]) if len(near) else 0.0
 
 
 def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:

@@ -5,8 +5,9 @@ import pytest
 
 from discernel import learn_kernel, regularization_path
 from discernel.kernels import RBF
+from discernel.learners import auto, make_request
 from discernel.learners.loo import find_limit
-from discernel.learners.solution import Status
+from discernel.learners.solution import Candidate, Status
 from tests.conftest import make_problem
 
 
@@ -63,6 +64,16 @@ def test_the_default_says_it_too(criterion):
     at_end = learn_kernel(grams, y, criterion=criterion)
     assert at_end.regularization_at_limit == "smallest"
     assert "smallest considered" in at_end.regularization_advice
+
+
+@pytest.mark.parametrize(
+    ("lam", "end"),
+    [(0.89, None), (0.91, "largest"), (1.12e-6, None), (1.08e-6, "smallest"), (3e-7, "smallest")],
+)
+def test_descent_that_hardly_left_the_end_is_at_the_end(lam, end):
+    best = Candidate("loo", np.ones(1), lam, 0.5, 0.0)
+    assert auto._limit(best, make_request()) == end
+    assert auto._limit(best, make_request(regularization=lam)) is None
 
 
 @pytest.mark.parametrize("criterion", ["auto", "loo", "rkda", "uniform"])

@@ -74,6 +74,10 @@ class Kernel(ABC):
         """Return the pairwise matrix that `from_base` turns into the kernel matrix."""
         raise NotImplementedError(f"{self!r} is not computed from a pairwise matrix.")
 
+    def base_diagonal(self, X: Any) -> FloatArray:
+        """Return the diagonal of ``base_matrix(X)``, of shape (n_rows_X,), without the rest."""
+        return np.diagonal(self.base_matrix(X)).copy()
+
     def from_base(self, base: FloatArray) -> FloatArray:
         """Return the kernel matrix made of the pairwise matrix, which is left as it is."""
         raise NotImplementedError(f"{self!r} is not computed from a pairwise matrix.")
@@ -286,9 +290,9 @@ def _replace_outdated(cls: type[Kernel]) -> None:
         new["base_key"] = None  # it is not made of a pairwise matrix any more
     elif depth("base_matrix", "base_rows", "base_tile") < depth("base", "base_key"):
         new["base_key"] = _key_of_its_own(cls)
-    made_of = "__call__", "base_matrix", "from_base", "fill_from_base"
-    if depth(*made_of) < depth("diagonal"):
-        new["diagonal"] = _diagonal_of_calls
+    if depth("__call__", "base_matrix", "from_base", "fill_from_base") < depth("diagonal"):
+        known = depth("__call__", "base_matrix") >= depth("base_diagonal")
+        new["diagonal"] = _diagonal_of_base if known else _diagonal_of_calls
     for name, value in new.items():
         setattr(cls, name, value)
 
@@ -297,6 +301,10 @@ def _filled_from_base(self: Kernel, base: FloatArray) -> FloatArray:
     matrix = np.empty_like(base)
     self.fill_from_base(base, matrix)
     return matrix
+
+
+def _diagonal_of_base(self: Kernel, X: Any) -> FloatArray:
+    return self.from_base(self.base_diagonal(X)[:, None])[:, 0]
 
 
 def _diagonal_of_calls(self: Kernel, X: Any) -> FloatArray:

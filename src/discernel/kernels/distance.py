@@ -185,6 +185,9 @@ class DistanceKernel(Kernel):
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.from_base(self.base_matrix(X, Z))
 
+    def base_diagonal(self, X: Any) -> FloatArray:
+        return np.zeros(n_rows(X))
+
     def diagonal(self, X: Any) -> FloatArray:
         return np.ones(n_rows(X))
 

@@ -38,8 +38,11 @@ class _InnerProductKernel(Kernel):
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.from_base(self.base_matrix(X, Z))
 
+    def base_diagonal(self, X: Any) -> FloatArray:
+        return squared_norms(self._moved(X))
+
     def diagonal(self, X: Any) -> FloatArray:
-        return self.from_base(squared_norms(self._moved(X)))
+        return self.from_base(self.base_diagonal(X))
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,7 +56,6 @@ class Linear(_InnerProductKernel):
     """
 
     origin: tuple[float, ...] | None = field(default=None, metadata={"private": True})
-    diagonal = _InnerProductKernel.diagonal  # also of this `from_base`
 
     @property
     def base_key(self) -> Hashable | None:
@@ -111,7 +113,6 @@ class Polynomial(_InnerProductKernel):
     degree: int = 2
     gamma: float | None = 1.0
     coef0: float = 1.0
-    diagonal = _InnerProductKernel.diagonal  # also of this `from_base`
 
     def __post_init__(self) -> None:
         if not (isinstance(self.degree, Integral) and self.degree >= 1):

@@ -153,11 +153,9 @@ def learn_auto(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     small = _Search(part.bank, part.target, request, history, n_stages=2)
     small.try_all()
     full = _Search(bank, target, request, history, stage=1, n_stages=2)
-    limit = _CLOSE * small.ranking()[0].score
+    best = small.ranking()[0]
     for name, candidate in small.found.items():
-        lambdas = _around(candidate.regularization, request)
-        # A candidate far behind is scored too, but not worth a second λ.
-        lambdas = lambdas if candidate.score <= limit else lambdas[:1]
+        lambdas = _lambdas_on_all(candidate, best, request)
         for weights in _on_all(candidate, part):
             full.try_lambdas(name, weights, lambdas)
     full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
@@ -225,11 +223,15 @@ def _lambdas(request: Request) -> tuple[float, ...]:
     return (lam,) if isinstance(lam, float) else _LAMBDAS
 
 
-def _around(regularization: float, request: Request) -> tuple[float, ...]:
-    """Return λ of a part of the samples and a smaller one: more samples want less of it."""
-    if isinstance(request.regularization, float):
-        return (regularization,)
-    return (regularization, 0.3 * regularization)
+def _lambdas_on_all(candidate: Candidate, best: Candidate, request: Request) -> tuple[float, ...]:
+    """Return λ of a part of the samples and a smaller one: more samples want less of it.
+
+    A candidate far behind is scored too, but not worth a second λ.
+    """
+    lam = candidate.regularization
+    is_close = candidate.score <= _CLOSE * best.score
+    is_given = isinstance(request.regularization, float)
+    return (lam, 0.3 * lam) if is_close and not is_given else (lam,)
 
 
 def _search_part(bank: Bank, target: Target, random_state: Any) -> Part | None:
