@@ -63,7 +63,9 @@ def main() -> None:
                         "samples": N_SAMPLES,
                         "kind": kind,
                         "C": C,
-                        "learnt_C": f"{learned.learnt['C']:.6g}" if learned.learnt else None,
+                        "learnt_C": f"{learned.parameters['C']:.6g}"
+                        if learned.parameters
+                        else None,
                         "solver": solver,
                         "seconds": taken,
                         "choleskys": taken / unit,
@@ -78,7 +80,7 @@ def main() -> None:
                 print(
                     f"{name:10}{kind:7}{'' if C is None else f'{C:g}':>7}  {solver:15}"
                     f"{taken:9.3f}{taken / unit:11.0f}{learned.n_iter:7}{learned.gap:10.1e}"
-                    f"{learned.learnt.get('C', np.nan):11.3g}{'' if holds else '  MISSED'}",
+                    f"{learned.parameters.get('C', np.nan):11.3g}{'' if holds else '  MISSED'}",
                     flush=True,
                 )
     held = sum(entry["holds"] for entry in results)

@@ -2,6 +2,17 @@
 
 from importlib.metadata import version
 
+from discernel.criteria import (
+    AKFD,
+    RKDA,
+    Alignment,
+    Auto,
+    FisherRatio,
+    LeaveOneOut,
+    Margin,
+    Separability,
+    Uniform,
+)
 from discernel.estimators import (
     KDDA,
     AKFDClassifier,
@@ -17,21 +28,15 @@ from discernel.estimators import (
     SingleKernelClassifier,
 )
 from discernel.learners import (
-    AKFD,
-    LOO,
     QCQP,
     SDP,
     SILP,
     AlignedKernels,
-    Alignment,
     Candidate,
     LearnedKernel,
-    Margin,
     Newton,
     Progress,
     RegularizationPath,
-    Separability,
-    Shrinkage,
     Status,
     align_kernels,
     learn_kernel,
@@ -42,7 +47,11 @@ from discernel.learners import (
 __all__ = [
     "AKFD",
     "KDDA",
-    "LOO",
+    "RKDA",
+    "Auto",
+    "FisherRatio",
+    "LeaveOneOut",
+    "Uniform",
     "QCQP",
     "SDP",
     "SILP",
@@ -65,7 +74,6 @@ __all__ = [
     "RegularizationPath",
     "Separability",
     "SeparabilityClassifier",
-    "Shrinkage",
     "SingleKernelClassifier",
     "Status",
     "align_kernels",

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA, FisherRatio, JointRKDA, relative_gap
+from discernel.criteria import relative_gap
+from discernel.criteria.fdr import FisherRatioProgram
+from discernel.criteria.rkda import JointRKDAProgram, RKDAProgram
 from discernel.targets import ClassTarget
 from tests import reference
 from tests.conftest import make_problem
@@ -18,9 +20,9 @@ LAMBDAS = [1.0, 1e-2, 5e-4]
 def make(kind, grams, y, lam=1e-2):
     target = ClassTarget.from_labels(y)
     if kind == "fdr":
-        return FisherRatio(DenseBank(grams, normalization="trace"), target, lam)
+        return FisherRatioProgram(DenseBank(grams, normalization="trace"), target, lam)
     bank = DenseBank(grams)
-    return JointRKDA(bank, target) if kind == "joint" else RKDA(bank, target, lam)
+    return JointRKDAProgram(bank, target) if kind == "joint" else RKDAProgram(bank, target, lam)
 
 
 def random_weights(n, seed):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA, DualBall, dual_ball
+from discernel.criteria.rkda import RKDAProgram
+from discernel.criteria.screening import DualBall, dual_ball
 from discernel.learners import Newton
 from discernel.learners.solution import Task
 from discernel.targets import ClassTarget
@@ -16,7 +17,7 @@ def criterion_of(seed, *, n_kernels=12, n_classes=2, lam=1e-2):
     y = np.arange(40) % n_classes
     X = rng.standard_normal((40, n_kernels)) + 0.8 * (y[:, None] == 0) * (np.arange(n_kernels) < 3)
     grams = np.exp(-np.square(X[:, None] - X[None])).transpose(2, 0, 1)
-    return RKDA(DenseBank(grams), ClassTarget.from_labels(y), lam)
+    return RKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), lam)
 
 
 def optimum(criterion):

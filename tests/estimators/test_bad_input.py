@@ -6,11 +6,11 @@ from sklearn.exceptions import NotFittedError
 
 from discernel import (
     LOO,
+    RKDA,
     SDP,
     SILP,
     KernelDiscriminant,
     MultipleKernelDiscriminant,
-    Shrinkage,
     learn_kernel,
     regularization_path,
 )
@@ -194,7 +194,7 @@ def test_regularization_of_several_values_is_refused(three_classes, blobs, value
     for clf in (KernelDiscriminant, MultipleKernelDiscriminant):
         with pytest.raises(InvalidInputError, match=r"regularization must be a positive.*Got"):
             clf(regularization=value).fit(*blobs)
-    shrunken = MultipleKernelDiscriminant(criterion=Shrinkage(0.1), regularization=value)
+    shrunken = MultipleKernelDiscriminant(criterion=RKDA(0.1), regularization=value)
     with pytest.raises(InvalidInputError, match=r"regularization must be a positive.*Got"):
         shrunken.fit(*blobs)
 

@@ -4,11 +4,11 @@ import importlib
 import re
 
 import pytest
+from discernel.learners.registry import CRITERIA
 
 from discernel.datasets import names, private_names
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.published import papers, published
-from discernel.learners.registry import CRITERIA
 
 TABLES = [table for paper in papers() for table in published(paper).values()]
 CELLS = [(table, cell) for table in TABLES for cell in table.cells]

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits, make_classification
 from sklearn.preprocessing import scale
 
-from discernel import LOO, MultipleKernelDiscriminant, Status, learn_kernel
+from discernel import LeaveOneOut, MultipleKernelDiscriminant, Status, learn_kernel
 from discernel.bank import DenseBank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, as_kernels
@@ -66,7 +66,7 @@ def test_descent_ends_below_its_start_and_at_a_stationary_point(seed):
 def test_a_stronger_pull_is_closer_to_equal_weights(three_classes):
     grams, y = three_classes
     away = [
-        np.linalg.norm(learn_kernel(grams, y, criterion=LOO(pull=pull)).weights - 1 / 6)
+        np.linalg.norm(learn_kernel(grams, y, criterion=LeaveOneOut(pull=pull)).weights - 1 / 6)
         for pull in (0.0, 5.0, 50.0, 1e4)
     ]
     assert away == sorted(away, reverse=True)
@@ -133,7 +133,7 @@ def test_callback_sees_the_descent(three_classes):
 
 def test_pull_must_not_be_negative():
     with pytest.raises(InvalidInputError, match=r"at least 0. Got -1"):
-        LOO(pull=-1)
+        LeaveOneOut(pull=-1)
 
 
 @pytest.mark.parametrize("seed", range(3))

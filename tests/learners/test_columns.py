@@ -6,11 +6,11 @@ import pytest
 
 from discernel import MultipleKernelDiscriminant, learn_kernel, regularization_path
 from discernel.bank import DenseBank, FactoredBank, TiledBank
-from discernel.criteria import RKDA, JointRKDA, ShrunkRKDA
+from discernel.criteria.rkda import JointRKDAProgram, RKDAProgram, ShrunkRKDAProgram
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF, feature_kernels
 from discernel.kernels.evaluate import KernelSet
-from discernel.learners import Newton, Shrinkage, columns
+from discernel.learners import RKDA, Newton, columns
 from discernel.learners.columns import Columns, for_many_kernels
 from discernel.learners.solution import Solution, Status, Task
 from discernel.targets import ClassTarget
@@ -36,7 +36,9 @@ def task(tol=1e-9, init=None, max_iter=None, monitor=lambda *_: None):
 
 
 def criterion_of(X, y, lam):
-    return RKDA(DenseBank(stack(X), trusted=[True] * X.shape[1]), ClassTarget.from_labels(y), lam)
+    return RKDAProgram(
+        DenseBank(stack(X), trusted=[True] * X.shape[1]), ClassTarget.from_labels(y), lam
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -101,7 +103,7 @@ def test_banks_that_store_no_matrices_agree(kind):
     X, y = features(50, 90)
     kernels = [RBF(width=1.0).on([i]).resolve(X) for i in range(90)]
     dense = Columns(Newton()).solve(criterion_of(X, y, 1e-2), task())
-    other = RKDA(kind(kernels, X), ClassTarget.from_labels(y), 1e-2)
+    other = RKDAProgram(kind(kernels, X), ClassTarget.from_labels(y), 1e-2)
     found = Columns(Newton()).solve(other, task())
     assert found.value == pytest.approx(dense.value, rel=1e-9)
     np.testing.assert_allclose(found.weights, dense.weights, atol=1e-6)
@@ -125,10 +127,10 @@ def test_where_it_is_used(monkeypatch):
     monkeypatch.setattr(columns, "MANY_KERNELS", 8)
     bank, target, newton = DenseBank(stack(X)), ClassTarget.from_labels(y), Newton()
     few = bank.select(np.arange(7))
-    assert for_many_kernels(newton, RKDA(bank, target, 0.1)) == Columns(newton)
-    assert for_many_kernels(newton, RKDA(few, target, 0.1)) is newton
-    assert for_many_kernels(newton, JointRKDA(bank, target)) is newton
-    assert for_many_kernels(newton, ShrunkRKDA(bank, target, 0.1, 0.1)) is newton
+    assert for_many_kernels(newton, RKDAProgram(bank, target, 0.1)) == Columns(newton)
+    assert for_many_kernels(newton, RKDAProgram(few, target, 0.1)) is newton
+    assert for_many_kernels(newton, JointRKDAProgram(bank, target)) is newton
+    assert for_many_kernels(newton, ShrunkRKDAProgram(bank, target, 0.1, 0.1)) is newton
 
 
 def test_few_kernels_are_solved_as_before():
@@ -152,7 +154,7 @@ def test_learn_kernel_tells_what_was_screened_and_how_it_went():
     assert seen[-1].n_active == np.count_nonzero(learned.weights)
     values = [entry.objective for entry in seen]
     assert values == sorted(values, reverse=True)
-    shrunk = learn_kernel(stack(X), y, criterion=Shrinkage(0.1), regularization=0.05)
+    shrunk = learn_kernel(stack(X), y, criterion=RKDA(0.1), regularization=0.05)
     assert shrunk.screened == 0
     assert np.count_nonzero(shrunk.weights) > np.count_nonzero(learned.weights)
 
@@ -252,7 +254,7 @@ def test_tiles_form_every_kernel_three_times(monkeypatch):
     monkeypatch.setattr(KernelSet, "matrices", count)
     X, y = features(120, 1000)
     bank = TiledBank([RBF(width=1.0).on([i]).resolve(X) for i in range(1000)], X)
-    found = Columns(Newton()).solve(RKDA(bank, ClassTarget.from_labels(y), 0.3), task(1e-6))
+    found = Columns(Newton()).solve(RKDAProgram(bank, ClassTarget.from_labels(y), 0.3), task(1e-6))
     assert found.gap <= 1e-6
     assert sum(formed) <= 3.1 * 1000
 
@@ -269,6 +271,6 @@ def test_factors_need_a_fraction_of_the_entries():
 
     X, y = features(600, 20)
     bank = FactoredBank.from_kernels([Counting(width=1.0).on([i]).resolve(X) for i in range(20)], X)
-    found = Columns(Newton()).solve(RKDA(bank, ClassTarget.from_labels(y), 0.1), task(1e-6))
+    found = Columns(Newton()).solve(RKDAProgram(bank, ClassTarget.from_labels(y), 0.1), task(1e-6))
     assert found.gap <= 1e-6
     assert Counting.entries <= 20 * 600 * 601 / 2 / 3
