@@ -408,7 +408,7 @@ class Alternating:
     """
 
     name: ClassVar[str] = "alternating"
-    needs: ClassVar[tuple[str, ...]] = ("bank", "target", "nu", "tol")
+    needs: ClassVar[tuple[str, ...]] = ("bank", "target", "tol")
 
     def solve(self, program: Any, task: Task) -> Solution:
         def tell(iteration: int, value: float, weights: FloatArray) -> None:

@@ -132,11 +132,14 @@ class _Search:
         """The λ to try, falling."""
         return _LAMBDAS if self.regularization is None else (self.regularization,)
 
-    def around(self, regularization: float) -> tuple[float, ...]:
-        """Return λ of a part of the samples and a smaller one: more samples want less of it."""
-        if self.regularization is not None:
-            return (regularization,)
-        return (regularization, 0.3 * regularization)
+    def lambdas_on_all(self, candidate: Candidate, best: Candidate) -> tuple[float, ...]:
+        """Return λ of a part of the samples and a smaller one: more samples want less of it.
+
+        A candidate far behind is scored too, but not worth a second λ.
+        """
+        lam = candidate.regularization
+        is_close = candidate.score <= _CLOSE * best.score
+        return (lam, 0.3 * lam) if is_close and self.regularization is None else (lam,)
 
     def ranking(self) -> tuple[Candidate, ...]:
         """Return the candidates, the one with the least score first."""
@@ -190,11 +193,9 @@ class Search:
         small = _Search(part.bank, part.target, pull, lam, task, n_stages=2)
         small.try_all()
         full = _Search.of(program, task, stage=1, n_stages=2, n_before=small.n_evaluations)
-        limit = _CLOSE * small.ranking()[0].score
+        best = small.ranking()[0]
         for name, candidate in small.found.items():
-            lambdas = full.around(candidate.regularization)
-            # A candidate far behind is scored too, but not worth a second λ.
-            lambdas = lambdas if candidate.score <= limit else lambdas[:1]
+            lambdas = full.lambdas_on_all(candidate, best)
             for weights in _on_all(candidate, part):
                 full.try_lambdas(name, weights, lambdas)
         full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
