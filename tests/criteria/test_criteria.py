@@ -42,7 +42,8 @@ def test_joint_value_is_the_program_of_ye_2008_eq_45(three_classes):
     grams, y = three_classes
     criterion = make("joint", grams, y)
     weights = random_weights(len(grams) + 1, 1)
-    w, lam = criterion.split(weights)
+    split = criterion.split(weights)
+    w, lam = split.weights, split.regularization
     assert w.sum() == pytest.approx(1.0)
     expected = reference.rkda_joint(grams, y, w, lam)
     np.testing.assert_allclose(criterion.at(weights).value, expected, rtol=1e-8)

@@ -162,22 +162,24 @@ def test_a_feasible_point_of_the_joint_program_has_its_value_whatever_the_floor(
     for floor in (1e-10, 1e-4, 1e-2):
         criterion = JointRKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), floor)
         weights = np.array([0.1, 0.2, 0.3, 0.3, 0.1])
-        w, lam = criterion.split(weights)
-        expected = reference.rkda_joint(grams, y, w, lam)
+        split = criterion.split(weights)
+        expected = reference.rkda_joint(grams, y, split.weights, split.regularization)
         assert criterion.at(weights).value == pytest.approx(expected, rel=1e-8)
 
 
 def test_the_learned_regularization_is_no_less_than_the_floor():
     grams, y = make_problem(20, 2, 3)
     criterion = JointRKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), 1e-6)
-    weights, lam = criterion.split(np.array([0.0, 0.5, 0.25, 0.25]))
-    assert lam == pytest.approx(1e-6)
-    np.testing.assert_allclose(weights, [0.5, 0.25, 0.25])
+    split = criterion.split(np.array([0.0, 0.5, 0.25, 0.25]))
+    assert split.regularization == pytest.approx(1e-6)
+    assert split.at_floor
+    np.testing.assert_allclose(split.weights, [0.5, 0.25, 0.25])
+    assert not criterion.split(np.array([0.4, 0.3, 0.15, 0.15])).at_floor
 
 
 def test_where_the_identity_takes_all_weight_the_kernels_are_equal_and_lambda_is_large():
     grams, y = make_problem(20, 2, 4)
     criterion = JointRKDAProgram(DenseBank(grams), ClassTarget.from_labels(y))
-    weights, lam = criterion.split(np.array([1.0, 0.0, 0.0, 0.0, 0.0]))
-    np.testing.assert_allclose(weights, np.full(4, 0.25))
-    assert 1e6 < lam < np.inf
+    split = criterion.split(np.array([1.0, 0.0, 0.0, 0.0, 0.0]))
+    np.testing.assert_allclose(split.weights, np.full(4, 0.25))
+    assert 1e6 < split.regularization < np.inf

@@ -5,7 +5,7 @@ import pytest
 
 from discernel.bank import DenseBank
 from discernel.criteria.rkda import RKDAProgram
-from discernel.criteria.screening import DualBall, dual_ball
+from discernel.criteria.screening import DualBall
 from discernel.learners import Newton
 from discernel.learners.solution import Task
 from discernel.targets import ClassTarget
@@ -40,7 +40,7 @@ def test_ball_holds_the_dual_optimum(seed, lam):
     for share in (1.0, 1e-1, 1e-2, 1e-4):
         for other in (rng.dirichlet(np.ones(p)), np.eye(p)[seed % p]):
             point = criterion.at((1 - share) * best.weights + share * other)
-            found = dual_ball(criterion, point.value, point.dual, energies(criterion, point.dual))
+            found = criterion.dual_ball(point.value, point.dual, energies(criterion, point.dual))
             distance = np.linalg.norm(found.scale * point.dual - best.dual)
             assert distance <= found.radius * (1 + 1e-9)
 
@@ -53,7 +53,7 @@ def test_ball_shrinks_with_the_gap():
     for share in (1.0, 1e-1, 1e-2, 1e-3):
         point = criterion.at((1 - share) * best.weights + share * uniform)
         q = energies(criterion, point.dual)
-        radii.append(dual_ball(criterion, point.value, point.dual, q).radius)
+        radii.append(criterion.dual_ball(point.value, point.dual, q).radius)
     assert radii == sorted(radii, reverse=True)
     assert radii[-1] < 0.1 * radii[0]
 
@@ -82,7 +82,7 @@ def test_no_kernel_with_weight_at_the_optimum_is_screened(seed):
         point = criterion.at((1 - share) * best.weights + share * other)
         products = criterion.bank.products(point.dual)
         q = np.einsum("ijk,jk->i", products, point.dual)
-        stay = dual_ball(criterion, point.value, point.dual, q).can_enter(
+        stay = criterion.dual_ball(point.value, point.dual, q).can_enter(
             q, np.sqrt(np.square(products).sum(axis=(1, 2))), criterion.bank.norms()
         )
         assert stay[best.weights > 1e-9].all()

@@ -32,6 +32,9 @@ class Small:
         value = self.scale * float(np.sum(self.scores * dual))
         return SimpleNamespace(dual=dual, value=value)
 
+    def dual_ball(self, value, dual, energies):
+        return dual_ball(self.scores, self.ridge, value / self.scale, dual, energies)
+
     def best_of_two(self):
         """The optimum over two kernels: a root of the derivative, or an end."""
 
@@ -51,7 +54,7 @@ def ball_and_stay(criterion, kernels, point):
     products = kernels @ point.dual
     energies = np.einsum("ijk,jk->i", products, point.dual)
     lengths = np.sqrt(np.square(products).sum(axis=(1, 2)))
-    ball = dual_ball(criterion, point.value, point.dual, energies)
+    ball = criterion.dual_ball(point.value, point.dual, energies)
     return ball, ball.can_enter(energies, lengths, np.linalg.norm(kernels, 2, axis=(1, 2)))
 
 

@@ -5,11 +5,11 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 from discernel import (
-    LOO,
     RKDA,
     SDP,
     SILP,
     KernelDiscriminant,
+    LeaveOneOut,
     MultipleKernelDiscriminant,
     learn_kernel,
     regularization_path,
@@ -48,7 +48,7 @@ from discernel.kernels import RBF, Linear, Precomputed
             r"'auto', 'loo', 'joint'. Got 'much'",
         ),
         ({"criterion": 3}, r"criterion must be one of .*Got 3"),
-        ({"criterion": LOO(), "solver": "newton"}, r"solver of criterion='loo'.*'lbfgs'"),
+        ({"criterion": LeaveOneOut(), "solver": "newton"}, r"solver of criterion='loo'.*'lbfgs'"),
         ({"tol": 0}, r"tol must be a positive number. Got 0"),
         ({"max_iter": 0}, r"max_iter must be a positive integer or None. Got 0"),
         (

@@ -4,8 +4,8 @@ import importlib
 import re
 
 import pytest
-from discernel.learners.registry import CRITERIA
 
+from discernel.criteria import CRITERIA
 from discernel.datasets import names, private_names
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.published import papers, published

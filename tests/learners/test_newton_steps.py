@@ -1,13 +1,12 @@
 """Newton's method and cutting planes on convex functions of known minimum."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.criteria.base import Criterion, Point
+from discernel.criteria.base import ConvexProgram, Point
 from discernel.criteria.rkda import RKDAProgram
 from discernel.learners.newton import Newton
 from discernel.learners.silp import SILP
@@ -17,12 +16,15 @@ from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 
 
-class Given(Criterion):
+class Given(ConvexProgram):
     """A function by its value, gradient and Hessian, with the tangent as its certificate."""
 
     def __init__(self, n, value, gradient, hessian):
-        self.bank = SimpleNamespace(n_kernels=n)
-        self._functions, self.seen = (value, gradient, hessian), []
+        self._n, self._functions, self.seen = n, (value, gradient, hessian), []
+
+    @property
+    def n_weights(self):
+        return self._n
 
     def at(self, weights):
         self.seen.append(weights)

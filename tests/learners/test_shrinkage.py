@@ -57,10 +57,16 @@ def test_from_the_optimum_to_the_plain_average(three_classes):
 
 @pytest.mark.parametrize(
     "asked",
-    [{"solver": "qcqp"}, {"solver": "sdp"}, {"solver": "silp"}, {"regularization": "joint"}],
+    [
+        {"solver": "qcqp"},
+        {"solver": "sdp"},
+        {"solver": "silp"},
+        {"solver": "columns"},
+        {"regularization": "joint"},
+    ],
 )
 def test_what_does_not_go_with_shrinkage_is_refused(three_classes, asked):
     with pytest.raises(InvalidInputError, match="RKDA must go with"):
         learn_kernel(*three_classes, criterion=RKDA(0.1), **asked)
-    with pytest.raises(InvalidInputError, match="amount of RKDA"):
+    with pytest.raises(InvalidInputError, match="shrinkage of RKDA must be"):
         RKDA(-1.0)
