@@ -488,7 +488,8 @@ class RKDA(Criterion):
         # The others solve the programs of the paper. Cuts could stand for the square, but some
         # thousand of them are needed: a minute for 13 samples.
         known = ("galerkin", "newton")
-        if self.shrinkage > 0 and (solver not in known or regularization == "joint"):
+        other = solver in self.solvers and solver not in known  # a user's own may do
+        if self.shrinkage > 0 and (other or regularization == "joint"):
             raise InvalidInputError(
                 f"The shrinkage of RKDA must go with a solver of {list(known)} and a "
                 f"regularization that is a number or 'loo'. Got solver='{solver}' and "

@@ -186,6 +186,8 @@ def _solve_one(
     if init is None:
         init = _coarse_start(bank, target, request, regularization)
     program = _program(bank, target, request, regularization)
+    if init is not None and len(init) != program.n_weights:
+        init = None  # weights of the kernels, and the program has others too
     solver = faster_solver(request, program, bank, target)
     check_solver(solver, program, request.criterion)
     history: list[Progress] = []

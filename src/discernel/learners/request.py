@@ -110,7 +110,8 @@ def make_request(
     automatic = isinstance(solver, str) and solver == "auto"
     joint = isinstance(regularization, str) and regularization == "joint"
     made = as_criterion(criterion)
-    if type(made) is Auto and (joint or not (automatic or solver in made.solvers)):
+    named = getattr(solver, "name", solver)
+    if type(made) is Auto and (joint or not (automatic or named in made.solvers)):
         made = RKDA()  # who names a solver of the convex program means that program
     ridge = _check_regularization(regularization, made)
     if not (isinstance(tol, (int, float)) and tol > 0):
@@ -141,23 +142,32 @@ def _as_solver(solver: Any, criterion: Criterion) -> Solver:
     if isinstance(solver, str):
         if solver not in criterion.solvers:
             raise unknown_choice(what, solver, known)
+        if solver not in SOLVERS:
+            raise InvalidInputError(
+                f"The {what} must be one of ours to be known by its name. Got '{solver}'. Give "
+                "the solver itself, as an object."
+            )
         chosen = SOLVERS[solver]()
-    elif callable(getattr(solver, "solve", None)) and isinstance(
-        getattr(solver, "name", None), str
-    ):
+    elif _is_solver(solver):
         chosen = cast(Solver, solver)
         if chosen.name in SOLVERS and chosen.name not in criterion.solvers:
             raise unknown_choice(what, chosen.name, known)
     else:
         raise InvalidInputError(
             f"The {what} must be one of {', '.join(map(repr, known))}, an object of "
-            "discernel.solvers, or an object with a name and a method solve(program, task). "
+            "discernel.learners, or an object with a name and a method solve(program, task). "
             f"Got {solver!r}."
         )
     check = getattr(chosen, "check_installed", None)
     if check is not None:
         check()
     return chosen
+
+
+def _is_solver(solver: Any) -> bool:
+    """Whether an object can be asked to solve; a class cannot."""
+    has_solve = callable(getattr(solver, "solve", None)) and not isinstance(solver, type)
+    return has_solve and isinstance(getattr(solver, "name", None), str)
 
 
 def check_solver(solver: Solver, program: Program, criterion: Criterion) -> None:
