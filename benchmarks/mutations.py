@@ -85,7 +85,6 @@ TESTS = {
     "learners/spectrum.py": ["tests/learners/test_separability*.py"],
     "learners/spectrum_choice.py": ["tests/learners/test_separability*.py"],
     "learners/conformal.py": ["tests/learners/test_conformal*.py"],
-    "learners/shrinkage.py": ["tests/learners/test_shrinkage*.py"],
     "learners/auto.py": ["tests/learners/test_auto*.py"],
     "learners/loo.py": ["tests/learners/test_loo*.py", "tests/learners/test_auto*.py"],
     "discriminant.py": ["tests/test_discriminant*.py", "tests/estimators/test_single.py"],
