@@ -21,7 +21,7 @@ from common import write_record
 from discernel import MultipleKernelDiscriminant
 from discernel.backend import blas_threads
 from discernel.bank import TiledBank
-from discernel.criteria import RKDA
+from discernel.criteria.rkda import RKDAProgram
 from discernel.kernels import feature_kernels
 from discernel.learners import Newton
 from discernel.learners.solution import Task
@@ -59,7 +59,7 @@ def against_a_pass(X: np.ndarray, y: np.ndarray, bank: TiledBank, lam: float) ->
         fits.append(spent)
         passes.append(seconds(lambda: bank.products(scores))[0])
         ratios.append(spent / np.mean(passes[-2:], axis=0))
-    exact = RKDA(bank, ClassTarget.from_labels(y), lam).at(clf.kernel_weights_)
+    exact = RKDAProgram(bank, ClassTarget.from_labels(y), lam).at(clf.kernel_weights_)
     learned = clf.learned_kernel_
     clock, processor = np.transpose(ratios)
     return {
@@ -90,7 +90,7 @@ def without_screening(X: np.ndarray, y: np.ndarray, lam: float) -> dict[str, Any
     task = Task(1e-6, None, None, lambda *_: None)
     with blas_threads(N_SAMPLES):
         plain, found = seconds(
-            lambda: Newton().solve(RKDA(TiledBank(kernels, X), target, lam), task)
+            lambda: Newton().solve(RKDAProgram(TiledBank(kernels, X), target, lam), task)
         )
     return {
         "what": f"{FEW} kernels, λ = {lam:g}: Newton on all, in tiles ÷ fit",

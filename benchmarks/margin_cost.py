@@ -16,7 +16,7 @@ from common import load, paper_kernels, write_record
 from sklearn.preprocessing import scale
 
 from discernel import learn_kernel
-from discernel.learners import Margin
+from discernel.criteria import Margin
 
 N_SAMPLES, REPEATS = 500, 5
 CASES = [("SM1", 1.0), ("SM1", 1e3), ("SM2", 1.0), ("SM2", 1e3), ("SM2_C", None)]
@@ -64,7 +64,9 @@ def main() -> None:
                         "samples": N_SAMPLES,
                         "kind": kind,
                         "C": C,
-                        "learnt_C": f"{learned.learnt['C']:.6g}" if learned.learnt else None,
+                        "learnt_C": f"{learned.parameters['C']:.6g}"
+                        if learned.parameters
+                        else None,
                         "solver": solver,
                         "seconds": taken,
                         "choleskys": taken / unit,
@@ -79,7 +81,7 @@ def main() -> None:
                 print(
                     f"{name:10}{kind:7}{'' if C is None else f'{C:g}':>7}  {solver:15}"
                     f"{taken:9.3f}{taken / unit:11.0f}{learned.n_iter:7}{learned.gap:10.1e}"
-                    f"{learned.learnt.get('C', np.nan):11.3g}{'' if holds else '  MISSED'}",
+                    f"{learned.parameters.get('C', np.nan):11.3g}{'' if holds else '  MISSED'}",
                     flush=True,
                 )
     held = sum(entry["holds"] for entry in results)

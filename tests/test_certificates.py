@@ -9,9 +9,9 @@ pytest.importorskip("flint", reason="python-flint, of the extra 'dev', is not in
 
 from benchmarks.certificates import run
 from discernel import Status, learn_kernel
+from discernel.criteria import RKDA, Margin
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF
-from discernel.learners import Margin, Shrinkage
 from discernel.solvers import SILP
 from tests.exact import Claim, ExactRKDA, check_claims, make_problem
 
@@ -143,7 +143,7 @@ def test_paper_stopping_where_the_level_is_zero():
 
 
 def test_cuts_for_shrinkage_are_refused():
-    with pytest.raises(ValueError, match=r"Shrinkage must go with a solver of \['galerkin"):
+    with pytest.raises(ValueError, match=r"RKDA must go with a solver of \['galerkin"):
         learn_kernel(
-            *far_linear_kernels(0.0), criterion=Shrinkage(10), solver="silp", regularization=0.1
+            *far_linear_kernels(0.0), criterion=RKDA(10), solver="silp", regularization=0.1
         )

@@ -41,8 +41,8 @@ __version__ = version("discernel")
 
 #: Where names went that were here once.
 _ROOMS = {
-    "learners": "AKFD AlignedKernels Alignment Candidate LOO Margin Progress RegularizationPath "
-    "Separability Shrinkage",
+    "criteria": "AKFD Alignment Margin Separability",
+    "learners": "AlignedKernels Candidate Progress RegularizationPath",
     "solvers": "Newton QCQP SDP SILP",
     "experiments.baselines": "ConformalKernelTransformer KDDA KernelNeighborsClassifier "
     "LearnedKernelSVC SingleKernelClassifier",

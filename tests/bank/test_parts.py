@@ -5,7 +5,7 @@ import pytest
 import scipy.linalg
 
 from discernel.bank import DenseBank, FactoredBank, TiledBank, WithIdentity
-from discernel.criteria import RKDA
+from discernel.criteria.rkda import RKDAProgram
 from discernel.kernels import RBF, Linear, Polynomial
 from discernel.targets import ClassTarget
 from tests import reference
@@ -176,7 +176,7 @@ def test_what_a_subspace_sees_is_exactly_symmetric(rows, kind):
     """SᵀK_iS is, but for rounding, which a factorisation would take one half of."""
     target = ClassTarget.from_labels(rows[:, 0] > 2)
     basis = scipy.linalg.orth(np.random.default_rng(4).standard_normal((40, 7)))
-    model = RKDA(make(kind, rows), target, 0.1).restricted(basis)
+    model = RKDAProgram(make(kind, rows), target, 0.1).restricted(basis)
     for unit in np.eye(4):
         matrix = model.bank.combined(unit)
         np.testing.assert_array_equal(matrix, matrix.T)

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from discernel import MultipleKernelDiscriminant
 from discernel.bank import DenseBank, TiledBank, choose_bank, gram_stack, make, tiled
-from discernel.criteria import RKDA
+from discernel.criteria.rkda import RKDAProgram
 from discernel.exceptions import DroppedKernelWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed, rbf_ladder
 from discernel.kernels.adapters import Function
@@ -121,7 +121,9 @@ def test_memory_does_not_grow_with_the_number_of_kernels(rows):
     for n_kernels in (2, 40):
         kernels = [RBF(width=width) for width in np.geomspace(0.5, 20, n_kernels)]
         tracemalloc.start()
-        point = RKDA(TiledBank(kernels, X), target, 1e-2).at(np.full(n_kernels, 1 / n_kernels))
+        point = RKDAProgram(TiledBank(kernels, X), target, 1e-2).at(
+            np.full(n_kernels, 1 / n_kernels)
+        )
         assert point.hessian.shape == (n_kernels, n_kernels)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()

@@ -7,7 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA, FisherRatio, JointRKDA, relative_gap
+from discernel.criteria import relative_gap
+from discernel.criteria.fdr import FisherRatioProgram
+from discernel.criteria.rkda import JointRKDAProgram, RKDAProgram
 from discernel.targets import ClassTarget
 from tests import reference
 from tests.conftest import make_problem
@@ -18,9 +20,9 @@ LAMBDAS = [1.0, 1e-2, 5e-4]
 def make(kind, grams, y, lam=1e-2):
     target = ClassTarget.from_labels(y)
     if kind == "fdr":
-        return FisherRatio(DenseBank(grams, normalization="trace"), target, lam)
+        return FisherRatioProgram(DenseBank(grams, normalization="trace"), target, lam)
     bank = DenseBank(grams)
-    return JointRKDA(bank, target) if kind == "joint" else RKDA(bank, target, lam)
+    return JointRKDAProgram(bank, target) if kind == "joint" else RKDAProgram(bank, target, lam)
 
 
 def random_weights(n, seed):
@@ -40,7 +42,8 @@ def test_joint_value_is_the_program_of_ye_2008_eq_45(three_classes):
     grams, y = three_classes
     criterion = make("joint", grams, y)
     weights = random_weights(len(grams) + 1, 1)
-    w, lam = criterion.split(weights)
+    split = criterion.split(weights)
+    w, lam = split.weights, split.regularization
     assert w.sum() == pytest.approx(1.0)
     expected = reference.rkda_joint(grams, y, w, lam)
     np.testing.assert_allclose(criterion.at(weights).value, expected, rtol=1e-8)

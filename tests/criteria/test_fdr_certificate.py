@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.criteria import FisherRatio
+from discernel.criteria.fdr import FisherRatioProgram
 from discernel.targets import ClassTarget
 from tests import reference
 from tests.conftest import make_problem
@@ -41,7 +41,9 @@ def test_any_feasible_beta_gives_too_large_a_ratio(lam, error):
     for seed in range(8):
         grams, y = make_problem(30, 2, 4, seed=seed)
         weights = np.random.default_rng(seed).dirichlet(np.ones(4))
-        criterion = FisherRatio(NoisyBank(grams, error, seed), ClassTarget.from_labels(y), lam)
+        criterion = FisherRatioProgram(
+            NoisyBank(grams, error, seed), ClassTarget.from_labels(y), lam
+        )
         exact = -reference.fisher_ratio(grams, y, weights, lam)
         point = criterion.at(weights)
         assert point.value <= exact + 1e-9 * abs(exact)
@@ -53,7 +55,7 @@ def test_the_mean_difference_is_feasible_and_bounds_every_ratio(sizes):
     """a itself, 1/m₊ and −1/m₋, is one of these β: F ≤ aᵀGa/λ."""
     grams, _ = make_problem(30, 2, 4)
     target = ClassTarget.from_labels(np.repeat([0, 1], sizes))
-    criterion = FisherRatio(DenseBank(grams, normalization="trace"), target, 0.1)
+    criterion = FisherRatioProgram(DenseBank(grams, normalization="trace"), target, 0.1)
     a = target.mean_difference
     np.testing.assert_allclose(target.membership.T @ a, [-1.0, 1.0])
     values = [criterion.at(w).value for w in np.random.default_rng(0).dirichlet(np.ones(4), 20)]

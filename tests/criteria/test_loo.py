@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.criteria import KernelLeastSquares, LeaveOneOut, ShrunkRKDA
+from discernel.criteria import KernelLeastSquares
+from discernel.criteria.loo import LeaveOneOutError
+from discernel.criteria.rkda import ShrunkRKDAProgram
 from discernel.learners.newton import Newton
 from discernel.learners.solution import Task
 from discernel.targets import ClassTarget
@@ -17,7 +19,7 @@ from tests.conftest import make_problem
 def test_error_is_that_of_refits_and_gradient_that_of_differences(n_classes, lam):
     grams, y = make_problem(36, n_classes, 4, seed=2)
     target = ClassTarget.from_labels(y)
-    criterion = LeaveOneOut(DenseBank(grams), target)
+    criterion = LeaveOneOutError(DenseBank(grams), target)
     w, step = np.random.default_rng(0).dirichlet(np.ones(4)), 1e-6
     point = criterion.at(w, lam)
     K = np.tensordot(w, reference.trace_normalized(grams), 1)
@@ -35,7 +37,7 @@ def test_error_is_that_of_refits_and_gradient_that_of_differences(n_classes, lam
 @pytest.mark.parametrize("shrinkage", [0.0, 0.1, 1.0])
 def test_shrunk_criterion_derivatives_and_certificate(three_classes, shrinkage):
     grams, y = three_classes
-    criterion = ShrunkRKDA(DenseBank(grams), ClassTarget.from_labels(y), 1e-2, shrinkage)
+    criterion = ShrunkRKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), 1e-2, shrinkage)
     rng = np.random.default_rng(1)
     w, step = rng.dirichlet(np.ones(6)), 1e-5
     point = criterion.at(w)
@@ -55,7 +57,7 @@ def test_shrinkage_leads_from_the_optimum_to_the_plain_average(three_classes):
     bank, target = DenseBank(grams), ClassTarget.from_labels(y)
 
     def solve(shrinkage):
-        criterion = ShrunkRKDA(bank, target, 1e-2, shrinkage)
+        criterion = ShrunkRKDAProgram(bank, target, 1e-2, shrinkage)
         solution = Newton().solve(criterion, Task(1e-9, None, None, lambda *_: None))
         assert solution.gap <= 1e-9
         return solution.weights
@@ -76,7 +78,7 @@ def test_nothing_rests_on_centring_being_exact():
     for offset in (0.0, 3e4):
         Z = X + offset
         bank = DenseBank(np.array([Z @ Z.T, Z[:, :2] @ Z[:, :2].T]))
-        point = LeaveOneOut(bank, target).at(weights, lam)
+        point = LeaveOneOutError(bank, target).at(weights, lam)
         fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.scores)
         assert point.value == pytest.approx(fit.leave_one_out_error(), rel=1e-9)
         errors.append(point.value)

@@ -150,15 +150,17 @@ def test_the_learnt_cost_goes_with_weights_that_sum_to_one(two_classes):
     grams, y = two_classes
     criterion = make(grams, y, "SM2_C")
     weights = random_weights(criterion.n_weights, 5)
-    kernels, C = criterion.split(weights)
+    split = criterion.split(weights)
+    kernels, C = split.weights, split.parameters["C"]
     assert kernels.sum() == pytest.approx(1.0)
     fixed = make(grams, y, "SM2", C).at(kernels).value
     assert fixed / (1.0 - weights[0]) == pytest.approx(criterion.at(weights).value, rel=1e-9)
     only_identity = np.eye(criterion.n_weights)[0]
-    kernels, C = criterion.split(only_identity)
-    np.testing.assert_allclose(kernels, 1.0 / len(grams))
-    assert 0 < C <= 1e-8
-    assert criterion.split(np.eye(criterion.n_weights)[1])[1] == np.inf
+    split = criterion.split(only_identity)
+    np.testing.assert_allclose(split.weights, 1.0 / len(grams))
+    assert 0 < split.parameters["C"] <= 1e-8
+    assert criterion.split(np.eye(criterion.n_weights)[1]).parameters == {"C": np.inf}
+    assert make(grams, y, "SM2").split(weights[1:]).parameters == {}
 
 
 def test_the_second_derivative_is_refused(two_classes):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from discernel.bank import DenseBank, TiledBank
-from discernel.criteria import RKDA, JointRKDA, ShrunkRKDA
+from discernel.criteria.rkda import JointRKDAProgram, RKDAProgram, ShrunkRKDAProgram
 from discernel.kernels import RBF
 from discernel.targets import ClassTarget
 from tests import reference
@@ -47,7 +47,7 @@ def problem(lam, error, direction=None, seed=0, n_classes=3):
     grams, y = make_problem(30, n_classes, 4, seed=seed)
     weights = np.random.default_rng(seed).dirichlet(np.ones(4))
     bank, target = RoughBank(grams, error, direction), ClassTarget.from_labels(y)
-    return RKDA(bank, target, lam), weights, reference.rkda(grams, y, weights, lam)
+    return RKDAProgram(bank, target, lam), weights, reference.rkda(grams, y, weights, lam)
 
 
 def matrix(criterion, weights):
@@ -106,8 +106,8 @@ def test_the_pull_towards_equal_weights_has_the_same_error(lam):
     """(ρ/2)‖w − 1/p‖² is added to the value and to the truth."""
     grams, y = make_problem(30, 2, 4)
     target, weights = ClassTarget.from_labels(y), np.array([0.7, 0.1, 0.2, 0.0])
-    plain = RKDA(RoughBank(grams, 0.1), target, lam)
-    shrunk = ShrunkRKDA(RoughBank(grams, 0.1), target, lam, 0.3)
+    plain = RKDAProgram(RoughBank(grams, 0.1), target, lam)
+    shrunk = ShrunkRKDAProgram(RoughBank(grams, 0.1), target, lam, 0.3)
     exact, point = shrunk.at(weights), shrunk.near(weights)
     assert point.error == pytest.approx(plain.near(weights).error)
     assert point.value < exact.value <= point.value + point.error
@@ -120,7 +120,7 @@ def test_the_pull_towards_equal_weights_has_the_same_error(lam):
 @pytest.mark.parametrize("lam", [1e-3, 1.0])
 def test_estimates_of_the_shrunk_criterion_include_the_pull(lam):
     grams, y = make_problem(30, 2, 4)
-    criterion = ShrunkRKDA(DenseBank(grams), ClassTarget.from_labels(y), lam, 0.3)
+    criterion = ShrunkRKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), lam, 0.3)
     weights = np.array([0.7, 0.1, 0.2, 0.0])
     value, error = criterion.estimate(weights)
     assert abs(value - criterion.at(weights).value) <= error
@@ -131,7 +131,7 @@ def test_an_estimate_knows_how_ill_conditioned_its_system_is(lam):
     """⟨T, B⟩ is off by more than rounding errors of the value: by those of the solution."""
     for seed in range(5):
         grams, y = make_problem(40, 2, 4, seed=seed)
-        criterion = RKDA(DenseBank(grams), ClassTarget.from_labels(y), lam)
+        criterion = RKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), lam)
         weights = np.random.default_rng(seed).dirichlet(np.ones(4))
         value, error = criterion.estimate(weights)
         assert abs(value - criterion.at(weights).value) <= error
@@ -144,7 +144,7 @@ def test_single_precision_on_tiles_is_covered_by_its_error():
     y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
     kernels = [RBF(width=width).resolve(X) for width in (0.5, 2.0, 8.0)]
     for lam in (1e-3, 1e-1):
-        criterion = RKDA(TiledBank(kernels, X), ClassTarget.from_labels(y), lam)
+        criterion = RKDAProgram(TiledBank(kernels, X), ClassTarget.from_labels(y), lam)
         weights = np.array([0.2, 0.5, 0.3])
         rough, exact = criterion.near(weights), criterion.at(weights)
         off = np.linalg.norm(rough.dual - exact.dual) / np.linalg.norm(exact.dual)
@@ -160,24 +160,26 @@ def test_a_feasible_point_of_the_joint_program_has_its_value_whatever_the_floor(
     """θ = (w_0/m + floor, w_i/r_i) is scaled to θᵀr = 1, and the value with it."""
     grams, y = make_problem(30, 3, 4)
     for floor in (1e-10, 1e-4, 1e-2):
-        criterion = JointRKDA(DenseBank(grams), ClassTarget.from_labels(y), floor)
+        criterion = JointRKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), floor)
         weights = np.array([0.1, 0.2, 0.3, 0.3, 0.1])
-        w, lam = criterion.split(weights)
-        expected = reference.rkda_joint(grams, y, w, lam)
+        split = criterion.split(weights)
+        expected = reference.rkda_joint(grams, y, split.weights, split.regularization)
         assert criterion.at(weights).value == pytest.approx(expected, rel=1e-8)
 
 
 def test_the_learned_regularization_is_no_less_than_the_floor():
     grams, y = make_problem(20, 2, 3)
-    criterion = JointRKDA(DenseBank(grams), ClassTarget.from_labels(y), 1e-6)
-    weights, lam = criterion.split(np.array([0.0, 0.5, 0.25, 0.25]))
-    assert lam == pytest.approx(1e-6)
-    np.testing.assert_allclose(weights, [0.5, 0.25, 0.25])
+    criterion = JointRKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), 1e-6)
+    split = criterion.split(np.array([0.0, 0.5, 0.25, 0.25]))
+    assert split.regularization == pytest.approx(1e-6)
+    assert split.at_floor
+    np.testing.assert_allclose(split.weights, [0.5, 0.25, 0.25])
+    assert not criterion.split(np.array([0.4, 0.3, 0.15, 0.15])).at_floor
 
 
 def test_where_the_identity_takes_all_weight_the_kernels_are_equal_and_lambda_is_large():
     grams, y = make_problem(20, 2, 4)
-    criterion = JointRKDA(DenseBank(grams), ClassTarget.from_labels(y))
-    weights, lam = criterion.split(np.array([1.0, 0.0, 0.0, 0.0, 0.0]))
-    np.testing.assert_allclose(weights, np.full(4, 0.25))
-    assert 1e6 < lam < np.inf
+    criterion = JointRKDAProgram(DenseBank(grams), ClassTarget.from_labels(y))
+    split = criterion.split(np.array([1.0, 0.0, 0.0, 0.0, 0.0]))
+    np.testing.assert_allclose(split.weights, np.full(4, 0.25))
+    assert 1e6 < split.regularization < np.inf

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA, DualBall, dual_ball
+from discernel.criteria.rkda import RKDAProgram
+from discernel.criteria.screening import DualBall
 from discernel.learners import Newton
 from discernel.learners.solution import Task
 from discernel.targets import ClassTarget
@@ -16,7 +17,7 @@ def criterion_of(seed, *, n_kernels=12, n_classes=2, lam=1e-2):
     y = np.arange(40) % n_classes
     X = rng.standard_normal((40, n_kernels)) + 0.8 * (y[:, None] == 0) * (np.arange(n_kernels) < 3)
     grams = np.exp(-np.square(X[:, None] - X[None])).transpose(2, 0, 1)
-    return RKDA(DenseBank(grams), ClassTarget.from_labels(y), lam)
+    return RKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), lam)
 
 
 def optimum(criterion):
@@ -39,7 +40,7 @@ def test_ball_holds_the_dual_optimum(seed, lam):
     for share in (1.0, 1e-1, 1e-2, 1e-4):
         for other in (rng.dirichlet(np.ones(p)), np.eye(p)[seed % p]):
             point = criterion.at((1 - share) * best.weights + share * other)
-            found = dual_ball(criterion, point.value, point.dual, energies(criterion, point.dual))
+            found = criterion.dual_ball(point.value, point.dual, energies(criterion, point.dual))
             distance = np.linalg.norm(found.scale * point.dual - best.dual)
             assert distance <= found.radius * (1 + 1e-9)
 
@@ -52,7 +53,7 @@ def test_ball_shrinks_with_the_gap():
     for share in (1.0, 1e-1, 1e-2, 1e-3):
         point = criterion.at((1 - share) * best.weights + share * uniform)
         q = energies(criterion, point.dual)
-        radii.append(dual_ball(criterion, point.value, point.dual, q).radius)
+        radii.append(criterion.dual_ball(point.value, point.dual, q).radius)
     assert radii == sorted(radii, reverse=True)
     assert radii[-1] < 0.1 * radii[0]
 
@@ -81,7 +82,7 @@ def test_no_kernel_with_weight_at_the_optimum_is_screened(seed):
         point = criterion.at((1 - share) * best.weights + share * other)
         products = criterion.bank.products(point.dual)
         q = np.einsum("ijk,jk->i", products, point.dual)
-        stay = dual_ball(criterion, point.value, point.dual, q).can_enter(
+        stay = criterion.dual_ball(point.value, point.dual, q).can_enter(
             q, np.sqrt(np.square(products).sum(axis=(1, 2))), criterion.bank.norms()
         )
         assert stay[best.weights > 1e-9].all()

@@ -11,7 +11,8 @@ import pytest
 from scipy.optimize import brentq
 
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA, DualBall, dual_ball
+from discernel.criteria.rkda import RKDAProgram
+from discernel.criteria.screening import DualBall, dual_ball
 from discernel.learners import Newton
 from discernel.learners.solution import Task
 from discernel.targets import ClassTarget
@@ -30,6 +31,9 @@ class Small:
         dual = np.linalg.solve(N, self.scores)
         value = self.scale * float(np.sum(self.scores * dual))
         return SimpleNamespace(dual=dual, value=value)
+
+    def dual_ball(self, value, dual, energies):
+        return dual_ball(self.scores, self.ridge, value / self.scale, dual, energies)
 
     def best_of_two(self):
         """The optimum over two kernels: a root of the derivative, or an end."""
@@ -50,7 +54,7 @@ def ball_and_stay(criterion, kernels, point):
     products = kernels @ point.dual
     energies = np.einsum("ijk,jk->i", products, point.dual)
     lengths = np.sqrt(np.square(products).sum(axis=(1, 2)))
-    ball = dual_ball(criterion, point.value, point.dual, energies)
+    ball = criterion.dual_ball(point.value, point.dual, energies)
     return ball, ball.can_enter(energies, lengths, np.linalg.norm(kernels, 2, axis=(1, 2)))
 
 
@@ -143,7 +147,7 @@ def test_the_ball_is_no_larger_than_it_must_be(lam):
     """
     T, v = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, 1.0, -1.0])
     grams = np.array([np.outer(v, v), np.outer(T, T)])
-    criterion = RKDA(DenseBank(grams), ClassTarget.from_labels([1, 1, 0, 0]), lam)
+    criterion = RKDAProgram(DenseBank(grams), ClassTarget.from_labels([1, 1, 0, 0]), lam)
     point, best = criterion.at(np.array([1.0, 0.0])), criterion.at(np.array([0.0, 1.0]))
     ball, stay = ball_and_stay(criterion, kernels_of(criterion.bank), point)
     t = lam / (lam + 1.0)
@@ -167,7 +171,9 @@ def test_equal_kernels_stay_at_an_optimum_that_rounding_blurs(seed):
     rng = np.random.default_rng(seed)
     grams, y = make_problem(24, 2, 3, seed=seed)
     copies = grams[seed % 3] * rng.uniform(0.1, 10.0, size=(10, 1, 1))
-    criterion = RKDA(DenseBank(copies), ClassTarget.from_labels(y), 10.0 ** -rng.integers(0, 4))
+    criterion = RKDAProgram(
+        DenseBank(copies), ClassTarget.from_labels(y), 10.0 ** -rng.integers(0, 4)
+    )
     for weights in (np.full(10, 0.1), np.eye(10)[seed % 10]):
         _, stay = ball_and_stay(criterion, kernels_of(criterion.bank), criterion.at(weights))
         assert stay.all()
@@ -179,7 +185,7 @@ def test_no_kernel_with_weight_is_dropped_at_the_optimum_itself(seed):
     for n_classes in (2, 3):
         grams, y = make_problem(24, n_classes, 6, seed=seed)
         bank = DenseBank(np.concatenate([grams, 3.0 * grams[:2]]))
-        criterion = RKDA(bank, ClassTarget.from_labels(y), 10.0 ** -(seed % 5))
+        criterion = RKDAProgram(bank, ClassTarget.from_labels(y), 10.0 ** -(seed % 5))
         found = Newton().solve(criterion, Task(1e-17, 60, None, lambda *_: None))
         point = criterion.at(found.weights)
         _, stay = ball_and_stay(criterion, kernels_of(bank), point)

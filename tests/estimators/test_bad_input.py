@@ -10,6 +10,7 @@ from discernel import (
     learn_kernel,
     regularization_path,
 )
+from discernel.criteria import RKDA, LeaveOneOut
 from discernel.exceptions import (
     DiscernelError,
     DroppedKernelWarning,
@@ -18,7 +19,6 @@ from discernel.exceptions import (
     NumericalError,
 )
 from discernel.kernels import RBF, Linear, Precomputed
-from discernel.learners import LOO, Shrinkage
 from discernel.solvers import SDP, SILP
 
 
@@ -46,7 +46,7 @@ from discernel.solvers import SDP, SILP
             r"'auto', 'loo', 'joint'. Got 'much'",
         ),
         ({"criterion": 3}, r"criterion must be one of .*Got 3"),
-        ({"criterion": LOO(), "solver": "newton"}, r"solver of criterion='loo'.*'lbfgs'"),
+        ({"criterion": LeaveOneOut(), "solver": "newton"}, r"solver of criterion='loo'.*'lbfgs'"),
         ({"tol": 0}, r"tol must be a positive number. Got 0"),
         ({"max_iter": 0}, r"max_iter must be a positive integer or None. Got 0"),
         (
@@ -192,7 +192,7 @@ def test_regularization_of_several_values_is_refused(three_classes, blobs, value
     for clf in (KernelDiscriminant, MultipleKernelDiscriminant):
         with pytest.raises(InvalidInputError, match=r"regularization must be a positive.*Got"):
             clf(regularization=value).fit(*blobs)
-    shrunken = MultipleKernelDiscriminant(criterion=Shrinkage(0.1), regularization=value)
+    shrunken = MultipleKernelDiscriminant(criterion=RKDA(0.1), regularization=value)
     with pytest.raises(InvalidInputError, match=r"regularization must be a positive.*Got"):
         shrunken.fit(*blobs)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+from discernel.criteria import Margin
 from discernel.experiments.methods import METHODS
 from discernel.experiments.papers.common import accuracy
 from discernel.experiments.papers.ye2008 import REPRODUCTIONS
@@ -19,7 +20,7 @@ from discernel.experiments.runner import run, run_cell
 from discernel.experiments.store import Record, Result, Store
 from discernel.experiments.tasks import divide
 from discernel.kernels import RBF
-from discernel.learners import Margin, learn_kernel
+from discernel.learners import learn_kernel
 
 BY_ID = {found.id: found for found in REPRODUCTIONS}
 TASKS = (*ye.BINARY, *ye.MULTI)

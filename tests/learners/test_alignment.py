@@ -1,7 +1,6 @@
 """Alignment maximised: Table 1, Eq. (6) and section 4 of Pothin 2006, against brute force."""
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 
 import cvxpy as cp
 import numpy as np
@@ -12,17 +11,20 @@ from scipy.sparse import csr_array
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
-from discernel import Status
+from discernel import Status, learn_kernel
 from discernel.bank import DenseBank
+from discernel.criteria import Alignment
 from discernel.criteria.alignment import alignment, stack_products
 from discernel.exceptions import ConvergenceWarning, DroppedKernelWarning, InvalidInputError
 from discernel.kernels import RBF, Exponential, Function, Kernel, Linear, Polynomial
-from discernel.learners.alignment import Alignment, greedy, qp, weigh_by_alignment
+from discernel.learners import Task
+from discernel.learners.alignment import Greedy, QuadraticProgram, greedy, qp
 from discernel.learners.alignment_parameters import _Search, align_kernels
 from discernel.targets import ClassTarget, RegressionTarget
 from tests import reference
 from tests.conftest import make_problem
 
+TABLE_1, QP = Greedy(), QuadraticProgram()
 #: samples, classes, kernels
 SIZES = [(30, 2, 3), (40, 2, 8), (36, 3, 5), (45, 3, 12), (30, 5, 20)]
 
@@ -240,38 +242,40 @@ def test_program_with_nothing_to_find_and_with_kernels_that_are_nothing():
 # ---- weights on a bank -----------------------------------------------------------------------
 
 
-def weigh(grams, y, **options):
-    request = SimpleNamespace(options=Alignment(**options))
-    return weigh_by_alignment(DenseBank(grams), ClassTarget.from_labels(y), request)
+def weigh(grams, y, solver=TABLE_1, told=None, **options):
+    """Weights by Table 1 or, with `QP`, by Eq. (6); ``told`` gets the objectives."""
+    target = y if isinstance(y, RegressionTarget) else ClassTarget.from_labels(y)
+    program = Alignment(**options).program(DenseBank(grams), target, None)
+    told = [] if told is None else told
+    return solver.solve(program, Task(1e-6, monitor=lambda _, value, *__: told.append(value)))
 
 
-@pytest.mark.parametrize("options", [{}, {"method": "qp"}, {"method": "qp", "lam": 0.1}])
+@pytest.mark.parametrize("options", [{}, {"solver": QP}, {"solver": QP, "lam": 0.1}])
 @pytest.mark.parametrize("problem", ["two_classes", "three_classes"])
 def test_objective_is_the_alignment_of_the_normalised_kernels(problem, options, request):
     grams, y = request.getfixturevalue(problem)
-    found = weigh(grams, y, **options)
+    told = []
+    found = weigh(grams, y, told=told, **options)
     K = np.tensordot(found.weights, reference.trace_normalized(grams), 1)
     assert found.weights.min() >= 0
     assert found.weights.sum() == pytest.approx(1.0)
-    assert found.objective == pytest.approx(explicit_alignment(K, y), rel=1e-9)
-    assert found.objectives[-1] == found.objective
-    assert found.n_iter == len(found.objectives)
+    assert found.value == pytest.approx(explicit_alignment(K, y), rel=1e-9)
+    assert told[-1] == found.value
+    assert found.n_iter == len(told)
     assert found.status.is_success
 
 
 def test_program_is_better_than_greedy_and_greedy_better_than_equal_weights():
     grams, y = make_problem(30, 5, 20, seed=1)
-    exact, fast = weigh(grams, y, method="qp"), weigh(grams, y)
+    exact, fast = weigh(grams, y, QP), weigh(grams, y)
     assert (exact.status, fast.status) == (Status.CONVERGED, Status.APPROXIMATE)
-    assert exact.objective > fast.objective
+    assert exact.value > fast.value
     equal = reference.trace_normalized(grams).mean(axis=0)
-    assert fast.objective > explicit_alignment(equal, y)
+    assert fast.value > explicit_alignment(equal, y)
     assert fast.n_iter == np.count_nonzero(fast.weights) > 1
 
 
-@pytest.mark.parametrize(
-    "options", [{"epsilon": 1e-5}, {"method": "qp"}, {"method": "qp", "lam": 0.1}]
-)
+@pytest.mark.parametrize("options", [{"epsilon": 1e-5}, {"solver": QP}, {"solver": QP, "lam": 0.1}])
 def test_scaling_and_permuting_kernels(two_classes, options):
     grams, y = two_classes
     plain = weigh(grams, y, **options)
@@ -287,11 +291,10 @@ def test_scaling_and_permuting_kernels(two_classes, options):
 def test_numbers_to_regress_on_are_a_target_like_any_other(two_classes):
     grams, _ = two_classes
     numbers = RegressionTarget.from_values(grams[-1][0])
-    request = SimpleNamespace(options=Alignment(method="qp"))
-    found = weigh_by_alignment(DenseBank(grams), numbers, request)
+    found = weigh(grams, numbers, QP)
     K = np.tensordot(found.weights, reference.trace_normalized(grams), 1)
     expected = explicit_alignment(K, grams[-1][0], regression=True)
-    assert found.objective == pytest.approx(expected, rel=1e-9)
+    assert found.value == pytest.approx(expected, rel=1e-9)
     assert np.count_nonzero(found.weights) > 1
 
 
@@ -299,13 +302,13 @@ def test_equal_weights_where_no_kernel_knows_the_classes():
     y = np.repeat([0, 1], 10)
     across = np.tile([1.0, -1.0], 10)
     grams = np.array([np.outer(across, across), 2.0 * np.outer(across, across)])
-    found = weigh(grams, y, method="qp")
-    assert (found.weights.tolist(), found.objective) == ([0.5, 0.5], 0.0)
-    assert weigh(grams, y).objective == pytest.approx(0.0, abs=1e-12)
+    found = weigh(grams, y, QP)
+    assert (found.weights.tolist(), found.value) == ([0.5, 0.5], 0.0)
+    assert weigh(grams, y).value == pytest.approx(0.0, abs=1e-12)
 
 
 def test_options_are_values():
-    assert Alignment() == Alignment(method="greedy", epsilon=1e-3, lam=0.0)
+    assert Alignment() == Alignment(epsilon=1e-3, lam=0.0)
     assert Alignment() != Alignment(epsilon=1e-2)
     assert Alignment.name == "alignment"
 
@@ -313,20 +316,30 @@ def test_options_are_values():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "sdp"}, r"method of Alignment must be one of 'greedy', 'qp'. Got 'sdp'"),
         ({"epsilon": -1e-3}, r"epsilon of Alignment must be a finite number of at least 0. Got -"),
         ({"epsilon": "small"}, r"epsilon of Alignment must be .*Got 'small'"),
-        ({"method": "qp", "lam": np.inf}, r"lam of Alignment must be .*Got inf"),
-        ({"method": "qp", "lam": np.nan}, r"lam of Alignment must be .*Got nan"),
-        (
-            {"lam": 0.1},
-            r"lam of Alignment must be 0 with method='greedy'. Got 0.1. Use method='qp'",
-        ),
+        ({"lam": np.inf}, r"lam of Alignment must be .*Got inf"),
+        ({"lam": np.nan}, r"lam of Alignment must be .*Got nan"),
     ],
 )
 def test_options_refuse_what_cannot_work(options, message):
     with pytest.raises(InvalidInputError, match=message):
         Alignment(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"solver": "sdp"}, r"solver of criterion='alignment' .*'auto', 'greedy', 'qp'. Got 'sdp'"),
+        ({}, r"lam of Alignment must be 0 with solver='greedy'. Got 0.1. Use solver='qp'"),
+        ({"solver": Greedy()}, r"lam of Alignment must be 0 with solver='greedy'. Got 0.1"),
+    ],
+)
+def test_a_solver_that_cannot_work_is_refused(two_classes, options, message):
+    with pytest.raises(InvalidInputError, match=message):
+        learn_kernel(*two_classes, criterion=Alignment(lam=0.1), **options)
+    learned = learn_kernel(*two_classes, criterion=Alignment(lam=0.1), solver="qp")
+    assert learned.solver == "qp"
 
 
 # ---- section 4: parameters -------------------------------------------------------------------
@@ -751,7 +764,7 @@ def test_matrices_that_are_given_are_weighed(two_classes):
     weighed = weigh(grams, y, epsilon=1e-5)
     np.testing.assert_allclose(found.weights, weighed.weights, atol=1e-8)
     assert np.count_nonzero(found.weights) > 1
-    assert found.history == pytest.approx([weighed.objective])
+    assert found.history == pytest.approx([weighed.value])
 
 
 def test_inputs_are_left_as_they_are():

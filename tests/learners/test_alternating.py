@@ -1,7 +1,6 @@
 """A-KFD: the alternation of Fung 2004, the choice of ν, and the weights on a bank."""
 
 import tracemalloc
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,18 +8,19 @@ from sklearn.model_selection import StratifiedKFold
 
 from discernel import learn_kernel
 from discernel.bank import DenseBank
+from discernel.criteria import AKFD
 from discernel.criteria.akfd import critical_nu, decide, objective, one_against_rest
 from discernel.exceptions import InvalidInputError, NumericalError
-from discernel.learners import Status
+from discernel.learners import Status, Task
 from discernel.learners.alternating import (
-    AKFD,
     NUS,
+    Alternating,
     alternate,
     choose_nu,
     effective_rank,
     start_weights,
-    weigh_by_alternation,
 )
+from discernel.learners.simplex import normalize
 from discernel.targets import ClassTarget
 from tests import reference
 from tests.conftest import make_problem
@@ -34,10 +34,17 @@ def value(grams, d, nu, found):
     return objective(grams @ found.v, d, nu, found.weights, found.v, found.gamma)
 
 
-def request(**options):
-    """What `weigh_by_alternation` reads of a request."""
-    defaults = {"options": AKFD(tol=1e-6), "max_iter": None, "callback": None}
-    return SimpleNamespace(**{**defaults, **options})
+def solve(bank, target, criterion=None, max_iter=None):
+    """Return the solution on a bank, and the objective after every iteration."""
+    told = []
+    task = Task(
+        1e-6, max_iter, monitor=lambda _, value, gap, weights: told.append((value, gap, weights))
+    )
+    program = (criterion or AKFD(tol=1e-6)).program(bank, target, None)
+    found = Alternating().solve(program, task)
+    assert all(gap is None for _, gap, _ in told)  # nothing is certified
+    np.testing.assert_allclose(normalize(told[-1][2]), found.weights)
+    return found, [value for value, _, _ in told]
 
 
 # ---- Algorithm 4.1 ---------------------------------------------------------------------------
@@ -323,13 +330,11 @@ def test_weights_on_a_bank_are_those_on_its_explicit_kernels(n_classes):
     grams, y = make_problem(40, n_classes, 5, seed=6)
     kernels = reference.trace_normalized(grams)
     expected = alternate(kernels, targets(y), 1.5, tol=1e-6)
-    found = weigh_by_alternation(
-        DenseBank(grams), ClassTarget.from_labels(y), request(options=AKFD(nu=1.5, tol=1e-6))
-    )
+    found, objectives = solve(DenseBank(grams), ClassTarget.from_labels(y), AKFD(nu=1.5, tol=1e-6))
     np.testing.assert_allclose(found.weights, expected.weights / expected.weights.sum(), atol=1e-8)
-    np.testing.assert_allclose(found.objectives, expected.objectives, rtol=1e-8)
+    np.testing.assert_allclose(objectives, expected.objectives[1::2], rtol=1e-8)
     assert found.weights.sum() == pytest.approx(1.0)
-    assert found.objective == found.objectives[-1]
+    assert found.value == objectives[-1]
     assert (found.n_iter, found.status) == (expected.n_iter, Status.CONVERGED)
     assert found.n_iter < 100
 
@@ -337,10 +342,11 @@ def test_weights_on_a_bank_are_those_on_its_explicit_kernels(n_classes):
 def test_default_nu_on_a_bank(two_classes):
     grams, y = two_classes
     arguments = DenseBank(grams), ClassTarget.from_labels(y)
-    default = weigh_by_alternation(*arguments, request())
+    default, objectives = solve(*arguments)
     nu = 5 * critical_nu(reference.trace_normalized(grams) @ targets(y))
-    given = weigh_by_alternation(*arguments, request(options=AKFD(nu=nu, tol=1e-6)))
-    np.testing.assert_allclose(default.objectives, given.objectives, rtol=1e-9)
+    given, expected = solve(*arguments, AKFD(nu=nu, tol=1e-6))
+    np.testing.assert_allclose(objectives, expected, rtol=1e-9)
+    np.testing.assert_allclose(default.weights, given.weights, atol=1e-8)
     assert default.status is Status.CONVERGED
     assert np.count_nonzero(default.weights) > 1
 
@@ -349,20 +355,19 @@ def test_scaling_and_shifting_kernels_changes_nothing_on_a_bank(two_classes):
     grams, y = two_classes
     target = ClassTarget.from_labels(y)
     factors = np.array([1.0, 1e3, 1e-3, 7.0, 0.2])[:, None, None]
-    plain = weigh_by_alternation(DenseBank(grams), target, request())
-    other = weigh_by_alternation(DenseBank(grams * factors + 3.0), target, request())
+    plain, _ = solve(DenseBank(grams), target)
+    other, _ = solve(DenseBank(grams * factors + 3.0), target)
     np.testing.assert_allclose(other.weights, plain.weights, atol=1e-6)
-    np.testing.assert_allclose(other.objective, plain.objective, rtol=1e-7)
+    np.testing.assert_allclose(other.value, plain.value, rtol=1e-7)
 
 
 def test_stopping_early_on_a_bank_is_a_status(two_classes):
     grams, y = two_classes
-    seen = []
-    found = weigh_by_alternation(
-        DenseBank(grams), ClassTarget.from_labels(y), request(max_iter=2, callback=seen.append)
-    )
+    bank, target = DenseBank(grams), ClassTarget.from_labels(y)
+    found, objectives = solve(bank, target, max_iter=2)
     assert (found.n_iter, found.status) == (2, Status.MAX_ITERATIONS)
-    assert [progress.objective for progress in seen] == list(found.objectives[1::2])
+    assert objectives == solve(bank, target)[1][:2]
+    assert objectives[-1] == found.value
 
 
 def test_one_combined_kernel_and_one_set_of_products_an_iteration(monkeypatch, three_classes):
@@ -377,7 +382,7 @@ def test_one_combined_kernel_and_one_set_of_products_an_iteration(monkeypatch, t
             return plain(self, *arguments)
 
         monkeypatch.setattr(DenseBank, name, counted)
-    found = weigh_by_alternation(bank, ClassTarget.from_labels(y), request())
+    found, _ = solve(bank, ClassTarget.from_labels(y))
     assert calls["products"] == found.n_iter + 1  # one for ν
     assert calls["combined"] == found.n_iter
 
@@ -387,7 +392,7 @@ def test_memory_on_a_bank_is_a_few_matrices_however_many_kernels(n_kernels):
     grams, y = make_problem(300, 2, n_kernels)
     bank, target = DenseBank(grams), ClassTarget.from_labels(y)
     tracemalloc.start()
-    weigh_by_alternation(bank, target, request(max_iter=3))
+    solve(bank, target, max_iter=3)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= 4 * grams[0].nbytes

@@ -7,9 +7,9 @@ from sklearn.preprocessing import scale
 
 from discernel import MultipleKernelDiscriminant, Status, learn_kernel
 from discernel.bank import DenseBank
+from discernel.criteria import LeaveOneOut
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, as_kernels
-from discernel.learners import LOO
 from discernel.learners.loo import (
     choose_regularization,
     leave_one_out_error,
@@ -67,7 +67,7 @@ def test_descent_ends_below_its_start_and_at_a_stationary_point(seed):
 def test_a_stronger_pull_is_closer_to_equal_weights(three_classes):
     grams, y = three_classes
     away = [
-        np.linalg.norm(learn_kernel(grams, y, criterion=LOO(pull=pull)).weights - 1 / 6)
+        np.linalg.norm(learn_kernel(grams, y, criterion=LeaveOneOut(pull=pull)).weights - 1 / 6)
         for pull in (0.0, 5.0, 50.0, 1e4)
     ]
     assert away == sorted(away, reverse=True)
@@ -134,7 +134,7 @@ def test_callback_sees_the_descent(three_classes):
 
 def test_pull_must_not_be_negative():
     with pytest.raises(InvalidInputError, match=r"at least 0. Got -1"):
-        LOO(pull=-1)
+        LeaveOneOut(pull=-1)
 
 
 @pytest.mark.parametrize("seed", range(3))

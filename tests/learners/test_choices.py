@@ -8,10 +8,10 @@ import pytest
 from discernel import learn_kernel, regularization_path
 from discernel.bank import DenseBank
 from discernel.kernels import RBF
-from discernel.learners import auto, loo, make_request
+from discernel.learners import auto, loo
 from discernel.learners.loo import choose_regularization, minimize_leave_one_out
 from discernel.learners.path import RegularizationPath
-from discernel.learners.solution import Candidate
+from discernel.learners.solution import Candidate, Task
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 
@@ -119,13 +119,16 @@ def candidate(score, lam=0.1):
     return Candidate("single", np.ones(1), lam, score, 0.0)
 
 
+def search_for(regularization):
+    return auto._Search(None, None, 5.0, regularization, Task(1e-6))
+
+
 def test_a_close_candidate_is_worth_a_second_lambda():
     """On all rows: within a tenth of the best score, and where λ is not given."""
-    request, best = make_request(), candidate(1.0)
-    assert auto._lambdas_on_all(candidate(1.099), best, request) == (0.1, 0.3 * 0.1)
-    assert auto._lambdas_on_all(candidate(1.101), best, request) == (0.1,)
-    given = make_request(regularization=0.1)
-    assert auto._lambdas_on_all(best, best, given) == (0.1,)
+    search, best = search_for(None), candidate(1.0)
+    assert search.lambdas_on_all(candidate(1.099), best) == (0.1, 0.3 * 0.1)
+    assert search.lambdas_on_all(candidate(1.101), best) == (0.1,)
+    assert search_for(0.1).lambdas_on_all(best, best) == (0.1,)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +149,7 @@ def calls(monkeypatch):
     seen = {"lambdas": [], "shrinkages": [], "evaluations": []}
     choose, build, descend = (
         auto.choose_regularization,
-        auto.ShrunkRKDA,
+        auto.ShrunkRKDAProgram,
         auto.minimize_leave_one_out,
     )
 
@@ -163,7 +166,7 @@ def calls(monkeypatch):
         return descend(bank, target, **options)
 
     monkeypatch.setattr(auto, "choose_regularization", choosing)
-    monkeypatch.setattr(auto, "ShrunkRKDA", building)
+    monkeypatch.setattr(auto, "ShrunkRKDAProgram", building)
     monkeypatch.setattr(auto, "minimize_leave_one_out", descending)
     return seen
 

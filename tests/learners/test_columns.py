@@ -6,12 +6,12 @@ import pytest
 
 from discernel import MultipleKernelDiscriminant, learn_kernel, regularization_path
 from discernel.bank import DenseBank, FactoredBank, TiledBank
-from discernel.criteria import RKDA, JointRKDA, ShrunkRKDA
+from discernel.criteria import RKDA
+from discernel.criteria.rkda import JointRKDAProgram, RKDAProgram, ShrunkRKDAProgram
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF, feature_kernels
 from discernel.kernels.evaluate import KernelSet
-from discernel.learners import Newton, Shrinkage, columns
-from discernel.learners.columns import Columns, for_many_kernels
+from discernel.learners import SILP, Columns, Newton, columns, make_request, request
 from discernel.learners.solution import Solution, Status, Task
 from discernel.targets import ClassTarget
 from tests import reference
@@ -36,7 +36,9 @@ def task(tol=1e-9, init=None, max_iter=None, monitor=lambda *_: None):
 
 
 def criterion_of(X, y, lam):
-    return RKDA(DenseBank(stack(X), trusted=[True] * X.shape[1]), ClassTarget.from_labels(y), lam)
+    return RKDAProgram(
+        DenseBank(stack(X), trusted=[True] * X.shape[1]), ClassTarget.from_labels(y), lam
+    )
 
 
 @pytest.mark.parametrize("n_classes", [2, 4])
@@ -101,7 +103,7 @@ def test_banks_that_store_no_matrices_agree(kind):
     X, y = features(50, 90)
     kernels = [RBF(width=1.0).on([i]).resolve(X) for i in range(90)]
     dense = Columns(Newton()).solve(criterion_of(X, y, 1e-2), task())
-    other = RKDA(kind(kernels, X), ClassTarget.from_labels(y), 1e-2)
+    other = RKDAProgram(kind(kernels, X), ClassTarget.from_labels(y), 1e-2)
     found = Columns(Newton()).solve(other, task())
     assert found.value == pytest.approx(dense.value, rel=1e-9)
     np.testing.assert_allclose(found.weights, dense.weights, atol=1e-6)
@@ -122,13 +124,41 @@ def test_start_from_given_weights():
 
 def test_where_it_is_used(monkeypatch):
     X, y = features(30, 8)
-    monkeypatch.setattr(columns, "MANY_KERNELS", 8)
-    bank, target, newton = DenseBank(stack(X)), ClassTarget.from_labels(y), Newton()
+    monkeypatch.setattr(request, "MANY_KERNELS", 8)
+    bank, target = DenseBank(stack(X)), ClassTarget.from_labels(y)
     few = bank.select(np.arange(7))
-    assert for_many_kernels(newton, RKDA(bank, target, 0.1)) == Columns(newton)
-    assert for_many_kernels(newton, RKDA(few, target, 0.1)) is newton
-    assert for_many_kernels(newton, JointRKDA(bank, target)) is newton
-    assert for_many_kernels(newton, ShrunkRKDA(bank, target, 0.1, 0.1)) is newton
+
+    def chosen(program, bank=bank, **options):
+        made = make_request(**{"criterion": "rkda", "regularization": 0.1, **options})
+        return request.faster_solver(made, program, bank, target)
+
+    assert chosen(RKDAProgram(bank, target, 0.1)) == Columns(Newton())
+    assert chosen(RKDAProgram(few, target, 0.1), few) == Newton()
+    assert chosen(JointRKDAProgram(bank, target)) == Newton()
+    assert chosen(ShrunkRKDAProgram(bank, target, 0.1, 0.1)) == Newton()
+    for named in ("newton", "galerkin", "silp", Newton()):  # what a user names is not replaced
+        solver = make_request(criterion="rkda", solver=named).solver
+        assert chosen(RKDAProgram(bank, target, 0.1), solver=named) == solver
+        assert not isinstance(solver, Columns)
+    inside = SILP()
+    assert chosen(RKDAProgram(few, target, 0.1), few, solver=Columns(inside)).solver is inside
+
+
+def test_what_ran_is_named(monkeypatch):
+    X, y = features(30, 8)
+    monkeypatch.setattr(request, "MANY_KERNELS", 8)
+
+    def learned(**options):
+        return learn_kernel(stack(X), y, criterion="rkda", regularization=0.1, **options)
+
+    assert learned().solver == "columns"
+    assert learned(solver="newton").solver == "newton"
+    assert learned(solver="columns").solver == "columns"
+    monkeypatch.setattr(request, "MANY_KERNELS", 9)
+    assert learned().solver == "newton"
+    np.testing.assert_allclose(
+        learned(solver="columns").weights, learned(solver="newton").weights, atol=1e-3
+    )
 
 
 def test_few_kernels_are_solved_as_before():
@@ -136,7 +166,7 @@ def test_few_kernels_are_solved_as_before():
     learned = learn_kernel(stack(X), y, criterion="rkda", regularization=1e-2)
     plain = Newton().solve(criterion_of(X, y, 1e-2), task(1e-6))
     np.testing.assert_array_equal(learned.weights, plain.weights)
-    assert learned.screened == 0
+    assert (learned.screened, learned.solver) == (0, "newton")
 
 
 def test_learn_kernel_tells_what_was_screened_and_how_it_went():
@@ -144,6 +174,7 @@ def test_learn_kernel_tells_what_was_screened_and_how_it_went():
     seen = []
     learned = learn_kernel(stack(X), y, criterion="rkda", regularization=0.05, callback=seen.append)
     assert learned.gap <= 1e-6
+    assert learned.solver == "columns"
     assert learned.screened > 100
     assert np.count_nonzero(learned.weights) + learned.screened <= 220
     assert seen == learned.history
@@ -152,8 +183,8 @@ def test_learn_kernel_tells_what_was_screened_and_how_it_went():
     assert seen[-1].n_active == np.count_nonzero(learned.weights)
     values = [entry.objective for entry in seen]
     assert values == sorted(values, reverse=True)
-    shrunk = learn_kernel(stack(X), y, criterion=Shrinkage(0.1), regularization=0.05)
-    assert shrunk.screened == 0
+    shrunk = learn_kernel(stack(X), y, criterion=RKDA(0.1), regularization=0.05)
+    assert (shrunk.screened, shrunk.solver) == (0, "newton")
     assert np.count_nonzero(shrunk.weights) > np.count_nonzero(learned.weights)
 
 
@@ -217,14 +248,15 @@ def test_path_with_warm_starts_equals_single_values(monkeypatch):
     X, y = features(40, 60)
     lams = [1.0, 0.1, 1e-2]
     plain = regularization_path(stack(X), y, lams, tol=1e-8)
-    monkeypatch.setattr(columns, "MANY_KERNELS", 10)
+    monkeypatch.setattr(request, "MANY_KERNELS", 10)
     path = regularization_path(stack(X), y, lams, tol=1e-8)
     np.testing.assert_allclose(path.objectives, plain.objectives, rtol=1e-8)
     np.testing.assert_allclose(path.weights, plain.weights, atol=1e-4)
     chosen = learn_kernel(stack(X), y, criterion="rkda", regularization="loo")
-    monkeypatch.setattr(columns, "MANY_KERNELS", 10**6)
+    monkeypatch.setattr(request, "MANY_KERNELS", 10**6)
     best = learn_kernel(stack(X), y, criterion="rkda", regularization="loo")
     assert chosen.regularization == best.regularization
+    assert (chosen.solver, best.solver) == ("columns", "newton")
 
 
 def test_estimator_finds_the_features_that_matter():
@@ -252,7 +284,7 @@ def test_tiles_form_every_kernel_three_times(monkeypatch):
     monkeypatch.setattr(KernelSet, "matrices", count)
     X, y = features(120, 1000)
     bank = TiledBank([RBF(width=1.0).on([i]).resolve(X) for i in range(1000)], X)
-    found = Columns(Newton()).solve(RKDA(bank, ClassTarget.from_labels(y), 0.3), task(1e-6))
+    found = Columns(Newton()).solve(RKDAProgram(bank, ClassTarget.from_labels(y), 0.3), task(1e-6))
     assert found.gap <= 1e-6
     assert sum(formed) <= 3.1 * 1000
 
@@ -269,6 +301,6 @@ def test_factors_need_a_fraction_of_the_entries():
 
     X, y = features(600, 20)
     bank = FactoredBank.from_kernels([Counting(width=1.0).on([i]).resolve(X) for i in range(20)], X)
-    found = Columns(Newton()).solve(RKDA(bank, ClassTarget.from_labels(y), 0.1), task(1e-6))
+    found = Columns(Newton()).solve(RKDAProgram(bank, ClassTarget.from_labels(y), 0.1), task(1e-6))
     assert found.gap <= 1e-6
     assert Counting.entries <= 20 * 600 * 601 / 2 / 3

@@ -6,8 +6,8 @@ import scipy.linalg
 
 from discernel import Status, learn_kernel
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA, JointRKDA, ShrunkRKDA
-from discernel.learners import Shrinkage
+from discernel.criteria import RKDA
+from discernel.criteria.rkda import JointRKDAProgram, RKDAProgram, ShrunkRKDAProgram
 from discernel.learners.galerkin import Galerkin, _extended
 from discernel.learners.newton import Newton
 from discernel.learners.silp import SILP
@@ -20,10 +20,10 @@ def criteria(seed=0, n_samples=40, n_classes=3, n_kernels=5):
     grams, y = make_problem(n_samples, n_classes, n_kernels, seed=seed)
     bank, target = DenseBank(grams), ClassTarget.from_labels(y)
     return [
-        RKDA(bank, target, 1e-2),
-        RKDA(bank, target, 1e-5),
-        JointRKDA(bank, target),
-        ShrunkRKDA(bank, target, 1e-2, 0.1),
+        RKDAProgram(bank, target, 1e-2),
+        RKDAProgram(bank, target, 1e-5),
+        JointRKDAProgram(bank, target),
+        ShrunkRKDAProgram(bank, target, 1e-2, 0.1),
     ]
 
 
@@ -138,7 +138,7 @@ def test_many_samples_choose_it_and_a_named_solver_is_kept():
     assert automatic.objective == pytest.approx(named.objective, rel=1e-6)
     few = learn_kernel(grams[:, :100, :100], y[:100], **options)
     assert few.solver == "newton"
-    shrunk = learn_kernel(grams, y, criterion=Shrinkage(0.1), regularization=1e-3)
+    shrunk = learn_kernel(grams, y, criterion=RKDA(0.1), regularization=1e-3)
     assert shrunk.solver == "galerkin"
 
 

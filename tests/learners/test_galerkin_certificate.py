@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discernel.bank import DenseBank, TiledBank
-from discernel.criteria import RKDA, ShrunkRKDA
+from discernel.criteria.rkda import RKDAProgram, ShrunkRKDAProgram
 from discernel.kernels import RBF
 from discernel.learners.galerkin import Galerkin
 from discernel.learners.newton import Newton
@@ -34,7 +34,7 @@ def test_the_certificate_holds_for_the_exact_criterion(tol, shrinkage, error):
     for seed in range(3):
         grams, y = make_problem(30, 2, 4, seed=seed)
         target, bank = ClassTarget.from_labels(y), RoughBank(grams, error)
-        criterion = ShrunkRKDA(bank, target, 1e-2, shrinkage)
+        criterion = ShrunkRKDAProgram(bank, target, 1e-2, shrinkage)
         optimum = solve(criterion, 1e-12, solver=Newton()).value
         found = solve(criterion, tol)
         assert_certified(found, criterion, optimum)
@@ -45,7 +45,7 @@ def test_the_certificate_holds_for_the_exact_criterion(tol, shrinkage, error):
 def test_a_rough_start_is_not_taken_for_the_optimum():
     """Far off, its value is below the bound: a gap without the error would be 0."""
     grams, y = make_problem(30, 2, 4)
-    criterion = RKDA(RoughBank(grams, 0.8), ClassTarget.from_labels(y), 1e-2)
+    criterion = RKDAProgram(RoughBank(grams, 0.8), ClassTarget.from_labels(y), 1e-2)
     rough = criterion.near(np.full(4, 0.25))
     found = solve(criterion, 1e-6)
     optimum = solve(criterion, 1e-12, solver=Newton()).value
@@ -59,7 +59,9 @@ def test_the_bound_of_few_rounds_is_below_the_optimum(tol):
     """What the subspace's own program has not settled is no part of a bound."""
     for seed in range(6):
         grams, y = make_problem(40, 3, 6, seed=seed)
-        criterion = RKDA(DenseBank(grams), ClassTarget.from_labels(y), 10.0 ** -(1 + seed % 3))
+        criterion = RKDAProgram(
+            DenseBank(grams), ClassTarget.from_labels(y), 10.0 ** -(1 + seed % 3)
+        )
         optimum = solve(criterion, 1e-12, solver=Newton()).value
         for start in np.eye(6):
             found = solve(criterion, tol, init=start)
@@ -69,7 +71,7 @@ def test_the_bound_of_few_rounds_is_below_the_optimum(tol):
 def test_a_restriction_that_was_not_minimised_bounds_nothing_by_its_value():
     """Curvature a million times too large: Newton's steps are too short to arrive anywhere."""
 
-    class Stiff(RKDA):
+    class Stiff(RKDAProgram):
         def restricted(self, basis):
             model = super().restricted(basis)
             plain = model.at
@@ -91,7 +93,7 @@ def test_a_restriction_that_was_not_minimised_bounds_nothing_by_its_value():
 
 
 def test_an_estimate_with_a_large_error_is_settled_by_the_criterion_itself():
-    class Doubtful(RKDA):
+    class Doubtful(RKDAProgram):
         n_settled = 0
 
         def estimate(self, weights):
@@ -112,7 +114,7 @@ def test_an_estimate_with_a_large_error_is_settled_by_the_criterion_itself():
 
 
 def test_a_certain_estimate_saves_the_last_pass_over_the_kernels():
-    class Counting(RKDA):
+    class Counting(RKDAProgram):
         n_passes = 0
 
         def at(self, weights):
@@ -138,8 +140,8 @@ def test_the_first_system_of_tiles_is_of_single_precision_and_the_answer_is_not(
             taken.append(weights)
             return super().rough_system(weights, ridge)
 
-    tiles = RKDA(Watched(kernels, X), ClassTarget.from_labels(y), 1e-3)
-    exact = RKDA(DenseBank([k(X) for k in kernels]), ClassTarget.from_labels(y), 1e-3)
+    tiles = RKDAProgram(Watched(kernels, X), ClassTarget.from_labels(y), 1e-3)
+    exact = RKDAProgram(DenseBank([k(X) for k in kernels]), ClassTarget.from_labels(y), 1e-3)
     found = solve(tiles, 1e-8)
     optimum = solve(exact, 1e-12, solver=Newton()).value
     assert len(taken) == 1
@@ -150,7 +152,7 @@ def test_the_first_system_of_tiles_is_of_single_precision_and_the_answer_is_not(
 def test_it_ends_where_no_smaller_gap_can_be_had():
     """Values that are never known better than to 1e-3: after some rounds it stops trying."""
 
-    class Blurred(RKDA):
+    class Blurred(RKDAProgram):
         def estimate(self, weights):
             value, _ = super().estimate(weights)
             return value, 1e-3 * value

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from discernel import Status, learn_kernel, regularization_path
+from discernel.criteria import Alignment
 from discernel.exceptions import ConvergenceWarning, DroppedKernelWarning, MissingExtraError
-from discernel.learners import Alignment, Progress
+from discernel.learners import Progress
 from discernel.solvers import SILP, Newton
 from tests import reference
 from tests.conftest import make_problem
@@ -236,7 +237,7 @@ def test_alignment_is_learnt_once_and_lambda_chosen_after_it(three_classes, meth
     grams, y = three_classes
     learned = learn_kernel(grams, y, criterion="alignment", solver=method)
     assert (learned.solver, learned.gap) == (method, None)
-    same = learn_kernel(grams, y, criterion=Alignment(method=method))
+    same = learn_kernel(grams, y, criterion=Alignment(), solver=method)
     np.testing.assert_array_equal(same.weights, learned.weights)
     K = np.tensordot(learned.weights, reference.trace_normalized(grams), 1)
     target = reference.indicator(y) @ reference.indicator(y).T

@@ -5,9 +5,9 @@ import pytest
 
 from discernel import learn_kernel, regularization_path
 from discernel.kernels import RBF
-from discernel.learners import auto, make_request
+from discernel.learners import auto
 from discernel.learners.loo import find_limit
-from discernel.learners.solution import Candidate, Status
+from discernel.learners.solution import Candidate, Status, Task
 from tests.conftest import make_problem
 
 
@@ -72,8 +72,9 @@ def test_the_default_says_it_too(criterion):
 )
 def test_descent_that_hardly_left_the_end_is_at_the_end(lam, end):
     best = Candidate("loo", np.ones(1), lam, 0.5, 0.0)
-    assert auto._limit(best, make_request()) == end
-    assert auto._limit(best, make_request(regularization=lam)) is None
+    chosen, given = (auto._Search(None, None, 5.0, r, Task(1e-6)) for r in (None, lam))
+    assert chosen._limit(best) == end
+    assert given._limit(best) is None
 
 
 @pytest.mark.parametrize("criterion", ["auto", "loo", "rkda", "uniform"])

@@ -7,10 +7,10 @@ from sklearn.datasets import load_breast_cancer
 
 from discernel import MultipleKernelDiscriminant, Status, learn_kernel
 from discernel.bank import DenseBank
+from discernel.criteria import Margin
 from discernel.criteria.margin import SoftMargin
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import rbf_ladder
-from discernel.learners import Margin
 from discernel.learners.margin import maximize
 from discernel.solvers import QCQP, SILP
 from discernel.targets import ClassTarget
@@ -71,7 +71,7 @@ def test_the_certificate_holds_and_the_objective_is_that_of_the_weights(kind, se
     criterion = SoftMargin(bank, ClassTarget.from_labels(y), kind, 1.0, maximize)
     weights = exact.weights
     if kind == "SM2_C":
-        C = exact.learnt["C"]
+        C = exact.parameters["C"]
         weights = np.append(1.0, C * weights) / (1.0 + C)
     assert exact.objective == pytest.approx(criterion.at(weights).value, rel=1e-8)
 
@@ -84,7 +84,7 @@ def test_sm2_c_is_the_hard_margin_with_the_identity_among_the_kernels(seed):
     for kind in ("SM1", "SM2"):  # no slack is worth its price
         hard = learn(joined, y, kind, C=1e10, tol=1e-7)
         assert hard.objective == pytest.approx(learnt.objective, rel=1e-6), kind
-    C = learnt.learnt["C"]
+    C = learnt.parameters["C"]
     share = 1.0 / (1.0 + C)
     assert hard.weights[0] == pytest.approx(share, abs=1e-3)
     np.testing.assert_allclose(hard.weights[1:], (1 - share) * learnt.weights, atol=1e-3)
@@ -95,7 +95,7 @@ def test_no_fixed_cost_is_better_than_the_learnt_one(seed):
     """K(w) + I/C has the trace m(1 + 1/C): at equal traces SM2_C is the least of all SM2."""
     grams, y = make_problem(40, 2, 5, seed=seed)
     learnt = learn(grams, y, "SM2_C", tol=1e-9)
-    for C in np.append(np.logspace(-3, 4, 8), learnt.learnt["C"]):
+    for C in np.append(np.logspace(-3, 4, 8), learnt.parameters["C"]):
         fixed = learn(grams, y, "SM2", C=C, tol=1e-9).objective * (1 + 1 / C)
         assert learnt.objective <= fixed * (1 + 1e-8)
     assert fixed == pytest.approx(learnt.objective, rel=1e-6)  # the last is the learnt one
@@ -156,7 +156,7 @@ def test_kernels_that_know_nothing_leave_all_to_the_identity():
     grams, y = np.array([X @ X.T, np.abs(X @ X.T) ** 2]), np.tile([0, 1], 10)
     learned = learn(grams, y, "SM2_C")
     assert learned.objective == pytest.approx(20.0, rel=1e-6)  # all α are 1, I has the trace m
-    assert learned.learnt["C"] <= 1e-6
+    assert learned.parameters["C"] <= 1e-6
     assert learned.weights.sum() == pytest.approx(1.0)
     assert learn(grams, y, "SM1", 10.0).objective == pytest.approx(400.0, rel=1e-6)
 
@@ -208,7 +208,7 @@ def test_the_regularization_is_chosen_by_leave_one_out(two_classes):
     learned = learn(grams, y, "SM2_C", regularization="auto")
     assert learned.regularization in learned.leave_one_out
     assert learned.gap <= 1e-6
-    assert learned.learnt["C"] > 0
+    assert learned.parameters["C"] > 0
     fixed = learn(grams, y, "SM2_C", regularization=0.5)
     np.testing.assert_array_equal(fixed.weights, learned.weights)
 

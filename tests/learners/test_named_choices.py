@@ -5,9 +5,9 @@ from importlib import import_module
 import numpy as np
 import pytest
 
-from discernel import Margin, learn_kernel, regularization_path
+from discernel import learn_kernel, regularization_path
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA
+from discernel.criteria import RKDA, Margin
 from discernel.criteria.akfd import one_against_rest
 from discernel.learners.alternating import alternate
 from discernel.learners.spectrum import Labels

@@ -1,14 +1,13 @@
 """Newton's method and cutting planes on convex functions of known minimum."""
 
 from itertools import pairwise
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA
-from discernel.criteria.base import Criterion, Point
+from discernel.criteria.base import ConvexProgram, Point
+from discernel.criteria.rkda import RKDAProgram
 from discernel.learners.newton import Newton
 from discernel.learners.silp import SILP
 from discernel.learners.simplex import minimize_quadratic, normalize
@@ -17,12 +16,15 @@ from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 
 
-class Given(Criterion):
+class Given(ConvexProgram):
     """A function by its value, gradient and Hessian, with the tangent as its certificate."""
 
     def __init__(self, n, value, gradient, hessian):
-        self.bank = SimpleNamespace(n_kernels=n)
-        self._functions, self.seen = (value, gradient, hessian), []
+        self._n, self._functions, self.seen = n, (value, gradient, hessian), []
+
+    @property
+    def n_weights(self):
+        return self._n
 
     def at(self, weights):
         self.seen.append(weights)
@@ -96,8 +98,8 @@ def test_duplicates_make_no_model_singular(lam):
     grams, y = make_problem(24, 2, 3)
     copies = np.concatenate([grams, grams, grams])
     target = ClassTarget.from_labels(y)
-    once, _ = solve(Newton(), RKDA(DenseBank(grams), target, lam))
-    thrice, _ = solve(Newton(), RKDA(DenseBank(copies), target, lam))
+    once, _ = solve(Newton(), RKDAProgram(DenseBank(grams), target, lam))
+    thrice, _ = solve(Newton(), RKDAProgram(DenseBank(copies), target, lam))
     assert thrice.status is Status.CONVERGED
     assert thrice.value == pytest.approx(once.value, rel=1e-8)
     np.testing.assert_allclose(thrice.weights.reshape(3, 3).sum(axis=0), once.weights, atol=1e-4)
@@ -107,7 +109,7 @@ def test_duplicates_make_no_model_singular(lam):
 def test_steps_go_on_closing_the_gap_where_the_value_has_stopped_falling(seed):
     """The gap is of first order in the distance to the optimum, the value of second order."""
     grams, y = make_problem(40, 3, 6, seed=seed)
-    criterion = RKDA(DenseBank(grams), ClassTarget.from_labels(y), 1e-2)
+    criterion = RKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), 1e-2)
     found, _ = solve(Newton(), criterion, tol=1e-11)
     assert found.status is Status.CONVERGED
     assert found.gap <= 1e-11
@@ -118,7 +120,7 @@ def test_what_is_reported_is_the_best_seen_and_never_rises(solver):
     """Cutting planes jump; the value that is told is that of the best weights so far."""
     for seed in range(4):
         grams, y = make_problem(30, 2, 5, seed=seed)
-        criterion = RKDA(DenseBank(grams), ClassTarget.from_labels(y), 1e-3)
+        criterion = RKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), 1e-3)
         found, values = solve(solver, criterion, tol=1e-6, init=np.eye(5)[seed])
         assert values == sorted(values, reverse=True)
         assert found.value == min(values)
@@ -127,7 +129,7 @@ def test_what_is_reported_is_the_best_seen_and_never_rises(solver):
 
 def test_the_bound_of_cutting_planes_is_one_after_every_number_of_cuts():
     grams, y = make_problem(30, 3, 5)
-    criterion = RKDA(DenseBank(grams), ClassTarget.from_labels(y), 1e-2)
+    criterion = RKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), 1e-2)
     optimum = solve(Newton(), criterion, tol=1e-12)[0].value
     bounds = [solve(SILP(), criterion, tol=1e-12, max_iter=n)[0].bound for n in range(1, 12)]
     assert max(bounds) <= optimum * (1 + 1e-12)

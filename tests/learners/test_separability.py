@@ -10,11 +10,12 @@ from sklearn.preprocessing import scale
 
 from discernel import MultipleKernelDiscriminant, Status, learn_kernel
 from discernel.bank import DenseBank
+from discernel.criteria import Separability
 from discernel.criteria.separability import Scatter, critical_alpha, ratio, vector_scatter
 from discernel.exceptions import ConvergenceWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF
-from discernel.learners import Separability, make_request
-from discernel.learners.separability import dinkelbach, weigh_by_separability
+from discernel.learners import Task
+from discernel.learners.separability import ClosedForm, Dinkelbach, dinkelbach
 from discernel.learners.spectrum import Labels, reweigh_spectrum
 from discernel.learners.spectrum_choice import (
     ALPHAS,
@@ -70,9 +71,9 @@ def test_weights_of_given_kernels_are_the_squares_of_eq_16(problem, alpha, reque
 def test_names_options_and_estimator_agree(three_classes):
     grams, y = three_classes
     by_solver = learn_kernel(grams, y, criterion="separability", solver="dinkelbach")
-    by_option = learn_kernel(grams, y, criterion=Separability("dinkelbach"))
-    np.testing.assert_array_equal(by_solver.weights, by_option.weights)
-    assert by_solver.solver == by_option.solver == "dinkelbach"
+    by_object = learn_kernel(grams, y, criterion=Separability(), solver=Dinkelbach())
+    np.testing.assert_array_equal(by_solver.weights, by_object.weights)
+    assert by_solver.solver == by_object.solver == "dinkelbach"
     clf = MultipleKernelDiscriminant("precomputed", criterion="separability", regularization=0.1)
     clf.fit(np.moveaxis(grams, 0, -1), y)
     expected = learn_kernel(grams, y, criterion="separability", regularization=0.1)
@@ -89,10 +90,8 @@ def test_cost_is_one_pass_over_the_bank(monkeypatch, three_classes):
         monkeypatch.delattr(DenseBank, name)
     monkeypatch.setattr(DenseBank, "__abstractmethods__", frozenset())
     bank, target = DenseBank(grams), ClassTarget.from_labels(y)
-    for count, solver in enumerate(("closed_form", "dinkelbach"), start=1):
-        weigh_by_separability(
-            bank, target, make_request(criterion="separability", solver=solver, regularization=0.1)
-        )
+    for count, solver in enumerate((ClosedForm(), Dinkelbach()), start=1):
+        solver.solve(Separability().program(bank, target, None), Task(1e-6))
         assert len(passes) == count
 
 
@@ -106,7 +105,6 @@ def test_an_alpha_too_small_for_a_maximum_warns(three_classes):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "sdp"}, r"method of Separability must be one of 'closed_form', 'dinkelbach'"),
         ({"alpha": 0}, r"alpha of class separability must be a positive, finite number. Got 0"),
         ({"alpha": "0.5*critical"}, r"multiple above 1 of the critical.*Got '0.5\*critical'"),
         ({"alpha": "auto"}, r"such as '2\*critical'. Got 'auto'"),
@@ -117,6 +115,12 @@ def test_an_alpha_too_small_for_a_maximum_warns(three_classes):
 def test_options_refuse(options, message):
     with pytest.raises(InvalidInputError, match=message):
         Separability(**options)
+
+
+def test_a_solver_of_another_criterion_is_refused(three_classes):
+    message = r"solver of criterion='separability' .*'auto', 'closed_form', 'dinkelbach'.*'sdp'"
+    with pytest.raises(InvalidInputError, match=message):
+        learn_kernel(*three_classes, criterion="separability", solver="sdp")
 
 
 # ---- Dinkelbach ------------------------------------------------------------------------------
@@ -153,9 +157,9 @@ def test_dinkelbach_finds_the_largest_ratio_of_all_weights(seed, kappa):
 def test_dinkelbach_without_room_is_plain_and_without_limit_one_kernel(three_classes):
     grams, y = three_classes
     p = len(grams)
-    equal = learn_kernel(grams, y, criterion=Separability("dinkelbach", cap=1.0))
+    equal = learn_kernel(grams, y, criterion=Separability(cap=1.0), solver="dinkelbach")
     np.testing.assert_allclose(equal.weights, 1.0 / p)
-    single = learn_kernel(grams, y, criterion=Separability("dinkelbach", cap=1e9))
+    single = learn_kernel(grams, y, criterion=Separability(cap=1e9), solver="dinkelbach")
     scatter = explicit_scatter(grams, y)
     expected = np.eye(p)[(scatter.between / scatter.within).argmax()]
     np.testing.assert_allclose(single.weights, expected)

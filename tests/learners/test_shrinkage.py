@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from discernel import learn_kernel
+from discernel.criteria import RKDA
 from discernel.exceptions import InvalidInputError
-from discernel.learners import Shrinkage
 from discernel.targets import ClassTarget
 from tests import reference
 
@@ -34,7 +34,7 @@ def test_weights_are_those_of_the_convex_program(three_classes, amount):
     problem.solve(solver="CLARABEL")
     for solver in ("newton", "galerkin"):
         learned = learn_kernel(
-            grams, y, criterion=Shrinkage(amount), regularization=LAM, solver=solver, tol=1e-8
+            grams, y, criterion=RKDA(amount), regularization=LAM, solver=solver, tol=1e-8
         )
         assert learned.gap <= 1e-8
         assert learned.objective == pytest.approx(problem.value, rel=2e-5)
@@ -44,12 +44,11 @@ def test_weights_are_those_of_the_convex_program(three_classes, amount):
 def test_from_the_optimum_to_the_plain_average(three_classes):
     grams, y = three_classes
     optimum = learn_kernel(grams, y, criterion="rkda", regularization=LAM, tol=1e-9)
-    none = learn_kernel(grams, y, criterion=Shrinkage(0), regularization=LAM, tol=1e-9)
+    none = learn_kernel(grams, y, criterion=RKDA(0), regularization=LAM, tol=1e-9)
     np.testing.assert_allclose(none.weights, optimum.weights, atol=1e-6)
     away = [
         np.abs(
-            learn_kernel(grams, y, criterion=Shrinkage(a), regularization=LAM).weights
-            - 1 / len(grams)
+            learn_kernel(grams, y, criterion=RKDA(a), regularization=LAM).weights - 1 / len(grams)
         ).max()
         for a in (0.0, 0.1, 1.0, 1e4)
     ]
@@ -59,10 +58,16 @@ def test_from_the_optimum_to_the_plain_average(three_classes):
 
 @pytest.mark.parametrize(
     "asked",
-    [{"solver": "qcqp"}, {"solver": "sdp"}, {"solver": "silp"}, {"regularization": "joint"}],
+    [
+        {"solver": "qcqp"},
+        {"solver": "sdp"},
+        {"solver": "silp"},
+        {"solver": "columns"},
+        {"regularization": "joint"},
+    ],
 )
 def test_what_does_not_go_with_shrinkage_is_refused(three_classes, asked):
-    with pytest.raises(InvalidInputError, match="Shrinkage must go with"):
-        learn_kernel(*three_classes, criterion=Shrinkage(0.1), **asked)
-    with pytest.raises(InvalidInputError, match="amount of Shrinkage"):
-        Shrinkage(-1.0)
+    with pytest.raises(InvalidInputError, match="RKDA must go with"):
+        learn_kernel(*three_classes, criterion=RKDA(0.1), **asked)
+    with pytest.raises(InvalidInputError, match="shrinkage of RKDA must be"):
+        RKDA(-1.0)

@@ -1,22 +1,90 @@
-"""The equations of each paper: value, gradient, Hessian, bound. No iterations here."""
+"""What to learn weights by: one object per criterion, the equations of one paper per file.
 
-from discernel.criteria.base import Criterion, Point, relative_gap
+Value, gradient, Hessian, bound, and what else a program offers to solvers. No iterations here.
+"""
+
+from typing import Any
+
+from discernel.criteria.akfd import AKFD
+from discernel.criteria.alignment import Alignment
+from discernel.criteria.base import (
+    ConicModel,
+    ConvexProgram,
+    Criterion,
+    Point,
+    Program,
+    Split,
+    check_leave_one_out,
+    offers,
+    relative_gap,
+)
 from discernel.criteria.fdr import FisherRatio
 from discernel.criteria.least_squares import KernelLeastSquares
-from discernel.criteria.loo import LeaveOneOut
-from discernel.criteria.rkda import RKDA, JointRKDA, ShrunkRKDA
-from discernel.criteria.screening import DualBall, dual_ball
+from discernel.criteria.loo import Auto, LeaveOneOut
+from discernel.criteria.margin import Margin
+from discernel.criteria.rkda import RKDA
+from discernel.criteria.separability import Separability
+from discernel.criteria.uniform import Uniform
+from discernel.exceptions import InvalidInputError, unknown_choice
 
 __all__ = [
+    "AKFD",
+    "CRITERIA",
     "RKDA",
+    "Alignment",
+    "Auto",
+    "ConicModel",
+    "ConvexProgram",
     "Criterion",
-    "DualBall",
     "FisherRatio",
-    "JointRKDA",
     "KernelLeastSquares",
     "LeaveOneOut",
+    "Margin",
     "Point",
-    "ShrunkRKDA",
-    "dual_ball",
+    "Program",
+    "Separability",
+    "Split",
+    "Uniform",
+    "as_criterion",
+    "check_leave_one_out",
+    "offers",
     "relative_gap",
 ]
+
+#: What the names stand for, with their defaults.
+CRITERIA: dict[str, type[Criterion]] = {
+    made.name: made
+    for made in (
+        Auto,
+        RKDA,
+        FisherRatio,
+        AKFD,
+        Alignment,
+        Margin,
+        Separability,
+        LeaveOneOut,
+        Uniform,
+    )
+}
+
+
+def as_criterion(criterion: Any) -> Criterion:
+    """Return the criterion that is meant, or raise a clear error.
+
+    Parameters
+    ----------
+    criterion : str or Criterion
+        A name is that of a criterion with its defaults.
+    """
+    if isinstance(criterion, Criterion):
+        return criterion
+    if isinstance(criterion, str):
+        if criterion not in CRITERIA:
+            raise unknown_choice("criterion", criterion, list(CRITERIA))
+        return CRITERIA[criterion]()
+    raise InvalidInputError(
+        f"The criterion must be one of {', '.join(map(repr, CRITERIA))} or an object of "
+        f"discernel.criteria. Got {criterion!r} of type {type(criterion).__name__}. A criterion of "
+        "your own is a subclass of discernel.criteria.Criterion."
+        + (" Call the class to make one." if isinstance(criterion, type) else "")
+    )

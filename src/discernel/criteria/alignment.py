@@ -16,17 +16,21 @@ Alignment does not change when a kernel is scaled, and neither does any best com
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
 
 import numpy as np
 
 from discernel.backend import FloatArray, inner, matmul
 from discernel.bank import Bank
 from discernel.bank.products import inner_products, is_constant
-from discernel.exceptions import InvalidInputError
+from discernel.criteria.base import Criterion, Program
+from discernel.exceptions import InvalidInputError, check_number
 from discernel.targets import ClassTarget, Target
 
 __all__ = [
+    "Alignment",
+    "AlignmentProgram",
     "MatrixAlignment",
     "Products",
     "alignment",
@@ -244,3 +248,65 @@ class MatrixAlignment:
             self._square,
             self._norm,
         )
+
+
+class AlignmentProgram(Program):
+    """The largest centred alignment of kernels with a target: n_kernels² numbers.
+
+    Attributes
+    ----------
+    M, f, norm
+        As in `Products`.
+    epsilon, lam
+        As in `Alignment`.
+    """
+
+    def __init__(self, products: Products, epsilon: float, lam: float) -> None:
+        self.M, self.f, self.norm = products
+        self.epsilon, self.lam = epsilon, lam
+
+    @property
+    def n_weights(self) -> int:
+        return len(self.f)
+
+    def alignment(self, weights: FloatArray) -> float:
+        """Return A(μ), Eq. (4)."""
+        return float(alignment(self.M, self.f, weights, self.norm))
+
+
+@dataclass(frozen=True)
+class Alignment(Criterion):
+    """The centred alignment of a combination of kernels with the target, [Pothin06]_.
+
+    Its solvers are ``"greedy"``, which adds one kernel at a time, Table 1, and ``"qp"``, the
+    program of Eq. (6), whose alignment is the largest there is where its λ is 0.
+
+    Parameters
+    ----------
+    epsilon : float, default=1e-3
+        ``"greedy"`` stops where the next kernel adds no more than this to the alignment; at
+        least 0. Larger means fewer kernels.
+    lam : float, default=0.0
+        The λ of ``"qp"``, which penalises ‖μ‖² over the normalised kernels; at least 0. Larger
+        spreads the weights, in the end in proportion to f.
+    """
+
+    epsilon: float = 1e-3
+    lam: float = 0.0
+    name: ClassVar[str] = "alignment"
+    solvers: ClassVar[tuple[str, ...]] = ("greedy", "qp")
+    regularization_is: ClassVar[Literal["apart"]] = "apart"
+
+    def __post_init__(self) -> None:
+        check_number("epsilon of Alignment", self.epsilon)
+        check_number("lam of Alignment", self.lam)
+
+    def check(self, solver: str, regularization: float | str) -> None:
+        if self.lam > 0 and solver == "greedy":
+            raise InvalidInputError(
+                f"The lam of Alignment must be 0 with solver='greedy'. Got {self.lam!r}. Use "
+                "solver='qp', or epsilon for fewer kernels."
+            )
+
+    def program(self, bank: Bank, target: Target, regularization: float | None) -> AlignmentProgram:
+        return AlignmentProgram(bank_products(bank, target), self.epsilon, self.lam)

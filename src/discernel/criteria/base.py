@@ -1,27 +1,59 @@
-"""What a criterion is: a smooth convex function of the weights, with a certificate."""
+"""What a criterion is, from what a user writes down to a function of the weights.
+
+A `Criterion` is what a user asks for: ``RKDA()``, ``Alignment(epsilon=1e-2)``. With kernels, a
+target and λ it becomes a `Program`, which a solver minimises over the simplex. Solvers know no
+criterion: they ask a program for what it offers.
+
+=================== ======================================= ====================================
+offer               what it is                              who asks for it
+=================== ======================================= ====================================
+``at``              value, gradient, Hessian and bound      ``newton``, ``silp``, conic solvers
+``restricted``      the program with its dual point in a    ``galerkin``
+                    subspace, with ``near`` and ``estimate``
+``few``             the program of some of its kernels,     ``columns``
+                    with ``dual_ball``
+``sdp``, ``qcqp``   the paper's conic programs              ``sdp``, ``sdp_approximate``,
+                                                            ``qcqp``
+=================== ======================================= ====================================
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from discernel.backend import FloatArray
-from discernel.bank import Matrices
+from discernel.bank import Bank, Normalization
+from discernel.exceptions import InvalidInputError
+from discernel.targets import ClassTarget, Target
 
-__all__ = ["Criterion", "Point"]
+__all__ = [
+    "ConicModel",
+    "ConvexProgram",
+    "Criterion",
+    "Point",
+    "Program",
+    "Split",
+    "check_leave_one_out",
+    "offers",
+    "relative_gap",
+]
 
 
 class Point(ABC):
-    """A criterion at some weights. What is not asked for is not computed.
+    """A convex program at some weights. What is not asked for is not computed.
 
     Attributes
     ----------
-    weights : ndarray of shape (n_kernels,)
+    weights : ndarray of shape (n_weights,)
     value : float
         To be minimised.
-    gradient : ndarray of shape (n_kernels,)
-    hessian : ndarray of shape (n_kernels, n_kernels)
+    gradient : ndarray of shape (n_weights,)
+    hessian : ndarray of shape (n_weights, n_weights)
     bound : float
         No weights on the simplex have a smaller value than this.
     """
@@ -34,12 +66,13 @@ class Point(ABC):
     def gradient(self) -> FloatArray: ...
 
     @property
-    @abstractmethod
-    def hessian(self) -> FloatArray: ...
+    def hessian(self) -> FloatArray:
+        raise NotImplementedError(f"{type(self).__name__} is differentiable once, not twice.")
 
     @property
-    @abstractmethod
-    def bound(self) -> float: ...
+    def bound(self) -> float:
+        # Convex, so nothing on the simplex is below the tangent's least value there.
+        return self.intercept + float(self.gradient.min())
 
     @property
     def error(self) -> float:
@@ -60,20 +93,6 @@ class Point(ABC):
         return relative_gap(self.value, self.bound, self.error)
 
 
-class Criterion(ABC):
-    """A function of the weights of some matrices, to be minimised over the simplex."""
-
-    bank: Matrices
-
-    @abstractmethod
-    def at(self, weights: FloatArray) -> Point:
-        """Return the criterion at some weights."""
-
-    def objective(self, value: float) -> float:
-        """Return the value of the paper's own program from the value that is minimised."""
-        return value
-
-
 def relative_gap(value: float, bound: float, error: float = 0.0) -> float:
     """Return how far ``value`` can be above the optimum, which is at least ``bound``.
 
@@ -89,3 +108,174 @@ def relative_gap(value: float, bound: float, error: float = 0.0) -> float:
     if not np.isfinite(value):
         return np.inf
     return float((abs(value - bound) + error) / max(abs(value), 1e-300))
+
+
+@dataclass(frozen=True)
+class Split:
+    """What the weights of a program say.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        Of the kernels, summing to 1.
+    regularization : float or None
+        λ, where the program has learned it too.
+    at_floor : bool
+        Whether that is the smallest λ allowed.
+    parameters : dict of str to float
+        What else was learned.
+    """
+
+    weights: FloatArray
+    regularization: float | None = None
+    at_floor: bool = False
+    parameters: dict[str, float] = field(default_factory=dict)
+
+
+class Program(ABC):
+    """A criterion for some kernels and a target: what is left is to find weights."""
+
+    @property
+    @abstractmethod
+    def n_weights(self) -> int:
+        """The number of weights, which are at least 0 and sum to 1."""
+
+    def objective(self, value: float) -> float:
+        """Return the value of the paper's own program from the value that is minimised."""
+        return value
+
+    def split(self, weights: FloatArray) -> Split:
+        """Return what weights of the program say of the kernels."""
+        return Split(weights)
+
+
+class ConvexProgram(Program):
+    """A program whose value is a convex function of the weights, to be minimised."""
+
+    @abstractmethod
+    def at(self, weights: FloatArray) -> Point:
+        """Return the value at some weights, and what else there is to know of it."""
+
+
+@dataclass(frozen=True)
+class ConicModel:
+    """A program written for CVXPY.
+
+    Attributes
+    ----------
+    problem : cvxpy.Problem
+        To be solved.
+    weights : callable
+        Returns the weights of the solved problem; None if there is no solution.
+    bound : callable
+        Returns what the solved problem proves that no weights fall below.
+    """
+
+    problem: Any
+    weights: Callable[[], FloatArray | None]
+    bound: Callable[[], float]
+
+
+def offers(program: Program, *names: str) -> bool:
+    """Whether a program has all of these methods."""
+    return all(getattr(program, name, None) is not None for name in names)
+
+
+class Criterion(ABC):
+    """What to learn weights by; a subclass says how by its `program`.
+
+    A string such as ``"rkda"`` stands for an object of a subclass with its defaults. One of your
+    own goes wherever those do.
+
+    Attributes
+    ----------
+    name : str
+        For messages and results.
+    solvers : tuple of str
+        The names of solvers that it may be asked for with; the first is the default.
+    normalization : {"centered_trace", "trace"}
+        How the bank normalises the kernels for it.
+    regularizations : tuple of str
+        The words that may stand for λ: ``"loo"`` chooses it by leave-one-out, ``"joint"`` learns
+        it with the weights, for which `program` is given None.
+    regularization_is : {"given", "apart", "learned"}
+        What λ is to the weights. ``"given"``: they depend on it. ``"apart"``: they do not, and
+        are found once for all λ. ``"learned"``: its solver chooses λ itself, unless a number is
+        given.
+    takes : {"anything", "classes", "two classes"}
+        What can be learned with it: classes, several labels or numbers to regress on.
+    balanced : bool
+        Whether the discriminant that goes with it weighs classes, not samples, equally.
+    """
+
+    name: ClassVar[str] = ""
+    solvers: ClassVar[tuple[str, ...]] = ("newton", "silp")
+    normalization: ClassVar[Normalization] = "centered_trace"
+    regularizations: ClassVar[tuple[str, ...]] = ("loo",)
+    regularization_is: ClassVar[Literal["given", "apart", "learned"]] = "given"
+    takes: ClassVar[Literal["anything", "classes", "two classes"]] = "anything"
+    balanced: ClassVar[bool] = False
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if not cls.name:
+            cls.name = cls.__name__
+
+    @abstractmethod
+    def program(self, bank: Bank, target: Target, regularization: float | None) -> Program:
+        """Return the program for some kernels, normalised as asked for, and a target.
+
+        Parameters
+        ----------
+        bank : Bank
+            The kernels.
+        target : Target
+            What is to be separated or predicted.
+        regularization : float or None
+            λ; None where it is to be learned.
+        """
+
+    def check(self, solver: str, regularization: float | str) -> None:  # noqa: B027  # most need none
+        """Raise a clear error if a solver or a word for λ does not go with the options."""
+
+    def check_target(self, target: Target, regularization: float | str) -> None:
+        """Raise a clear error if the target cannot be learned as asked."""
+        if not isinstance(target, ClassTarget):
+            if self.takes != "anything":
+                raise InvalidInputError(
+                    f"criterion='{self.name}' is for {self.takes}. Got {target.kind}. Use "
+                    "'auto', 'rkda', 'alignment', 'loo' or 'uniform'."
+                )
+            return
+        if self.takes == "two classes" and target.n_classes != 2:
+            raise InvalidInputError(
+                f"criterion='{self.name}' is defined for two classes. Got "
+                f"{target.n_classes}: {target.classes.tolist()}. Use criterion='rkda', which "
+                "takes any number of classes."
+            )
+        if self.regularization_is == "learned":
+            what = f"criterion='{self.name}'"
+            check_leave_one_out(target, what, "criterion='rkda' and a number as regularization")
+        elif regularization == "loo":
+            check_leave_one_out(target, "regularization='loo'", "a number as regularization")
+
+    def sample_ridge(self, target: Target, regularization: float) -> FloatArray:
+        """Return λ times the inverse sample weights of the discriminant that goes with it.
+
+        1 for [Ye08]_, whose scatter counts samples; the class size for [Kim06]_, whose scatter is
+        the sum of the class covariances.
+        """
+        if self.balanced and isinstance(target, ClassTarget):
+            return regularization * target.counts[target.codes].astype(np.float64)
+        return np.full(target.n_samples, regularization)
+
+
+def check_leave_one_out(target: ClassTarget, what: str, instead: str) -> None:
+    """Raise a clear error if a class would vanish when one sample is left out."""
+    single = target.classes[target.counts == 1]
+    if len(single):
+        raise InvalidInputError(
+            f"{what} leaves one sample out at a time, so every class must have at least two "
+            f"samples. Got 1 sample of {single.tolist()}. Merge or remove the class, or give "
+            f"{instead}."
+        )

@@ -19,16 +19,18 @@ feasible β is the certificate.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from discernel.backend import FloatArray, matmul
-from discernel.bank import Bank
-from discernel.criteria.base import Criterion, Point
-from discernel.targets import ClassTarget
+from discernel.bank import Bank, Normalization
+from discernel.criteria.base import ConicModel, ConvexProgram, Criterion, Point
+from discernel.targets import ClassTarget, Target
 
-__all__ = ["FisherRatio", "FisherRatioPoint"]
+__all__ = ["FisherRatio", "FisherRatioPoint", "FisherRatioProgram"]
 
 _SUMS = np.array([-1.0, 1.0])  # c
 
@@ -36,7 +38,7 @@ _SUMS = np.array([-1.0, 1.0])  # c
 class FisherRatioPoint(Point):
     """Minus the Fisher ratio at some weights."""
 
-    def __init__(self, criterion: FisherRatio, weights: FloatArray) -> None:
+    def __init__(self, criterion: FisherRatioProgram, weights: FloatArray) -> None:
         self.weights = weights
         self._criterion = criterion
         self._system = criterion.bank.system(weights, criterion.ridge)
@@ -90,7 +92,7 @@ class FisherRatioPoint(Point):
         return self._criterion.lower_bound(self._beta, energies=self._energies)
 
 
-class FisherRatio(Criterion):
+class FisherRatioProgram(ConvexProgram):
     """Maximise the Fisher ratio of two classes, [Kim06]_ Eq. (7) and (8).
 
     Parameters
@@ -108,6 +110,10 @@ class FisherRatio(Criterion):
         self.target = target
         self.regularization = regularization
         self.ridge = regularization * target.counts[target.codes].astype(np.float64)  # λD
+
+    @property
+    def n_weights(self) -> int:
+        return self.bank.n_kernels
 
     def at(self, weights: FloatArray) -> FisherRatioPoint:
         return FisherRatioPoint(self, weights)
@@ -148,3 +154,57 @@ class FisherRatio(Criterion):
     def objective(self, value: float) -> float:
         """Return the Fisher ratio, which is maximised."""
         return -value
+
+    def sdp(self, cp: Any, *, approximate: bool = False) -> ConicModel:
+        """Return the semidefinite program, Eq. (9).
+
+        Parameters
+        ----------
+        cp : module
+            CVXPY.
+        approximate : bool, default=False
+            There is one matrix inequality only, so nothing can be left out.
+        """
+        target, bank = self.target, self.bank
+        kernels = bank.compressed(np.eye(bank.n_samples))
+        within = target.membership @ np.diag(1.0 / target.counts) @ target.membership.T
+        J = (np.eye(bank.n_samples) - within) / np.sqrt(target.counts[target.codes])
+        a = target.mean_difference
+        weights, t = cp.Variable(bank.n_kernels, nonneg=True), cp.Variable()
+        matrix = self.regularization * np.eye(bank.n_samples) + sum(
+            w * (J @ K @ J) for w, K in zip(weights, kernels, strict=True)
+        )
+        column = sum(w * (J @ K @ a) for w, K in zip(weights, kernels, strict=True))
+        column = cp.reshape(column, (bank.n_samples, 1), order="C")
+        inequality = cp.bmat([[matrix, column], [column.T, cp.reshape(t, (1, 1), order="C")]]) >> 0
+        # Eq. (9) without its factor 1/λ, which does not move the optimum but spoils the scaling.
+        linear = np.array([a @ K @ a for K in kernels])
+        problem = cp.Problem(cp.Minimize(t - linear @ weights), [cp.sum(weights) == 1, inequality])
+
+        def bound() -> float:
+            if inequality.dual_value is None:
+                return -np.inf
+            # Complementarity: the last column of the multiplier is −u, and β = a − Ju.
+            u = -inequality.dual_value[:-1, -1] / inequality.dual_value[-1, -1]
+            return self.lower_bound(a - J @ u)
+
+        return ConicModel(problem, lambda: weights.value, bound)
+
+
+@dataclass(frozen=True)
+class FisherRatio(Criterion):
+    """The largest Fisher discriminant ratio of two classes, [Kim06]_.
+
+    Kernels are scaled to trace n_samples, as in the paper, and λ is in its units.
+    """
+
+    name: ClassVar[str] = "fdr"
+    solvers: ClassVar[tuple[str, ...]] = ("newton", "sdp")
+    normalization: ClassVar[Normalization] = "trace"
+    takes: ClassVar[Literal["two classes"]] = "two classes"
+    balanced: ClassVar[bool] = True
+
+    def program(
+        self, bank: Bank, target: Target, regularization: float | None
+    ) -> FisherRatioProgram:
+        return FisherRatioProgram(bank, cast(ClassTarget, target), cast(float, regularization))

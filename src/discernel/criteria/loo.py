@@ -12,14 +12,17 @@ up to the factor of the mean.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 import numpy as np
 
 from discernel.backend import FloatArray, matmul, self_product_less, subtract_outer
 from discernel.bank import Bank
+from discernel.criteria.base import Criterion, Program
+from discernel.exceptions import check_number
 from discernel.targets import Target
 
-__all__ = ["LeaveOneOut", "LeaveOneOutPoint"]
+__all__ = ["Auto", "LeaveOneOut", "LeaveOneOutError", "LeaveOneOutPoint", "LeaveOneOutProgram"]
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class LeaveOneOutPoint:
     by_regularization: float
 
 
-class LeaveOneOut:
+class LeaveOneOutError:
     """The mean squared leave-one-out error of the class scores.
 
     Parameters
@@ -63,3 +66,70 @@ class LeaveOneOut:
         # Q is symmetric and C-ordered, so the transpose of its scaled rows is its scaled columns.
         S = self_product_less(Q.T, influence, QT, 1.0 / errors.size)
         return LeaveOneOutPoint(value, self.bank.inner(S), float(np.trace(S)))
+
+
+class LeaveOneOutProgram(Program):
+    """Weights and λ of the least leave-one-out error, or of a search by it.
+
+    Attributes
+    ----------
+    bank, target
+        The kernels, normalised to centred trace 1, and what is to be separated.
+    pull : float
+        As in `LeaveOneOut`.
+    regularization : float or None
+        λ; None where it is to be chosen.
+    """
+
+    def __init__(
+        self, bank: Bank, target: Target, pull: float, regularization: float | None
+    ) -> None:
+        self.bank, self.target, self.pull = bank, target, pull
+        self.regularization = regularization
+
+    @property
+    def n_weights(self) -> int:
+        return self.bank.n_kernels
+
+
+@dataclass(frozen=True)
+class LeaveOneOut(Criterion):
+    """The mean squared leave-one-out error itself, pulled towards equal weights.
+
+    Parameters
+    ----------
+    pull : float, default=5.0
+        The error is minimised with (pull / n_samples) · KL(weights ‖ equal weights) added. Many
+        weights on few samples can overfit the leave-one-out error itself; the pull prevents it
+        and fades with the number of samples.
+    """
+
+    pull: float = 5.0
+    name: ClassVar[str] = "loo"
+    solvers: ClassVar[tuple[str, ...]] = ("lbfgs",)
+    regularization_is: ClassVar[Literal["learned"]] = "learned"
+
+    def __post_init__(self) -> None:
+        check_number(f"pull of {type(self).__name__}", self.pull)
+
+    def program(
+        self, bank: Bank, target: Target, regularization: float | None
+    ) -> LeaveOneOutProgram:
+        return LeaveOneOutProgram(bank, target, self.pull, regularization)
+
+
+@dataclass(frozen=True)
+class Auto(LeaveOneOut):
+    """What predicts left-out samples best.
+
+    Plain average, best single kernel, `RKDA` with some amounts of shrinkage and `LeaveOneOut` are
+    scored by their leave-one-out error plus the pull; the least score is taken.
+
+    Parameters
+    ----------
+    pull : float, default=5.0
+        As in `LeaveOneOut`.
+    """
+
+    name: ClassVar[str] = "auto"
+    solvers: ClassVar[tuple[str, ...]] = ("search",)

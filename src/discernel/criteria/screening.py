@@ -1,4 +1,4 @@
-"""Which kernels can have weight at an optimum of `RKDA`, from a duality gap.
+"""Which kernels can have weight at an optimum of `rkda`, from a duality gap.
 
 With P(w) = ⟨T, N(w)⁻¹T⟩, N(w) = λI + Σ w_iK_i and q_i(B) = ⟨B, K_iB⟩, the criterion is
 
@@ -19,7 +19,7 @@ C = ½(1 + t)B, equal to 2λ‖C − B*‖² + ½λ(1 − t)²‖B‖², hence
     ‖C − B*‖²  ≤  r² = g / (2λ) − ¼(1 − t)²‖B‖²,
 
 half the squared radius that either of them gives alone. The t with the largest D(tB) is that of
-`RKDA.lower_bound`.
+`RKDAProgram.lower_bound`.
 
 The bounds. q_i is convex and its curvature is at most 2‖K_i‖, so in the ball
 
@@ -37,7 +37,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, inner
-from discernel.criteria.rkda import RKDA
 
 __all__ = ["DualBall", "dual_ball"]
 
@@ -86,24 +85,26 @@ class DualBall:
         return np.asarray(center + slack + self.radius**2 * norms >= largest)
 
 
-def dual_ball(criterion: RKDA, value: float, dual: FloatArray, energies: FloatArray) -> DualBall:
+def dual_ball(
+    scores: FloatArray, ridge: float, primal: float, dual: FloatArray, energies: FloatArray
+) -> DualBall:
     """Return the ball that holds B*, from the criterion at some weights.
 
     Parameters
     ----------
-    criterion : RKDA
-        With λ given.
-    value : float
-        The criterion's value at the weights, λP(w).
+    scores : ndarray of shape (n_samples, n_columns)
+        T.
+    ridge : float
+        λ.
+    primal : float
+        P(w) at the weights.
     dual : ndarray of shape (n_samples, n_columns)
         B = N(w)⁻¹T.
     energies : ndarray of shape (n_kernels,)
         ⟨B, K_iB⟩ of all kernels that may have weight.
     """
-    ridge, norm = criterion.ridge, inner(dual, dual)
-    strength = inner(criterion.scores, dual)
+    norm, strength = inner(dual, dual), inner(scores, dual)
     t = strength / (ridge * norm + float(energies.max()))
-    primal = value / criterion.scale
     gap = max(primal - t * strength, _NOISE * primal)
     squared = gap / (2.0 * ridge) - 0.25 * (1.0 - t) ** 2 * norm
     return DualBall(0.5 * (1.0 + t), float(np.sqrt(max(squared, 0.0))))

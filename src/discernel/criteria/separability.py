@@ -14,28 +14,40 @@ are on the last axis; axes before it are problems of their own.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, inner
 from discernel.bank import Bank
+from discernel.criteria.base import Criterion, Program
+from discernel.exceptions import InvalidInputError, check_number
 from discernel.targets import ClassTarget, Target
 
 __all__ = [
+    "ALPHA",
     "Scatter",
+    "Separability",
+    "SeparabilityProgram",
     "bank_scatter",
+    "check_cap",
     "closed_form",
     "critical_alpha",
+    "critical_factor",
     "is_maximum",
     "is_visible",
     "left_out_scatter",
     "ratio",
+    "resolve_alpha",
     "spectral_alignment",
     "vector_scatter",
 ]
 
+#: The α of the paper.
+ALPHA = 1e4
 #: A base kernel whose scatter is below this share of the largest is constant on the labelled rows.
 _NULL = 1e-14
 
@@ -245,3 +257,94 @@ def spectral_alignment(vectors: FloatArray, columns: FloatArray) -> FloatArray:
         T: labels ±1 of two classes, or the class scores of any number.
     """
     return np.asarray(np.sum((columns.T @ vectors) ** 2, axis=0))
+
+
+def resolve_alpha(alpha: float | str, scatter: Scatter) -> FloatArray:
+    """Return α as numbers, one a problem."""
+    factor = critical_factor(alpha)
+    critical = critical_alpha(scatter)
+    if factor is None:
+        return np.full_like(critical, float(alpha))
+    # Where no direction has any scatter within classes, any α says the same.
+    return np.where(critical > 0, factor * critical, 1.0)
+
+
+def critical_factor(alpha: Any) -> float | None:
+    """Return the factor of an α written ``"2*critical"``, None for a number; or raise."""
+    if not isinstance(alpha, str):
+        check_number("alpha of class separability", alpha, positive=True)
+        return None
+    factor, _, word = alpha.rpartition("*")
+    try:
+        value = float(factor)
+    except ValueError:
+        value = np.nan
+    if word.strip() != "critical" or not 1 < value < np.inf:
+        raise InvalidInputError(
+            "The alpha of class separability must be a positive number or a multiple above 1 of "
+            f"the critical one, such as '2*critical'. Got {alpha!r}."
+        )
+    return value
+
+
+def check_cap(cap: Any) -> None:
+    """Raise a clear error if the largest multiple of an average weight is not one."""
+    if not (isinstance(cap, Real) and 1 <= float(cap) < np.inf):
+        raise InvalidInputError(
+            "The cap of class separability must be a finite number of at least 1, how many times "
+            f"its plain weight a kernel may have. Got {cap!r}."
+        )
+
+
+class SeparabilityProgram(Program):
+    """Scatter between and within classes, per kernel.
+
+    Attributes
+    ----------
+    scatter : Scatter
+        f and g.
+    alpha, cap
+        As in `Separability`.
+    """
+
+    def __init__(self, scatter: Scatter, alpha: float | str, cap: float) -> None:
+        self.scatter, self.alpha, self.cap = scatter, alpha, cap
+
+    @property
+    def n_weights(self) -> int:
+        return int(self.scatter.between.shape[-1])
+
+
+@dataclass(frozen=True)
+class Separability(Criterion):
+    """The scatter between the classes against that within them, [Yeung06]_.
+
+    Its solvers are ``"closed_form"``, Eq. (16), the maximum of tr S_b − α tr S_w with weights μ²
+    and 1ᵀμ given, and ``"dinkelbach"``, the largest tr S_b / tr S_w of all weights with an upper
+    limit.
+
+    Parameters
+    ----------
+    alpha : float or str, default=1e4
+        The α of ``"closed_form"``, positive. ``"2*critical"`` is twice the α above which the
+        closed form is a maximum for certain: the nearer to it, the fewer kernels matter.
+    cap : float, default=2.0
+        ``"dinkelbach"`` gives a kernel at most this many times the weight it has in the plain
+        average; at least 1, which is the plain average. Without a limit the best is one kernel.
+    """
+
+    alpha: float | str = ALPHA
+    cap: float = 2.0
+    name: ClassVar[str] = "separability"
+    solvers: ClassVar[tuple[str, ...]] = ("closed_form", "dinkelbach")
+    regularization_is: ClassVar[Literal["apart"]] = "apart"
+    takes: ClassVar[Literal["classes"]] = "classes"
+
+    def __post_init__(self) -> None:
+        critical_factor(self.alpha)
+        check_cap(self.cap)
+
+    def program(
+        self, bank: Bank, target: Target, regularization: float | None
+    ) -> SeparabilityProgram:
+        return SeparabilityProgram(bank_scatter(bank, target), self.alpha, self.cap)

@@ -14,11 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Centering, CombinedKernel, gram_stack
 from discernel.bank.checks import check_grams
-from discernel.criteria.akfd import decide, one_against_rest
+from discernel.criteria.akfd import AKFD, decide, one_against_rest
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Kernel, kernel_names
-from discernel.learners.alternating import AKFD, Alternation, alternate, check_foldable, choose_nu
+from discernel.learners.alternating import Alternation, alternate, check_foldable, choose_nu
 from discernel.learners.simplex import normalize
 from discernel.targets import ClassTarget
 

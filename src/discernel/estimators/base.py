@@ -11,11 +11,11 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads
-from discernel.criteria import KernelLeastSquares
+from discernel.criteria import KernelLeastSquares, check_leave_one_out
 from discernel.discriminant import Decision, fit_discriminant
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.learners import Request, check_leave_one_out
+from discernel.learners import Request
 from discernel.targets import ClassTarget
 
 __all__ = ["BaseKernelDiscriminant"]
@@ -56,7 +56,7 @@ class BaseKernelDiscriminant(
         decision = self._check_target(target, request)
         with blas_threads(target.n_samples):
             bank, weights = self._learn(X, kernels, target, request)
-            ridge = request.spec.sample_ridge(target, self.regularization_)
+            ridge = request.criterion.sample_ridge(target, self.regularization_)
             fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.scores)
             discriminant = fit_discriminant(fit, ridge, target, self.statistics)
         if isinstance(self.threshold, str):

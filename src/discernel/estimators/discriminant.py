@@ -107,7 +107,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         one kernel for one data source.
     criterion : str or object, default="auto"
         What makes a combination good. Convex and certified: ``"rkda"`` [Ye08]_, for any number of
-        classes, with `Shrinkage` towards equal weights if you like; ``"fdr"`` [Kim06]_ and
+        classes, with `RKDA(shrinkage=0.1)` closer to equal weights; ``"fdr"`` [Kim06]_ and
         ``"margin"`` [Lanckriet04]_, for two. ``"loo"`` is the leave-one-out error itself, pulled
         towards equal weights; ``"akfd"`` [Fung04]_, ``"alignment"`` [Pothin06]_ and
         ``"separability"`` [Yeung06]_ are those papers'; ``"uniform"`` takes the plain average.

@@ -150,13 +150,15 @@ class BaseKernelLearner(BaseEstimator):
         check_number("cache_size", cache_size, positive=True)
         n_bytes = cache_size * 2**20
         # One program takes some ten passes, in which a large stack does not earn its page faults.
-        room = n_bytes if request.solver is None or request.regularization == "loo" else n_bytes / 4
+        given = request.criterion.regularization_is == "given"
+        one_program = given and request.regularization != "loo"
+        room = n_bytes / 4 if one_program else n_bytes
         kind = choose_bank(getattr(self, "bank", "auto"), kernels, X, room)
         near = kernels
-        if request.spec.normalization == "centered_trace":
+        if request.criterion.normalization == "centered_trace":
             # The same once centred; raw traces would not be the same.
             near = [kernel.shifted(X) for kernel in kernels]
-        bank = make_bank(kind, near, X, request.spec.normalization, n_bytes)
+        bank = make_bank(kind, near, X, request.criterion.normalization, n_bytes)
         self.bank_ = kind
         learned = learn(bank, target, request)
         weights = learned.weights[bank.kept]

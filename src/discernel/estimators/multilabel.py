@@ -96,7 +96,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         request.check_target(target)
         with blas_threads(target.n_samples):
             bank, weights = self._learn(X, kernels, target, request)
-            ridge = request.spec.sample_ridge(target, self.regularization_)
+            ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
             fits = [KernelLeastSquares(system, ridge, part.scores) for part in target.parts]
             found = [

@@ -6,59 +6,21 @@ The algorithms of Pothin and Richard (2006), sections 2 and 3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from discernel.backend import FloatArray
-from discernel.bank import Bank
-from discernel.criteria.alignment import alignment, bank_products, best_pair
-from discernel.exceptions import InvalidInputError, check_number, unknown_choice
-from discernel.learners.request import Request
+from discernel.criteria.alignment import alignment, best_pair
 from discernel.learners.simplex import normalize
-from discernel.learners.solution import Status, Weighting
-from discernel.targets import Target
+from discernel.learners.solution import Solution, Status, Task
 
-__all__ = ["Alignment", "GreedyPath", "greedy", "qp", "weigh_by_alignment"]
+__all__ = ["Greedy", "GreedyPath", "QuadraticProgram", "greedy", "qp"]
 
 #: Eigenvalues of M below this share of the largest are rounding errors.
 _NOISE = 1e-15
-
-
-@dataclass(frozen=True)
-class Alignment:
-    """How the alignment of a combination of kernels is maximised, [Pothin06]_ section 3.
-
-    Parameters
-    ----------
-    method : {"greedy", "qp"}, default="greedy"
-        ``"greedy"`` adds one kernel at a time, Table 1; ``"qp"`` is the program of Eq. (6), whose
-        alignment is the largest there is where λ = 0.
-    epsilon : float, default=1e-3
-        ``"greedy"`` stops where the next kernel adds no more than this to the alignment; at
-        least 0. Larger means fewer kernels.
-    lam : float, default=0.0
-        The λ of ``"qp"``, which penalises ‖μ‖² over the normalised kernels; at least 0. Larger
-        spreads the weights, in the end in proportion to f.
-    """
-
-    method: Literal["greedy", "qp"] = "greedy"
-    epsilon: float = 1e-3
-    lam: float = 0.0
-    name: ClassVar[str] = "alignment"
-
-    def __post_init__(self) -> None:
-        if self.method not in ("greedy", "qp"):
-            raise unknown_choice("method of Alignment", self.method, ["greedy", "qp"])
-        check_number("epsilon of Alignment", self.epsilon)
-        check_number("lam of Alignment", self.lam)
-        if self.lam > 0 and self.method == "greedy":
-            raise InvalidInputError(
-                f"The lam of Alignment must be 0 with method='greedy'. Got {self.lam!r}. Use "
-                "method='qp', or epsilon for fewer kernels."
-            )
 
 
 class GreedyPath(NamedTuple):
@@ -180,35 +142,34 @@ def qp(M: FloatArray, f: FloatArray, lam: float = 0.0) -> FloatArray:
     return weights
 
 
-def weigh_by_alignment(bank: Bank, target: Target, request: Request) -> Weighting:
-    """Return the weights of the largest centred alignment with the target, [Pothin06]_.
+@dataclass(frozen=True)
+class Greedy:
+    """Maximise the alignment by one kernel at a time, Table 1 of [Pothin06]_."""
 
-    Parameters
-    ----------
-    bank : Bank
-        The kernels.
-    target : Target
-        Any number of classes, or numbers; K* = TTᵀ with T its `scores`.
-    request : Request
-        Its ``options`` are an `Alignment`.
+    name: ClassVar[str] = "greedy"
+    needs: ClassVar[tuple[str, ...]] = ("M", "f", "norm", "epsilon")
 
-    Returns
-    -------
-    Weighting
-        The objective is the alignment. Where no kernel has anything in common with the target,
-        ``"qp"`` returns equal weights.
+    def solve(self, program: Any, task: Task) -> Solution:
+        path = greedy(program.M, program.f, program.epsilon, norm=program.norm)
+        weights = normalize(path.weights)
+        for iteration, value in enumerate(path.alignments):
+            task.monitor(iteration, value, None, weights)
+        n_iter = len(path.order)
+        return Solution(weights, path.alignments[-1], -np.inf, Status.APPROXIMATE, n_iter)
+
+
+@dataclass(frozen=True)
+class QuadraticProgram:
+    """Maximise the alignment exactly, Eq. (6) of [Pothin06]_.
+
+    Where no kernel has anything in common with the target, weights are equal.
     """
-    options: Alignment = request.options
-    M, f, norm = bank_products(bank, target)
-    if options.method == "greedy":
-        path = greedy(M, f, options.epsilon, norm=norm)
-        return Weighting(
-            normalize(path.weights),
-            path.alignments[-1],
-            Status.APPROXIMATE,
-            len(path.order),
-            path.alignments,
-        )
-    weights = normalize(qp(M, f, options.lam))
-    value = float(alignment(M, f, weights, norm))
-    return Weighting(weights, value, Status.CONVERGED, 1, (value,))
+
+    name: ClassVar[str] = "qp"
+    needs: ClassVar[tuple[str, ...]] = ("M", "f", "lam", "alignment")
+
+    def solve(self, program: Any, task: Task) -> Solution:
+        weights = normalize(qp(program.M, program.f, program.lam))
+        value = program.alignment(weights)
+        task.monitor(0, value, None, weights)
+        return Solution(weights, value, -np.inf, Status.CONVERGED, 1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,12 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray, inner, matmul
-from discernel.bank import Bank, System
+from discernel.bank import System
 from discernel.bank.products import CONSTANT
 from discernel.criteria.akfd import (
     SERIES_ERROR,
+    AKFDProgram,
+    check_nu,
     critical_nu,
     decide,
     minimize_discriminant,
@@ -25,53 +27,28 @@ from discernel.criteria.akfd import (
     one_against_rest,
     ridge,
 )
-from discernel.exceptions import InvalidInputError, NumericalError, check_number
+from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.learners.part import draw_part
-from discernel.learners.request import Request
 from discernel.learners.simplex import normalize
-from discernel.learners.solution import Callback, Progress, Status, Weighting
-from discernel.targets import ClassTarget, Target
+from discernel.learners.solution import Callback, Progress, Solution, Status, Task
+from discernel.targets import ClassTarget
 
 __all__ = [
-    "AKFD",
     "NUS",
+    "Alternating",
     "Alternation",
     "alternate",
     "check_foldable",
     "choose_nu",
     "effective_rank",
     "start_weights",
-    "weigh_by_alternation",
 ]
+
+#: Told of every iteration: its number, the objective and the weights after it.
+_Tell = Callable[[int, float, FloatArray], None]
 
 #: The values of ν that [Fung04]_ chooses from.
 NUS: tuple[float, ...] = tuple((10.0 ** np.arange(-3, 13)).tolist())
-
-
-@dataclass(frozen=True)
-class AKFD:
-    """What `learn_kernel` may be told about A-KFD, in place of the name ``"akfd"``.
-
-    Parameters
-    ----------
-    nu : float, optional
-        ν > 0 of [Fung04]_, Eq. (20): the weight of the fit against that of small coefficients.
-        None is chosen by cross-validation where raw kernels are given, and is a fixed value on
-        the normalised kernels of a bank; see `weigh_by_alternation`.
-    tol : float, default=1e-2
-        The relative change of the objective to stop at; nothing is certified, so the ``tol`` of
-        `learn_kernel` does not apply. The default takes 3 to 5 iterations, as in the paper; 1e-6
-        takes twice as many or more and moves weights by less than 0.01 on the sets tried.
-    """
-
-    nu: float | None = None
-    tol: float = 1e-2
-    name: ClassVar[str] = "akfd"
-
-    def __post_init__(self) -> None:
-        if self.nu is not None:
-            _check_nu(self.nu)
-        check_number("tol of AKFD", self.tol, positive=True)
 
 
 @dataclass(frozen=True)
@@ -199,7 +176,12 @@ def alternate(
             f"tol must be positive and max_iter at least 1. Got {tol!r} and {max_iter!r}."
         )
     weights = start_weights(stack) if start is None else _check_start(start, len(stack))
-    return _alternate(_RawKernels(stack), columns, _check_nu(nu), weights, tol, max_iter, callback)
+
+    def tell(iteration: int, value: float, weights: FloatArray) -> None:
+        if callback is not None:
+            callback(Progress(iteration, value, None, int(np.count_nonzero(weights))))
+
+    return _alternate(_RawKernels(stack), columns, check_nu(nu), weights, tol, max_iter, tell)
 
 
 def _alternate(
@@ -209,7 +191,7 @@ def _alternate(
     weights: FloatArray,
     tol: float,
     max_iter: int,
-    callback: Callback | None,
+    tell: _Tell | None,
 ) -> Alternation:
     """Alternate from what has been checked."""
     objectives: list[float] = []
@@ -230,8 +212,8 @@ def _alternate(
         converged = bool(objectives) and objectives[-1] - after <= tol * objectives[-1]
         objectives += [before, after]
         weights, state, n_iter = following, (following, v, gamma), n_iter + 1
-        if callback is not None:
-            callback(Progress(n_iter, after, None, int(np.count_nonzero(weights))))
+        if tell is not None:
+            tell(n_iter, after, weights)
     return Alternation(*state, tuple(objectives), n_iter, converged)
 
 
@@ -344,7 +326,7 @@ def choose_nu(
     """
     target = ClassTarget.from_labels(y)
     check_foldable(target)
-    values = sorted(_check_nu(nu) for nu in nus)
+    values = sorted(check_nu(nu) for nu in nus)
     if not values or not n_splits >= 2:
         raise InvalidInputError(
             "There must be at least one ν to choose from and at least two folds. "
@@ -413,80 +395,62 @@ _CRITICAL_NUS = 5.0
 _MANY = 1000
 
 
-def weigh_by_alternation(bank: Bank, target: Target, request: Request) -> Weighting:
-    """Return the weights of A-KFD on the centred, normalised kernels of a bank.
-
-    Parameters
-    ----------
-    bank : Bank
-        The kernels, normalised to centred trace 1. Each iteration asks it for one system and
-        one set of products.
-    target : Target
-        The classes.
-    request : Request
-        Its options are an `AKFD`.
-
-    Returns
-    -------
-    Weighting
-        Weights that sum to 1, and Eq. (20) after every half-step.
+@dataclass(frozen=True)
+class Alternating:
+    """Algorithm 4.1 of [Fung04]_: the discriminant and the weights in turn.
 
     Notes
     -----
-    Where no ν is given, it is 5 times `critical_nu`, which does not depend on the number of
-    samples or the scale of the kernels. The ν of the paper belong to raw kernels.
+    Each iteration asks the bank for one system and one set of products. On many samples it starts
+    where a quarter of them ends: from there two or three iterations on all samples are enough,
+    where the paper's start takes four or five. A given ν is not carried over: only the default
+    does not depend on their number.
     """
-    assert isinstance(target, ClassTarget), "a discriminant is for classes"
-    found = _alternate_on(bank, target, request)
-    return Weighting(
-        weights=normalize(found.weights),
-        objective=found.objectives[-1],
-        status=Status.CONVERGED if found.converged else Status.MAX_ITERATIONS,
-        n_iter=found.n_iter,
-        objectives=found.objectives,
-    )
+
+    name: ClassVar[str] = "alternating"
+    needs: ClassVar[tuple[str, ...]] = ("bank", "target", "tol")
+
+    def solve(self, program: Any, task: Task) -> Solution:
+        def tell(iteration: int, value: float, weights: FloatArray) -> None:
+            task.monitor(iteration, value, None, weights)
+
+        found = _alternate_on(program, task, tell)
+        status = Status.CONVERGED if found.converged else Status.MAX_ITERATIONS
+        weights = normalize(found.weights)
+        return Solution(weights, found.objectives[-1], -np.inf, status, found.n_iter)
 
 
-def _alternate_on(bank: Bank, target: ClassTarget, request: Request) -> Alternation:
-    d, nu = one_against_rest(target), request.options.nu
+def _alternate_on(program: AKFDProgram, task: Task, tell: _Tell | None) -> Alternation:
+    bank, nu = program.bank, program.nu
+    d = one_against_rest(program.target)
     return _alternate(
         bank,
         d,
         _CRITICAL_NUS * critical_nu(bank.products(d)) if nu is None else nu,
-        _start(bank, target, request),
-        request.options.tol,
-        100 if request.max_iter is None else request.max_iter,
-        request.callback,
+        _start(program, task),
+        program.tol,
+        100 if task.max_iter is None else task.max_iter,
+        tell,
     )
 
 
-def _start(bank: Bank, target: ClassTarget, request: Request) -> FloatArray:
-    """Return where the alternation starts: as the paper, or where a quarter of many samples ends.
-
-    From there two or three iterations on all samples are enough, where the paper's start takes
-    four or five. A given ν is not carried over: only the default does not depend on their number.
-    """
-    part = None
-    if request.options.nu is None and bank.n_samples > _MANY:
+def _start(program: AKFDProgram, task: Task) -> FloatArray:
+    """Return where the alternation starts: as the paper, or where a quarter of many ends."""
+    bank, part = program.bank, None
+    if program.nu is None and bank.n_samples > _MANY:
         # None is 0 here: the same data give the same kernel.
-        seed = 0 if request.random_state is None else request.random_state
-        part = draw_part(bank, target, 0.25, check_random_state(seed))
+        seed = 0 if task.random_state is None else task.random_state
+        part = draw_part(bank, program.target, 0.25, check_random_state(seed))
     if part is None:
         # The effective ranks, in one pass over the bank.
         return _extremes(bank.traces() ** 2 / bank.inner_products().diagonal())
-    assert isinstance(part.target, ClassTarget), "a part of classes has classes"
-    found = _alternate_on(part.bank, part.target, replace(request, callback=None))
+    smaller = AKFDProgram(part.bank, cast(ClassTarget, part.target), None, program.tol)
+    found = _alternate_on(smaller, task, None)
     # Their length was seen to grow with the fourth root of the number of samples.
     growth = float(bank.n_samples / part.bank.n_samples) ** 0.25
     # From 0 the alternation never leaves: what the part could not judge starts as the others do.
     weights = np.where(part.unseen, found.weights.mean(), part.on_all(found.weights))
     return np.asarray(growth * weights)
-
-
-def _check_nu(nu: Any) -> float:
-    if isinstance(nu, bool) or not (isinstance(nu, (int, float, np.number)) and 0 < nu < np.inf):
-        raise InvalidInputError(f"ν must be a positive, finite number. Got nu={nu!r}.")
-    return float(nu)
 
 
 def _check_start(start: Any, n_kernels: int) -> FloatArray:

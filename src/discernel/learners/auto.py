@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank
-from discernel.criteria import ShrunkRKDA
+from discernel.criteria.loo import LeaveOneOutProgram
+from discernel.criteria.rkda import ShrunkRKDAProgram
 from discernel.learners.loo import (
-    LOO,
     choose_regularization,
     find_limit,
     minimize_leave_one_out,
@@ -20,12 +20,11 @@ from discernel.learners.loo import (
 )
 from discernel.learners.newton import Newton
 from discernel.learners.part import Part, draw_part
-from discernel.learners.request import Request
 from discernel.learners.simplex import uniform
-from discernel.learners.solution import Candidate, LearnedKernel, Limit, Progress, Status, Task
+from discernel.learners.solution import Candidate, Limit, Solution, Status, Task
 from discernel.targets import Target
 
-__all__ = ["learn_auto", "learn_loo"]
+__all__ = ["LBFGS", "Search"]
 
 #: Up to this many samples everything is done on all of them.
 _SMALL = 500
@@ -43,17 +42,23 @@ class _Search:
 
     bank: Bank
     target: Target
-    request: Request
-    history: list[Progress]
+    pull: float
+    #: λ; None where it is to be chosen.
+    regularization: float | None
+    task: Task
     stage: int = 0
     n_stages: int = 1
-    found: dict[str, Candidate] = field(default_factory=dict)
+    #: Evaluations before, and of this search.
+    n_before: int = 0
     n_evaluations: int = 0
+    found: dict[str, Candidate] = field(default_factory=dict)
 
-    @property
-    def pull(self) -> float:
-        options = self.request.options
-        return options.pull if isinstance(options, LOO) else LOO().pull
+    @classmethod
+    def of(cls, program: LeaveOneOutProgram, task: Task, **options: Any) -> _Search:
+        """Return the search on all samples of a program."""
+        return cls(
+            program.bank, program.target, program.pull, program.regularization, task, **options
+        )
 
     def add(self, name: str, weights: FloatArray, regularization: float, error: float) -> None:
         """Note a candidate if it is the best of its name so far."""
@@ -64,7 +69,7 @@ class _Search:
 
     def try_all(self) -> None:
         """Try every kind of candidate."""
-        lambdas, p = _lambdas(self.request), self.bank.n_kernels
+        lambdas, p = self.lambdas, self.bank.n_kernels
         best = self.try_lambdas("average", uniform(p), lambdas)
         for unit in np.eye(p):  # neighbours on a ladder want about the same λ
             best = self.try_lambdas("single", unit, lambdas, start=best)
@@ -99,67 +104,117 @@ class _Search:
             self.try_lambdas("rkda", init, (best.regularization,))
 
     def _solve_rkda(self, lam: float, shrinkage: float, init: FloatArray | None) -> FloatArray:
-        criterion = ShrunkRKDA(self.bank, self.target, lam, shrinkage)
-        task = Task(1e-3, None, init, lambda *_: None)
-        return Newton().solve(criterion, task).weights
+        program = ShrunkRKDAProgram(self.bank, self.target, lam, shrinkage)
+        return Newton().solve(program, Task(1e-3, init=init)).weights
 
     def try_loo(self, start: Candidate, max_evaluations: int = 60) -> None:
         """Try the least leave-one-out error that descent finds from a candidate."""
-        fixed = isinstance(self.request.regularization, float)
         solution = minimize_leave_one_out(
             self.bank,
             self.target,
             pull=self.pull,
             weights=start.weights,
             regularization=start.regularization,
-            fixed_regularization=fixed,
+            fixed_regularization=self.regularization is not None,
             max_evaluations=max_evaluations,
             monitor=self._monitor,
         )
-        self.n_evaluations += solution.n_evaluations
         self.add("loo", solution.weights, solution.regularization, solution.error)
 
     def _monitor(self, value: float, weights: FloatArray) -> None:
-        progress = Progress(
-            iteration=len(self.history),
-            objective=value,
-            gap=None,
-            n_active=int(np.count_nonzero(weights > 1e-3)),
-            stage=self.stage,
-            n_stages=self.n_stages,
-        )
-        self.history.append(progress)
-        if self.request.callback is not None:
-            self.request.callback(progress)
+        shown = np.where(weights > 1e-3, weights, 0.0)
+        iteration = self.n_before + self.n_evaluations
+        self.task.monitor(iteration, value, None, shown, stage=self.stage, n_stages=self.n_stages)
+        self.n_evaluations += 1
+
+    @property
+    def lambdas(self) -> tuple[float, ...]:
+        """The λ to try, falling."""
+        return _LAMBDAS if self.regularization is None else (self.regularization,)
+
+    def lambdas_on_all(self, candidate: Candidate, best: Candidate) -> tuple[float, ...]:
+        """Return λ of a part of the samples and a smaller one: more samples want less of it.
+
+        A candidate far behind is scored too, but not worth a second λ.
+        """
+        lam = candidate.regularization
+        is_close = candidate.score <= _CLOSE * best.score
+        return (lam, 0.3 * lam) if is_close and self.regularization is None else (lam,)
 
     def ranking(self) -> tuple[Candidate, ...]:
         """Return the candidates, the one with the least score first."""
         return tuple(sorted(self.found.values(), key=lambda candidate: candidate.score))
 
+    def solution(self) -> Solution:
+        """Return the best candidate."""
+        ranking = self.ranking()
+        best = ranking[0]
+        return Solution(
+            best.weights,
+            best.score,
+            -np.inf,
+            Status.NO_CERTIFICATE,
+            self.n_evaluations,
+            regularization=best.regularization,
+            regularization_at_limit=self._limit(best),
+            considered=ranking,
+        )
 
-def learn_auto(bank: Bank, target: Target, request: Request) -> LearnedKernel:
+    def _limit(self, best: Candidate) -> Limit | None:
+        """Return whether λ was chosen and lies at an end of the values searched, or beyond.
+
+        On all samples a smaller λ than the smallest is tried too. And descent starts from one of
+        them, which it hardly leaves where the error is flat: within a tenth counts as there.
+        """
+        if self.regularization is not None:
+            return None
+        return find_limit(best.regularization, (0.9 * _LAMBDAS[0], 1.1 * _LAMBDAS[-1]))
+
+
+@dataclass(frozen=True)
+class Search:
     """Choose among plain average, best single kernel, `rkda` with shrinkage, and `loo`.
 
     Every candidate is scored by its leave-one-out error plus the pull towards equal weights; the
     least score wins. On more than 500 samples the candidates are found on a third of them (300 to
     600) and scored on all, and the weights of `loo` take a few more steps there.
     """
-    history: list[Progress] = []
-    part = _search_part(bank, target, request.random_state)
-    if part is None:
-        search = _Search(bank, target, request, history)
-        search.try_all()
-        return _learned(bank, search, request, history)
-    small = _Search(part.bank, part.target, request, history, n_stages=2)
-    small.try_all()
-    full = _Search(bank, target, request, history, stage=1, n_stages=2)
-    best = small.ranking()[0]
-    for name, candidate in small.found.items():
-        lambdas = _lambdas_on_all(candidate, best, request)
-        for weights in _on_all(candidate, part):
-            full.try_lambdas(name, weights, lambdas)
-    full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
-    return _learned(bank, full, request, history)
+
+    name: ClassVar[str] = "search"
+    needs: ClassVar[tuple[str, ...]] = ("bank", "target", "pull")
+
+    def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
+        part = _search_part(program.bank, program.target, task.random_state)
+        if part is None:
+            search = _Search.of(program, task)
+            search.try_all()
+            return search.solution()
+        pull, lam = program.pull, program.regularization
+        small = _Search(part.bank, part.target, pull, lam, task, n_stages=2)
+        small.try_all()
+        full = _Search.of(program, task, stage=1, n_stages=2, n_before=small.n_evaluations)
+        best = small.ranking()[0]
+        for name, candidate in small.found.items():
+            lambdas = full.lambdas_on_all(candidate, best)
+            for weights in _on_all(candidate, part):
+                full.try_lambdas(name, weights, lambdas)
+        full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
+        return full.solution()
+
+
+@dataclass(frozen=True)
+class LBFGS:
+    """Minimise the leave-one-out error over weights and λ, from equal weights, on all samples."""
+
+    name: ClassVar[str] = "lbfgs"
+    needs: ClassVar[tuple[str, ...]] = ("bank", "target", "pull")
+
+    def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
+        search = _Search.of(program, task)
+        search.try_lambdas("average", uniform(program.n_weights), search.lambdas)
+        start = search.found.pop("average")
+        search.try_loo(start, max_evaluations=task.max_iter or 60)
+        return search.solution()
 
 
 def _on_all(candidate: Candidate, part: Part) -> list[FloatArray]:
@@ -175,63 +230,6 @@ def _on_all(candidate: Candidate, part: Part) -> list[FloatArray]:
     if candidate.name != "loo" or not unseen.any():
         return [weights]
     return [weights, (1.0 - unseen.mean()) * weights + unseen / len(unseen)]
-
-
-def learn_loo(bank: Bank, target: Target, request: Request) -> LearnedKernel:
-    """Minimise the leave-one-out error over weights and λ, from equal weights, on all samples."""
-    search = _Search(bank, target, request, [])
-    search.try_lambdas("average", uniform(bank.n_kernels), _lambdas(request))
-    start = search.found.pop("average")
-    search.try_loo(start, max_evaluations=request.max_iter or 60)
-    return _learned(bank, search, request, search.history)
-
-
-def _learned(
-    bank: Bank, search: _Search, request: Request, history: list[Progress]
-) -> LearnedKernel:
-    ranking = search.ranking()
-    best = ranking[0]
-    return LearnedKernel(
-        weights=bank.expand(best.weights),
-        coefficients=bank.coefficients(best.weights),
-        regularization=best.regularization,
-        objective=best.score,
-        gap=None,
-        status=Status.NO_CERTIFICATE,
-        n_iter=search.n_evaluations,
-        criterion=request.criterion,
-        solver=request.solver_name,
-        history=history,
-        considered=ranking,
-        regularization_at_limit=_limit(best, request),
-    )
-
-
-def _limit(best: Candidate, request: Request) -> Limit | None:
-    """Return whether λ was chosen and lies at an end of the values searched, or beyond.
-
-    On all samples a smaller λ than the smallest is tried too. And descent starts from one of them,
-    which it hardly leaves where the error is flat: within a tenth counts as there.
-    """
-    if isinstance(request.regularization, float):
-        return None
-    return find_limit(best.regularization, (0.9 * _LAMBDAS[0], 1.1 * _LAMBDAS[-1]))
-
-
-def _lambdas(request: Request) -> tuple[float, ...]:
-    lam = request.regularization
-    return (lam,) if isinstance(lam, float) else _LAMBDAS
-
-
-def _lambdas_on_all(candidate: Candidate, best: Candidate, request: Request) -> tuple[float, ...]:
-    """Return λ of a part of the samples and a smaller one: more samples want less of it.
-
-    A candidate far behind is scored too, but not worth a second λ.
-    """
-    lam = candidate.regularization
-    is_close = candidate.score <= _CLOSE * best.score
-    is_given = isinstance(request.regularization, float)
-    return (lam, 0.3 * lam) if is_close and not is_given else (lam,)
 
 
 def _search_part(bank: Bank, target: Target, random_state: Any) -> Part | None:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, inner
-from discernel.bank import Bank
-from discernel.criteria import RKDA, Criterion, dual_ball, relative_gap
+from discernel.criteria import relative_gap
+from discernel.learners.newton import Newton
 from discernel.learners.simplex import normalize, uniform
 from discernel.learners.solution import Monitor, Solution, Solver, Status, Task
 
-__all__ = ["Columns", "for_many_kernels"]
+__all__ = ["MANY_KERNELS", "Columns"]
 
 #: From this many kernels on a solver is given few of them at a time. Of 400 kernels on 400 rows it
 #: is then four times as fast where 4 have weight, twice where 80 have, no faster where half have.
@@ -25,16 +25,6 @@ _FIRST, _NEW = 64, 32
 _INNER = 0.5
 #: Steps of all programs together.
 _MAX_STEPS = 1000
-
-
-def for_many_kernels(solver: Solver, criterion: Criterion) -> Solver:
-    """Return what the solver becomes where the criterion has many kernels and allows for it.
-
-    The criterion must be `RKDA` itself: a pull towards equal weights gives weight to every
-    kernel, and where λ is learnt there is no ball.
-    """
-    many = type(criterion) is RKDA and criterion.bank.n_kernels >= MANY_KERNELS
-    return Columns(solver) if many and solver.name == "newton" else solver
 
 
 @dataclass
@@ -53,8 +43,7 @@ class _Survivors:
         How much the energies can be wrong because of rounding.
     """
 
-    criterion: RKDA
-    bank: Bank
+    program: Any
     positions: NDArray[np.intp] = field(init=False)
     norms: FloatArray = field(init=False)
     energies: FloatArray = field(init=False)
@@ -62,27 +51,26 @@ class _Survivors:
     noise: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
-        self.positions = np.arange(self.bank.n_kernels)
-        self.norms = self.bank.norms()
+        self.positions = np.arange(self.program.n_weights)
+        self.norms = self.program.bank.norms()
 
     def look(self, dual: FloatArray) -> float:
         """Pass over all of them once, and return the bound that the dual point gives.
 
         The other kernels have no weight at an optimum, so it is a bound for all of them.
         """
-        bank = self.bank
-        if len(self.positions) < bank.n_kernels:
-            bank = bank.select(self.positions)
-        products = bank.products(dual)
+        few = self.program
+        if len(self.positions) < few.n_weights:
+            few = few.few(self.positions)
+        products = few.bank.products(dual)
         self.energies = np.einsum("ijk,jk->i", products, dual)
         self.lengths = np.sqrt(np.einsum("ijk,ijk->i", products, products))
-        self.noise = bank.rounding * inner(dual, dual)
-        few = RKDA(bank, self.criterion.target, self.criterion.ridge)
-        return few.lower_bound(dual, energies=self.energies)
+        self.noise = few.bank.rounding * inner(dual, dual)
+        return float(few.lower_bound(dual, energies=self.energies))
 
     def screen(self, value: float, dual: FloatArray) -> None:
         """Drop for good what cannot have weight."""
-        ball = dual_ball(self.criterion, value, dual, self.energies)
+        ball = self.program.dual_ball(value, dual, self.energies)
         stay = ball.can_enter(self.energies, self.lengths, self.norms, self.noise)
         self.positions, self.norms = self.positions[stay], self.norms[stay]
         self.energies, self.lengths = self.energies[stay], self.lengths[stay]
@@ -124,7 +112,9 @@ class _Steps:
         full[self._active] = weights
         return full
 
-    def tell(self, iteration: int, value: float, gap: float, weights: FloatArray) -> None:
+    def tell(
+        self, iteration: int, value: float, _: float | None, weights: FloatArray, /, **__: int
+    ) -> None:
         if self._held is not None:
             self._monitor(*self._held)
         if iteration > 0 or not self._is_told:
@@ -134,7 +124,7 @@ class _Steps:
 
 @dataclass(frozen=True)
 class Columns:
-    """Minimise `RKDA` over many kernels by programs of few of them.
+    """Minimise `rkda` over many kernels by programs of few of them.
 
     Each round solves the program of the active kernels, then passes once over all kernels that
     may still have weight. The pass gives the certificate; the kernels that would lower the value
@@ -143,7 +133,7 @@ class Columns:
 
     Parameters
     ----------
-    solver : Solver
+    solver : Solver, default=Newton()
         What solves the programs of few kernels.
 
     Notes
@@ -154,20 +144,18 @@ class Columns:
     is told of after the pass.
     """
 
-    solver: Solver
-    name: ClassVar[str] = "newton"
+    solver: Solver = field(default_factory=Newton)
+    name: ClassVar[str] = "columns"
+    needs: ClassVar[tuple[str, ...]] = ("at", "few", "dual_ball", "lower_bound")
 
-    def solve(self, criterion: Criterion, task: Task) -> Solution:
-        assert isinstance(criterion, RKDA)
-        bank = criterion.bank
-        assert isinstance(bank, Bank)
-        survivors = _Survivors(criterion, bank)
+    def solve(self, program: Any, task: Task) -> Solution:
+        survivors, n_kernels = _Survivors(program), program.n_weights
         weights, active, bound = self._start(survivors, task)
         max_iter = _MAX_STEPS if task.max_iter is None else task.max_iter
         n_steps, is_first, status = 0, True, Status.MAX_ITERATIONS
         while True:
-            few = RKDA(bank.select(active), criterion.target, criterion.ridge)
-            steps = _Steps(task.monitor, n_steps, is_first, bound, active, bank.n_kernels)
+            few = program.few(active)
+            steps = _Steps(task.monitor, n_steps, is_first, bound, active, n_kernels)
             part = Task(_INNER * task.tol, max_iter - n_steps, weights, steps.tell)
             found = self.solver.solve(few, part)
             n_steps += found.n_iter
@@ -202,6 +190,6 @@ class Columns:
             active = np.flatnonzero(task.init)
             return task.init[active], active, 0.0  # no value is below
         # λ → ∞: B is a multiple of T, and the kernels it favours are those most like the classes
-        bound = survivors.look(survivors.criterion.scores)
+        bound = survivors.look(survivors.program.scores)
         active = survivors.strongest(_FIRST)
         return uniform(len(active)), active, bound

@@ -1,22 +1,17 @@
 """The semidefinite and quadratically constrained programs of both papers, through CVXPY.
 
 They exist to be compared with: `newton` finds the same weights some thousand times faster. The
-programs need the matrices themselves, so here, and only here, centred copies are made.
+programs themselves are written down beside the papers' other equations, in `discernel.criteria`.
 """
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
-import numpy as np
-import scipy.linalg
-
-from discernel.backend import FloatArray
-from discernel.criteria import RKDA, Criterion, FisherRatio, JointRKDA
-from discernel.criteria.margin import SoftMargin
-from discernel.exceptions import InvalidInputError, missing_extra, unknown_choice
+from discernel.criteria import ConicModel, Point
+from discernel.exceptions import missing_extra, unknown_choice
 from discernel.learners.simplex import normalize, uniform
 from discernel.learners.solution import Solution, Status, Task
 
@@ -33,18 +28,6 @@ def _import_cvxpy() -> Any:
             "use solver='newton'",
         ) from error
     return cvxpy
-
-
-def _orthogonal_to_ones(n_samples: int) -> FloatArray:
-    """Return an orthonormal basis of the vectors that sum to 0: what centred kernels act on."""
-    return np.asarray(scipy.linalg.helmert(n_samples)).T
-
-
-def _unit(criterion: RKDA) -> float:
-    """Return λ, or where it is learnt, the share of it in a trace of 1."""
-    if isinstance(criterion, JointRKDA):
-        return 1.0 / criterion.bank.n_samples
-    return criterion.ridge
 
 
 @dataclass(frozen=True)
@@ -69,30 +52,23 @@ class _Conic:
                 return False
         return bool(problem.status == cp.OPTIMAL)
 
-    @staticmethod
     def _solution(
-        criterion: Criterion,
-        task: Task,
-        weights: FloatArray | None,
-        *,
-        satisfied: bool,
-        bound: float = -np.inf,
-        approximate: bool = False,
+        self, program: Any, model: ConicModel, task: Task, *, approximate: bool = False
     ) -> Solution:
-        """Evaluate and certify the weights a program gave with the criterion itself."""
-        n_kernels = criterion.bank.n_kernels
-        point = criterion.at(uniform(n_kernels) if weights is None else normalize(weights))
-        solution = Solution.at(point, max(bound, point.bound), Status.CONVERGED, 1)
+        """Solve, then evaluate and certify the weights with the program itself."""
+        satisfied, weights = self._solve(model.problem), model.weights()
+        point: Point = program.at(
+            uniform(program.n_weights) if weights is None else normalize(weights)
+        )
+        bound = max(model.bound(), point.bound)
+        solution = Solution.at(point, bound, Status.CONVERGED, 1)
         task.monitor(1, point.value, solution.gap, point.weights)
         # The certificate is ours and rigorous: where it holds, the solver's own doubts, about
         # tolerances of other quantities, do not matter.
         if solution.gap <= task.tol:
-            status = Status.CONVERGED
-        elif approximate and satisfied:
-            status = Status.APPROXIMATE
-        else:
-            status = Status.INACCURATE
-        return replace(solution, status=status)
+            return solution
+        by_design = approximate and satisfied
+        return replace(solution, status=Status.APPROXIMATE if by_design else Status.INACCURATE)
 
 
 @dataclass(frozen=True)
@@ -104,92 +80,21 @@ class SDP(_Conic):
     backend : str, default="CLARABEL"
         The name of a conic solver CVXPY has installed.
     approximate : bool, default=False
-        One matrix inequality for all classes together, Eq. (32) and (45), instead of one a class:
-        stricter, so its weights are in general not optimal.
+        One matrix inequality for all classes together, Eq. (32) and (45), instead of one per
+        class: stricter, so its weights are in general not optimal.
     """
 
     approximate: bool = False
+    needs: ClassVar[tuple[str, ...]] = ("at", "sdp")
 
     @property
     def name(self) -> str:
         """The name of the solver."""
         return "sdp_approximate" if self.approximate else "sdp"
 
-    def solve(self, criterion: Criterion, task: Task) -> Solution:
-        if isinstance(criterion, FisherRatio):
-            return self._solve_fisher_ratio(criterion, task)
-        assert isinstance(criterion, RKDA), "learn_kernel admits no other criterion"
-        return self._solve_rkda(criterion, task)
-
-    def _solve_rkda(self, criterion: RKDA, task: Task) -> Solution:
-        cp = _import_cvxpy()
-        basis = _orthogonal_to_ones(criterion.bank.n_samples)
-        kernels = criterion.bank.compressed(basis)
-        indicator = basis.T @ criterion.target.indicator / np.sqrt(criterion.bank.n_samples)
-        n, n_classes = indicator.shape
-        weights = cp.Variable(len(kernels), nonneg=True)
-        bounds = cp.Variable(n_classes)
-        # Everything over λ (fixed) or 1/m (joint), as printed in the paper: entries of order 1.
-        matrix = sum(w * (K / _unit(criterion)) for w, K in zip(weights, kernels, strict=True))
-        if not isinstance(criterion, JointRKDA):
-            matrix = np.eye(n) + matrix
-        inequalities = []
-        if self.approximate:
-            inequalities = [cp.bmat([[matrix, indicator], [indicator.T, cp.diag(bounds)]]) >> 0]
-        else:
-            for j in range(n_classes):
-                column = indicator[:, [j]]
-                corner = cp.reshape(bounds[j], (1, 1), order="C")
-                inequalities.append(cp.bmat([[matrix, column], [column.T, corner]]) >> 0)
-        problem = cp.Problem(cp.Minimize(cp.sum(bounds)), [cp.sum(weights) == 1, *inequalities])
-        satisfied = self._solve(problem)
-        bound = -np.inf
-        if not self.approximate and inequalities[0].dual_value is not None:
-            # Complementarity: the last column of each multiplier is −N⁻¹h_j.
-            columns = [-lmi.dual_value[:n, n] / lmi.dual_value[n, n] for lmi in inequalities]
-            bound = criterion.lower_bound(
-                basis @ np.column_stack(columns), columns=criterion.target.indicator
-            )
-        return self._solution(
-            criterion,
-            task,
-            weights.value,
-            satisfied=satisfied,
-            bound=bound,
-            approximate=self.approximate,
-        )
-
-    def _solve_fisher_ratio(self, criterion: FisherRatio, task: Task) -> Solution:
-        if self.approximate:
-            raise InvalidInputError(
-                "solver='sdp_approximate' must go with criterion='rkda': it relaxes a program "
-                "with several classes. Got criterion='fdr'; use 'newton' or 'sdp'."
-            )
-        cp = _import_cvxpy()
-        target, bank = criterion.target, criterion.bank
-        kernels = bank.compressed(np.eye(bank.n_samples))
-        within = target.membership @ np.diag(1.0 / target.counts) @ target.membership.T
-        J = (np.eye(bank.n_samples) - within) / np.sqrt(target.counts[target.codes])
-        a = target.mean_difference
-        weights, t = cp.Variable(bank.n_kernels, nonneg=True), cp.Variable()
-        matrix = criterion.regularization * np.eye(bank.n_samples) + sum(
-            w * (J @ K @ J) for w, K in zip(weights, kernels, strict=True)
-        )
-        column = sum(w * (J @ K @ a) for w, K in zip(weights, kernels, strict=True))
-        column = cp.reshape(column, (bank.n_samples, 1), order="C")
-        inequality = cp.bmat([[matrix, column], [column.T, cp.reshape(t, (1, 1), order="C")]]) >> 0
-        # Eq. (9) without its factor 1/λ, which does not move the optimum but spoils the scaling.
-        linear = np.array([a @ K @ a for K in kernels])
-        problem = cp.Problem(
-            cp.Minimize(t - linear @ weights),
-            [cp.sum(weights) == 1, inequality],
-        )
-        satisfied, bound = self._solve(problem), -np.inf
-        if inequality.dual_value is not None:
-            # Complementarity: the last column of the multiplier is −u, and β = a − Ju.
-            u = -inequality.dual_value[:-1, -1] / inequality.dual_value[-1, -1]
-            bound = criterion.lower_bound(a - J @ u)
-        return self._solution(criterion, task, weights.value, satisfied=satisfied, bound=bound)
+    def solve(self, program: Any, task: Task) -> Solution:
+        model = program.sdp(_import_cvxpy(), approximate=self.approximate)
+        return self._solution(program, model, task, approximate=self.approximate)
 
 
 @dataclass(frozen=True)
@@ -204,59 +109,8 @@ class QCQP(_Conic):
         The name of a conic solver CVXPY has installed.
     """
 
-    @property
-    def name(self) -> str:
-        """The name of the solver."""
-        return "qcqp"
+    name: ClassVar[str] = "qcqp"
+    needs: ClassVar[tuple[str, ...]] = ("at", "qcqp")
 
-    def solve(self, criterion: Criterion, task: Task) -> Solution:
-        if isinstance(criterion, SoftMargin):
-            return self._solve_margin(criterion, task)
-        assert isinstance(criterion, RKDA), "learn_kernel admits no other criterion"
-        return self._solve_rkda(criterion, task)
-
-    def _solve_rkda(self, criterion: RKDA, task: Task) -> Solution:
-        cp = _import_cvxpy()
-        basis = _orthogonal_to_ones(criterion.bank.n_samples)
-        scores = basis.T @ criterion.scores / np.sqrt(criterion.bank.n_samples)
-        # In half the papers' β, and in units in which all entries are of order 1.
-        dual, t = cp.Variable(scores.shape), cp.Variable()
-        constraints = [
-            cp.sum_squares(_square_root(K / _unit(criterion)) @ dual) <= t
-            for K in criterion.bank.compressed(basis)
-        ]
-        objective = 2.0 * cp.sum(cp.multiply(scores, dual)) - t
-        if not isinstance(criterion, JointRKDA):
-            objective -= cp.sum_squares(dual)
-        satisfied = self._solve(cp.Problem(cp.Maximize(objective), constraints))
-        weights, bound = None, -np.inf
-        if dual.value is not None:
-            weights = np.array([np.ravel(limit.dual_value)[0] for limit in constraints])
-            bound = criterion.lower_bound(basis @ dual.value)
-        return self._solution(criterion, task, weights, satisfied=satisfied, bound=bound)
-
-    def _solve_margin(self, criterion: SoftMargin, task: Task) -> Solution:
-        cp = _import_cvxpy()
-        alpha, t = cp.Variable(len(criterion.signs), nonneg=True), cp.Variable()
-        beta = cp.multiply(criterion.signs, alpha)
-        limits = [
-            cp.sum_squares(_square_root(criterion.matrix(unit)) @ beta) <= t
-            for unit in np.eye(criterion.n_weights)
-        ]
-        others = [cp.sum(beta) == 0]
-        if np.isfinite(criterion.limit):
-            others.append(alpha <= criterion.limit)
-        value = 2.0 * cp.sum(alpha) - t - criterion.ridge * cp.sum_squares(alpha)
-        satisfied = self._solve(cp.Problem(cp.Maximize(value), limits + others))
-        weights, bound = uniform(criterion.n_weights), -np.inf
-        if alpha.value is not None:
-            weights = np.array([np.ravel(limit.dual_value)[0] for limit in limits])
-            bound = criterion.lower_bound(criterion.signs * alpha.value)
-        return self._solution(criterion, task, weights, satisfied=satisfied, bound=bound)
-
-
-def _square_root(kernel: FloatArray) -> FloatArray:
-    """Return R with RᵀR = K, without the rows that rounding alone would fill."""
-    values, vectors = scipy.linalg.eigh(kernel)
-    keep = values > 1e-14 * values[-1]
-    return np.asarray(np.sqrt(values[keep])[:, None] * vectors[:, keep].T)
+    def solve(self, program: Any, task: Task) -> Solution:
+        return self._solution(program, program.qcqp(_import_cvxpy()), task)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
 
 from discernel.backend import FloatArray
-from discernel.criteria import RKDA, Criterion, relative_gap
-from discernel.criteria.rkda import RKDAPoint, ShrunkPoint
+from discernel.criteria import relative_gap
 from discernel.learners.newton import Newton, newton_target
 from discernel.learners.simplex import uniform
 from discernel.learners.solution import Solution, Status, Task
@@ -44,20 +43,20 @@ class Galerkin:
     """
 
     name: ClassVar[str] = "galerkin"
+    needs: ClassVar[tuple[str, ...]] = ("at", "near", "estimate", "restricted")
 
-    def solve(self, criterion: Criterion, task: Task) -> Solution:
-        assert isinstance(criterion, RKDA), "no other criterion has restrictions"
+    def solve(self, program: Any, task: Task) -> Solution:
         max_iter = 100 if task.max_iter is None else task.max_iter
-        weights = uniform(criterion.bank.n_kernels) if task.init is None else task.init
+        weights = uniform(program.n_weights) if task.init is None else task.init
         best = Solution(weights, np.inf, -np.inf, Status.CONVERGED, 0)
         bound, least_gap, idle = -np.inf, np.inf, 0
-        basis = np.empty((criterion.bank.n_samples, 0))
+        basis = np.empty((program.bank.n_samples, 0))
         for iteration in range(max_iter + 1):
             if iteration > 0:
-                value, error = criterion.estimate(weights)
+                value, error = program.estimate(weights)
             if iteration == 0 or relative_gap(value, bound, error) > task.tol:
                 # The first subspace need not be exact: what it bounds, it bounds.
-                point = criterion.near(weights) if iteration == 0 else criterion.at(weights)
+                point = program.near(weights) if iteration == 0 else program.at(weights)
                 value, error, bound = point.value, point.error, max(bound, point.bound)
             found = Solution(weights, value, bound, Status.CONVERGED, iteration, error=error)
             known = replace(best, bound=bound, n_iter=iteration)
@@ -72,13 +71,13 @@ class Galerkin:
             if iteration < max_iter:
                 basis = _extended(basis, point)
                 del point  # and with it the memory of its factor
-                inner = Task(1e-3 * task.tol, None, weights, lambda *_: None)
-                model = Newton().solve(criterion.restricted(basis), inner)
+                inner = Task(1e-3 * task.tol, init=weights)
+                model = Newton().solve(program.restricted(basis), inner)
                 weights, bound = model.weights, max(bound, model.bound)
         return replace(best, status=Status.MAX_ITERATIONS)
 
 
-def _extended(basis: FloatArray, point: RKDAPoint | ShrunkPoint) -> FloatArray:
+def _extended(basis: FloatArray, point: Any) -> FloatArray:
     """Return the basis with B and its derivatives by the weights that matter, orthonormal.
 
     Those are the weights that a Newton step leaves positive; the others vanish together, along

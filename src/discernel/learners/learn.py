@@ -5,21 +5,27 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Bank, DenseBank
-from discernel.criteria import JointRKDA, KernelLeastSquares
+from discernel.criteria import KernelLeastSquares, Program, offers
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
-from discernel.learners.columns import for_many_kernels
-from discernel.learners.galerkin import Galerkin
 from discernel.learners.loo import FLAT, find_limit
+from discernel.learners.margin import maximize
 from discernel.learners.part import draw_part
-from discernel.learners.registry import make_request
-from discernel.learners.request import Request
-from discernel.learners.solution import Callback, LearnedKernel, Progress, Solver, Status, Task
+from discernel.learners.request import Request, check_solver, faster_solver, make_request
+from discernel.learners.solution import (
+    Callback,
+    LearnedKernel,
+    Progress,
+    Solution,
+    Solver,
+    Status,
+    Task,
+)
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_path"]
@@ -28,8 +34,6 @@ __all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_path"]
 DEFAULT_REGULARIZATIONS: tuple[float, ...] = tuple(np.logspace(0.0, -6.0, 13).tolist())
 #: From here on samples are many.
 _MANY = 1000
-#: `Galerkin` is faster than `Newton` from so many samples on, and so many a column of directions.
-_GALERKIN_SAMPLES, _GALERKIN_COLUMNS = 500, 25
 
 
 def learn_kernel(
@@ -62,7 +66,8 @@ def learn_kernel(
         `Separability` with another α or as a ratio; ``"uniform"`` is the plain average.
         ``"auto"`` takes what predicts left-out samples best:
         plain average, best single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with a solver
-        of the convex program or ``regularization="joint"`` it is ``"rkda"``. `LOO` sets the pull.
+        of the convex program or ``regularization="joint"`` it is ``"rkda"``. The names stand for
+        the objects of `discernel.criteria` with their defaults; one of your own goes here too.
     solver : {"auto", "newton", "galerkin", "sdp", "sdp_approximate", "qcqp", "silp"} or object
         ``"auto"`` is ``"newton"``, for ``"rkda"`` on many samples ``"galerkin"``, which takes
         fewer factorisations, and ``"interior_point"`` for
@@ -139,20 +144,18 @@ def learn_kernel(
             f"Got {target.n_samples} labels and matrices of shape {shape[1:]}."
         )
     with blas_threads(target.n_samples):
-        bank = DenseBank(grams, normalization=request.spec.normalization)
+        bank = DenseBank(grams, normalization=request.criterion.normalization)
         return learn(bank, target, request)
 
 
 def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """Learn on a bank; the estimators' way in. Warns if the gap could not be certified."""
+    lam = request.regularization
     try:
-        if request.spec.learn is not None:
-            learned = request.spec.learn(bank, target, request)
-        elif request.regularization == "loo":
+        if lam == "loo" and request.criterion.regularization_is != "learned":
             learned = _learn_by_leave_one_out(bank, target, request)
         else:
-            regularization = None if request.regularization == "joint" else request.regularization
-            learned = _solve_one(bank, target, request, regularization)
+            learned = _solve_one(bank, target, request, lam if isinstance(lam, float) else None)
     except NumericalError:
         bank.check_definite()  # if that is the reason, its error says so better
         raise
@@ -180,62 +183,84 @@ def _solve_one(
     n_stages: int = 1,
 ) -> LearnedKernel:
     """Learn the weights for one λ, or the weights and λ where it is None."""
-    if request.spec.weigh is not None:
-        assert regularization is not None, "no criterion without a program can learn λ"
-        return _weigh(bank, target, request, regularization)
-    request = _faster(request, bank, target)
-    assert request.spec.build is not None
-    assert request.solver is not None
     if init is None:
         init = _coarse_start(bank, target, request, regularization)
-    criterion = request.spec.build(bank, target, regularization, request)
+    program = _program(bank, target, request, regularization)
+    if init is not None and len(init) != program.n_weights:
+        init = None  # weights of the kernels, and the program has others too
+    solver = faster_solver(request, program, bank, target)
+    check_solver(solver, program, request.criterion)
     history: list[Progress] = []
 
-    def monitor(iteration: int, value: float, gap: float, weights: FloatArray) -> None:
-        n_active = int(np.count_nonzero(weights))
-        objective = criterion.objective(value)
-        progress = Progress(iteration, objective, gap, n_active, regularization, stage, n_stages)
+    def monitor(
+        iteration: int, value: float, gap: float | None, weights: FloatArray, /, **where: int
+    ) -> None:
+        n_active, objective = int(np.count_nonzero(weights)), program.objective(value)
+        where = {"stage": stage, "n_stages": n_stages, **where}
+        progress = Progress(iteration, objective, gap, n_active, regularization, **where)
         history.append(progress)
         if request.callback is not None:
             request.callback(progress)
 
-    task = Task(request.tol, request.max_iter, init, monitor)
-    solution = for_many_kernels(request.solver, criterion).solve(criterion, task)
-    weights, used, status = solution.weights, regularization, solution.status
-    if isinstance(criterion, JointRKDA):
-        weights, used = criterion.split(weights)
-        if status is Status.CONVERGED and used <= 2 * criterion.ridge:
-            status = Status.FLOOR
-    assert used is not None, "λ is given or learnt"
-    if len(weights) == 1 and status is Status.STALLED:
+    task = Task(request.tol, request.max_iter, init, monitor, request.random_state)
+    solution = solver.solve(program, task)
+    _check_solution(solution, program, solver)
+    return _learned(bank, request, program, solver, solution, regularization, history)
+
+
+def _program(bank: Bank, target: Target, request: Request, regularization: float | None) -> Program:
+    program = request.criterion.program(bank, target, regularization)
+    if getattr(program, "maximize", True) is None:
+        program.maximize = maximize  # type: ignore[attr-defined]  # its values take an algorithm
+    return program
+
+
+def _check_solution(solution: Solution, program: Program, solver: Solver) -> None:
+    """Raise a clear error if a solver left the simplex."""
+    weights = np.asarray(solution.weights)
+    on_simplex = weights.shape == (program.n_weights,) and bool((weights >= 0).all())
+    if not (on_simplex and abs(float(weights.sum()) - 1.0) <= 1e-6):
+        raise NumericalError(
+            f"The solver must return {program.n_weights} weights that are at least 0 and sum to "
+            f"1. '{solver.name}' returned {solution.weights!r}. Use another solver."
+        )
+
+
+def _learned(
+    bank: Bank,
+    request: Request,
+    program: Program,
+    solver: Solver,
+    solution: Solution,
+    regularization: float | None,
+    history: list[Progress],
+) -> LearnedKernel:
+    """Return what a solution says of the kernels of the bank."""
+    split, status, limit = program.split(solution.weights), solution.status, None
+    for known in (regularization, split.regularization, solution.regularization):
+        regularization = known if regularization is None else regularization
+    if split.at_floor and status is Status.CONVERGED:
+        status = Status.FLOOR
+    if len(split.weights) == 1 and status is Status.STALLED:
         status = Status.NO_PROGRAM  # one kernel: the gap is what is not known of the value
+    limit = "smallest" if status is Status.FLOOR else solution.regularization_at_limit
+    has_value, is_convex = not np.isnan(solution.value), offers(program, "at")
     return LearnedKernel(
-        weights=bank.expand(weights),
-        coefficients=bank.coefficients(weights),
-        regularization=used,
-        objective=criterion.objective(solution.value),
-        gap=solution.gap,
+        weights=bank.expand(split.weights),
+        coefficients=bank.coefficients(split.weights),
+        regularization=cast(float, regularization),
+        objective=program.objective(solution.value) if has_value else None,
+        gap=solution.gap if is_convex else None,
         status=status,
         n_iter=solution.n_iter,
-        criterion=request.criterion,
-        solver=request.solver_name,
+        criterion=request.criterion.name,
+        solver=solver.name,
         history=history,
+        considered=solution.considered,
+        parameters=split.parameters,
         screened=solution.screened,
-        regularization_at_limit="smallest" if status is Status.FLOOR else None,
+        regularization_at_limit=limit,
     )
-
-
-def _faster(request: Request, bank: Bank, target: Target) -> Request:
-    """Return the request with the faster of two solvers, where the user named none.
-
-    A round of `Galerkin` saves about two factorisations and costs up to n_kernels products with
-    up to n_kernels · (n_classes − 1) columns: measured, it is ahead from these sizes on.
-    """
-    columns = bank.n_kernels * target.scores.shape[1]
-    is_ahead = bank.n_samples >= max(_GALERKIN_SAMPLES, _GALERKIN_COLUMNS * columns)
-    if request.automatic and request.criterion == "rkda" and is_ahead:
-        return replace(request, solver=Galerkin(), solver_name=Galerkin.name)
-    return request
 
 
 def _coarse_start(
@@ -246,7 +271,7 @@ def _coarse_start(
     Fewer samples are fitted with ease by narrower kernels. Twice the λ makes up for it: over
     three data sets, two sets of kernels and λ from 1e-5 to 0.1, it was better than λ and 4λ.
     """
-    smooth = request.solver_name in ("galerkin", "newton")
+    smooth = request.solver.name in ("galerkin", "newton")
     if bank.n_samples < _MANY or not smooth or regularization is None:
         return None
     part = draw_part(bank, target, 0.25, np.random.RandomState(0))
@@ -257,49 +282,24 @@ def _coarse_start(
     return _solve_one(part.bank, part.target, coarse, 2.0 * regularization).weights
 
 
-def _weigh(bank: Bank, target: Target, request: Request, regularization: float) -> LearnedKernel:
-    """Return weights that do not depend on λ."""
-    assert request.spec.weigh is not None
-    found = request.spec.weigh(bank, target, request)
-    n_active = int(np.count_nonzero(found.weights))
-    gaps = found.gaps or (None,) * len(found.objectives)
-    history = [
-        Progress(iteration, objective, gap, n_active)
-        for iteration, (objective, gap) in enumerate(zip(found.objectives, gaps, strict=True))
-    ]
-    return LearnedKernel(
-        weights=bank.expand(found.weights),
-        coefficients=bank.coefficients(found.weights),
-        regularization=regularization,
-        objective=found.objective,
-        gap=found.gap,
-        status=found.status,
-        n_iter=found.n_iter,
-        criterion=request.criterion,
-        solver=request.solver_name,
-        history=history,
-        learnt=found.learnt,
-    )
-
-
 def learn_path(
     bank: Bank, target: Target, request: Request, regularizations: Sequence[float]
 ) -> list[tuple[LearnedKernel, float]]:
     """Learn for every λ, each from the weights of the one before, with its leave-one-out error."""
     path: list[tuple[LearnedKernel, float]] = []
     init, n_stages, system = None, len(regularizations), None
+    apart = request.criterion.regularization_is == "apart"
     for stage, lam in enumerate(regularizations):
-        if path and request.spec.weigh is not None:
-            # Weights that do not know λ are found once.
+        if path and apart:  # weights that do not know λ are found once
             learned = replace(path[0][0], regularization=lam, n_iter=0, history=[])
         else:
             learned = _solve_one(
                 bank, target, request, lam, init=init, stage=stage, n_stages=n_stages
             )
-        init = learned.weights[bank.kept]
-        if system is None or request.spec.weigh is None:
-            system = bank.systems(init)
-        ridge = request.spec.sample_ridge(target, lam)
+        init = None if apart else learned.weights[bank.kept]
+        if system is None or not apart:
+            system = bank.systems(learned.weights[bank.kept])
+        ridge = request.criterion.sample_ridge(target, lam)
         fit = KernelLeastSquares(system(ridge), ridge, target.scores)
         path.append((learned, fit.leave_one_out_error()))
     return path

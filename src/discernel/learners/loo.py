@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from scipy.optimize import minimize
@@ -12,15 +11,14 @@ from scipy.special import softmax
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank
-from discernel.criteria import KernelLeastSquares, LeaveOneOut
-from discernel.exceptions import InvalidInputError
+from discernel.criteria import KernelLeastSquares
+from discernel.criteria.loo import LeaveOneOutError
 from discernel.learners.simplex import normalize
 from discernel.learners.solution import Limit
 from discernel.targets import Target
 
 __all__ = [
     "FLAT",
-    "LOO",
     "LooSolution",
     "choose_regularization",
     "find_limit",
@@ -38,26 +36,6 @@ _LAMBDA_BOUNDS = (1e-7, 10.0)
 _NEGLIGIBLE = 1e-3
 #: Relative decrease below which a step is not worth its eight factorisations.
 _WORTHWHILE = 1e-5
-
-
-@dataclass(frozen=True)
-class LOO:
-    """Options of the criterion ``"loo"``.
-
-    Parameters
-    ----------
-    pull : float, default=5.0
-        The error is minimised with (pull / n_samples) · KL(weights ‖ equal weights) added. Many
-        weights on few samples can overfit the leave-one-out error itself; the pull prevents it
-        and fades with the number of samples.
-    """
-
-    pull: float = 5.0
-    name: ClassVar[str] = "loo"
-
-    def __post_init__(self) -> None:
-        if not (np.isfinite(self.pull) and self.pull >= 0):
-            raise InvalidInputError(f"The pull of LOO must be at least 0. Got {self.pull!r}.")
 
 
 @dataclass(frozen=True)
@@ -156,7 +134,7 @@ def minimize_leave_one_out(
     bank, target
         The kernels, normalised to centred trace 1, and the classes.
     pull : float
-        See `LOO`.
+        See `discernel.criteria.LeaveOneOut`.
     weights, regularization
         Where to start. The error is not convex: the start matters.
     fixed_regularization : bool, default=False
@@ -166,7 +144,7 @@ def minimize_leave_one_out(
     monitor : callable, optional
         Called with the value and the weights of every evaluation.
     """
-    criterion, p = LeaveOneOut(bank, target), bank.n_kernels
+    criterion, p = LeaveOneOutError(bank, target), bank.n_kernels
     units: dict[str, float] = {}
 
     def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:

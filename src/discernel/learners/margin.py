@@ -12,23 +12,17 @@ weights come with the machine, where a cutting-plane method needs a new machine 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from discernel.backend import Cholesky, FloatArray, matmul
-from discernel.bank import Bank
-from discernel.criteria import Criterion, relative_gap
-from discernel.criteria.margin import Machine, MarginKind, MarginPoint, MarginProgram, SoftMargin
-from discernel.exceptions import check_number, unknown_choice
-from discernel.learners.request import Request
+from discernel.criteria.base import relative_gap
+from discernel.criteria.margin import Machine, MarginPoint, MarginProgram
 from discernel.learners.simplex import normalize, uniform
-from discernel.learners.solution import Monitor, Progress, Solution, Status, Task, Weighting
-from discernel.targets import ClassTarget, Target
+from discernel.learners.solution import Monitor, Solution, Status, Task, silent
 
-__all__ = ["InteriorPoint", "Margin", "maximize", "weigh_by_margin"]
-
-_KINDS: tuple[MarginKind, ...] = ("SM1", "SM2", "SM2_C")
+__all__ = ["InteriorPoint", "maximize"]
 
 #: How much of the way to the boundary a step goes at most.
 _FRACTION = 0.995
@@ -44,52 +38,6 @@ _FLOOR = 1e-12
 
 
 @dataclass(frozen=True)
-class Margin:
-    """Which soft margin is maximised, [Lanckriet04]_; in place of the name ``"margin"``.
-
-    Parameters
-    ----------
-    kind : {"SM1", "SM2", "SM2_C"}, default="SM2"
-        What a slack ξ costs: ``"SM1"`` Cξ, ``"SM2"`` Cξ²; ``"SM2_C"`` is ``"SM2"`` with C learnt
-        in the same program, found as ``learnt["C"]`` of the `LearnedKernel`.
-    C : float, default=1.0
-        The cost, above 0, for kernels of trace n_samples; ``"SM2_C"`` does not use it.
-
-    Notes
-    -----
-    All three are certified. The objective is the primal value of the support vector machine at
-    the weights, and the gap is relative to it. The learnt C is that of the combined kernel, of
-    trace n_samples. It is infinite, or some 1e8, where no slack pays, and not unique where a
-    kernel is close to a multiple of the identity, such as a very narrow Gaussian.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
-    >>> from discernel import learn_kernel
-    >>> from discernel.learners import Margin
-    >>> from discernel.kernels import RBF
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> X, y = scale(X[:100]), y[:100]
-    >>> grams = [RBF(width=s)(X) for s in (1, 4, 16)]
-    >>> learned = learn_kernel(grams, y, criterion=Margin("SM1", C=10.0))
-    >>> learned.weights.round(2).tolist()
-    [0.46, 0.54, 0.0]
-    >>> learned.gap <= 1e-6
-    True
-    """
-
-    kind: MarginKind = "SM2"
-    C: float = 1.0
-    name: ClassVar[str] = "margin"
-
-    def __post_init__(self) -> None:
-        if self.kind not in _KINDS:
-            raise unknown_choice("kind of Margin", self.kind, list(_KINDS))
-        check_number("C of Margin", self.C, positive=True)
-
-
-@dataclass(frozen=True)
 class InteriorPoint:
     """A primal-dual interior-point method for the margin criteria, [Mehrotra92]_.
 
@@ -102,11 +50,11 @@ class InteriorPoint:
     """
 
     name: ClassVar[str] = "interior_point"
+    needs: ClassVar[tuple[str, ...]] = ("feasible", "upper_bound", "products", "matrix")
 
-    def solve(self, criterion: Criterion, task: Task) -> Solution:
-        assert isinstance(criterion, SoftMargin), "learn_kernel admits no other criterion"
+    def solve(self, program: Any, task: Task) -> Solution:
         max_iter = 200 if task.max_iter is None else task.max_iter
-        best, status, n_iter = _solve(criterion, task.tol, max_iter, task.monitor)
+        best, status, n_iter = _solve(program, task.tol, max_iter, task.monitor)
         point = best.point
         if status is Status.CONVERGED:
             point = _pruned(best, task.tol)
@@ -115,55 +63,7 @@ class InteriorPoint:
 
 def maximize(program: MarginProgram) -> Machine:
     """Return the support vector machine of a program with one kernel, as exactly as can be."""
-    return _solve(program, _INNER_TOL, 200, lambda *_: None)[0].machine
-
-
-def weigh_by_margin(bank: Bank, target: Target, request: Request) -> Weighting:
-    """Return the weights of the largest soft margin, [Lanckriet04]_.
-
-    Parameters
-    ----------
-    bank : Bank
-        The kernels, normalised to raw trace n_samples.
-    target : Target
-        Two classes.
-    request : Request
-        Its ``options`` are a `Margin`.
-
-    Returns
-    -------
-    Weighting
-        The objective is the primal value of the machine, never below the true one, so that the
-        gap is certified. ``learnt`` holds the C of ``"SM2_C"``.
-    """
-    assert isinstance(target, ClassTarget), "a margin is between two classes"
-    assert request.solver is not None, "every solver of this criterion is an object"
-    options: Margin = request.options
-    criterion = SoftMargin(bank, target, options.kind, float(options.C), maximize)
-    objectives: list[float] = []
-    gaps: list[float] = []
-
-    def monitor(iteration: int, value: float, gap: float, weights: FloatArray) -> None:
-        objectives.append(value)
-        gaps.append(gap)
-        if request.callback is not None:
-            request.callback(Progress(iteration, value, gap, int(np.count_nonzero(weights))))
-
-    start = uniform(criterion.n_weights)
-    solution = request.solver.solve(criterion, Task(request.tol, request.max_iter, start, monitor))
-    weights, learnt = solution.weights, {}
-    if options.kind == "SM2_C":
-        weights, learnt["C"] = criterion.split(weights)
-    return Weighting(
-        weights,
-        solution.value,
-        solution.status,
-        solution.n_iter,
-        tuple(objectives),
-        solution.gap,
-        tuple(gaps),
-        learnt,
-    )
+    return _solve(program, _INNER_TOL, 200, silent)[0].machine
 
 
 class _Iterate:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from discernel.backend import FloatArray
-from discernel.criteria import Criterion, Point
+from discernel.criteria import Point
 from discernel.learners.simplex import minimize_quadratic, uniform
 from discernel.learners.solution import Solution, Status, Task
 
@@ -39,11 +39,12 @@ class Newton:
     """
 
     name: ClassVar[str] = "newton"
+    needs: ClassVar[tuple[str, ...]] = ("at",)
 
-    def solve(self, criterion: Criterion, task: Task) -> Solution:
+    def solve(self, program: Any, task: Task) -> Solution:
         max_iter = 100 if task.max_iter is None else task.max_iter
-        start = uniform(criterion.bank.n_kernels) if task.init is None else task.init
-        point = criterion.at(start)
+        start = uniform(program.n_weights) if task.init is None else task.init
+        point: Point = program.at(start)
         bound = -np.inf
         for iteration in range(max_iter + 1):
             bound = max(bound, point.bound)
@@ -53,7 +54,7 @@ class Newton:
                 return solution
             if iteration == max_iter:
                 break
-            following = self._step(criterion, point)
+            following = self._step(program, point)
             if following is None or not self._is_progress(point, following):
                 return Solution.at(point, bound, Status.STALLED, iteration)
             point = following
@@ -70,13 +71,15 @@ class Newton:
         return falls or following.gap < point.gap
 
     @staticmethod
-    def _step(criterion: Criterion, point: Point) -> Point | None:
+    def _step(program: Any, point: Point) -> Point | None:
         """Return the next point, or None where no step along the direction is good enough."""
         weights, target = point.weights, newton_target(point)
         slope = float(point.gradient @ (target - weights))
         noise, step = _NOISE * abs(point.value), 1.0
         while slope < noise and step >= _SMALLEST_STEP:
-            trial = criterion.at(target if step == 1.0 else weights + step * (target - weights))
+            trial: Point = program.at(
+                target if step == 1.0 else weights + step * (target - weights)
+            )
             if trial.value <= point.value + _SUFFICIENT_DECREASE * step * min(slope, 0.0) + noise:
                 return trial
             step /= 2.0

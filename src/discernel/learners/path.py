@@ -10,11 +10,11 @@ import numpy as np
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import DenseBank
+from discernel.criteria import check_leave_one_out
 from discernel.exceptions import InvalidInputError
 from discernel.learners.learn import DEFAULT_REGULARIZATIONS, learn_path
 from discernel.learners.loo import FLAT, find_limit
-from discernel.learners.registry import make_request
-from discernel.learners.request import check_leave_one_out
+from discernel.learners.request import make_request
 from discernel.learners.solution import Callback, LearnedKernel, Solver
 from discernel.targets import ClassTarget
 
@@ -103,15 +103,15 @@ def regularization_path(
         max_iter=max_iter,
         callback=callback,
     )
-    if request.spec.learn is not None:
+    if request.criterion.regularization_is == "learned":
         raise InvalidInputError(
-            f"criterion='{request.criterion}' learns λ itself, so there is no path. Use 'rkda', "
-            "'fdr' or another criterion that is given λ, or learn_kernel."
+            f"criterion='{request.criterion.name}' learns λ itself, so there is no path. Use "
+            "'rkda', 'fdr' or another criterion that is given λ, or learn_kernel."
         )
     target = ClassTarget.from_labels(y)
     request.check_target(target)
     check_leave_one_out(target, "regularization_path", "learn_kernel a number")
-    bank = DenseBank(grams, normalization=request.spec.normalization)
+    bank = DenseBank(grams, normalization=request.criterion.normalization)
     if bank.n_samples != target.n_samples:
         raise InvalidInputError(
             "There must be one label a row of the Gram matrices. "

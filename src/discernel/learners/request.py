@@ -1,76 +1,67 @@
-"""What is to be learnt, in checked form: what every learner is given."""
+"""From the words of `learn_kernel` to what is to be learned, checked before any work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from discernel.backend import FloatArray
-from discernel.bank import Bank, Normalization
-from discernel.criteria import Criterion
-from discernel.exceptions import InvalidInputError
-from discernel.learners.solution import Callback, LearnedKernel, Solver, Weighting
-from discernel.targets import ClassTarget, Target
+from discernel.bank import Bank
+from discernel.criteria import RKDA, Auto, Criterion, Program, as_criterion, offers
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.learners.alignment import Greedy, QuadraticProgram
+from discernel.learners.alternating import Alternating
+from discernel.learners.auto import LBFGS, Search
+from discernel.learners.columns import MANY_KERNELS, Columns
+from discernel.learners.conic import QCQP, SDP
+from discernel.learners.galerkin import Galerkin
+from discernel.learners.margin import InteriorPoint
+from discernel.learners.newton import Newton
+from discernel.learners.separability import ClosedForm, Dinkelbach
+from discernel.learners.silp import SILP
+from discernel.learners.simplex import uniform
+from discernel.learners.solution import Callback, Solution, Solver, Status, Task
+from discernel.targets import Target
 
-__all__ = ["CriterionSpec", "Request", "check_leave_one_out"]
+__all__ = ["SOLVERS", "Request", "check_solver", "faster_solver", "make_request"]
+
+#: `Galerkin` is faster than `Newton` from so many samples on, and so many per column of directions.
+_GALERKIN_SAMPLES, _GALERKIN_COLUMNS = 500, 25
 
 
 @dataclass(frozen=True)
-class CriterionSpec:
-    """What `learn_kernel` has to know about a criterion.
+class NoSolver:
+    """Equal weights: there is nothing to be solved."""
 
-    Exactly one of ``build``, ``weigh`` and ``learn`` is given.
+    name = "none"
 
-    Attributes
-    ----------
-    solvers : tuple of str
-        The solvers that can be asked for; the first is the default.
-    regularizations : tuple of str
-        The words that may stand for λ.
-    build : callable or None
-        From bank, target, λ (None: learn it) and request to a convex criterion, which a solver
-        minimises.
-    weigh : callable or None
-        From bank, target and request to weights that do not depend on λ.
-    learn : callable or None
-        From bank, target and request to weights and λ.
-    normalization : str
-        How the bank normalises the kernels for it.
-    balanced : bool
-        Whether the discriminant that goes with it weighs classes, not samples, equally.
-    two_classes : bool
-        Whether it is defined for two classes only.
-    classes_only : bool
-        Whether it needs classes, and cannot regress.
-    options : callable or None
-        Makes the default options, where the criterion has any; a user may pass others in place of
-        its name.
-    """
+    def solve(self, program: Program, task: Task) -> Solution:
+        """Return equal weights."""
+        weights = uniform(program.n_weights)
+        return Solution(weights, np.nan, -np.inf, Status.NO_PROGRAM, 0)
 
-    solvers: tuple[str, ...]
-    regularizations: tuple[str, ...]
-    build: Callable[[Bank, Target, float | None, Request], Criterion] | None = None
-    weigh: Callable[[Bank, Target, Request], Weighting] | None = None
-    learn: Callable[[Bank, Target, Request], LearnedKernel] | None = None
-    normalization: Normalization = "centered_trace"
-    balanced: bool = False
-    two_classes: bool = False
-    classes_only: bool = False
-    options: Callable[[], Any] | None = None
 
-    def sample_ridge(self, target: Target, regularization: float) -> FloatArray:
-        """Return λ times the inverse sample weights of the discriminant that goes with it.
-
-        1 for [Ye08]_, whose scatter counts samples; the class size for [Kim06]_, whose scatter is
-        the sum of the class covariances.
-        """
-        if self.balanced:
-            assert isinstance(target, ClassTarget), "only classes can be balanced"
-            return regularization * target.counts[target.codes].astype(np.float64)
-        return np.full(target.n_samples, regularization)
+#: What the names stand for.
+SOLVERS: dict[str, Callable[[], Solver]] = {
+    "newton": Newton,
+    "galerkin": Galerkin,
+    "columns": Columns,
+    "sdp": SDP,
+    "sdp_approximate": lambda: SDP(approximate=True),
+    "qcqp": QCQP,
+    "silp": SILP,
+    "interior_point": InteriorPoint,
+    "greedy": Greedy,
+    "qp": QuadraticProgram,
+    "closed_form": ClosedForm,
+    "dinkelbach": Dinkelbach,
+    "alternating": Alternating,
+    "lbfgs": LBFGS,
+    "search": Search,
+    "none": NoSolver,
+}
 
 
 @dataclass(frozen=True)
@@ -79,65 +70,152 @@ class Request:
 
     Attributes
     ----------
-    criterion : str
-        The name of the criterion.
-    spec : CriterionSpec
-        What is known about it.
-    solver : Solver or None
-        What minimises it, where it is a program.
-    solver_name : str
-        The name of the algorithm.
+    criterion : Criterion
+        What to learn by.
+    solver : Solver
+        What finds the weights.
     automatic : bool
         Whether the user left the choice of it to us.
     regularization : float, "loo" or "joint"
         ``"loo"`` chooses λ, ``"joint"`` learns it with the weights.
     tol, max_iter, random_state, callback
         As in `learn_kernel`.
-    options : object
-        What else the criterion is told.
     """
 
-    criterion: str
-    spec: CriterionSpec
-    solver: Solver | None
-    solver_name: str
+    criterion: Criterion
+    solver: Solver
     automatic: bool
     regularization: float | Literal["loo", "joint"]
     tol: float = 1e-6
     max_iter: int | None = None
     random_state: Any = None
     callback: Callback | None = None
-    options: Any = None
 
     def check_target(self, target: Target) -> None:
-        """Raise a clear error if the target cannot be learnt as asked."""
-        if not isinstance(target, ClassTarget):
-            if self.spec.classes_only:
-                kind = "two classes" if self.spec.two_classes else "classes"
-                raise InvalidInputError(
-                    f"criterion='{self.criterion}' is for {kind}. Got {target.kind}. Use "
-                    "'auto', 'rkda', 'alignment', 'loo' or 'uniform'."
-                )
-            return
-        if self.spec.two_classes and target.n_classes != 2:
+        """Raise a clear error if the target cannot be learned as asked."""
+        self.criterion.check_target(target, self.regularization)
+
+
+def make_request(
+    *,
+    criterion: Any = "auto",
+    solver: str | Solver = "auto",
+    regularization: float | str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> Request:
+    """Return the request these words stand for, or raise a clear error."""
+    automatic = isinstance(solver, str) and solver == "auto"
+    joint = isinstance(regularization, str) and regularization == "joint"
+    made = as_criterion(criterion)
+    named = getattr(solver, "name", solver)
+    if type(made) is Auto and (joint or not (automatic or named in made.solvers)):
+        made = RKDA()  # who names a solver of the convex program means that program
+    ridge = _check_regularization(regularization, made)
+    if not (isinstance(tol, (int, float)) and tol > 0):
+        raise InvalidInputError(f"tol must be a positive number. Got {tol!r}.")
+    if max_iter is not None and not (isinstance(max_iter, (int, np.integer)) and max_iter > 0):
+        raise InvalidInputError(f"max_iter must be a positive integer or None. Got {max_iter!r}.")
+    chosen = _as_solver(made.solvers[0] if automatic else solver, made)
+    made.check(chosen.name, ridge)
+    return Request(
+        criterion=made,
+        solver=chosen,
+        automatic=automatic,
+        regularization=ridge,
+        tol=float(tol),
+        max_iter=max_iter,
+        random_state=random_state,
+        callback=callback,
+    )
+
+
+def _as_solver(solver: Any, criterion: Criterion) -> Solver:
+    """Return the solver that is meant, or raise a clear error.
+
+    One of ours must be among those of the criterion. One of the user's need only be one: what it
+    needs of the program is checked when there is a program.
+    """
+    what, known = f"solver of criterion='{criterion.name}'", ["auto", *criterion.solvers]
+    if isinstance(solver, str):
+        if solver not in criterion.solvers:
+            raise unknown_choice(what, solver, known)
+        if solver not in SOLVERS:
             raise InvalidInputError(
-                f"criterion='{self.criterion}' is defined for two classes. Got "
-                f"{target.n_classes}: {target.classes.tolist()}. Use criterion='rkda', which "
-                "takes any number of classes."
+                f"The {what} must be one of ours to be known by its name. Got '{solver}'. Give "
+                "the solver itself, as an object."
             )
-        if self.spec.learn is not None:
-            what = f"criterion='{self.criterion}'"
-            check_leave_one_out(target, what, "criterion='rkda' and a number as regularization")
-        elif self.regularization == "loo":
-            check_leave_one_out(target, "regularization='loo'", "a number as regularization")
-
-
-def check_leave_one_out(target: ClassTarget, what: str, instead: str) -> None:
-    """Raise a clear error if a class would vanish when one sample is left out."""
-    single = target.classes[target.counts == 1]
-    if len(single):
+        chosen = SOLVERS[solver]()
+    elif _is_solver(solver):
+        chosen = cast(Solver, solver)
+        if chosen.name in SOLVERS and chosen.name not in criterion.solvers:
+            raise unknown_choice(what, chosen.name, known)
+    else:
         raise InvalidInputError(
-            f"{what} leaves one sample out at a time, so every class must have at least two "
-            f"samples. Got 1 sample of {single.tolist()}. Merge or remove the class, or give "
-            f"{instead}."
+            f"The {what} must be one of {', '.join(map(repr, known))}, an object of "
+            "discernel.learners, or an object with a name and a method solve(program, task). "
+            f"Got {solver!r}."
         )
+    check = getattr(chosen, "check_installed", None)
+    if check is not None:
+        check()
+    return chosen
+
+
+def _is_solver(solver: Any) -> bool:
+    """Whether an object can be asked to solve; a class cannot."""
+    has_solve = callable(getattr(solver, "solve", None)) and not isinstance(solver, type)
+    return has_solve and isinstance(getattr(solver, "name", None), str)
+
+
+def check_solver(solver: Solver, program: Program, criterion: Criterion) -> None:
+    """Raise a clear error if a program does not offer what a solver needs."""
+    needs = tuple(getattr(solver, "needs", ()))
+    missing = [name for name in needs if not offers(program, name)]
+    if missing:
+        raise InvalidInputError(
+            f"solver='{solver.name}' needs a program that offers {', '.join(needs)}. That of "
+            f"criterion='{criterion.name}' does not offer {', '.join(missing)}. Use one of "
+            f"{', '.join(map(repr, criterion.solvers))}."
+        )
+
+
+def faster_solver(request: Request, program: Program, bank: Bank, target: Target) -> Solver:
+    """Return the fastest solver for a program, where the user named none.
+
+    A round of `Galerkin` saves about two factorisations and costs up to n_kernels products with
+    up to n_kernels · (n_classes − 1) columns: measured, it is ahead from these sizes on.
+    """
+    if not request.automatic or request.solver.name != Newton.name:
+        return request.solver
+    columns = bank.n_kernels * target.scores.shape[1]
+    many = bank.n_samples >= max(_GALERKIN_SAMPLES, _GALERKIN_COLUMNS * columns)
+    if many and offers(program, *Galerkin.needs):
+        return Galerkin()
+    if bank.n_kernels >= MANY_KERNELS and offers(program, *Columns.needs):
+        return Columns()
+    return request.solver
+
+
+def _check_regularization(
+    regularization: Any, criterion: Criterion
+) -> float | Literal["loo", "joint"]:
+    words = criterion.regularizations
+    if isinstance(regularization, str):
+        if regularization in ("auto", "loo"):
+            return "loo"
+        if regularization == "joint" and "joint" in words:
+            return "joint"
+        raise unknown_choice(
+            f"regularization of criterion='{criterion.name}', where it is not a number,",
+            regularization,
+            ["auto", *words],
+        )
+    if not (isinstance(regularization, (int, float, np.number)) and 0 < regularization < np.inf):
+        raise InvalidInputError(
+            "The regularization must be a positive, finite number or one of "
+            f"{['auto', *words]}. Got {regularization!r}."
+        )
+    return float(regularization)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from scipy.optimize import linprog
 
 from discernel.backend import FloatArray
-from discernel.criteria import Criterion
+from discernel.criteria import Point
 from discernel.exceptions import unknown_choice
 from discernel.learners.simplex import normalize, uniform
 from discernel.learners.solution import Solution, Status, Task
@@ -35,15 +35,17 @@ class SILP:
 
     stopping: Literal["gap", "paper"] = "gap"
     name: ClassVar[str] = "silp"
+    needs: ClassVar[tuple[str, ...]] = ("at",)
 
     def __post_init__(self) -> None:
         if self.stopping not in ("gap", "paper"):
             raise unknown_choice("stopping rule of SILP", self.stopping, ["gap", "paper"])
 
-    def solve(self, criterion: Criterion, task: Task) -> Solution:
+    def solve(self, program: Any, task: Task) -> Solution:
         max_iter = 1000 if task.max_iter is None else task.max_iter
-        weights = uniform(criterion.bank.n_kernels) if task.init is None else task.init
-        best, bound, level = criterion.at(weights), -np.inf, None
+        weights = uniform(program.n_weights) if task.init is None else task.init
+        bound, level = -np.inf, None
+        best: Point = program.at(weights)
         point, slopes, offsets = best, [], []
         for iteration in range(max_iter + 1):
             if point.value < best.value:
@@ -58,7 +60,7 @@ class SILP:
             weights, level, master_bound = _solve_master(np.array(slopes), np.array(offsets))
             bound = max(bound, master_bound)
             if iteration < max_iter:
-                point = criterion.at(weights)
+                point = program.at(weights)
         return Solution.at(best, bound, Status.MAX_ITERATIONS, max_iter)
 
     def _is_done(self, gap: float, tol: float, value: float, level: float | None) -> bool:

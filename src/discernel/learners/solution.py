@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from discernel.backend import FloatArray
-from discernel.criteria import Criterion, Point, relative_gap
+from discernel.criteria import Point, relative_gap
 
 __all__ = [
     "Callback",
@@ -23,7 +23,7 @@ __all__ = [
     "Solver",
     "Status",
     "Task",
-    "Weighting",
+    "silent",
 ]
 
 
@@ -94,7 +94,25 @@ class Progress:
 #: Which end of the λ considered was chosen.
 Limit = Literal["smallest", "largest"]
 Callback = Callable[[Progress], Any]
-Monitor = Callable[[int, float, float, FloatArray], None]
+
+
+class Monitor(Protocol):
+    """What a solver tells of its iterations."""
+
+    def __call__(
+        self,
+        iteration: int,
+        value: float,
+        gap: float | None,
+        weights: FloatArray,
+        /,
+        **stage: int,
+    ) -> None:
+        """Take note of an iteration; ``stage`` and ``n_stages`` say where it is on a way."""
+
+
+def silent(*_: Any, **__: Any) -> None:
+    """Tell nobody."""
 
 
 @dataclass(frozen=True)
@@ -107,24 +125,47 @@ class Task:
         The relative gap to certify.
     max_iter : int or None
         The limit of iterations; None is the solver's own.
-    init : ndarray of shape (n_kernels,) or None
-        Weights to start from; None is equal weights.
+    init : ndarray of shape (n_weights,) or None
+        Weights to start from; None is the solver's own choice, mostly equal weights.
     monitor : callable
-        To be called with iteration, value, gap and weights.
+        To be called with iteration, value, gap (None without a certificate) and weights.
+    random_state : int, RandomState or None
+        Draws whatever is to be drawn; None is 0.
     """
 
     tol: float
-    max_iter: int | None
-    init: FloatArray | None
-    monitor: Monitor
+    max_iter: int | None = None
+    init: FloatArray | None = None
+    monitor: Monitor = silent
+    random_state: Any = None
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a solver found: weights, the value there, and a bound on all values.
+    """What a solver found.
 
-    ``screened`` kernels are proven to have no weight at any optimum. The true value can be above
-    ``value`` by ``error``.
+    Attributes
+    ----------
+    weights : ndarray of shape (n_weights,)
+        At least 0, summing to 1.
+    value : float
+        What is optimised, at the weights; NaN if nothing is.
+    bound : float
+        No weights have a smaller value; minus infinity if nothing is known.
+    status : Status
+        How it ended.
+    n_iter : int
+        Iterations.
+    screened : int
+        Kernels that are proven to have no weight at any optimum.
+    error : float
+        How far the true value can be above ``value``.
+    regularization : float or None
+        λ, where the solver has chosen it.
+    regularization_at_limit : {"smallest", "largest"} or None
+        Whether that is an end of the values considered.
+    considered : tuple of Candidate
+        What was chosen from, the chosen one first.
     """
 
     weights: FloatArray
@@ -134,6 +175,9 @@ class Solution:
     n_iter: int
     screened: int = 0
     error: float = 0.0
+    regularization: float | None = None
+    regularization_at_limit: Limit | None = None
+    considered: tuple[Candidate, ...] = ()
 
     @classmethod
     def at(cls, point: Point, bound: float, status: Status, n_iter: int) -> Solution:
@@ -142,52 +186,22 @@ class Solution:
 
     @property
     def gap(self) -> float:
-        """The certified relative duality gap."""
+        """The certified relative duality gap; infinite where nothing is certified."""
         return relative_gap(self.value, self.bound, self.error)
 
 
-@dataclass(frozen=True)
-class Weighting:
-    """Weights found without a program that knows λ: a closed form, a heuristic, an alternation.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_kernels,)
-        At least 0, summing to 1, over the normalised kernels of the bank.
-    objective : float or None
-        The value of what was optimised.
-    status : Status
-        How it ended.
-    n_iter : int
-        Its iterations.
-    objectives : tuple of float
-        The objective after each of them.
-    gap : float or None
-        The certified relative gap; None where there is no certificate.
-    gaps : tuple of float
-        The gap after each of the iterations; empty where there is no certificate.
-    learnt : dict of str to float
-        What else was learnt.
-    """
-
-    weights: FloatArray
-    objective: float | None = None
-    status: Status = Status.NO_PROGRAM
-    n_iter: int = 0
-    objectives: tuple[float, ...] = ()
-    gap: float | None = None
-    gaps: tuple[float, ...] = ()
-    learnt: dict[str, float] = field(default_factory=dict)
-
-
 class Solver(Protocol):
-    """An algorithm that minimises a criterion over the simplex."""
+    """An algorithm that finds the weights of a program.
+
+    It may say what a program must offer for it, as the tuple of names ``needs``; programs without
+    are then refused before any work.
+    """
 
     @property
     def name(self) -> str:
         """The name of the solver."""
 
-    def solve(self, criterion: Criterion, task: Task) -> Solution:
+    def solve(self, program: Any, task: Task) -> Solution:
         """Return a solution with a gap of at most ``task.tol``, or a status that says why not."""
 
 
@@ -251,13 +265,13 @@ class LearnedKernel:
     history : list of Progress
         One entry an iteration.
     criterion, solver : str
-        What was asked for.
+        What it was learned by, and the algorithm that ran.
     leave_one_out : dict of float to float
         The leave-one-out error of every λ considered; empty where λ was not chosen by it.
     considered : tuple of Candidate
         What ``"auto"`` chose from, the chosen one first.
-    learnt : dict of str to float
-        What else the criterion's program learnt: the ``"C"`` of ``Margin("SM2_C")``.
+    parameters : dict of str to float
+        What else the criterion's program learned: the ``"C"`` of ``Margin("SM2_C")``.
     screened : int
         How many kernels are proven to have no weight at any optimum; counted for ``"rkda"`` with
         λ given and many kernels only.
@@ -280,7 +294,7 @@ class LearnedKernel:
     history: list[Progress] = field(default_factory=list, repr=False)
     leave_one_out: dict[float, float] = field(default_factory=dict, repr=False)
     considered: tuple[Candidate, ...] = ()
-    learnt: dict[str, float] = field(default_factory=dict)
+    parameters: dict[str, float] = field(default_factory=dict)
     screened: int = 0
     regularization_at_limit: Limit | None = None
 

@@ -18,21 +18,18 @@ from discernel.bank.checks import check_grams
 from discernel.criteria.alignment import class_signs
 from discernel.criteria.separability import (
     Scatter,
+    check_cap,
     closed_form,
+    critical_factor,
     is_maximum,
     is_visible,
     ratio,
+    resolve_alpha,
     spectral_alignment,
     vector_scatter,
 )
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.learners.separability import (
-    check_cap,
-    critical_factor,
-    dinkelbach,
-    quotient,
-    resolve_alpha,
-)
+from discernel.learners.separability import dinkelbach, quotient
 from discernel.targets import ClassTarget
 
 __all__ = [

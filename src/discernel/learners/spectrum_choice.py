@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
-from discernel.criteria.separability import Scatter, left_out_scatter
-from discernel.learners.separability import ALPHA
+from discernel.criteria.separability import ALPHA, Scatter, left_out_scatter
 from discernel.learners.spectrum import (
     Labels,
     Method,

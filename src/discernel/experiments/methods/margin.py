@@ -10,10 +10,10 @@ from sklearn.svm import SVC
 
 from discernel import learn_kernel
 from discernel.bank import gram_stack
+from discernel.criteria import Margin
 from discernel.experiments.methods.base import Outcome, make_kernels
 from discernel.experiments.tasks import Division
 from discernel.kernels import kernel_names
-from discernel.learners import Margin
 
 __all__ = ["margin"]
 
@@ -42,7 +42,7 @@ def margin(division: Division, options: dict[str, Any]) -> Outcome:
     learned = learn_kernel(grams, division.y_train, criterion=program)
     factors = learned.weights / np.einsum("ijj->i", grams) * len(division.y_train)
     matrix = np.tensordot(factors, grams, axes=1)
-    bound = C = float(learned.learnt.get("C", program.C))
+    bound = C = float(learned.parameters.get("C", program.C))
     if program.kind != "SM1":  # squared slacks: no slacks on K + I/C
         matrix[np.diag_indices_from(matrix)] += 1.0 / C
         bound = np.inf
