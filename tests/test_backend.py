@@ -24,10 +24,11 @@ def test_symmetric_products_are_those_of_numpy(n):
 def test_inverse_is_whole_and_symmetric(n):
     A = np.random.default_rng(n).standard_normal((n, n))
     matrix = A @ A.T + n * np.eye(n)
-    factor = Cholesky(matrix.copy())
-    found = factor.inverse()
+    found = Cholesky(matrix.copy()).inverse()
     np.testing.assert_allclose(found, np.linalg.inv(matrix), atol=1e-12)
     np.testing.assert_array_equal(found, found.T)
+    factor = Cholesky(matrix.copy())
+    assert factor.log_determinant() == pytest.approx(np.linalg.slogdet(matrix)[1])
     np.testing.assert_allclose(factor.inverse_diagonal(), found.diagonal(), rtol=1e-10)
 
 

@@ -45,9 +45,10 @@ def test_some_examples_exist():
     assert sum(counts) > 15
 
 
-def test_examples_in_the_guide_run():
+@pytest.mark.parametrize("page", ["guide", "extending"])
+def test_examples_of_pages_run(page):
     result = doctest.testfile(
-        str(ROOT / "docs" / "guide.md"),
+        str(ROOT / "docs" / f"{page}.md"),
         module_relative=False,
         optionflags=doctest.ELLIPSIS,
         encoding="utf-8",

@@ -31,6 +31,7 @@ __all__ = [
     "MultipleKernelRidge",
     "SeparabilityClassifier",
     "Status",
+    "Uniform",
     "align_kernels",
     "learn_kernel",
     "regularization_path",

@@ -36,19 +36,22 @@ __all__ = [
     "as_rows",
     "blas_threads",
     "draw_rows",
+    "energies",
     "in_threads",
     "inner",
     "inner_products",
     "matmul",
     "n_rows",
     "one_blas_thread",
+    "orthonormal",
+    "pairwise_inner",
     "physical_memory",
     "self_product",
     "self_product_less",
     "squared_distances",
     "squared_norms",
-    "subtract_outer",
     "typical_row",
+    "weighted_sum",
 ]
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -377,6 +380,29 @@ def in_threads(
             threads.shutdown(cancel_futures=True)
 
 
+def energies(products: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return every ⟨B, K_iB⟩ from every K_iB, of shape (n_kernels, n_samples, n), and B."""
+    return np.asarray(np.einsum("ijk,jk->i", products, vectors))
+
+
+def pairwise_inner(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return ⟨A_i, B_j⟩ of two stacks of arrays of one shape, of shape (n_left, n_right)."""
+    return matmul(left.reshape(len(left), -1), right.reshape(len(right), -1).T)
+
+
+def weighted_sum(weights: FloatArray, arrays: FloatArray) -> FloatArray:
+    """Return Σ w_i A_i of a stack of arrays."""
+    return np.asarray(np.tensordot(weights, arrays, axes=1))
+
+
+def orthonormal(columns: FloatArray, tol: float) -> FloatArray:
+    """Return an orthonormal basis of what columns span, but for a share ``tol`` of the largest."""
+    norms = np.linalg.norm(columns, axis=0)
+    columns = columns[:, norms > 0] / norms[norms > 0]
+    left, singular, _ = scipy.linalg.svd(columns, full_matrices=False)
+    return np.asarray(left[:, singular > tol * singular[0]])
+
+
 def inner(left: FloatArray, right: FloatArray) -> float:
     """Return Σ left·right of two arrays of one shape, without BLAS, for the reason of `matmul`."""
     return float(np.sum(left * right))
@@ -410,11 +436,6 @@ def self_product_less(
         -0.5 * scale, left, right, beta=1.0, c=lower, lower=1, overwrite_c=1
     )
     return _mirror(lower)
-
-
-def subtract_outer(matrix: FloatArray, left: FloatArray, right: FloatArray) -> None:
-    """Take the outer product of two vectors from a C-ordered matrix, in place."""
-    scipy.linalg.blas.dger(-1.0, right, left, a=matrix.T, overwrite_a=1)
 
 
 #: Rows and columns of the tiles that are mirrored: a tile and its image fit the cache.
@@ -472,9 +493,16 @@ class Cholesky:
         solution, _ = self._potrs(self._lower, right, lower=1)
         return np.asarray(solution, dtype=np.float64)
 
+    def log_determinant(self) -> float:
+        """Return the logarithm of the determinant."""
+        return 2.0 * float(np.log(np.diagonal(self._lower)).sum(dtype=np.float64))
+
     def inverse(self) -> FloatArray:
-        """Return the inverse, symmetric, for about the price of two factorisations."""
-        inverse, _ = scipy.linalg.lapack.dpotri(self._lower, lower=1)
+        """Return the inverse, symmetric, in the memory of the factor, which is lost.
+
+        About the price of two factorisations.
+        """
+        inverse, _ = scipy.linalg.lapack.dpotri(self._lower, lower=1, overwrite_c=1)
         return _mirror(inverse)
 
     def inverse_diagonal(self) -> FloatArray:

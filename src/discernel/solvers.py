@@ -1,6 +1,33 @@
-"""How weights are found, for ``solver=``: each takes its own options."""
+"""How weights are found, for ``solver=``: each takes its own options.
 
-from discernel.learners import QCQP, SDP, SILP, InteriorPoint, Newton
-from discernel.learners.galerkin import Galerkin
+One of your own has a ``name`` and ``solve(program, task) -> Solution``; `Task`, `Solution` and
+`Status` are what it is given and what it returns.
+"""
 
-__all__ = ["QCQP", "SDP", "SILP", "Galerkin", "InteriorPoint", "Newton"]
+from discernel.learners import (
+    QCQP,
+    SDP,
+    SILP,
+    Columns,
+    Galerkin,
+    InteriorPoint,
+    Newton,
+    Solution,
+    Solver,
+    Status,
+    Task,
+)
+
+__all__ = [
+    "QCQP",
+    "SDP",
+    "SILP",
+    "Columns",
+    "Galerkin",
+    "InteriorPoint",
+    "Newton",
+    "Solution",
+    "Solver",
+    "Status",
+    "Task",
+]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
+import weakref
 from typing import Any
 
 import numpy as np
@@ -142,19 +144,53 @@ def test_system_solves_and_inverts(grams, weights, vectors, normalization, ridge
     assert_allclose(system.inverse_diagonal(), np.diag(inverse), rtol=1e-9)
 
 
-def test_a_system_ends_with_the_diagonal_of_its_inverse(grams, weights, vectors) -> None:
+def test_no_question_spoils_another(grams, weights, vectors) -> None:
+    """The diagonal of the inverse takes the memory of the factor; nobody gets to know."""
     bank = DenseBank(grams)
     system = bank.system(weights, 0.3)
-    first, inverse = system.solve(vectors), system.inverse()
+    first = system.solve(vectors)
     assert_array_equal(system.solve(vectors), first)
     diagonal = system.inverse_diagonal()
-    assert_allclose(diagonal, np.diag(inverse), rtol=1e-12)
+    N = bank.combined(weights) + 0.3 * np.eye(bank.n_samples)
+    assert_allclose(diagonal, np.diag(np.linalg.inv(N)), rtol=1e-10)
+    assert not system.has_factor
+    assert_array_equal(system.solve(vectors), first)
     assert_array_equal(system.inverse_diagonal(), diagonal)
-    with pytest.raises(AssertionError, match="first"):
-        system.solve(vectors)
-    again = bank.system(weights, 0.3)
-    assert again is not system, "one that is used up must not be given away"
-    assert_array_equal(again.solve(vectors), first)
+    assert system.log_determinant() == pytest.approx(np.linalg.slogdet(N)[1])
+    assert bank.system(weights, 0.3) is system
+    other = bank.system(weights, 0.4)
+    assert_array_equal(system.solve(vectors), first)
+    assert_allclose((N + 0.1 * np.eye(len(N))) @ other.solve(vectors), vectors, atol=1e-10)
+
+
+def test_systems_and_banks_do_not_keep_each_other(grams, weights) -> None:
+    """Without waiting for the garbage collector: they are the largest arrays there are."""
+    bank = DenseBank(grams)
+    system = bank.system(weights, 0.3)
+    gone = [weakref.ref(bank), weakref.ref(system)]
+    gc.disable()
+    try:
+        del bank, system
+        assert [reference() for reference in gone] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_an_inverse_answers_without_showing_itself(grams, weights, vectors) -> None:
+    bank = DenseBank(grams)
+    inverse = bank.inverse(weights, 0.3)
+    N = bank.combined(weights) + 0.3 * np.eye(bank.n_samples)
+    M = np.linalg.inv(N)
+    assert_allclose(inverse.solve(vectors), M @ vectors, rtol=1e-9, atol=1e-11)
+    assert_allclose(inverse.diagonal, np.diag(M), rtol=1e-10)
+    rng = np.random.default_rng(0)
+    d, L, R = rng.random(len(N)), rng.random((len(N), 2)), rng.random((len(N), 2))
+    S = 0.5 * (M @ np.diag(d) @ M - 0.5 * (L @ R.T + R @ L.T))
+    found, trace = inverse.inner(d, L, R, 0.5)
+    assert_allclose(found, bank.inner(S), rtol=1e-9)
+    assert trace == pytest.approx(np.trace(S))
+    with pytest.raises(RuntimeError, match="last that can be asked"):
+        inverse.solve(vectors)
 
 
 def test_the_memory_of_a_system_goes_to_the_next_one(grams, weights, vectors) -> None:
@@ -163,15 +199,15 @@ def test_the_memory_of_a_system_goes_to_the_next_one(grams, weights, vectors) ->
     expected = first.solve(vectors)
     second = bank.system(weights, 0.4)  # the first is still held: it keeps its memory
     assert_array_equal(first.solve(vectors), expected)
-    assert not bank._spare
+    assert not bank.workspace.spare
     del first
-    (memory,) = bank._spare
+    (memory,) = bank.workspace.spare
     third = bank.systems(weights)(0.3)
-    assert not bank._spare
+    assert not bank.workspace.spare
     assert np.shares_memory(third._factor._lower, memory)
     assert_array_equal(third.solve(vectors), expected)
     del second, third
-    assert len(bank._spare) == 1, "one is enough"
+    assert len(bank.workspace.spare) == 1, "one is enough"
 
 
 def test_combined_is_linear_in_weights(grams) -> None:

@@ -5,7 +5,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from discernel.bank import System
+from discernel.bank import CholeskySystem
 from discernel.criteria import akfd
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
@@ -14,7 +14,7 @@ NUS = 10.0 ** np.arange(-3, 13)
 
 
 def factored(K, nu):
-    return System(K.copy(), akfd.ridge(nu))
+    return CholeskySystem(K.copy, akfd.ridge(nu))
 
 
 def targets(y):

@@ -6,7 +6,6 @@ candidate, and what asks it for something never learns how the candidates are st
 
 from __future__ import annotations
 
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
@@ -18,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import Cholesky, FloatArray
+from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 
-__all__ = ["Bank", "Centering", "Matrices", "Normalization", "System"]
+__all__ = ["Bank", "Centering", "Matrices", "Normalization"]
 
 #: ``"centered_trace"``: the centred matrix has trace 1 [Ye08]_. ``"trace"``: the raw matrix has
 #: trace n_samples [Kim06]_.
@@ -51,40 +51,6 @@ class Centering:
         return vectors, (self.row_means - self.grand_mean) @ vectors
 
 
-class System:
-    """diag(ridge) + G̃(w), factored once."""
-
-    def __init__(self, matrix: FloatArray, ridge: float | FloatArray) -> None:
-        matrix[np.diag_indices_from(matrix)] += ridge
-        self._factor = Cholesky(matrix)
-        self._inverse_diagonal: FloatArray | None = None
-
-    @property
-    def is_used_up(self) -> bool:
-        """Whether `inverse_diagonal` has taken the factor, so that nothing can be solved."""
-        return self._inverse_diagonal is not None
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Return the inverse times ``right``, of shape (n_samples, n)."""
-        assert not self.is_used_up, "solve first, then ask for the diagonal of the inverse"
-        return self._factor.solve(right)
-
-    def inverse(self) -> FloatArray:
-        """Return the inverse, of shape (n_samples, n_samples)."""
-        assert not self.is_used_up, "take the inverse first, then its diagonal"
-        return self._factor.inverse()
-
-    def inverse_diagonal(self) -> FloatArray:
-        """Return the diagonal of the inverse, of shape (n_samples,); the factor is lost.
-
-        It is the last thing that is asked for, and another matrix of this size would cost more in
-        page faults than the arithmetic.
-        """
-        if self._inverse_diagonal is None:
-            self._inverse_diagonal = self._factor.inverse_diagonal()
-        return self._inverse_diagonal
-
-
 class Matrices(ABC):
     """Symmetric matrices K_i with weights: the kernels of a bank, or what a subspace sees of them.
 
@@ -98,7 +64,6 @@ class Matrices(ABC):
 
     n_samples: int
     rounding: FloatArray
-    _last: tuple[FloatArray, FloatArray, System] | None = None
 
     @property
     @abstractmethod
@@ -123,24 +88,37 @@ class Matrices(ABC):
             S.
         """
 
+    @cached_property
+    def workspace(self) -> Workspace:
+        """The memory that systems of these matrices share."""
+        return Workspace()
+
     def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
-        """Return diag(ridge) + Σ w_i K_i, factored; ``ridge`` is one number or one a sample.
+        """Return diag(ridge) + Σ w_i K_i, factored; ``ridge`` is one number or one per sample.
 
         The last one is kept: the discriminant asks for the one that learning has ended with.
         """
-        diagonal = np.full(self.n_samples, ridge)
-        if self._last is not None:
-            known_weights, known_diagonal, system = self._last
-            same = np.array_equal(weights, known_weights) and np.array_equal(
-                diagonal, known_diagonal
-            )
-            if same and not system.is_used_up:
+        diagonal, workspace = np.full(self.n_samples, ridge), self.workspace
+        if workspace.last is not None:
+            known_weights, known_diagonal, system = workspace.last
+            same = np.array_equal(weights, known_weights)
+            if same and np.array_equal(diagonal, known_diagonal) and system.has_factor:
                 return system
             del system
-        self._last = None  # the next one takes its memory
-        system = self._factored(self.combined(weights, self._memory()), diagonal)
-        self._last = weights.copy(), diagonal, system
+        workspace.last = None  # the next one takes its memory
+        memory, weights = workspace.take(self.n_samples), weights.copy()
+        # Not `self`, whose workspace holds the system: the two would outlive everybody else.
+        plain = self._without_workspace()
+        system = CholeskySystem(lambda: plain.combined(weights, memory), diagonal)
+        workspace.give_back_with(system, memory)
+        workspace.last = weights, diagonal, system
         return system
+
+    def _without_workspace(self) -> Self:
+        """Return a copy that shares everything but memory."""
+        plain = copy(self)
+        plain.__dict__.pop("workspace", None)
+        return plain
 
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
         """Return `system`, in single precision where that is faster and good for three digits."""
@@ -148,38 +126,22 @@ class Matrices(ABC):
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         """Return the function from a ridge to its system; the matrices are combined once."""
-        self._last = None  # its memory is for the first of them
+        workspace = self.workspace
+        workspace.last = None  # its memory is for the first of them
         matrix = self.combined(weights)
 
         def system(ridge: float | FloatArray) -> System:
-            memory = self._memory()
-            memory = np.empty_like(matrix) if memory is None else memory
-            np.copyto(memory, matrix)
-            return self._factored(memory, ridge)
+            memory = workspace.take(self.n_samples)
+
+            def copied() -> FloatArray:
+                np.copyto(memory, matrix)
+                return memory
+
+            made = CholeskySystem(copied, ridge)
+            workspace.give_back_with(made, memory)
+            return made
 
         return system
-
-    # Fresh large arrays cost more in page faults than a pass over them: a system's memory goes to
-    # the next one when nobody holds it any longer.
-
-    @cached_property
-    def _spare(self) -> list[FloatArray]:
-        return []
-
-    def _memory(self) -> FloatArray | None:
-        return self._spare.pop() if self._spare else None
-
-    def _factored(
-        self, matrix: FloatArray, ridge: float | FloatArray, memory: FloatArray | None = None
-    ) -> System:
-        system = System(matrix, ridge)
-        weakref.finalize(system, _keep, self._spare, matrix if memory is None else memory)
-        return system
-
-
-def _keep(spare: list[FloatArray], matrix: FloatArray) -> None:
-    if not spare:
-        spare.append(matrix)
 
 
 class Bank(Matrices):
@@ -220,6 +182,16 @@ class Bank(Matrices):
     def inner(self, matrix: FloatArray) -> FloatArray:
         """Return ⟨G̃_i, S⟩_F for every kernel and one symmetric matrix S."""
 
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
+        """Return the inverse of `system`, for about the price of three factorisations."""
+        self.workspace.last = None
+        memory = self.workspace.take(self.n_samples)
+        matrix = self.combined(weights, memory)
+        matrix[np.diag_indices_from(matrix)] += ridge
+        inverse = Inverse(Cholesky(matrix).inverse(), self.inner)
+        self.workspace.give_back_with(inverse, memory)
+        return inverse
+
     @abstractmethod
     def inner_products(self) -> FloatArray:
         """Return ⟨G̃_i, G̃_j⟩_F, of shape (n_kernels, n_kernels)."""
@@ -241,8 +213,7 @@ class Bank(Matrices):
 
     def _shallow_selection(self, positions: NDArray[np.intp]) -> Self:
         """Return a copy that shares all but what every bank keeps a kernel."""
-        part = copy(self)
-        part._last = None
+        part = self._without_workspace()
         part.kept, part.scales = self.kept[positions], self.scales[positions]
         part.rounding = self.rounding[positions]
         return part

@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import Buffers, FloatArray, in_threads, n_rows
-from discernel.bank.base import Bank, Centering, Normalization, System
+from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
 from discernel.bank.products import CANCELLING, centering_of_inner, rounding_errors
+from discernel.bank.system import CholeskySystem, System
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet
@@ -278,13 +279,16 @@ class TiledBank(Bank):
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
         if ridge < _SINGLE_RIDGE:
             return self.system(weights, ridge)
-        n, memory = self.n_samples, self._memory()
-        memory = np.empty((n, n)) if memory is None else memory
+        n, memory = self.n_samples, self.workspace.take(self.n_samples)
         half = memory.view(np.float32).ravel()[: n * n].reshape(n, n)
         try:
-            return self._factored(self.combined(weights, half), ridge, memory)  # type: ignore[arg-type]
+            plain = self._without_workspace()
+            rough = CholeskySystem(lambda: plain.combined(weights, half), ridge)  # type: ignore[arg-type]
         except NumericalError:
+            self.workspace.spare.append(memory)
             return self.system(weights, ridge)
+        self.workspace.give_back_with(rough, memory)
+        return rough
 
     def inner(self, matrix: FloatArray) -> FloatArray:
         def work(tile: Tile, matrices: Found, out: FloatArray) -> None:

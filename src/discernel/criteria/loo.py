@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from discernel.backend import FloatArray, matmul, self_product_less, subtract_outer
+from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria.base import Criterion, Program
 from discernel.exceptions import check_number
@@ -51,21 +51,27 @@ class LeaveOneOutError:
 
     def at(self, weights: FloatArray, regularization: float) -> LeaveOneOutPoint:
         """Return error and gradient; about eight factorisations of size n_samples."""
-        T = self.target.scores
-        Q = self.bank.system(weights, regularization).inverse()
+        T, ones = self.target.scores, np.ones((self.bank.n_samples, 1))
+        inverse = self.bank.inverse(weights, regularization)
         # N⁻¹1 is 1/λ, but that G̃1 = 0 holds up to rounding only, and λ may not be far above it.
-        sums = Q.sum(axis=1)
-        subtract_outer(Q, sums, sums / sums.sum())
-        diagonal = Q.diagonal().copy()
-        QT = matmul(Q, T)
+        s = inverse.solve(ones)
+        total = float(s.sum())
+
+        def project(right: FloatArray) -> FloatArray:  # Q times
+            return np.asarray(inverse.solve(right) - s * ((s.T @ right) / total))
+
+        diagonal = inverse.diagonal - s[:, 0] ** 2 / total
+        QT = project(T)
         errors = QT / diagonal[:, None]
-        influence = matmul(Q, 2.0 * errors / diagonal[:, None])
+        influence = project(2.0 * errors / diagonal[:, None])
         leverage = 2.0 * np.einsum("ij,ij->i", errors, errors) / diagonal
-        value = float(np.mean(errors**2))
-        Q *= np.sqrt(leverage)[:, None]  # no longer Q: its rows, scaled
-        # Q is symmetric and C-ordered, so the transpose of its scaled rows is its scaled columns.
-        S = self_product_less(Q.T, influence, QT, 1.0 / errors.size)
-        return LeaveOneOutPoint(value, self.bank.inner(S), float(np.trace(S)))
+        # Q diag(v) Q = N⁻¹ diag(v) N⁻¹ − (usᵀ + suᵀ)/σ + (sᵀ diag(v) s/σ²) ssᵀ, u = N⁻¹(v∘s).
+        u = inverse.solve(leverage[:, None] * s)
+        twice = 2.0 * u / total - (float(leverage @ s[:, 0] ** 2) / total**2) * s
+        by_weights, by_regularization = inverse.inner(
+            leverage, np.hstack([influence, twice]), np.hstack([QT, s]), 1.0 / errors.size
+        )
+        return LeaveOneOutPoint(float(np.mean(errors**2)), by_weights, by_regularization)
 
 
 class LeaveOneOutProgram(Program):

@@ -31,7 +31,14 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, inner, matmul
+from discernel.backend import (
+    FloatArray,
+    energies,
+    inner,
+    matmul,
+    pairwise_inner,
+    weighted_sum,
+)
 from discernel.bank import Bank, Matrices, Subspace, WithIdentity
 from discernel.criteria.base import ConicModel, ConvexProgram, Criterion, Point, Split
 from discernel.criteria.screening import DualBall, dual_ball
@@ -56,11 +63,6 @@ _FACTORISATION = 2e-14
 _SUM = 4 * np.finfo(np.float64).eps
 
 
-def _energies(products: FloatArray, dual: FloatArray) -> FloatArray:
-    """Return ⟨B, K_iB⟩ for all kernels."""
-    return np.asarray(np.einsum("ijk,jk->i", products, dual))
-
-
 class RKDAPoint(Point):
     """The criterion at some weights: one factorisation, then products and solves on demand."""
 
@@ -71,7 +73,7 @@ class RKDAPoint(Point):
         self._system = system(weights, criterion.ridge)
         self.dual = self._system.solve(criterion.scores)  # B = N⁻¹T
         self._products = criterion.bank.products(self.dual)  # K_iB
-        self._energies = _energies(self._products, self.dual)
+        self._energies = energies(self._products, self.dual)
         self._norm = inner(self.dual, self.dual)
         # ⟨T, N⁻¹T⟩ = max over B of this form, so errors of B enter it squared.
         quadratic = criterion.ridge * self._norm + float(weights @ self._energies)
@@ -84,7 +86,7 @@ class RKDAPoint(Point):
         ⟨R, N⁻¹R⟩ ≤ ‖R‖²/ρ with the residual R = T − NB.
         """
         criterion = self._criterion
-        combined = np.tensordot(self.weights, self._products, axes=1)
+        combined = weighted_sum(self.weights, self._products)
         residual = criterion.scores - criterion.ridge * self.dual - combined
         noise = float(self.weights @ criterion.bank.rounding)
         if criterion.ridge <= noise:
@@ -115,16 +117,12 @@ class RKDAPoint(Point):
     @cached_property
     def hessian(self) -> FloatArray:
         # ∂²⟨T, N⁻¹T⟩/∂w_i∂w_l = 2⟨K_iB, N⁻¹K_lB⟩
-        n_kernels = len(self._products)
-        products, solved = (
-            each.reshape(n_kernels, -1) for each in (self._products, self.directions)
-        )
-        hessian = self._criterion.scale * matmul(products, solved.T)
+        hessian = self._criterion.scale * pairwise_inner(self._products, self.directions)
         return hessian + hessian.T
 
     @cached_property
     def bound(self) -> float:
-        return self._criterion.lower_bound(self.dual, energies=self._energies)
+        return self._criterion.lower_bound(self.dual, known=self._energies)
 
 
 class RKDAProgram(ConvexProgram):
@@ -195,7 +193,7 @@ class RKDAProgram(ConvexProgram):
         self,
         dual: FloatArray,
         *,
-        energies: FloatArray | None = None,
+        known: FloatArray | None = None,
         columns: FloatArray | None = None,
     ) -> float:
         """Return a value no weights fall below, from any dual point B; Eq. (34) and (46).
@@ -204,18 +202,17 @@ class RKDAProgram(ConvexProgram):
         ----------
         dual : ndarray of shape (n_samples, n_columns)
             B.
-        energies : ndarray of shape (n_kernels,), optional
+        known : ndarray of shape (n_kernels,), optional
             ⟨B, K_iB⟩, where they are known.
         columns : ndarray of shape (n_samples, n_columns), optional
             What stands for T; any matrix with the same TTᵀ, such as H.
         """
-        if energies is None:
-            energies = _energies(self.bank.products(dual), dual)
+        known = energies(self.bank.products(dual), dual) if known is None else known
         norm, noise = inner(dual, dual), self.bank.rounding
         strength = inner(self.scores if columns is None else columns, dual) - self.blur(norm)
         if self.ridge <= float(noise.max()) or strength <= 0:
             return 0.0
-        largest = float((energies + noise * norm).max())
+        largest = float((known + noise * norm).max())
         return self.bound_scale * strength**2 / (self.bound_ridge * norm + largest)
 
     # ---- some of the kernels -----------------------------------------------------------------

@@ -13,7 +13,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray, inner, matmul
-from discernel.bank import System
+from discernel.bank import CholeskySystem, System
 from discernel.bank.products import CONSTANT
 from discernel.criteria.akfd import (
     SERIES_ERROR,
@@ -104,7 +104,7 @@ class _RawKernels:
         self._grams = grams
 
     def system(self, weights: FloatArray, ridge: float) -> System:
-        return System(np.tensordot(weights, self._grams, 1), ridge)
+        return CholeskySystem(lambda: np.tensordot(weights, self._grams, 1), ridge)
 
     def products(self, vectors: FloatArray) -> FloatArray:
         n_kernels, n_samples, _ = self._grams.shape

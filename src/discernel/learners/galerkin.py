@@ -6,9 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.linalg
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, orthonormal, weighted_sum
 from discernel.criteria import relative_gap
 from discernel.learners.newton import Newton, newton_target
 from discernel.learners.simplex import uniform
@@ -84,9 +83,6 @@ def _extended(basis: FloatArray, point: Any) -> FloatArray:
     one direction.
     """
     staying = newton_target(point) > 0
-    leaving = np.tensordot(np.where(staying, 0.0, point.weights), point.directions, axes=1)
+    leaving = weighted_sum(np.where(staying, 0.0, point.weights), point.directions)
     columns = np.hstack([basis, point.dual, *point.directions[staying], leaving])
-    norms = np.linalg.norm(columns, axis=0)
-    columns = columns[:, norms > 0] / norms[norms > 0]
-    left, singular, _ = scipy.linalg.svd(columns, full_matrices=False)
-    return np.asarray(left[:, singular > _NEW * singular[0]])
+    return orthonormal(columns, _NEW)

@@ -1,0 +1,154 @@
+"""diag(ridge) + Σ w_i K_i, ready to be solved with; and the memory that such systems share."""
+
+from __future__ import annotations
+
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+import numpy as np
+
+from discernel.backend import Cholesky, FloatArray, matmul, self_product_less
+
+__all__ = ["CholeskySystem", "Inverse", "System", "Workspace"]
+
+
+class System(ABC):
+    """N = diag(ridge) + Σ w_i K_i.
+
+    Asking it for one thing never spoils another: it may be asked in any order, any number of times.
+    """
+
+    @abstractmethod
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return the inverse times ``right``, of shape (n_samples, n)."""
+
+    @abstractmethod
+    def inverse_diagonal(self) -> FloatArray:
+        """Return the diagonal of the inverse, of shape (n_samples,)."""
+
+    def log_determinant(self) -> float | None:
+        """Return log det N where that is cheap, else None."""
+        return None
+
+
+class CholeskySystem(System):
+    """A system that is factored once.
+
+    Parameters
+    ----------
+    make : callable
+        Returns Σ w_i K_i, which is then overwritten.
+    ridge : float or ndarray of shape (n_samples,)
+        What is added to its diagonal.
+
+    Notes
+    -----
+    The diagonal of the inverse takes the memory of the factor, because another matrix of this size
+    would cost more in page faults than the arithmetic. It is mostly the last thing that is asked
+    for; where it is not, the matrix is made and factored again.
+    """
+
+    def __init__(self, make: Callable[[], FloatArray], ridge: float | FloatArray) -> None:
+        self._make, self._ridge = make, ridge
+        self._factor: Cholesky | None = self._factored()
+        self._inverse_diagonal: FloatArray | None = None
+        self._log_determinant = self._factor.log_determinant()
+
+    def _factored(self) -> Cholesky:
+        matrix = self._make()
+        matrix[np.diag_indices_from(matrix)] += self._ridge
+        return Cholesky(matrix)
+
+    @property
+    def has_factor(self) -> bool:
+        """Whether to solve costs no new factorisation."""
+        return self._factor is not None
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        if self._factor is None:
+            self._factor = self._factored()
+        return self._factor.solve(right)
+
+    def inverse_diagonal(self) -> FloatArray:
+        if self._inverse_diagonal is None:
+            factor = self._factored() if self._factor is None else self._factor
+            self._factor = None  # its memory is taken
+            self._inverse_diagonal = factor.inverse_diagonal()
+        return self._inverse_diagonal
+
+    def log_determinant(self) -> float:
+        return self._log_determinant
+
+
+class Inverse:
+    """N⁻¹, and what can be asked of it without seeing a matrix of this size.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_samples, n_samples)
+        N⁻¹, symmetric and C-ordered; overwritten by the last of the questions, `inner`.
+    inner_products : callable
+        From a symmetric S to every ⟨K_i, S⟩.
+    """
+
+    def __init__(
+        self, matrix: FloatArray, inner_products: Callable[[FloatArray], FloatArray]
+    ) -> None:
+        self._matrix: FloatArray | None = matrix
+        self._inner_products = inner_products
+        self.diagonal = matrix.diagonal().copy()
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        """Return N⁻¹ times ``right``."""
+        return matmul(self._known(), right)
+
+    def inner(
+        self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
+    ) -> tuple[FloatArray, float]:
+        """Return ⟨K_i, S⟩ and tr S of S = scale·(N⁻¹ diag(d) N⁻¹ − ½(LRᵀ + RLᵀ)).
+
+        Parameters
+        ----------
+        diagonal : ndarray of shape (n_samples,)
+            d, at least 0.
+        left, right : ndarray of shape (n_samples, n)
+            L and R.
+        scale : float
+            The factor.
+        """
+        rows, self._matrix = self._known(), None
+        rows *= np.sqrt(diagonal)[:, None]
+        # N⁻¹ is symmetric and C-ordered, so the transpose of its scaled rows is its scaled columns.
+        S = self_product_less(rows.T, left, right, scale)
+        return self._inner_products(S), float(np.trace(S))
+
+    def _known(self) -> FloatArray:
+        if self._matrix is None:
+            raise RuntimeError("`inner` is the last that can be asked of an Inverse. Make another.")
+        return self._matrix
+
+
+class Workspace:
+    """Memory that matrices of one size use one after another, and the last system made in it.
+
+    Fresh large arrays cost more in page faults than a pass over them. The memory of a system is
+    `spare` when nobody holds it any longer.
+    """
+
+    def __init__(self) -> None:
+        self.spare: list[FloatArray] = []
+        self.last: tuple[FloatArray, FloatArray, CholeskySystem] | None = None
+
+    def take(self, n: int) -> FloatArray:
+        """Return memory for a matrix of n rows."""
+        return self.spare.pop() if self.spare else np.empty((n, n))
+
+    def give_back_with(self, owner: object, memory: FloatArray) -> None:
+        """Make memory spare when its owner is gone; one matrix is enough."""
+        weakref.finalize(owner, _keep, self.spare, memory)
+
+
+def _keep(spare: list[FloatArray], memory: FloatArray) -> None:
+    if not spare:
+        spare.append(memory)
