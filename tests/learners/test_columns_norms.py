@@ -3,7 +3,7 @@
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA
+from discernel.criteria.rkda import RKDAProgram
 from discernel.learners import Newton
 from discernel.learners.columns import Columns
 from discernel.learners.solution import Status, Task
@@ -25,8 +25,8 @@ def test_a_kernel_of_which_no_norm_is_known_is_never_screened(n_kernels, seed):
     """r²‖K_i‖ belongs to the same kernel in every round, whatever has left before."""
     X, y = features(40, n_kernels, seed=seed)
     target = ClassTarget.from_labels(y)
-    plain = RKDA(DenseBank(stack(X)), target, 0.02)
-    half = RKDA(HalfUnknown(stack(X)), target, 0.02)
+    plain = RKDAProgram(DenseBank(stack(X)), target, 0.02)
+    half = RKDAProgram(HalfUnknown(stack(X)), target, 0.02)
     task = Task(1e-9, None, None, lambda *_: None)
     all_known, found = (Columns(Newton()).solve(c, task) for c in (plain, half))
     assert found.status is Status.CONVERGED

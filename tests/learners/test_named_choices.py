@@ -7,8 +7,9 @@ import pytest
 
 from discernel import learn_kernel, regularization_path
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA, Margin
+from discernel.criteria import Margin
 from discernel.criteria.akfd import one_against_rest
+from discernel.criteria.rkda import RKDAProgram
 from discernel.learners.alternating import alternate
 from discernel.learners.spectrum import Labels
 from discernel.learners.spectrum_choice import choose_reweighing
@@ -43,7 +44,7 @@ def test_many_samples_start_from_the_optimum_of_a_part_of_them(monkeypatch):
     grams, y = make_problem(200, 2, 3, seed=1)
     for solver in ("newton", "galerkin"):
         learned = learn_kernel(grams, y, criterion="rkda", regularization=1e-2, solver=solver)
-        criterion = RKDA(DenseBank(grams), ClassTarget.from_labels(y), 1e-2)
+        criterion = RKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), 1e-2)
         equal = criterion.at(np.full(3, 1 / 3)).value
         start, end = learned.history[0].objective, learned.objective
         assert start - end < 0.3 * (equal - end)
@@ -53,7 +54,7 @@ def test_many_samples_start_from_the_optimum_of_a_part_of_them(monkeypatch):
 def test_few_samples_start_from_equal_weights():
     grams, y = make_problem(40, 2, 3, seed=1)
     learned = learn_kernel(grams, y, criterion="rkda", regularization=1e-2)
-    criterion = RKDA(DenseBank(grams), ClassTarget.from_labels(y), 1e-2)
+    criterion = RKDAProgram(DenseBank(grams), ClassTarget.from_labels(y), 1e-2)
     assert learned.history[0].objective == pytest.approx(criterion.at(np.full(3, 1 / 3)).value)
 
 

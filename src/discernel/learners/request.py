@@ -155,7 +155,7 @@ def _as_solver(solver: Any, criterion: Criterion) -> Solver:
     else:
         raise InvalidInputError(
             f"The {what} must be one of {', '.join(map(repr, known))}, an object of "
-            "discernel.learners, or an object with a name and a method solve(program, task). "
+            "discernel.solvers, or an object with a name and a method solve(program, task). "
             f"Got {solver!r}."
         )
     check = getattr(chosen, "check_installed", None)
