@@ -12,7 +12,7 @@ import pytest
 from numpydoc.validate import validate
 
 import discernel
-from discernel import datasets, displays, kernels, solvers
+from discernel import criteria, datasets, displays, kernels, solvers
 from discernel.experiments import baselines
 from discernel.experiments.reproduce import names, reproduction
 
@@ -21,10 +21,10 @@ MODULES = sorted(
     info.name for info in pkgutil.walk_packages(discernel.__path__, prefix="discernel.")
 )
 #: What is returned to users, not made by them: documented by attributes, not parameters.
-RESULTS = {"LearnedKernel", "Status"}
+RESULTS = {"LearnedKernel", "Solution", "Solver", "Status", "Task"}
 #: What is given for ``criterion``.
-CRITERIA = ("AKFD", "LOO", "Alignment", "Margin", "Separability", "Shrinkage")
-PUBLIC = [f"discernel.learners.{name}" for name in CRITERIA] + [
+CRITERIA = [made.__name__ for made in criteria.CRITERIA.values()]
+PUBLIC = [f"discernel.criteria.{name}" for name in CRITERIA] + [
     f"{room.__name__}.{name}"
     for room in (discernel, kernels, solvers, displays, datasets, baselines)
     for name in room.__all__

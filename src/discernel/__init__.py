@@ -31,7 +31,6 @@ __all__ = [
     "MultipleKernelRidge",
     "SeparabilityClassifier",
     "Status",
-    "Uniform",
     "align_kernels",
     "learn_kernel",
     "regularization_path",

@@ -17,15 +17,28 @@ from discernel.learners import (
     Status,
     Task,
 )
+from discernel.learners.alignment import Greedy, QuadraticProgram
+from discernel.learners.alternating import Alternating
+from discernel.learners.auto import LBFGS, Search
+from discernel.learners.request import NoSolver
+from discernel.learners.separability import ClosedForm, Dinkelbach
 
 __all__ = [
+    "LBFGS",
     "QCQP",
     "SDP",
     "SILP",
+    "Alternating",
+    "ClosedForm",
     "Columns",
+    "Dinkelbach",
     "Galerkin",
+    "Greedy",
     "InteriorPoint",
     "Newton",
+    "NoSolver",
+    "QuadraticProgram",
+    "Search",
     "Solution",
     "Solver",
     "Status",
