@@ -4,7 +4,7 @@
 the classes; gap ≤ 1e-6, everything from X on. The unit is one pass over all kernels: the products
 of their matrices with one vector, tile by tile (``TiledBank.products``). Each ratio is within one
 run, the median of five, by the clock and by processor time, which others on the machine disturb
-less. What was learnt is then judged by the kernels themselves, computed in
+less. What was learned is then judged by the kernels themselves, computed in
 tiles: the gap of their program over all kernels. For 200 of the kernels the same optimum is also
 found by Newton's method on all of them in tiles, as without screening.
 """

@@ -40,7 +40,7 @@ def two_classes(name: str) -> tuple[np.ndarray, np.ndarray]:
 def main() -> None:
     results = []
     print(f"{'data':10}{'kind':7}{'C':>7}  {'solver':15}{'seconds':>9}{'choleskys':>11}", end="")
-    print(f"{'steps':>7}{'gap':>10}{'learnt C':>11}")
+    print(f"{'steps':>7}{'gap':>10}{'learned C':>11}")
     for name in ("pima", "satimage"):
         X, y = two_classes(name)
         grams = np.array([kernel(X) for kernel in paper_kernels()])
@@ -64,7 +64,7 @@ def main() -> None:
                         "samples": N_SAMPLES,
                         "kind": kind,
                         "C": C,
-                        "learnt_C": f"{learned.parameters['C']:.6g}"
+                        "learned_C": f"{learned.parameters['C']:.6g}"
                         if learned.parameters
                         else None,
                         "solver": solver,

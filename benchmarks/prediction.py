@@ -1,4 +1,4 @@
-"""Prediction with a learnt kernel of five widths, in units of scikit-learn's ``SVC.predict``.
+"""Prediction with a learned kernel of five widths, in units of scikit-learn's ``SVC.predict``.
 
 2,000 training rows, 20 features, and an SVC with all of them for support vectors. Ours and theirs
 take turns on the same new rows in one run; each ratio is that of two turns, the median of five.

@@ -1,4 +1,4 @@
-"""What is drawn is what was learnt."""
+"""What is drawn is what was learned."""
 
 import subprocess
 import sys
@@ -114,7 +114,7 @@ def test_an_unfitted_estimator_is_refused(display):
 
 
 @pytest.mark.parametrize("display", BY_LEARNER)
-def test_an_estimator_without_a_learnt_kernel_is_refused(display, wine):
+def test_an_estimator_without_a_learned_kernel_is_refused(display, wine):
     with pytest.raises(InvalidInputError, match=r"one of discernel.*LogisticRegression"):
         display.from_estimator(LogisticRegression().fit(*wine))
 
@@ -141,7 +141,7 @@ def test_every_display_draws_on_the_axes_it_is_given_and_again(auto, rkda, wine,
 
 
 def test_the_learner_is_found_inside_a_pipeline_and_a_search(wine):
-    """The last step may be another machine that takes the learnt kernel."""
+    """The last step may be another machine that takes the learned kernel."""
     X, y = wine
     svm = make_pipeline(
         LearnedKernelTransformer(KERNELS, criterion="rkda", regularization=0.1),
@@ -280,7 +280,7 @@ def test_bad_weights_are_refused(auto, rkda, wine):
         (lambda: KernelWeightsDisplay(np.zeros((2, 2, 2))), r"shape \(n_kernels,\).*Got \(2, 2, 2"),
         (lambda: KernelWeightsDisplay([]), "shape"),
         (lambda: KernelWeightsDisplay([0.5, 0.5], kernel_names=["a", "a"]), "all different"),
-        (lambda: KernelWeightsDisplay([0.5, 0.5], kernel_names=["a"]), "one name a kernel"),
+        (lambda: KernelWeightsDisplay([0.5, 0.5], kernel_names=["a"]), "one name per kernel"),
         (lambda: KernelWeightsDisplay([1.0]).plot(max_bars=1), "at least 2. Got 1"),
         (lambda: KernelWeightsDisplay([1.0]).plot(spread="range"), "'quartiles', 'points'"),
         (lambda: KernelWeightsDisplay.from_estimators([]), "at least one estimator"),
@@ -463,7 +463,7 @@ def test_bad_paths_are_refused(auto):
         (lambda: RegularizationPathDisplay([1.0], [0.5], weights=[0.5]), "one row a λ"),
         (
             lambda: RegularizationPathDisplay([1.0], [0.5], weights=[[1.0]], kernel_names="ab"),
-            "one name a kernel, here 1",
+            "one name per kernel, here 1",
         ),
     ]:
         with pytest.raises(InvalidInputError, match=message):
@@ -568,7 +568,7 @@ def test_bad_embeddings_are_refused(rkda, wine):
         (lambda: display.from_estimator(SVC().fit(X, y), X, y), "must be a discriminant"),
         (lambda: display.from_estimator(rkda, X, y, X_held_out=X), "given together"),
         (lambda: display(np.zeros(3), [0, 1, 2]), r"\(n_rows, n_components\)"),
-        (lambda: display(np.zeros((3, 2)), [0, 1]), "labels must have one entry a row, here 3"),
+        (lambda: display(np.zeros((3, 2)), [0, 1]), "labels must have one entry per row, here 3"),
         (lambda: display(np.zeros((2, 2)), [0, 1], held_out=[True]), "held_out must have"),
         (lambda: display(np.zeros((2, 2)), [0, 7], classes=[0, 1]), r"Got \[7\]"),
         (lambda: display(np.zeros((2, 2)), [0, 1]).plot(components=(0, 2)), "of the 2 coord"),

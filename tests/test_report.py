@@ -213,7 +213,7 @@ def test_every_figure_says_what_is_seen(page):
     assert all(len(figure["aria-label"]) > 40 for figure in figures)
     roc = next(f["aria-label"] for f in figures if f["aria-label"].startswith("ROC curves on wdbc"))
     assert re.search(r"auto 0\.\d{3}, rkda 0\.\d{3}", roc)
-    weights = next(f["aria-label"] for f in figures if "learnt by rkda on wine" in f["aria-label"])
+    weights = next(f["aria-label"] for f in figures if "learned by rkda on wine" in f["aria-label"])
     assert "largest: RBF 0.60 and Linear 0.40" in weights
 
 

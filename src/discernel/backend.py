@@ -350,7 +350,7 @@ class Buffers:
 def in_threads(
     work: Callable[[Job, Part], None], jobs: Iterable[Job], parts: Sequence[Part]
 ) -> None:
-    """Call ``work(job, part)`` for every job, in one thread a part, each BLAS call in one.
+    """Call ``work(job, part)`` for every job, in one thread per part, each BLAS call in one.
 
     Whatever ends it, be it an error in one of the threads or an interrupt, none of them is left
     behind: each ends with the job that it is at.

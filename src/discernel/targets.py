@@ -64,7 +64,7 @@ class ClassTarget:
         y = np.asarray(y)
         if y.ndim != 1:
             raise InvalidInputError(
-                f"y should be a 1d array of labels, one a sample. Got shape {y.shape}."
+                f"y should be a 1d array of labels, one per sample. Got shape {y.shape}."
             )
         if y.dtype.kind == "f" and not np.isfinite(y).all():
             raise InvalidInputError(
@@ -210,7 +210,7 @@ class LabelsTarget:
     """
 
     has: NDArray[np.bool_]
-    kind: ClassVar[str] = "several labels a sample"
+    kind: ClassVar[str] = "several labels per sample"
 
     @property
     def n_samples(self) -> int:
@@ -219,12 +219,12 @@ class LabelsTarget:
 
     @cached_property
     def parts(self) -> list[ClassTarget]:
-        """One target a label: the samples without it and those with it."""
+        """One target per label: the samples without it and those with it."""
         return [ClassTarget(np.arange(2), column.astype(np.intp)) for column in self.has.T]
 
     @cached_property
     def scores(self) -> FloatArray:
-        """One column a label, centred and of mean square 1, so that rare labels count as much."""
+        """One column per label, centred and of mean square 1, so that rare labels count as much."""
         return np.hstack([part.scores for part in self.parts])
 
     @property

@@ -257,7 +257,7 @@ def test_empty_list_is_refused() -> None:
 
 @pytest.mark.parametrize("names", [[], ["a"], ["a", "b", "c"]], ids=repr)
 def test_there_must_be_one_name_a_kernel(gram: np.ndarray, names: list[str]) -> None:
-    message = rf"one name a kernel, that is 2\. Got {len(names)}"
+    message = rf"one name per kernel, that is 2\. Got {len(names)}"
     with pytest.raises(InvalidInputError, match=message):
         DenseBank(np.stack([gram, gram]), names)
 

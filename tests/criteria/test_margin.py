@@ -26,7 +26,7 @@ def random_weights(n, seed):
 
 
 def kernels_of(grams, kind):
-    """Raw matrices scaled to trace m; I first where C is learnt."""
+    """Raw matrices scaled to trace m; I first where C is learned."""
     m = grams.shape[1]
     scaled = [K * m / np.trace(K) for K in grams]
     return np.array([np.eye(m), *scaled] if kind == "SM2_C" else scaled)
@@ -145,7 +145,7 @@ def test_without_slacks_the_machine_is_scaled_to_a_margin_of_one():
     assert mixed.upper_bound(np.array([0.5, 0.5]), blind, products) < np.inf
 
 
-def test_the_learnt_cost_goes_with_weights_that_sum_to_one(two_classes):
+def test_the_learned_cost_goes_with_weights_that_sum_to_one(two_classes):
     """w_0 I + Σ w_iK_i is a multiple of K(w') + I/C."""
     grams, y = two_classes
     criterion = make(grams, y, "SM2_C")

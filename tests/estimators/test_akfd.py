@@ -70,7 +70,7 @@ def test_scores_are_fung_2004_eq_21_on_raw_kernels(data, request):
     assert clf.n_iter_ == found.n_iter
 
 
-def test_what_is_learnt_can_be_read(wine):
+def test_what_is_learned_can_be_read(wine):
     X, y = wine
     clf = AKFDClassifier({"plain": Linear(), "round": RBF(gamma=0.1)}, nu=0.01).fit(X, y)
     assert clf.kernel_names_ == ["plain", "round"]

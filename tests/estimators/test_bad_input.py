@@ -63,7 +63,7 @@ def test_learn_kernel_refuses_words_it_does_not_know(three_classes, options, mes
 
 def test_learn_kernel_refuses_labels_that_do_not_fit(three_classes):
     grams, y = three_classes
-    with pytest.raises(InvalidInputError, match=r"one label a row.*44 labels.*\(45, 45\)"):
+    with pytest.raises(InvalidInputError, match=r"one label per row.*44 labels.*\(45, 45\)"):
         learn_kernel(grams, y[:-1])
     with pytest.raises(InvalidInputError, match="at least two classes"):
         learn_kernel(grams, np.zeros(45))
@@ -82,7 +82,7 @@ def test_path_refuses_bad_lambdas(three_classes):
     for criterion in ("auto", "loo"):
         with pytest.raises(InvalidInputError, match="learns λ itself, so there is no path"):
             regularization_path(grams, y, [0.1], criterion=criterion)
-    with pytest.raises(InvalidInputError, match="one label a row"):
+    with pytest.raises(InvalidInputError, match="one label per row"):
         regularization_path(grams, y[:-1])
 
 

@@ -237,7 +237,7 @@ def test_it_beats_plain_neighbours_on_ionosphere(paper_data):
     for known, hidden in StratifiedShuffleSplit(4, train_size=0.2, random_state=0).split(X, y):
         partial = np.full(len(y), None)
         partial[known] = y[known]
-        learnt = SeparabilityClassifier().fit(X, partial).transduction_[hidden]
+        learned = SeparabilityClassifier().fit(X, partial).transduction_[hidden]
         plain = KNeighborsClassifier(1).fit(X[known], y[known]).predict(X[hidden])
-        gains.append(np.mean(learnt == y[hidden]) - np.mean(plain == y[hidden]))
+        gains.append(np.mean(learned == y[hidden]) - np.mean(plain == y[hidden]))
     assert np.mean(gains) > 0.05

@@ -1,4 +1,4 @@
-"""The learnt kernel as a step of a pipeline."""
+"""The learned kernel as a step of a pipeline."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def wine():
     return scale(X), y
 
 
-def test_matrix_is_the_learnt_combination_centred(wine):
+def test_matrix_is_the_learned_combination_centred(wine):
     X, y = wine
     options = {"criterion": "rkda", "regularization": 0.01}
     transformer = LearnedKernelTransformer(KERNELS, **options).fit(X, y)
@@ -63,7 +63,7 @@ def test_parameters_of_both_steps_can_be_searched(wine):
     assert GridSearchCV(pipeline, grid, cv=3).fit(X, y).best_score_ > 0.95
 
 
-def test_nearest_neighbours_in_the_learnt_feature_space(wine):
+def test_nearest_neighbours_in_the_learned_feature_space(wine):
     """Distances from the kernel: d² = k(x,x) − 2k(x,z) + k(z,z), the first term left out."""
     X, y = wine
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)

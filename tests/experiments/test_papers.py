@@ -340,7 +340,7 @@ def test_machines_have_the_share_that_validates_best(method):
         labels[rows] = y[rows]
         return labels
 
-    def learnt(rows, share):
+    def learned(rows, share):
         return reweigh_spectrum(K, marked(rows), method=method, share=share).matrix
 
     n_folds = min(10, np.bincount(y).min())
@@ -349,11 +349,11 @@ def test_machines_have_the_share_that_validates_best(method):
     for share in SHARES:
         hits = 0
         for a, b in folds:
-            matrix = learnt(a, share)
+            matrix = learned(a, share)
             svm = SVC(kernel="precomputed", C=100.0).fit(matrix[np.ix_(a, a)], y[a])
             hits += np.sum(svm.predict(matrix[np.ix_(b, a)]) == y[b])
         right.append(hits)
-    matrix = learnt(np.arange(n), SHARES[int(np.argmax(right))])
+    matrix = learned(np.arange(n), SHARES[int(np.argmax(right))])
     svm = SVC(kernel="precomputed", C=100.0).fit(matrix[:n, :n], y)
     np.testing.assert_array_equal(found.y_pred, svm.predict(matrix[n:, :n]))
 
@@ -397,7 +397,7 @@ def test_yeung_figure1_groups_the_classes(tmp_path):
     assert [title[:3] for title in titles] == ["(a)", "(b)", "(c)", "(d)"]
     for ax in figure.axes:
         assert sum(len(points.get_offsets()) for points in ax.collections) == 500
-    # The paper's claim: only the learnt matrix puts both groups of a class together. Distance of
+    # The paper's claim: only the learned matrix puts both groups of a class together. Distance of
     # the two groups of a class, as a share of that between the classes.
     apart = {each.cell.method.name: spread(each.result.details) for each in records}
     assert apart["Ours"] < 0.5 < min(apart["RBF"], apart["Xiong's"])

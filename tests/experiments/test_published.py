@@ -85,7 +85,7 @@ def ye_rows():
             yield number, row, {cell.column: cell for cell in cells if cell.row == row}
 
 
-def test_weights_sum_to_one_with_a_learnt_lambda_counted_in():
+def test_weights_sum_to_one_with_a_learned_lambda_counted_in():
     checked = 0
     for number, row, cells in ye_rows():
         if row not in SCALED:

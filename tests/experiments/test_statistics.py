@@ -117,7 +117,7 @@ def test_a_higher_confidence_is_a_longer_interval(rng):
 
 @pytest.mark.parametrize("values", [[], [0.9, np.nan], [[0.9, 0.8]]])
 def test_values_that_cannot_work_are_refused(values):
-    with pytest.raises(InvalidInputError, match="one finite number a division"):
+    with pytest.raises(InvalidInputError, match="one finite number per division"):
         corrected_interval(values, 0.25)
 
 

@@ -1,4 +1,4 @@
-"""Divisions: the same for all methods, every row in its place, nothing learnt on held-out rows."""
+"""Divisions: the same for all methods, every row in its place, nothing learned on held-out rows."""
 
 from dataclasses import replace
 
@@ -82,7 +82,7 @@ def test_folds_hold_out_every_row_once_a_repetition():
 
 
 @pytest.mark.parametrize("scaling", ["standard", "minmax", "symmetric"])
-def test_scaling_is_learnt_on_training_rows(scaling, monkeypatch):
+def test_scaling_is_learned_on_training_rows(scaling, monkeypatch):
     asked = cell(scaling=scaling)
     before = divide(asked)
     test_rows = where(divide(cell()).X_test)

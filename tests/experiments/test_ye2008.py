@@ -115,12 +115,12 @@ def test_a_hundred_of_each_class_are_drawn_anew_for_every_division():
 # ---- numbers as the paper counts them ------------------------------------------------------------
 
 
-def test_weights_and_learnt_lambda_sum_to_one():
+def test_weights_and_learned_lambda_sum_to_one():
     record = record_of(ye.EXACT_JOINT, [0.25] * 4, regularization=0.001)
     parts = [ye.share_of(i, 150)(record) for i in range(4)]
-    assert sum(parts) + ye.learnt_lambda(150)(record) == pytest.approx(1.0)
+    assert sum(parts) + ye.learned_lambda(150)(record) == pytest.approx(1.0)
     # λI has trace 0.15 beside kernels of trace 1
-    assert ye.learnt_lambda(150)(record) == pytest.approx(0.15 / 1.15)
+    assert ye.learned_lambda(150)(record) == pytest.approx(0.15 / 1.15)
     assert ye.share_of(2)(record) == 0.25
 
 

@@ -309,7 +309,7 @@ def test_duplicates_are_refused(columns: Any) -> None:
 
 @pytest.mark.parametrize("length", [1, 5, 7])
 def test_mask_must_have_one_entry_a_column(length: int) -> None:
-    with pytest.raises(InvalidInputError, match=f"one entry a column, that is 6. Got {length}"):
+    with pytest.raises(InvalidInputError, match=f"one entry per column, that is 6. Got {length}"):
         Linear().on([True] * length)(make_rows(9, seed=0))
 
 

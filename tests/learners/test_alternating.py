@@ -418,7 +418,7 @@ def test_options_are_values():
     [
         ({"nu": 0.0}, r"ν must be a positive, finite number. Got nu=0.0"),
         ({"grams": np.eye(40)}, r"must have shape \(n_kernels, n_samples, n_samples\).*\(40, 40\)"),
-        ({"d": np.ones(39)}, r"one target a sample, here 40 rows. Got targets of shape \(39,\)"),
+        ({"d": np.ones(39)}, r"one target per sample, here 40 rows. Got targets of shape \(39,\)"),
         ({"tol": 0.0}, r"tol must be positive and max_iter at least 1. Got 0.0 and 100"),
         ({"max_iter": 0}, r"tol must be positive and max_iter at least 1. Got 0.0001 and 0"),
         ({"start": [1.0, 2.0]}, r"must be 5 numbers of at least 0.*Got \[1.0, 2.0\]"),

@@ -233,7 +233,7 @@ def test_joint_gives_all_to_lambda_where_no_kernel_helps():
 
 
 @pytest.mark.parametrize("method", ["greedy", "qp"])
-def test_alignment_is_learnt_once_and_lambda_chosen_after_it(three_classes, method):
+def test_alignment_is_learned_once_and_lambda_chosen_after_it(three_classes, method):
     grams, y = three_classes
     learned = learn_kernel(grams, y, criterion="alignment", solver=method)
     assert (learned.solver, learned.gap) == (method, None)

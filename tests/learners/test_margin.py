@@ -80,25 +80,25 @@ def test_the_certificate_holds_and_the_objective_is_that_of_the_weights(kind, se
 def test_sm2_c_is_the_hard_margin_with_the_identity_among_the_kernels(seed):
     grams, y = make_problem(40, 2, 5, seed=seed)
     joined = np.concatenate([np.eye(40)[None], grams])
-    learnt = learn(grams, y, "SM2_C", tol=1e-8)
+    learned = learn(grams, y, "SM2_C", tol=1e-8)
     for kind in ("SM1", "SM2"):  # no slack is worth its price
         hard = learn(joined, y, kind, C=1e10, tol=1e-7)
-        assert hard.objective == pytest.approx(learnt.objective, rel=1e-6), kind
-    C = learnt.parameters["C"]
+        assert hard.objective == pytest.approx(learned.objective, rel=1e-6), kind
+    C = learned.parameters["C"]
     share = 1.0 / (1.0 + C)
     assert hard.weights[0] == pytest.approx(share, abs=1e-3)
-    np.testing.assert_allclose(hard.weights[1:], (1 - share) * learnt.weights, atol=1e-3)
+    np.testing.assert_allclose(hard.weights[1:], (1 - share) * learned.weights, atol=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_fixed_cost_is_better_than_the_learnt_one(seed):
+def test_no_fixed_cost_is_better_than_the_learned_one(seed):
     """K(w) + I/C has the trace m(1 + 1/C): at equal traces SM2_C is the least of all SM2."""
     grams, y = make_problem(40, 2, 5, seed=seed)
-    learnt = learn(grams, y, "SM2_C", tol=1e-9)
-    for C in np.append(np.logspace(-3, 4, 8), learnt.parameters["C"]):
+    learned = learn(grams, y, "SM2_C", tol=1e-9)
+    for C in np.append(np.logspace(-3, 4, 8), learned.parameters["C"]):
         fixed = learn(grams, y, "SM2", C=C, tol=1e-9).objective * (1 + 1 / C)
-        assert learnt.objective <= fixed * (1 + 1e-8)
-    assert fixed == pytest.approx(learnt.objective, rel=1e-6)  # the last is the learnt one
+        assert learned.objective <= fixed * (1 + 1e-8)
+    assert fixed == pytest.approx(learned.objective, rel=1e-6)  # the last is the learned one
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -251,7 +251,7 @@ def test_labels_of_the_hidden_rows_have_no_say(partial):
 
 @pytest.mark.parametrize("method", ["closed_form", "dinkelbach", "alignment"])
 def test_equal_eigenvalues_leave_no_choice_of_basis(method):
-    """Eigenvectors of one eigenvalue may be rotated at will: the learnt matrix may not change."""
+    """Eigenvectors of one eigenvalue may be rotated at will: the learned matrix may not change."""
     rng = np.random.default_rng(0)
     V = np.linalg.qr(rng.standard_normal((30, 12)))[0]
     values = np.array([9.0, 5, 5, 5, 4, 3, 3, 2, 1, 1, 1, 1])
@@ -316,7 +316,7 @@ Y = [0, 0, 1, 1, -1, -1]
             pd.Categorical(["a", "a", "b", "b", None, None], categories=["a", "b", "c"]),
             r"Every class must have a labelled row. Got none of \['c'\]",
         ),
-        ([0, 0, 1, 1, -1], r"one label a row of the kernel matrix. Got 5 labels .*\(6, 6\)"),
+        ([0, 0, 1, 1, -1], r"one label per row of the kernel matrix. Got 5 labels .*\(6, 6\)"),
     ],
 )
 def test_reweigh_spectrum_refuses_labels(y, message):

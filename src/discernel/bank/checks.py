@@ -69,7 +69,7 @@ def check_stack(grams: Any, names: Sequence[str] | None) -> tuple[FloatArray, li
         names = [f"kernel {i}" for i in range(len(stack))]
     elif len(names) != len(stack):
         raise InvalidInputError(
-            f"There must be one name a kernel, that is {len(stack)}. Got {len(names)}."
+            f"There must be one name per kernel, that is {len(stack)}. Got {len(names)}."
         )
     return stack, list(names)
 

@@ -148,8 +148,8 @@ class CombinedKernel:
     def _check_shape(self, position: int, matrix: FloatArray, shape: tuple[int, int]) -> None:
         if matrix.shape != shape:
             raise InvalidInputError(
-                f"{self.kernels[position].name} must return a matrix with one row a new row and "
-                f"one column a training row, here {shape}. Got shape {matrix.shape}."
+                f"{self.kernels[position].name} must return a matrix with one row per new row and "
+                f"one column per training row, here {shape}. Got shape {matrix.shape}."
             )
 
     def _check_finite(self, X: Any, results: FloatArray) -> None:

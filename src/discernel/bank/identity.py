@@ -1,4 +1,4 @@
-"""A bank with the identity among its kernels, so that λ is learnt as a weight."""
+"""A bank with the identity among its kernels, so that λ is learned as a weight."""
 
 from __future__ import annotations
 

@@ -77,7 +77,7 @@ class TiledBank(Bank):
     Notes
     -----
     ``combined`` and ``products`` cost one pass over the tiles each: for a ladder of Gaussian
-    widths one exponential and two multiplications a further kernel and entry. Memory is that of
+    widths one exponential and two multiplications per further kernel and entry. Memory is that of
     the result and of a few tiles a thread.
     """
 

@@ -168,7 +168,7 @@ def _semidefinite(n: int) -> Pair:
 
 
 def _many_kernels(n: int) -> Pair:
-    """As many kernels as rows, one a feature, and the λ that selects some of them."""
+    """As many kernels as rows, one per feature, and the λ that selects some of them."""
     X, y = rows(n, n_features=n)
     kernels = feature_kernels(n)
     bank = TiledBank(resolve_kernels(as_kernels(kernels), X), X)
@@ -180,7 +180,7 @@ def _many_kernels(n: int) -> Pair:
 
 
 def _prediction(n: int) -> Pair:
-    """25 times as many rows as were learnt from; five kernels against as many support vectors."""
+    """25 times as many rows as were learned from; five kernels against as many support vectors."""
     X, y = rows(n)
     new = np.random.default_rng(1).standard_normal((25 * n, X.shape[1]))
     clf = MultipleKernelDiscriminant(
@@ -248,7 +248,7 @@ CASES: dict[str, Case] = {
         Case("classes", "fit of 10 classes ÷ fit of 2", _ten_classes, 4000, 200, 2.0),
         Case(
             "many",
-            "fit of as many kernels as rows, one a feature, λ = 0.01 ÷ one pass over them",
+            "fit of as many kernels as rows, one per feature, λ = 0.01 ÷ one pass over them",
             _many_kernels,
             1000,
             60,

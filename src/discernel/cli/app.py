@@ -185,7 +185,7 @@ def _compare(
         Path | None, typer.Option(metavar="FILE", help="The page. (default: beside the store)")
     ] = None,
 ) -> None:
-    """Compare learnt kernels with plain baselines on your data, and write a report."""
+    """Compare learned kernels with plain baselines on your data, and write a report."""
     with _one_line_errors(f"Run the same command again: it goes on from {store}."):
         refuse_same_file(
             data=_file(data),
@@ -209,7 +209,7 @@ def _compare(
         )
         name = found.dataset.name
         page = store.parent / f"{name}.html" if report is None else report
-        page = write_report(found.records, page, title=f"{name}: learnt kernels and baselines")
+        page = write_report(found.records, page, title=f"{name}: learned kernels and baselines")
         show.show_comparison(_out, found)
         _say_where("report", page)
 

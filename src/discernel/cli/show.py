@@ -218,7 +218,7 @@ def show_reproduction(
 
 
 def _beside(cells: Sequence[Reproduced], reasons: Sequence[str]) -> Table:
-    """Return a row a cell; numbers in the last column stand for reasons."""
+    """Return a row per cell; numbers in the last column stand for reasons."""
     table = _table("~row", "~column", ">published", ">ours", "verdict")
     for each in cells:
         verdict = Text(each.verdict, style=_VERDICTS[each.verdict])

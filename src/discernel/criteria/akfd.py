@@ -17,7 +17,7 @@ But K is positive semidefinite, so that nothing has to be squared:
 
 M is all that is factored, and its condition is the root of that of K² + s²I. The eigenvalues of T
 are (κ − s)/(κ + s), between −1 and 1, where (1 + t²)⁻¹ has a Chebyshev series that gains 0.77
-digits a term whatever K and ν are: 21 terms at most leave nothing but rounding.
+digits per term whatever K and ν are: 21 terms at most leave nothing but rounding.
 
 **The weights, Eq. (24).** Non-negative least squares in n_kernels variables. As printed the
 residual has lost a sign; it is D − (Σ_j a_j K_j V − eγᵀ), as in Eq. (20).
@@ -72,7 +72,7 @@ def one_against_rest(target: ClassTarget) -> FloatArray:
     Returns
     -------
     ndarray of shape (n_samples, n_columns)
-        Two classes: one column, the second class against the first. More: one column a class.
+        Two classes: one column, the second class against the first. More: one column per class.
         Columns sum to 0.
     """
     inside, counts = target.membership > 0, target.counts

@@ -7,7 +7,7 @@ three programs minimise over the simplex
 
 * SM1: ρ = 0, B = C;
 * SM2: ρ = 1/C, B = ∞;
-* SM2_C: ρ = 0, B = ∞, and I is the first of the kernels, so that C is learnt.
+* SM2_C: ρ = 0, B = ∞, and I is the first of the kernels, so that C is learned.
 
 Because β sums to 0, kernels may be centred first. f is a maximum of functions linear in w, hence
 convex, and both certificates hold for numbers of any accuracy. From any feasible α,
@@ -198,7 +198,7 @@ class SoftMargin(MarginProgram, ConvexProgram):
     target : ClassTarget
         Two classes.
     kind : {"SM1", "SM2", "SM2_C"}
-        Slacks that count once, squared slacks, or squared slacks with C learnt: the identity, of
+        Slacks that count once, squared slacks, or squared slacks with C learned: the identity, of
         trace n_samples too, is then the first of the kernels.
     C : float
         The cost of slacks; not used by ``"SM2_C"``.
@@ -322,7 +322,7 @@ class Margin(Criterion):
     Parameters
     ----------
     kind : {"SM1", "SM2", "SM2_C"}, default="SM2"
-        What a slack ξ costs: ``"SM1"`` Cξ, ``"SM2"`` Cξ²; ``"SM2_C"`` is ``"SM2"`` with C learnt
+        What a slack ξ costs: ``"SM1"`` Cξ, ``"SM2"`` Cξ²; ``"SM2_C"`` is ``"SM2"`` with C learned
         in the same program, found as ``parameters["C"]`` of the `LearnedKernel`.
     C : float, default=1.0
         The cost, above 0, for kernels of trace n_samples; ``"SM2_C"`` does not use it.

@@ -4,7 +4,7 @@ With the normalised kernels K_i of the bank, T with TTᵀ = HHᵀ (`Target.score
 N(w) = ρI + Σ w_i K_i, both programs of the paper minimise ⟨T, N(w)⁻¹T⟩ over the simplex:
 
 * λ given, Eq. (11), (26) and Lemma 3.1: ρ = λ, and the value is λ⟨T, N⁻¹T⟩;
-* λ learnt, Eq. (40)-(47): ρ = 0, and I/m is the first of the kernels.
+* λ learned, Eq. (40)-(47): ρ = 0, and I/m is the first of the kernels.
 
 Their common dual, Eq. (34) and (46), is the certificate: for any B of the shape of T,
 
@@ -54,7 +54,7 @@ __all__ = [
     "square_root",
 ]
 
-#: Where λ is learnt, the least weight that all kernels together are left with.
+#: Where λ is learned, the least weight that all kernels together are left with.
 _SMALLEST_SHARE = 1e-9
 #: Rounding error of a factorisation, relative to its matrix: some hundred times that of one number,
 #: for sums over all samples. The norms of the K_i are at most their trace, 1.

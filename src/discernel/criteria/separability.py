@@ -184,7 +184,7 @@ def closed_form(scatter: Scatter, alpha: float | FloatArray, total: float = 1.0)
     Two kinds of zero entries must not be divided by.
 
     Where f = g = 0 the labelled rows do not see the base kernel. Taken literally, the limit of
-    Eq. (16) puts all weight there, where nothing can be learnt. Such entries get μ = 0, and the
+    Eq. (16) puts all weight there, where nothing can be learned. Such entries get μ = 0, and the
     sum is over the others.
 
     Where f = αg > 0, the limit of Eq. (16) puts all weight on this entry, and shares it equally
@@ -260,7 +260,7 @@ def spectral_alignment(vectors: FloatArray, columns: FloatArray) -> FloatArray:
 
 
 def resolve_alpha(alpha: float | str, scatter: Scatter) -> FloatArray:
-    """Return α as numbers, one a problem."""
+    """Return α as numbers, one per problem."""
     factor = critical_factor(alpha)
     critical = critical_alpha(scatter)
     if factor is None:

@@ -42,7 +42,7 @@ class Dataset:
     y : ndarray or Series of shape (n_samples,)
         Integers or strings as the files have them for classes, floats for regression.
     feature_names : tuple of str
-        One name a feature: ``x0``, ``x1``, ... where there are no better ones.
+        One name per feature: ``x0``, ``x1``, ... where there are no better ones.
     views : dict of str to slice
         Columns of each view; empty where there is one view only. A slice goes into the ``on`` of
         a kernel.

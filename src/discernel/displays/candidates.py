@@ -72,7 +72,7 @@ class CandidatesDisplay(LearnedDisplay):
         Parameters
         ----------
         learned : LearnedKernel
-            Learnt with ``criterion="auto"``.
+            Learned with ``criterion="auto"``.
         ax : Axes, optional
             Where to draw; by default on a new figure.
         **options
@@ -85,7 +85,7 @@ class CandidatesDisplay(LearnedDisplay):
         """
         if not learned.considered:
             raise InvalidInputError(
-                "Only criterion='auto' chooses among candidates. Got a kernel learnt with "
+                "Only criterion='auto' chooses among candidates. Got a kernel learned with "
                 f"criterion='{learned.criterion}', which considered nothing else."
             )
         return cls(learned.considered).plot(ax, **options)

@@ -1,4 +1,4 @@
-"""What all displays share: the axes to draw on, colours, and the way to the learnt kernel."""
+"""What all displays share: the axes to draw on, colours, and the way to the learned kernel."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def format_number(value: float) -> str:
 
 
 def fitted_learner(estimator: Any) -> Any:
-    """Return the estimator that learnt a kernel: itself, or the last such step of a pipeline.
+    """Return the estimator that learned a kernel: itself, or the last such step of a pipeline.
 
     Raises
     ------

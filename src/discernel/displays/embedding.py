@@ -100,7 +100,7 @@ class DiscriminantEmbeddingDisplay:
         for name, value in (("labels", self.labels), ("held_out", self.held_out)):
             if value is not None and value.shape != (n_rows,):
                 raise InvalidInputError(
-                    f"{name} must have one entry a row, here {n_rows}. Got shape {value.shape}."
+                    f"{name} must have one entry per row, here {n_rows}. Got shape {value.shape}."
                 )
         found = np.unique(self.labels)
         self.classes = found if classes is None else np.asarray(classes)

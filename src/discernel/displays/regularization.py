@@ -107,7 +107,7 @@ class RegularizationPathDisplay(LearnedDisplay):
         self.kernel_names = default if kernel_names is None else list(map(str, kernel_names))
         if len(self.kernel_names) != n_kernels:
             raise InvalidInputError(
-                f"There must be one name a kernel, here {n_kernels}. Got {self.kernel_names}."
+                f"There must be one name per kernel, here {n_kernels}. Got {self.kernel_names}."
             )
 
     @classmethod
@@ -155,7 +155,7 @@ class RegularizationPathDisplay(LearnedDisplay):
         Parameters
         ----------
         learned : LearnedKernel
-            Learnt with ``regularization="loo"`` and a criterion such as ``"rkda"``.
+            Learned with ``regularization="loo"`` and a criterion such as ``"rkda"``.
         ax : Axes, optional
             Where to draw; by default on a new figure.
         **options
@@ -170,7 +170,7 @@ class RegularizationPathDisplay(LearnedDisplay):
             raise InvalidInputError(
                 "λ must have been chosen on a path, with regularization='loo' and a criterion "
                 f"such as 'rkda'. Got criterion='{learned.criterion}', whose λ was given or "
-                "learnt with the weights. Use regularization_path to compute a path."
+                "learned with the weights. Use regularization_path to compute a path."
             )
         errors = learned.leave_one_out
         display = cls(list(errors), list(errors.values()), chosen=learned.regularization)

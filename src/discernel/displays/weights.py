@@ -1,4 +1,4 @@
-"""The learnt weights as bars."""
+"""The learned weights as bars."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class KernelWeightsDisplay:
         self.kernel_names = default if kernel_names is None else list(map(str, kernel_names))
         if len(set(self.kernel_names)) != n_kernels or len(self.kernel_names) != n_kernels:
             raise InvalidInputError(
-                f"There must be one name a kernel, all different, here {n_kernels}. "
+                f"There must be one name per kernel, all different, here {n_kernels}. "
                 f"Got {self.kernel_names}."
             )
 
@@ -82,7 +82,7 @@ class KernelWeightsDisplay:
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted, of discernel; of a pipeline, the last step that learnt a kernel.
+            Fitted, of discernel; of a pipeline, the last step that learned a kernel.
         ax : Axes, optional
             Where to draw; by default on a new figure.
         **options

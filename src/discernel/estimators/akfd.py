@@ -90,7 +90,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelLearner):
     combined_kernel_ : CombinedKernel
         Σ a_j k_j between new rows and the training rows, a not scaled.
     dual_coef_ : ndarray of shape (n_samples, n_columns)
-        The coefficients v; one column for two classes, one a class for more.
+        The coefficients v; one column for two classes, one per class for more.
     intercept_ : ndarray of shape (n_columns,)
         The thresholds, −γ.
 

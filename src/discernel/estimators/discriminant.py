@@ -163,7 +163,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     kernel_names_ : list of str
         What the weights belong to.
     regularization_ : float
-        The λ used, chosen or learnt.
+        The λ used, chosen or learned.
     gap_ : float or None
         The certified relative duality gap: how far from the optimum the weights can be at most.
         None where the criterion is not convex.
@@ -172,7 +172,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     classes_ : ndarray of shape (n_classes,)
         The labels.
     combined_kernel_ : CombinedKernel
-        The centred learnt kernel between new rows and the training rows.
+        The centred learned kernel between new rows and the training rows.
     discriminant_ : Discriminant
         Directions, means and scalings.
     explained_variance_ratio_ : ndarray of shape (n_components,)

@@ -1,4 +1,4 @@
-"""What all estimators share: from rows to a bank, from a bank to a learnt kernel."""
+"""What all estimators share: from rows to a bank, from a bank to a learned kernel."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class BaseKernelLearner(BaseEstimator):
     """Validate, build the bank, learn, store.
 
     Subclasses have the parameters of this class, described in `MultipleKernelDiscriminant`, or
-    say otherwise which candidates there are and what is to be learnt.
+    say otherwise which candidates there are and what is to be learned.
     """
 
     #: Which columns of the training rows held numbers; None where all did.
@@ -115,7 +115,7 @@ class BaseKernelLearner(BaseEstimator):
         return self.kernels
 
     def _request(self) -> Request:
-        """Return what is to be learnt, checked."""
+        """Return what is to be learned, checked."""
         return make_request(
             criterion=self.criterion,
             solver=self.solver,
@@ -196,7 +196,7 @@ class BaseKernelLearner(BaseEstimator):
             rows[:] = list(X)
             if reset and len(rows) != len(y):
                 raise InvalidInputError(
-                    f"There must be one label a row. Got {len(rows)} rows and {len(y)} labels."
+                    f"There must be one label per row. Got {len(rows)} rows and {len(y)} labels."
                 )
             return (rows, y) if reset else rows
         precomputed = any(kernel.precomputed for kernel in kernels)

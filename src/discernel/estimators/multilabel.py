@@ -1,4 +1,4 @@
-"""Discriminants for samples with any number of labels, all with one learnt kernel."""
+"""Discriminants for samples with any number of labels, all with one learned kernel."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["MultiLabelKernelDiscriminant"]
 
 
 class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
-    """Tell for every label which rows have it; all labels share one learnt kernel and one λ.
+    """Tell for every label which rows have it; all labels share one learned kernel and one λ.
 
     One program over all labels together, which [Ye08]_ leaves as future work, gives the weights;
     each label then has a two-class discriminant of its own, and all of them cost one
@@ -51,7 +51,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
     kernel_names_ : list of str
         What the weights belong to.
     regularization_ : float
-        The λ used, chosen or learnt.
+        The λ used, chosen or learned.
     gap_ : float or None
         The certified relative duality gap; None where the criterion is not convex.
     learned_kernel_ : LearnedKernel
@@ -59,7 +59,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
     discriminants_ : dict of int to Discriminant
         That of every label which varies over the training rows, by its position.
     combined_kernel_ : CombinedKernel
-        The centred learnt kernel between new rows and the training rows.
+        The centred learned kernel between new rows and the training rows.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         return self
 
     def _indicate(self, y: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which row has which label; one class a row becomes one label a class."""
+        """Return which row has which label; one class per row becomes one label per class."""
         self.multilabel_ = y.ndim == 2 and y.shape[1] > 1
         if not self.multilabel_:
             y = column_or_1d(y, warn=True)
@@ -119,7 +119,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
             return np.asarray(LabelBinarizer().fit_transform(y) == 1)
         if type_of_target(y) != "multilabel-indicator":
             raise InvalidInputError(
-                "y must hold 0 and 1, one column a label, or one class a row. Got "
+                "y must hold 0 and 1, one column per label, or one class per row. Got "
                 f"{type_of_target(y)} of shape {y.shape}. Sets of labels are turned into columns "
                 "by sklearn.preprocessing.MultiLabelBinarizer."
             )

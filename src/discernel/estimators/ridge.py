@@ -17,7 +17,7 @@ __all__ = ["MultipleKernelRidge"]
 
 
 class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
-    """Kernel ridge regression whose kernel weights and λ are learnt; several targets share them.
+    """Kernel ridge regression whose kernel weights and λ are learned; several targets share them.
 
     The programs are those of the classifiers with other columns to fit: y, centred, in place of
     class scores.
@@ -38,7 +38,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
     kernel_names_ : list of str
         What the weights belong to.
     regularization_ : float
-        The λ used, chosen or learnt.
+        The λ used, chosen or learned.
     gap_ : float or None
         The certified relative duality gap; None where the criterion is not convex.
     learned_kernel_ : LearnedKernel

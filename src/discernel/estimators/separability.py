@@ -1,4 +1,4 @@
-"""A kernel learnt from labelled and unlabelled rows, by Yeung, Chang and Dai (2006)."""
+"""A kernel learned from labelled and unlabelled rows, by Yeung, Chang and Dai (2006)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
         ``"dinkelbach"``: how many times its plain weight an eigenvector may have; at least 1.
     share : float or "auto", default="auto"
         The share of the trace that the eigenvectors kept have; ``"auto"`` chooses from 0.2 to
-        0.99. Much depends on it: with all eigenvectors the learnt kernel is mostly noise.
+        0.99. Much depends on it: with all eigenvectors the learned kernel is mostly noise.
     include_plain : bool, default=True
         Whether the plain kernel is among what is chosen from. It is then given up only for
         something that classifies clearly more labelled rows right.
@@ -90,7 +90,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
         What marks rows without label in y, as in scikit-learn's semi-supervised estimators. None
         and NaN always do. Set it to None if -1 is a class.
     require_unlabelled : bool, default=True
-        Whether it is an error if all rows have labels. If False, the kernel is learnt from
+        Whether it is an error if all rows have labels. If False, the kernel is learned from
         labelled rows alone, and `predict` is for new ones.
 
     Attributes
@@ -104,7 +104,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
     kernel_name_ : str
         Its name.
     spectrum_ : ReweighedSpectrum
-        The learnt kernel matrix; ``method`` is ``"plain"`` where the plain kernel was kept.
+        The learned kernel matrix; ``method`` is ``"plain"`` where the plain kernel was kept.
     mu_ : ndarray of shape (n_vectors,)
         μ, the square roots of the eigenvalues.
     share_ : float
@@ -198,7 +198,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
         return self
 
     def _learn_kernel(self, X: Any, labels: Labels, kernels: list[Kernel]) -> FloatArray:
-        """Learn from what has been checked, store, and return the learnt matrix."""
+        """Learn from what has been checked, store, and return the learned matrix."""
         trusted = [kernel.trusted for kernel in kernels]
         grams, names = check_grams(gram_stack(kernels, X), kernel_names(kernels), trusted)
         choice = choose_reweighing(
@@ -250,11 +250,11 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
         return _Neighbors(self.n_neighbors)
 
     def _kernel(self, X: Any) -> FloatArray:
-        """Return the learnt kernel between checked rows and the labelled ones."""
+        """Return the learned kernel between checked rows and the labelled ones."""
         cross = self.kernel_(X, self._rows)
         return np.ascontiguousarray(self.spectrum_.extend(cross)[:, self._labelled])
 
-    def _learnt(self, X: Any) -> FloatArray:
+    def _learned(self, X: Any) -> FloatArray:
         check_is_fitted(self, "spectrum_")
         X = self._validate(X, [self.kernel_])
         with blas_threads(len(self.transduction_)):
@@ -273,8 +273,8 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
         ndarray of shape (n_rows,)
             Labels.
         """
-        learnt = self._learnt(X)
-        return np.asarray(self.estimator_.predict(learnt))
+        learned = self._learned(X)
+        return np.asarray(self.estimator_.predict(learned))
 
     @available_if(_final_has("predict_proba"))  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> FloatArray:
@@ -290,8 +290,8 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
         ndarray of shape (n_rows, n_classes)
             Rows sum to 1. Of nearest neighbours, the share of the votes.
         """
-        learnt = self._learnt(X)
-        return np.asarray(self.estimator_.predict_proba(learnt))
+        learned = self._learned(X)
+        return np.asarray(self.estimator_.predict_proba(learned))
 
 
 def _default_kernels(X: Any) -> list[Kernel]:

@@ -1,4 +1,4 @@
-"""A learnt kernel for any other estimator that takes kernel matrices."""
+"""A learned kernel for any other estimator that takes kernel matrices."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
     learned_kernel_ : LearnedKernel
         Everything the solver said.
     combined_kernel_ : CombinedKernel
-        The centred learnt kernel between new rows and the training rows.
+        The centred learned kernel between new rows and the training rows.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the learnt kernel between rows and the training rows.
+        """Return the learned kernel between rows and the training rows.
 
         Parameters
         ----------
@@ -97,7 +97,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         return np.asarray(self.n_samples_fit_ * self.combined_kernel_(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Return one name a training row.
+        """Return one name per training row.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Learnt kernels against plain baselines on one data set, a user's own among others."""
+"""Learned kernels against plain baselines on one data set, a user's own among others."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ __all__ = [
 DEFAULT_STORE = Path("discernel-results") / "results.sqlite"
 #: The grid of the support vector machine is searched with so many folds.
 FOLDS = 5
-#: Bytes an entry of a kernel matrix, times the copies held while kernels are learnt.
+#: Bytes an entry of a kernel matrix, times the copies held while kernels are learned.
 _BYTES_AN_ENTRY = 8 * 3
 #: The candidates by default; a few more for several views.
 _KERNELS = 10
@@ -114,7 +114,7 @@ def comparison_plan(
     seed: int = 0,
     methods: Sequence[str] | None = None,
 ) -> Plan:
-    """Return the plan that compares learnt kernels with baselines on a data set.
+    """Return the plan that compares learned kernels with baselines on a data set.
 
     Parameters
     ----------
@@ -262,7 +262,7 @@ def compare(
     progress: bool = False,
     started: Callable[[Dataset, Sequence[str]], None] | None = None,
 ) -> Comparison:
-    """Compare learnt kernels with baselines on a data set.
+    """Compare learned kernels with baselines on a data set.
 
     Results go to a store as they come: after an interruption the same call goes on. What failed
     before is tried again. `discernel.report.write_report` makes a page of the records.

@@ -32,7 +32,7 @@ class Data:
         As in `discernel.datasets`, or what a file's data set is called.
     scaling : {"none", "standard", "minmax", "symmetric"}
         Each feature as it is, to mean 0 and variance 1, to [0, 1], or to [−1, 1]. What it takes
-        is learnt on the training rows.
+        is learned on the training rows.
     file : dict
         Where the rows are read from if not from `discernel.datasets`: the parameters of
         `discernel.experiments.files.open_file`.

@@ -42,7 +42,7 @@ class Preparation:
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """One name a feature: the column's, or ``column=value``."""
+        """One name per feature: the column's, or ``column=value``."""
         return tuple(name for column in self.columns for name in self._features(column))
 
     @property

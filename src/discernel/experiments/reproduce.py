@@ -244,7 +244,7 @@ def _digits(table: PrintedTable, cell: Printed) -> int:
 
 
 def _values(link: Link, records: Sequence[Record]) -> NDArray[np.float64]:
-    """Return our numbers, one a division unless they are pooled."""
+    """Return our numbers, one per division unless they are pooled."""
     of_data = [record for record in records if record.cell.data.name == link.data]
     if link.pooled is not None:
         values = np.asarray(link.pooled(of_data), dtype=float)

@@ -102,7 +102,7 @@ def corrected_error(values: Any, ratio: float) -> float:
     Parameters
     ----------
     values : array-like of shape (n_divisions,)
-        One number a division.
+        One number per division.
     ratio : float
         Held-out rows over training rows: 1 / (k − 1) for k folds.
 
@@ -132,7 +132,7 @@ def corrected_interval(values: Any, ratio: float, *, confidence: float = 0.95) -
     Parameters
     ----------
     values : array-like of shape (n_divisions,)
-        One number a division.
+        One number per division.
     ratio : float
         Held-out rows over training rows.
     confidence : float, default=0.95
@@ -254,7 +254,7 @@ def rank_test(scores: Any) -> RankTest:
     scores = np.asarray(scores, dtype=float)
     if scores.ndim != 2 or min(scores.shape) < 2 or np.isnan(scores).any():
         raise InvalidInputError(
-            "The scores must have a row a data set and a column a method, at least two of each, "
+            "The scores must have a row per data set and a column per method, two of each at least, "
             f"and no NaN. Got the shape {scores.shape}."
         )
     n_datasets, n_methods = scores.shape
@@ -353,7 +353,7 @@ def _divisions(values: Any, ratio: float) -> FloatArray:
     given: FloatArray = np.asarray(values, dtype=np.float64)
     if given.ndim != 1 or len(given) == 0 or not np.isfinite(given).all():
         raise InvalidInputError(
-            "There must be one finite number a division, at least one. Got "
+            "There must be one finite number per division, at least one. Got "
             f"{given.tolist() if given.size < 10 else given.shape}."
         )
     if not ratio > 0:

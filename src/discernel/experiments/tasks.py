@@ -78,7 +78,7 @@ def divide(cell: Cell) -> Division:
             rows, train_size=int(options["rows"]), random_state=0, stratify=y[rows]
         )
     train, test = _parts(rows, y, cell.splits, cell.repetition, data.train)
-    # Whatever is learnt from the rows is learnt from those that train, unless a paper did not.
+    # Whatever is learned from the rows is learned from those that train, unless a paper did not.
     known = rows if options.get("scaled_together", False) else train
     X_train, X_test = _scale(cell.data.scaling, X[known], X[train], X[test])
     seed = cell.splits.seed + cell.repetition
@@ -142,7 +142,7 @@ def _parts(
 def _scale(
     scaling: str, known: NDArray[Any], train: NDArray[Any], test: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return both parts scaled as is learnt on the known rows."""
+    """Return both parts scaled as is learned on the known rows."""
     if scaling == "none":
         return train, test
     scaler = {

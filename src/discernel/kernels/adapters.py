@@ -84,8 +84,8 @@ class Function(Kernel):
         expected = (n_rows(X), n_rows(other))
         if matrix.shape != expected:
             raise InvalidInputError(
-                f"{self.name} must return a matrix with one row a row of X and one column a row "
-                f"of Z, here {expected}. Got shape {matrix.shape}."
+                f"{self.name} must return a matrix with one row per row of X and one column "
+                f"per row of Z, here {expected}. Got shape {matrix.shape}."
             )
         return matrix
 

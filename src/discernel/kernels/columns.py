@@ -212,7 +212,7 @@ def _list_indices(chosen: NDArray[Any], frame: Any, n_columns: int) -> NDArray[n
     if chosen.dtype.kind == "b":
         if len(chosen) != n_columns:
             raise InvalidInputError(
-                f"A mask of columns must have one entry a column, that is {n_columns}. "
+                f"A mask of columns must have one entry per column, that is {n_columns}. "
                 f"Got {len(chosen)}."
             )
         return np.flatnonzero(chosen)

@@ -117,8 +117,8 @@ class KernelSet:
         expected = n_rows(X), n_rows(X if Z is None else Z)
         if matrix.shape != expected and not kernel.precomputed:
             raise InvalidInputError(
-                f"{kernel.name} must return a matrix with one row a row of X and one column a row "
-                f"of Z, here {expected}. Got shape {matrix.shape}."
+                f"{kernel.name} must return a matrix with one row per row of X and one column "
+                f"per row of Z, here {expected}. Got shape {matrix.shape}."
             )
         return matrix
 

@@ -74,7 +74,7 @@ def feature_kernels(columns: Any, kernel: Any = "rbf") -> dict[str, Kernel]:
     ----------
     columns : int, dataframe, sequence of columns, or mapping of group name to columns
         The number of features, a dataframe with all of them, or which: whatever ``kernel.on``
-        takes for one column. A mapping makes one kernel a group.
+        takes for one column. A mapping makes one kernel per group.
     kernel : kernel, str or callable, default="rbf"
         What each of them gets; ``"rbf"`` takes the median distance within the feature.
 
@@ -184,7 +184,7 @@ def resolve_kernels(kernels: Sequence[Kernel], X: Any, frame: Any | None = None)
 
 
 def kernel_names(kernels: Sequence[Kernel]) -> list[str]:
-    """Return one name a kernel, made different where two are the same.
+    """Return one name per kernel, made different where two are the same.
 
     Parameters
     ----------

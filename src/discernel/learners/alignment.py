@@ -65,7 +65,7 @@ def greedy(M: FloatArray, f: FloatArray, epsilon: float, *, norm: float = 1.0) -
 
     Notes
     -----
-    n_kernels² operations a step, at most n_kernels steps.
+    n_kernels² operations per step, at most n_kernels steps.
     """
     squares = np.diag(M)
     singles = alignment(squares[:, None, None], f[:, None], np.ones((len(f), 1)), norm)

@@ -172,7 +172,7 @@ def align_kernels(
     found, rows = _resolve(kernels, X)
     if n_rows(rows) != len(columns):
         raise InvalidInputError(
-            f"There must be one target a row. Got {n_rows(rows)} rows and {len(columns)} targets."
+            f"There must be one target per row. Got {n_rows(rows)} rows and {len(columns)} targets."
         )
     with blas_threads(len(columns)):
         search = _Search(found, rows, columns, centered=centered, epsilon=epsilon)

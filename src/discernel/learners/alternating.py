@@ -168,7 +168,7 @@ def alternate(
     columns = columns[:, None] if columns.ndim == 1 else columns
     if columns.ndim != 2 or len(columns) != stack.shape[1]:
         raise InvalidInputError(
-            f"There must be one target a sample, here {stack.shape[1]} rows. "
+            f"There must be one target per sample, here {stack.shape[1]} rows. "
             f"Got targets of shape {np.shape(d)}."
         )
     if not (tol > 0 and max_iter >= 1):

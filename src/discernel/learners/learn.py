@@ -140,7 +140,7 @@ def learn_kernel(
     shape = np.shape(grams)
     if len(shape) == 3 and shape[1] != target.n_samples:
         raise InvalidInputError(
-            "There must be one label a row of the Gram matrices. "
+            "There must be one label per row of the Gram matrices. "
             f"Got {target.n_samples} labels and matrices of shape {shape[1:]}."
         )
     with blas_threads(target.n_samples):

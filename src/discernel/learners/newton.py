@@ -34,7 +34,7 @@ class Newton:
 
     Notes
     -----
-    One factorisation of size n_samples and n_kernels · (n_classes − 1) triangular solves a step;
+    One factorisation of size n_samples and n_kernels · (n_classes − 1) triangular solves per step;
     some 5 to 9 steps reach a relative gap of 1e-8.
     """
 

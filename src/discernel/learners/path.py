@@ -1,4 +1,4 @@
-"""The path of learnt kernels over the regularization."""
+"""The path of learned kernels over the regularization."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["RegularizationPath", "regularization_path"]
 
 @dataclass(frozen=True)
 class RegularizationPath:
-    """Learnt kernels along λ.
+    """Learned kernels along λ.
 
     Attributes
     ----------
@@ -48,7 +48,7 @@ class RegularizationPath:
 
     @property
     def best(self) -> LearnedKernel:
-        """The learnt kernel of the largest λ whose leave-one-out error is as good as the least.
+        """The learned kernel of the largest λ whose leave-one-out error is as good as the least.
 
         As good is within 1 %: what ``regularization="loo"`` takes.
         """
@@ -114,7 +114,7 @@ def regularization_path(
     bank = DenseBank(grams, normalization=request.criterion.normalization)
     if bank.n_samples != target.n_samples:
         raise InvalidInputError(
-            "There must be one label a row of the Gram matrices. "
+            "There must be one label per row of the Gram matrices. "
             f"Got {target.n_samples} labels and {bank.n_samples} rows."
         )
     with blas_threads(bank.n_samples):

@@ -54,7 +54,7 @@ class Status(StrEnum):
     def advice(self) -> str:
         """What to do."""
         return {
-            Status.FLOOR: "The learnt λ is the smallest allowed; give a number if it overfits.",
+            Status.FLOOR: "The learned λ is the smallest allowed; give a number if it overfits.",
             Status.MAX_ITERATIONS: "Raise max_iter or tol.",
             Status.STALLED: "Raise the regularization or tol.",
             Status.INACCURATE: "Use solver='auto', raise tol, or try another conic solver.",
@@ -76,7 +76,7 @@ class Progress:
     n_active : int
         The number of kernels with weight.
     regularization : float or None
-        The present λ; None while it is being learnt with the weights.
+        The present λ; None while it is being learned with the weights.
     stage, n_stages : int
         The position on a λ path, from 0, and its length; for ``"auto"``, whether a part of the
         samples or all of them are looked at.
@@ -243,7 +243,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class LearnedKernel:
-    """A combination of kernels, learnt, with its certificate.
+    """A combination of kernels, learned, with its certificate.
 
     Attributes
     ----------
@@ -252,7 +252,7 @@ class LearnedKernel:
     coefficients : ndarray of shape (n_kernels,)
         What the raw matrices are multiplied by: weights times normalisation.
     regularization : float
-        The λ used, chosen or learnt.
+        The λ used, chosen or learned.
     objective : float or None
         The value of the criterion's program at the weights.
     gap : float or None
@@ -313,7 +313,7 @@ class LearnedKernel:
         }[self.regularization_at_limit]
 
     def combine(self, grams: Any) -> FloatArray:
-        """Return the learnt combination of raw matrices, between any rows.
+        """Return the learned combination of raw matrices, between any rows.
 
         Parameters
         ----------

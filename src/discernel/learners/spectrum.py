@@ -195,7 +195,7 @@ class Spectrum(NamedTuple):
     """Eigenvalues, falling, eigenvectors, and where a new eigenvalue begins.
 
     Any basis of the eigenvectors of one eigenvalue is as good as another, and LAPACK returns what
-    it likes. Nothing learnt may depend on it, so these vectors are kept or left out together and
+    it likes. Nothing learned may depend on it, so these vectors are kept or left out together and
     share the mean of f and g: the base kernel is then the projection on the whole eigenspace.
     """
 
@@ -291,7 +291,7 @@ def reweigh_spectrum(
     grams, _ = check_grams(np.asarray(K)[None], ["K"], None)
     if grams.shape[1] != labels.n_samples:
         raise InvalidInputError(
-            "There must be one label a row of the kernel matrix. "
+            "There must be one label per row of the kernel matrix. "
             f"Got {labels.n_samples} labels and a matrix of shape {grams.shape[1:]}."
         )
     with blas_threads(labels.n_samples):

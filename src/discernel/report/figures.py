@@ -51,7 +51,7 @@ class Drawing:
     caption: str = ""
 
 
-# ---- what was learnt -----------------------------------------------------------------------------
+# ---- what was learned ----------------------------------------------------------------------------
 
 
 def draw_weights(table: ResultTable, dataset: str) -> list[Drawing]:
@@ -62,7 +62,7 @@ def draw_weights(table: ResultTable, dataset: str) -> list[Drawing]:
         names = list(dict.fromkeys(name for each in weights for name in each))
         rows = np.array([[each.get(name, 0.0) for name in names] for each in weights])
         if rows.size == 0 or np.ptp(rows) <= 1e-12:
-            continue  # one kernel, or equal weights: nothing was learnt
+            continue  # one kernel, or equal weights: nothing was learned
         # As many lines as the display draws: kernels without weight share the last one.
         n_bars = len(names)
         if n_bars > _MOST_BARS:
@@ -74,7 +74,7 @@ def draw_weights(table: ResultTable, dataset: str) -> list[Drawing]:
         largest = [
             f"{names[i]} {means[i]:.2f}" for i in np.argsort(-means, kind="stable")[:3] if means[i]
         ]
-        alt = f"Bars of kernel weights learnt by {method} on {dataset}; largest: {join(largest)}."
+        alt = f"Bars of kernel weights learned by {method} on {dataset}; largest: {join(largest)}."
         drawings.append(Drawing(ax.figure, method, alt))
     return drawings
 
@@ -131,7 +131,7 @@ def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
     return drawings
 
 
-# ---- how it was learnt ---------------------------------------------------------------------------
+# ---- how it was learned --------------------------------------------------------------------------
 
 
 def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:

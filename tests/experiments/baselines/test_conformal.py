@@ -78,7 +78,7 @@ def test_any_kernel_machine_follows_and_cross_validates(wine):
     assert scores.mean() > 0.95
 
 
-def test_learnt_kernel_is_a_kernel_for_the_discriminant():
+def test_learned_kernel_is_a_kernel_for_the_discriminant():
     X, y = load_breast_cancer(return_X_y=True)
     X, y = scale(X)[::3], y[::3]
     machine = make_pipeline(

@@ -1,4 +1,4 @@
-"""The support vector machine on a learnt kernel, against convex programs and scikit-learn's."""
+"""The support vector machine on a learned kernel, against convex programs and scikit-learn's."""
 
 import cvxpy as cp
 import numpy as np
@@ -66,7 +66,7 @@ def test_linear_kernel_solves_the_primal_program(cancer, loss, C):
 
 
 @pytest.mark.conic
-def test_squared_hinge_on_a_learnt_kernel_solves_the_dual_program(cancer):
+def test_squared_hinge_on_a_learned_kernel_solves_the_dual_program(cancer):
     """max Σ α − ½ Σ α_i α_j y_i y_j (K_ij + δ_ij/C) over α ≥ 0, Σ α_i y_i = 0."""
     X, y = cancer
     svm = LearnedKernelSVC(KERNELS, loss="l2", C=5.0, **LEARN).fit(X, y)

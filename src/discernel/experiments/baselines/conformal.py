@@ -61,13 +61,13 @@ class ConformalKernelTransformer(
     Attributes
     ----------
     alpha_ : ndarray of shape (n_centers + 1,)
-        α, scaled so that the diagonal of the learnt kernel has mean 1 on the training rows.
+        α, scaled so that the diagonal of the learned kernel has mean 1 on the training rows.
     centers_ : ndarray of shape (n_centers,)
         The positions of the centres among the training rows.
     factors_ : ndarray of shape (n_samples,)
         q on the training rows.
     separability_ : float
-        tr S_b / tr S_w of the learnt kernel on the training rows.
+        tr S_b / tr S_w of the learned kernel on the training rows.
     separability_path_ : ndarray of shape (n_steps + 1,)
         The same for ``kernel`` itself and after each step.
 
@@ -146,7 +146,7 @@ class ConformalKernelTransformer(
         return self
 
     def transform(self, X: Any) -> FloatArray:
-        """Return the learnt kernel between rows and the training rows.
+        """Return the learned kernel between rows and the training rows.
 
         Parameters
         ----------

@@ -29,7 +29,7 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseKernelLearner):
     """The k nearest neighbours by d²(x, z) = k(x, x) − 2k(x, z) + k(z, z).
 
     With a linear kernel these are the nearest neighbours of the rows themselves; with any kernel
-    that falls with the distance, such as a Gaussian one, they are too. A learnt kernel changes
+    that falls with the distance, such as a Gaussian one, they are too. A learned kernel changes
     them.
 
     Parameters

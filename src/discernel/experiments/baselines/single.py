@@ -1,4 +1,4 @@
-"""The best single kernel, by cross-validation: what learnt combinations are measured against."""
+"""The best single kernel, by cross-validation: what learned combinations are measured against."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class SingleKernelClassifier(ClassifierMixin, BaseKernelLearner):
 
     scikit-learn's GridSearchCV over kernels and λ, with every kernel computed once.
     Within a cross-validation of its own it is the double cross-validation that [Ye08]_ and
-    [Kim06]_ compare learnt kernels with. Any number of classes.
+    [Kim06]_ compare learned kernels with. Any number of classes.
 
     Parameters
     ----------

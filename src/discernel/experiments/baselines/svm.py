@@ -1,4 +1,4 @@
-"""A support vector machine on a learnt kernel."""
+"""A support vector machine on a learned kernel."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LearnedKernelSVC(ClassifierMixin, LearnedKernelTransformer):
         What is paid for slacks ξ: ``"l1"``, C Σ ξ_i, or ``"l2"``, (C/2) Σ ξ_i², beside ½‖f‖². The
         C of scikit-learn's LinearSVC with its squared hinge is half of the latter.
     C : float, default=1.0
-        Positive; larger fits the training rows more closely. The learnt kernel is centred and
+        Positive; larger fits the training rows more closely. The learned kernel is centred and
         scaled to a diagonal of mean 1, so that C means the same whatever the kernels are.
     tol, max_iter, random_state, callback
         As in `MultipleKernelDiscriminant`, for the learning of the weights.

@@ -24,7 +24,7 @@ from discernel.targets import ClassTarget
 __all__ = ["aligned", "alignment_seconds"]
 
 
-class _Learnt(NamedTuple):
+class _Learned(NamedTuple):
     """A combination of kernels: their factors, with parameters found, and the path to it.
 
     ``path`` holds pairs of an iteration and the kernel that it led to.
@@ -75,16 +75,16 @@ def aligned(division: Division, options: dict[str, Any]) -> Outcome:
     )
 
 
-def _learn(method: str, kernels: list[Kernel], division: Division) -> _Learnt:
+def _learn(method: str, kernels: list[Kernel], division: Division) -> _Learned:
     if method == "gradient":
         return _follow_gradient(kernels, division)
     M, f, norm = _products(kernels, division)
     if method == "qp":
-        return _Learnt(kernels, qp(M, f))
+        return _Learned(kernels, qp(M, f))
     if method == "greedy":
-        return _Learnt(kernels, greedy(M, f, 1e-3, norm=norm).weights)
+        return _Learned(kernels, greedy(M, f, 1e-3, norm=norm).weights)
     if method == "first":
-        return _Learnt(kernels, np.eye(len(kernels))[np.argmax(f / np.sqrt(np.diagonal(M)))])
+        return _Learned(kernels, np.eye(len(kernels))[np.argmax(f / np.sqrt(np.diagonal(M)))])
     raise unknown_choice("method of aligned", method, ["first", "qp", "greedy", "gradient"])
 
 
@@ -96,7 +96,7 @@ def _products(
     return stack_products(grams, signs, centered=False)
 
 
-def _follow_gradient(kernels: list[Kernel], division: Division) -> _Learnt:
+def _follow_gradient(kernels: list[Kernel], division: Division) -> _Learned:
     """Move the parameters; stop and look at iterations 1, 2, 4, ... too.
 
     The search is the same every time, so stopping it early shows where it was.
@@ -114,10 +114,10 @@ def _follow_gradient(kernels: list[Kernel], division: Division) -> _Learnt:
                 early = align_kernels(kernels, X, y, max_iter=int(stop), **options)
                 path.append((int(stop), _combination(early.kernels, early.coefficients)))
     path.append((n_iter, _combination(found.kernels, found.coefficients)))
-    return _Learnt(found.kernels, found.coefficients, path)
+    return _Learned(found.kernels, found.coefficients, path)
 
 
-def _path(found: _Learnt, division: Division) -> list[list[float]]:
+def _path(found: _Learned, division: Division) -> list[list[float]]:
     """Return iteration, alignment on the training rows and on the others, as plain data."""
     return [
         [

@@ -34,7 +34,7 @@ class Outcome:
     seconds_fit, seconds_predict : float
         The time it took.
     weights : dict of str to float
-        Kernel weights by name, if any were learnt.
+        Kernel weights by name, if any were learned.
     regularization, gap : float or None
         λ and the certified gap.
     metrics : dict of str to float
@@ -142,7 +142,7 @@ def _number(value: Any) -> float | None:
 
 
 def _details(learned: Any) -> dict[str, Any]:
-    """Return what a report shows of a learnt kernel beside its weights."""
+    """Return what a report shows of a learned kernel beside its weights."""
     if learned is None:
         return {}
     return {

@@ -27,7 +27,7 @@ def margin(division: Division, options: dict[str, Any]) -> Outcome:
     Kernels are scaled to a diagonal of mean 1 and not centred, as in the program, so that C means
     the same in both; a `LearnedKernelSVC` would scale the centred kernel. Beside ``kernels``,
     options are those of `Margin`, and ``least``: rows with a smaller multiplier are not counted as
-    support vectors. Metrics are ``support_vectors``, ``training_rows`` and ``C``, the learnt one
+    support vectors. Metrics are ``support_vectors``, ``training_rows`` and ``C``, the learned one
     for ``"SM2_C"``.
     """
     least = float(options.get("least", 0.0))

@@ -119,18 +119,18 @@ def _run(
         raise InvalidInputError(f"There are no options {sorted(options)} of this method.")
     classes = np.unique(division.y_train)
     start = time.perf_counter()
-    learnt = learn(problem)
+    learned = learn(problem)
     fitted = time.perf_counter()
     predicted = {
-        name: classes[problem.classify(learnt[name][0], _final(parameters))]
+        name: classes[problem.classify(learned[name][0], _final(parameters))]
         for name, parameters in problem.finals.items()
     }
     first = next(iter(problem.finals))
     details: dict[str, Any] = {
-        "width": {name: kernel.parameters["width"] for name, (_, kernel) in learnt.items()}
+        "width": {name: kernel.parameters["width"] for name, (_, kernel) in learned.items()}
     }
     if embed:
-        details |= _embedding(division, learnt[first][0])
+        details |= _embedding(division, learned[first][0])
     return Outcome(
         predicted[first],
         seconds_fit=fitted - start,
@@ -172,15 +172,15 @@ def plain(division: Division, options: dict[str, Any]) -> Outcome:
 
 def _learn_plain(problem: _Problem) -> Matrices:
     rows = problem.X[problem.labelled]
-    learnt: Matrices = {}
+    learned: Matrices = {}
     for name, parameters in problem.finals.items():
         kernel = problem.kernels[0]
         if "C" in parameters:  # neighbours do not depend on the width
             grams = [candidate(rows) for candidate in problem.kernels]
             right = [leave_one_out(_final(parameters), gram, problem.codes) for gram in grams]
             kernel = problem.kernels[int(np.argmax(right))]
-        learnt[name] = kernel(problem.X), kernel
-    return learnt
+        learned[name] = kernel(problem.X), kernel
+    return learned
 
 
 def leave_one_out(machine: SVC, gram: FloatArray, codes: NDArray[np.intp]) -> float:
@@ -219,7 +219,7 @@ def separability(division: Division, options: dict[str, Any]) -> Outcome:
     method, alpha = options.pop("method", "closed_form"), options.pop("alpha", 1e4)
 
     def learn(problem: _Problem) -> Matrices:
-        learnt: Matrices = {}
+        learned: Matrices = {}
         for name, parameters in problem.finals.items():
             if "C" not in parameters:
                 clf = SeparabilityClassifier(
@@ -229,8 +229,8 @@ def separability(division: Division, options: dict[str, Any]) -> Outcome:
                     include_plain=False,
                     n_neighbors=int(parameters["n_neighbors"]),
                 ).fit(problem.X, problem.marked)
-                learnt[name] = clf.spectrum_.extend(clf.kernel_(problem.X)), clf.kernel_
-        return learnt | _learn_for_machines(problem, method, alpha, division.seed)
+                learned[name] = clf.spectrum_.extend(clf.kernel_(problem.X)), clf.kernel_
+        return learned | _learn_for_machines(problem, method, alpha, division.seed)
 
     return _run(division, options, learn)
 
@@ -280,7 +280,7 @@ def conformal(division: Division, options: dict[str, Any]) -> Outcome:
     """Stretch the kernel, as `ConformalKernelTransformer` does; other options are its own.
 
     The width is chosen by tenfold cross-validation on the labelled rows, within which the factor
-    is learnt anew.
+    is learned anew.
     """
     ours = ("squared_widths", "finals", "embed")
     own = {name: options.pop(name) for name in list(options) if name not in ours}

@@ -1,6 +1,6 @@
 """The numbers that the papers printed, as data.
 
-One JSON file a paper. It holds each table in blocks of rows and columns as printed; `published`
+One JSON file per paper. It holds each table in blocks of rows and columns as printed; `published`
 spreads them into cells.
 """
 

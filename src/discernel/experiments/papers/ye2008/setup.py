@@ -36,7 +36,7 @@ __all__ = [
     "SVM_CV",
     "TableData",
     "chosen",
-    "learnt_lambda",
+    "learned_lambda",
     "margin_cost",
     "margin_weight",
     "rkda",
@@ -217,7 +217,7 @@ def share_of(position: int, n_train: int | None = None) -> Callable[[Record], fl
     return value
 
 
-def learnt_lambda(n_train: int) -> Callable[[Record], float]:
+def learned_lambda(n_train: int) -> Callable[[Record], float]:
     """Return what takes λ as the weight of the identity among kernels of equal trace."""
     return lambda record: _identity(record, n_train)
 

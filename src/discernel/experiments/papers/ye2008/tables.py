@@ -138,7 +138,7 @@ _N_NARROW = 2
 # ---- links of one row ----------------------------------------------------------------------------
 
 
-def _learnt(
+def _learned(
     task: TableData,
     row: str,
     method: Method,
@@ -156,7 +156,7 @@ def _learnt(
     if n_train is None:
         yield Link(row, "λ", name, method.name, _given, _GIVEN, judged=False)
     else:
-        found = ye.learnt_lambda(n_train)
+        found = ye.learned_lambda(n_train)
         yield Link(row, "λ", name, method.name, found, _LEARNT, judged=False)
     reason = (_why(task) or why) if judged else why
     yield Link(row, "TSA", name, method.name, accuracy, reason, judged=judged)
@@ -215,11 +215,11 @@ def _plan(task: TableData, methods: Iterable[Method], **splits: int) -> Plan:
 def _rows(
     task: TableData, names: tuple[str, str], methods: tuple[Method, Method], **how: Any
 ) -> list[Link]:
-    """Return the links of two rows, λ given and learnt."""
+    """Return the links of two rows, λ given and learned."""
     return [
         link
         for row, method in zip(names, methods, strict=True)
-        for link in _learnt(task, row, method, **how)
+        for link in _learned(task, row, method, **how)
     ]
 
 
@@ -247,7 +247,7 @@ def _binary_table(task: TableData) -> Reproduction:
         *_exact(task, _SDP_ROWS),
         *_exact(task, _QCQP_ROWS),
         *_silp(task),
-        *_learnt(task, "SDP_Kim", ye.KIM, weights=_KIM),
+        *_learned(task, "SDP_Kim", ye.KIM, weights=_KIM),
         *(link for method in ye.MARGINS for link in _margin(task, method)),
         *(link for method in (ye.RKDA_CV, ye.SVM_CV) for link in _validated(task, method)),
         *_alone(task),
