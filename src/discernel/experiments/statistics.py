@@ -254,8 +254,8 @@ def rank_test(scores: Any) -> RankTest:
     scores = np.asarray(scores, dtype=float)
     if scores.ndim != 2 or min(scores.shape) < 2 or np.isnan(scores).any():
         raise InvalidInputError(
-            "The scores must have a row per data set and a column per method, two of each at least, "
-            f"and no NaN. Got the shape {scores.shape}."
+            "The scores must have a row per data set and a column per method, at least two of "
+            f"each, and no NaN. Got the shape {scores.shape}."
         )
     n_datasets, n_methods = scores.shape
     ranks = stats.rankdata(-scores, axis=1)
