@@ -44,6 +44,7 @@ TESTS = {
     "criteria/": ["tests/criteria"],
     "criteria/rkda.py": [
         "tests/criteria/test_rkda*.py",
+        "tests/criteria/test_rounding.py",
         "tests/criteria/test_criteria.py",
         "tests/criteria/test_loo.py",
         "tests/learners/test_galerkin*.py",
@@ -55,6 +56,7 @@ TESTS = {
     ],
     "criteria/fdr.py": [
         "tests/criteria/test_fdr*.py",
+        "tests/criteria/test_rounding.py",
         "tests/criteria/test_criteria.py",
         "tests/test_certificates.py",
     ],
