@@ -76,6 +76,23 @@ def test_nothing_is_certified_where_kernels_can_be_wrong_by_the_ridge(size):
     assert wrong.estimate(np.full(4, 0.25))[1] == np.inf
 
 
+class BackwardBank(DenseBank):
+    """A bank whose factorisations are those of N + E, with the E of some dozen roundings."""
+
+    def system(self, weights, ridge):
+        return super().system(weights, ridge + 1e-14)
+
+
+@pytest.mark.parametrize("lam", [1e-4, 1e-6, 1e-8])
+def test_an_estimate_allows_for_the_backward_error_of_its_factorisation(lam):
+    """⟨T, (N + E)⁻¹T⟩ is off by ⟨B, EB⟩, far more than rounding errors of the value."""
+    for seed in range(3):
+        grams, y = make_problem(30, 2, 4, seed=seed)
+        target, weights = ClassTarget.from_labels(y), np.array([0.0, 0.2, 0.3, 0.5])
+        value, error = RKDA(BackwardBank(grams), target, lam).estimate(weights)
+        assert abs(value - RKDA(DenseBank(grams), target, lam).at(weights).value) <= error
+
+
 @pytest.mark.parametrize("error", [1e-4, 1e-2])
 @pytest.mark.parametrize("lam", [1e-3, 1.0])
 def test_the_error_of_the_fisher_ratio_covers_a_rough_beta(lam, error):
