@@ -44,6 +44,7 @@ TESTS = {
     "criteria/": ["tests/criteria"],
     "criteria/rkda.py": [
         "tests/criteria/test_rkda*.py",
+        "tests/criteria/test_rounding.py",
         "tests/criteria/test_criteria.py",
         "tests/criteria/test_loo.py",
         "tests/learners/test_galerkin*.py",
@@ -55,6 +56,7 @@ TESTS = {
     ],
     "criteria/fdr.py": [
         "tests/criteria/test_fdr*.py",
+        "tests/criteria/test_rounding.py",
         "tests/criteria/test_criteria.py",
         "tests/test_certificates.py",
     ],
@@ -349,7 +351,7 @@ class _Maker(ast.NodeVisitor):
         if name in _NAMES:
             end = self._end(func)
             self._add(end - len(name), end, _NAMES[name], "another name")
-        if len(node.args) >= 2 and not any(isinstance(a, ast.Starred) for a in node.args[:2]):
+        elif len(node.args) >= 2 and not any(isinstance(a, ast.Starred) for a in node.args[:2]):
             first, second = node.args[:2]
             between = self._source[self._end(first) : self._start(second)].decode()
             swapped = self._text(second) + between + self._text(first)
