@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from discernel.bank import DenseBank
-from discernel.criteria import RKDA, FisherRatio
+from discernel.criteria.fdr import FisherRatioProgram
+from discernel.criteria.rkda import RKDAProgram
 from discernel.targets import ClassTarget
 from tests import reference
 from tests.conftest import make_problem
@@ -35,7 +36,9 @@ class WrongBank(DenseBank):
 def problem(lam, size, sign, seed):
     grams, y = make_problem(30, 2, 4, seed=seed)
     target = ClassTarget.from_labels(y)
-    return RKDA(WrongBank(grams, size, sign), target, lam), RKDA(DenseBank(grams), target, lam)
+    return RKDAProgram(WrongBank(grams, size, sign), target, lam), RKDAProgram(
+        DenseBank(grams), target, lam
+    )
 
 
 @pytest.mark.parametrize("lam", [1e-2, 1.0])
@@ -58,8 +61,8 @@ def test_bounds_allow_for_what_kernels_are_wrong_by(lam, share):
         wrong, truth = problem(lam, share * lam, -1.0, seed)
         for weights in (*np.eye(4), np.full(4, 0.25)):
             point = wrong.at(weights)
-            one = RKDA(truth.bank.select(np.flatnonzero(weights)), truth.target, lam)
-            few = RKDA(wrong.bank.select(np.flatnonzero(weights)), wrong.target, lam)
+            one = RKDAProgram(truth.bank.select(np.flatnonzero(weights)), truth.target, lam)
+            few = RKDAProgram(wrong.bank.select(np.flatnonzero(weights)), wrong.target, lam)
             inside = weights[weights > 0]
             assert few.at(inside).bound <= one.at(inside).value * (1 + 1e-12)
             assert point.bound <= truth.at(weights).value * (1 + 1e-12)
@@ -89,8 +92,8 @@ def test_an_estimate_allows_for_the_backward_error_of_its_factorisation(lam):
     for seed in range(3):
         grams, y = make_problem(30, 2, 4, seed=seed)
         target, weights = ClassTarget.from_labels(y), np.array([0.0, 0.2, 0.3, 0.5])
-        value, error = RKDA(BackwardBank(grams), target, lam).estimate(weights)
-        assert abs(value - RKDA(DenseBank(grams), target, lam).at(weights).value) <= error
+        value, error = RKDAProgram(BackwardBank(grams), target, lam).estimate(weights)
+        assert abs(value - RKDAProgram(DenseBank(grams), target, lam).at(weights).value) <= error
 
 
 @pytest.mark.parametrize("error", [1e-4, 1e-2])
@@ -99,7 +102,9 @@ def test_the_error_of_the_fisher_ratio_covers_a_rough_beta(lam, error):
     for seed in range(6):
         grams, y = make_problem(30, 2, 4, seed=seed)
         weights = np.random.default_rng(seed).dirichlet(np.ones(4))
-        criterion = FisherRatio(NoisyBank(grams, error, seed), ClassTarget.from_labels(y), lam)
+        criterion = FisherRatioProgram(
+            NoisyBank(grams, error, seed), ClassTarget.from_labels(y), lam
+        )
         exact = -reference.fisher_ratio(grams, y, weights, lam)
         point = criterion.at(weights)
         assert point.value <= exact <= point.value + point.error + 1e-9 * abs(exact)
@@ -112,6 +117,6 @@ def test_bounds_of_the_fisher_ratio_allow_for_what_kernels_are_wrong_by(share):
         grams, y = make_problem(30, 2, 2, seed=seed)
         target, lam = ClassTarget.from_labels(y), 0.1
         size = share * lam * target.counts.min()
-        wrong = FisherRatio(WrongBank(grams[:1], size, -1.0, "trace"), target, lam)
+        wrong = FisherRatioProgram(WrongBank(grams[:1], size, -1.0, "trace"), target, lam)
         exact = -reference.fisher_ratio(grams[:1], y, np.ones(1), lam)
         assert wrong.at(np.ones(1)).bound <= exact + 1e-10 * abs(exact)

@@ -228,5 +228,5 @@ def test_tied_groups_are_the_largest_sets_without_a_clear_difference(rng):
 
 @pytest.mark.parametrize("scores", [[[0.9, 0.8]], [[0.9], [0.8]], [[0.9, np.nan], [1, 1]]])
 def test_scores_that_cannot_be_ranked_are_refused(scores):
-    with pytest.raises(InvalidInputError, match="a row a data set and a column a method"):
+    with pytest.raises(InvalidInputError, match="a row per data set and a column per method"):
         rank_test(scores)

@@ -811,7 +811,7 @@ def test_stopping_early_is_a_warning_that_says_what_to_do():
         ({"y": np.full(100, 0.5)}, r"must vary over the samples. Got a constant in column 0"),
         ({"y": np.ones(100)}, r"at least two classes to separate. Got 1 class: \[1.0\]"),
         ({"y": np.full(100, np.nan)}, r"labels must not contain NaN or infinity"),
-        ({"y": np.ones((100, 2))}, r"y should be a 1d array of labels, one a sample"),
+        ({"y": np.ones((100, 2))}, r"y should be a 1d array of labels, one per sample"),
         ({"y": [0, 1, 1]}, r"one target per row. Got 100 rows and 3 targets"),
     ],
 )

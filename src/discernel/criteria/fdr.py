@@ -68,8 +68,10 @@ class FisherRatioPoint(Point):
         least = float(criterion.ridge.min()) - noise
         if not least > 0:
             return np.inf
-        inexact = float(slope @ slope) / least
-        return (inexact + noise * float(beta @ beta)) / criterion.regularization
+        norm = float(beta @ beta)
+        # The products in the slope are wrong by as much as the kernels are.
+        inexact = float((np.sqrt(slope @ slope) + noise * np.sqrt(norm)) ** 2) / least
+        return (inexact + noise * norm) / criterion.regularization
 
     @property
     def intercept(self) -> float:

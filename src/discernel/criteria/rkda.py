@@ -91,7 +91,9 @@ class RKDAPoint(Point):
         noise = float(self.weights @ criterion.bank.rounding)
         if criterion.ridge <= noise:
             return np.inf
-        inexact = inner(residual, residual) / (criterion.ridge - noise)
+        # The products in the residual are wrong by as much as the kernels are.
+        length = np.sqrt(inner(residual, residual)) + noise * np.sqrt(self._norm)
+        inexact = float(length**2) / (criterion.ridge - noise)
         return criterion.scale * (inexact + noise * self._norm + 2.0 * criterion.blur(self._norm))
 
     @property

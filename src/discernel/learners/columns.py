@@ -73,7 +73,7 @@ class _Survivors:
         ball = self.program.dual_ball(value, dual, self.energies)
         stay = ball.can_enter(self.energies, self.lengths, self.norms, self.noise)
         self.positions, self.norms = self.positions[stay], self.norms[stay]
-        self.energies, self.lengths = self.energies[stay], self.lengths[stay]
+        self.energies = self.energies[stay]
 
     def strongest(self, n: int) -> NDArray[np.intp]:
         """Return the ``n`` kernels with the largest energies."""
