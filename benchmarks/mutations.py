@@ -41,6 +41,7 @@ SECONDS = 300
 #: Which tests should notice a change of a file, those first that say it soonest; the longest prefix
 #: counts, and a listed change may name others. Files that do not exist are left out.
 TESTS = {
+    "experiments/baselines/": ["tests/experiments/baselines"],
     "criteria/": ["tests/criteria"],
     "criteria/rkda.py": [
         "tests/criteria/test_rkda*.py",

@@ -136,13 +136,13 @@ def test_rows_are_copied_once_and_only_where_they_are_shared(wine, monkeypatch):
     single = SingleKernelClassifier([RBF()], regularizations=[0.1], cv=2).fit(X, y)
     assert not np.shares_memory(single.estimator_.combined_kernel_.rows, X)
     copied = []
-    from discernel.estimators import learner
+    from discernel.estimators import rows
 
-    original = learner._owned
-    monkeypatch.setattr(learner, "_owned", lambda *args: copied.append(1) or original(*args))
+    original = rows._owned
+    monkeypatch.setattr(rows, "_owned", lambda *args: copied.append(1) or original(*args))
     SingleKernelClassifier([RBF()], regularizations=[0.1], cv=2).fit(X, y)
     assert len(copied) == 1
-    fresh = learner._owned(converted := np.array(X), X.tolist())
+    fresh = rows._owned(converted := np.array(X), X.tolist())
     assert fresh is converted
 
 

@@ -15,7 +15,7 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Centering, CombinedKernel, gram_stack
 from discernel.bank.checks import check_grams
 from discernel.criteria.akfd import AKFD, decide, one_against_rest
-from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Kernel, kernel_names
 from discernel.learners.alternating import Alternation, alternate, check_foldable, choose_nu
@@ -46,7 +46,7 @@ class _Uncentered(Centering):
         return vectors, np.zeros(vectors.shape[1])
 
 
-class AKFDClassifier(ClassifierMixin, BaseKernelLearner):
+class AKFDClassifier(ClassifierMixin, BaseRowEstimator):
     """Kernel Fisher discriminant with automatic kernel selection, as [Fung04]_ describes it.
 
     The discriminant, Eq. (23), and non-negative weights of raw kernels, Eq. (24), are fitted in

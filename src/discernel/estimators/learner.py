@@ -1,41 +1,28 @@
-"""What all estimators share: from rows to a bank, from a bank to a learned kernel."""
+"""What estimators that learn share: from rows to a bank, from a bank to a learned kernel."""
 
 from __future__ import annotations
 
-from copy import deepcopy
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_X_y
-from sklearn.utils.validation import validate_data
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
-from discernel.exceptions import InvalidInputError, check_number
-from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
-from discernel.kernels.columns import Table, is_mixed
-from discernel.kernels.settings import get_settings, with_settings
+from discernel.estimators.rows import BaseRowEstimator
+from discernel.exceptions import check_number
+from discernel.kernels import Kernel
 from discernel.learners import Request, learn, make_request
 from discernel.targets import Target
 
 __all__ = ["BaseKernelLearner"]
 
-#: The parameters of estimators that hold kernels.
-_KERNEL_PARAMETERS = ("kernel", "kernels", "factor_kernel")
 
-
-class BaseKernelLearner(BaseEstimator):
-    """Validate, build the bank, learn, store.
+class BaseKernelLearner(BaseRowEstimator):
+    """Build the bank, learn, store.
 
     Subclasses have the parameters of this class, described in `MultipleKernelDiscriminant`, or
     say otherwise which candidates there are and what is to be learned.
     """
-
-    #: Which columns of the training rows held numbers; None where all did.
-    _is_number: tuple[bool, ...] | None = None
-    #: How many matrices were given for X in training, where X is matrices.
-    _n_given: int = 1
 
     def __init__(
         self,
@@ -62,58 +49,6 @@ class BaseKernelLearner(BaseEstimator):
         self.cache_size = cache_size
         self.callback = callback
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, and with ``deep`` those of the kernels among them.
-
-        Parameters
-        ----------
-        deep : bool, default=True
-            Whether the settings of kernels are included: ``kernel__width``, ``kernels__0__width``
-            in a list, ``kernels__name__width`` in a dictionary.
-
-        Returns
-        -------
-        dict of str to value
-            By name.
-        """
-        params: dict[str, Any] = super().get_params(deep=deep)
-        if deep:
-            for name in _KERNEL_PARAMETERS:
-                if name in params:
-                    settings = get_settings(params[name])
-                    params |= {f"{name}__{inner}": value for inner, value in settings.items()}
-        return params
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of kernels among them, which are replaced and never changed.
-
-        Parameters
-        ----------
-        **params : dict
-            By the names of `get_params`.
-
-        Returns
-        -------
-        self
-            This estimator.
-        """
-        plain: dict[str, Any] = {}
-        nested: dict[str, dict[str, Any]] = {}
-        for path, value in params.items():
-            name, _, inner = path.partition("__")
-            if inner and name in _KERNEL_PARAMETERS and name in self._get_param_names():
-                nested.setdefault(name, {})[inner] = value
-            else:
-                plain[path] = value
-        for name, changes in nested.items():
-            plain[name] = with_settings(plain.get(name, getattr(self, name)), changes)
-        super().set_params(**plain)
-        return self
-
-    def _candidates(self) -> Any:
-        """Return the kernels as the user gave them."""
-        return self.kernels
-
     def _request(self) -> Request:
         """Return what is to be learned, checked."""
         return make_request(
@@ -125,22 +60,6 @@ class BaseKernelLearner(BaseEstimator):
             random_state=self.random_state,
             callback=self.callback,
         )
-
-    def _validate_training(
-        self, X: Any, y: Any, *, keep: bool = True, **options: Any
-    ) -> tuple[Any, Any, list[Kernel]]:
-        """Return X and y, checked, and the kernels with all that depends on X fixed.
-
-        Rows that are to be kept are our own: what the caller does to them later is not seen.
-        """
-        given, kernels = X, self._candidates()
-        if isinstance(kernels, str) and kernels == "precomputed":
-            X = _stacked(X)
-        candidates = as_kernels(kernels, n_precomputed=_n_matrices(X))
-        X, y = self._validate(X, candidates, y, reset=True, **options)
-        if keep and not candidates[0].precomputed:
-            X = _owned(X, given)
-        return X, y, _resolve(candidates, X, given)
 
     def _learn(
         self, X: Any, kernels: list[Kernel], target: Target, request: Request
@@ -177,169 +96,3 @@ class BaseKernelLearner(BaseEstimator):
         self.gap_ = learned.gap
         self.n_iter_ = max(1, learned.n_iter)
         return bank, weights
-
-    def _validate(
-        self,
-        X: Any,
-        kernels: list[Kernel],
-        y: Any = None,
-        *,
-        reset: bool = False,
-        **options: Any,
-    ) -> Any:
-        """Return X as the kernels take it, at training (``reset``) with y."""
-        expected = None if reset else self._is_number
-        if expected is not None or _is_mixed(X, kernels):
-            return self._validate_mixed(X, y, reset=reset, **options)
-        if all(kernel.takes_any_rows for kernel in kernels) and not _is_table_of_numbers(X):
-            rows = np.empty(len(X), dtype=object)
-            rows[:] = list(X)
-            if reset and len(rows) != len(y):
-                raise InvalidInputError(
-                    f"There must be one label per row. Got {len(rows)} rows and {len(y)} labels."
-                )
-            return (rows, y) if reset else rows
-        precomputed = any(kernel.precomputed for kernel in kernels)
-        if precomputed:
-            X = _stacked(X, None if reset else self._n_given)
-        if precomputed and not all(kernel.precomputed for kernel in kernels):
-            raise InvalidInputError(
-                "Precomputed kernels must not be mixed with kernels of rows: X is either a stack "
-                f"of matrices or rows. Got {kernel_names(kernels)}. Compute the others too, with "
-                "kernel(X), and stack all of them."
-            )
-        checked = validate_data(
-            self,
-            X,
-            **({"y": y} if reset else {}),
-            reset=reset,
-            dtype=np.float64,
-            accept_sparse=False if precomputed else "csr",
-            allow_nd=precomputed,
-            ensure_min_samples=2 if reset else 1,
-            **options,
-        )
-        if reset:
-            self._is_number, self._n_given = None, _n_matrices(checked[0])
-        if precomputed and reset and checked[0].shape[0] != checked[0].shape[1]:
-            raise InvalidInputError(
-                "Precomputed kernels must be given as (n_samples, n_samples) or (n_samples, "
-                f"n_samples, n_kernels), the kernels last. Got {checked[0].shape}. A stack with "
-                "the kernels first is turned by np.moveaxis(stack, 0, -1)."
-            )
-        return checked
-
-    def _validate_mixed(self, X: Any, y: Any, *, reset: bool, **options: Any) -> Any:
-        """Return X as a table of numbers and other things, at training with y."""
-        validate_data(self, X, skip_check_array=True, reset=reset)
-        expected = self._is_number or [True] * X.shape[1]
-        table = Table.of(X, None if reset else expected)
-        checks: dict[str, Any] = {"dtype": np.float64, "ensure_min_features": 0, "estimator": self}
-        if not reset:
-            check_array(table.numbers, input_name="X", **checks)
-            return table
-        _, y = check_X_y(table.numbers, y, ensure_min_samples=2, **checks, **options)
-        self._is_number = table.is_number
-        return table, y
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = _are_precomputed(self._candidates())
-        tags.input_tags.sparse = not tags.input_tags.pairwise
-        return tags
-
-
-def _is_mixed(X: Any, kernels: list[Kernel]) -> bool:
-    """Whether X is a table with other things than numbers, which kernels take column by column."""
-    if isinstance(X, np.ndarray):
-        # Where all kernels take any rows, they get them whole; where none does, scikit-learn's
-        # own checks say what is wrong.
-        able = [kernel.takes_any_rows for kernel in kernels]
-        return any(able) and not all(able) and is_mixed(X)
-    return is_mixed(X)
-
-
-def _owned(X: Any, given: Any) -> Any:
-    """Return rows that share no memory with what was given, copied only where they may."""
-    if isinstance(X, Table):
-        return X  # made of copies
-    if hasattr(X, "tocsr"):
-        parts = [(getattr(X, name), getattr(given, name, None)) for name in ("data", "indices")]
-        return X.copy() if any(_may_share(ours, theirs) for ours, theirs in parts) else X
-    if X.dtype == object:
-        # Others, such as keys of a table of the user's, may be known by what they are.
-        changeable = (np.ndarray, list, dict, set, bytearray)
-        for i, row in enumerate(X):
-            X[i] = deepcopy(row) if isinstance(row, changeable) else row
-        return X
-    if isinstance(given, (list, tuple)):
-        return X
-    if isinstance(given, np.ndarray):
-        return X.copy() if _may_share(X, given) else X
-    # A dataframe may give a view of itself, and anything else its very memory.
-    return X if hasattr(given, "columns") and X.base is None else X.copy()
-
-
-def _may_share(ours: Any, theirs: Any) -> bool:
-    return isinstance(theirs, np.ndarray) and np.may_share_memory(ours, theirs)
-
-
-def _n_matrices(X: Any) -> int:
-    shape = getattr(X, "shape", None)
-    return int(shape[2]) if shape is not None and len(shape) == 3 else 1
-
-
-def _stacked(X: Any, n_expected: int | None = None) -> Any:
-    """Return matrices as one array, kernels last, or raise an error that says how to stack them.
-
-    ``n_expected`` matrices are given for new rows, as in training.
-    """
-    if isinstance(X, (list, tuple)):
-        try:
-            X = np.asarray(X)
-        except ValueError as error:
-            raise InvalidInputError(
-                "Precomputed kernels must be matrices of one shape, of the same rows. Got a list "
-                f"of which NumPy says: {error} Stack them by np.stack(matrices, axis=-1)."
-            ) from error
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    wrong = len(shape) == 3 and (
-        shape[0] != shape[1] if n_expected is None else shape[2] != n_expected
-    )
-    if not wrong:
-        return X
-    wanted = "(n_samples, n_samples, n_kernels)"
-    if n_expected is not None:
-        wanted = f"(n_rows, n_samples, n_kernels = {n_expected})"
-    raise InvalidInputError(
-        f"Precomputed kernels must be given as {wanted}, the kernels last. Got {shape}. A list of "
-        "matrices becomes that by np.stack(matrices, axis=-1), a stack with the kernels first by "
-        "np.moveaxis(stack, 0, -1)."
-    )
-
-
-def _are_precomputed(candidates: Any) -> bool:
-    """Whether X is a stack of matrices; False for candidates that are no kernels at all."""
-    try:
-        return as_kernels(candidates)[0].precomputed
-    except InvalidInputError:
-        return False
-
-
-def _is_table_of_numbers(X: Any) -> bool:
-    """Whether X is anything but rows of a kind that only the user's own callables understand."""
-    if hasattr(X, "columns") or hasattr(X, "tocsr"):
-        return True
-    try:
-        return np.asarray(X).dtype.kind in "fiub"
-    except ValueError:  # rows of different lengths
-        return False
-
-
-def _resolve(candidates: list[Kernel], X: Any, frame: Any) -> list[Kernel]:
-    if candidates[0].precomputed:
-        return candidates
-    names = frame if hasattr(frame, "columns") else X
-    for kernel in (resolved := resolve_kernels(candidates, X, names)):
-        kernel.check_rows(X)
-    return resolved

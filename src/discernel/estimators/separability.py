@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from discernel.backend import FloatArray, as_rows, blas_threads, squared_norms
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
-from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel, kernel_names
 from discernel.learners.spectrum import Labels, Method
@@ -55,7 +55,7 @@ class _Neighbors(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[self.predict_proba(K).argmax(axis=1)])
 
 
-class SeparabilityClassifier(ClassifierMixin, BaseKernelLearner):
+class SeparabilityClassifier(ClassifierMixin, BaseRowEstimator):
     """Learn a kernel from labelled and unlabelled rows, then classify the latter.
 
     The kernel matrix of all rows keeps its leading eigenvectors and gets eigenvalues that set

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
-from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.experiments.baselines.conformal_factor import (
     ConformalFactor,
@@ -29,7 +29,7 @@ __all__ = ["ConformalKernelTransformer"]
 
 
 class ConformalKernelTransformer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseKernelLearner
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRowEstimator
 ):
     """Learn K(x, z) = q(x) q(z) k₀(x, z) from labels, [Xiong05]_, and hand on its matrix.
 
@@ -84,6 +84,8 @@ class ConformalKernelTransformer(
     >>> print(round(cross_val_score(svm, X, y).mean(), 2))
     0.99
     """
+
+    _kernel_parameters = ("kernel", "factor_kernel")
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Bank, CombinedKernel, DenseBank, gram_stack
-from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import kernel_names
 from discernel.targets import ClassTarget
@@ -58,7 +58,7 @@ def _direct_directions(bank: Bank, target: ClassTarget, regularization: float) -
     return _Directions(between @ scalings, products @ scalings, within)
 
 
-class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseKernelLearner):
+class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseRowEstimator):
     """Kernel direct discriminant analysis, [Lu03]_, with nearest neighbours in its space.
 
     Made for few samples of many classes, such as faces: the directions lie in the span of the

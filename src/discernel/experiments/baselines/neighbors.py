@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank.checks import check_grams
-from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.rows import BaseRowEstimator
 from discernel.estimators.separability import check_n_neighbors
 from discernel.exceptions import InvalidInputError
 from discernel.learners.spectrum_choice import neighbor_votes
@@ -25,7 +25,7 @@ __all__ = ["KernelNeighborsClassifier"]
 _BLOCK_BYTES = 64 * 2**20
 
 
-class KernelNeighborsClassifier(ClassifierMixin, BaseKernelLearner):
+class KernelNeighborsClassifier(ClassifierMixin, BaseRowEstimator):
     """The k nearest neighbours by d²(x, z) = k(x, x) − 2k(x, z) + k(z, z).
 
     With a linear kernel these are the nearest neighbours of the rows themselves; with any kernel

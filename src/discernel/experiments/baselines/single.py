@@ -15,7 +15,7 @@ from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.bank.products import is_constant
 from discernel.estimators.discriminant import KernelDiscriminant
-from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.baselines.svm import LearnedKernelSVC
 from discernel.kernels import Kernel, Precomputed, kernel_names
@@ -56,7 +56,7 @@ def _accuracies(search: GridSearchCV, gram: FloatArray, y: NDArray[Any]) -> Floa
     return np.asarray(search.fit(gram, y).cv_results_["mean_test_score"])
 
 
-class SingleKernelClassifier(ClassifierMixin, BaseKernelLearner):
+class SingleKernelClassifier(ClassifierMixin, BaseRowEstimator):
     """The one kernel, and its regularisation, with the best accuracy in cross-validation.
 
     scikit-learn's GridSearchCV over kernels and λ, with every kernel computed once.
