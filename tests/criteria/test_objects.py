@@ -115,6 +115,14 @@ def test_a_solver_of_auto_may_be_an_object_too(two_classes):
     np.testing.assert_array_equal(by_object.weights, by_name.weights)
 
 
+@pytest.mark.parametrize("asked", [{"solver": "newton"}, {"regularization": "joint"}])
+def test_the_word_auto_gives_way_to_a_solver_but_an_object_does_not(two_classes, asked):
+    """Who writes Auto(pull=3.0) means it."""
+    assert learn_kernel(*two_classes, **asked).criterion == "rkda"
+    with pytest.raises(InvalidInputError, match="of criterion='auto'"):
+        learn_kernel(*two_classes, criterion=Auto(pull=3.0), **asked)
+
+
 # ---- what is no criterion, and no solver -----------------------------------------------------
 
 
@@ -453,3 +461,14 @@ def test_weights_on_the_simplex_are_taken_as_they_are(two_classes):
     )
     assert learned.weights.tolist() == list(weights)
     assert (learned.gap, learned.solver) == (1.0, "prophet")
+
+
+def test_what_is_no_solution_is_a_clear_error(two_classes):
+    class Mute:
+        name = "mute"
+
+        def solve(self, program, task):
+            return np.ones(5) / 5
+
+    with pytest.raises(InvalidInputError, match=r"must return a Solution.*'mute' returned array"):
+        learn_kernel(*two_classes, criterion="rkda", solver=Mute(), regularization=0.1)

@@ -215,8 +215,13 @@ def _program(bank: Bank, target: Target, request: Request, regularization: float
     return program
 
 
-def _check_solution(solution: Solution, program: Program, solver: Solver) -> None:
-    """Raise a clear error if a solver left the simplex."""
+def _check_solution(solution: Any, program: Program, solver: Solver) -> None:
+    """Raise a clear error if a solver returned no solution, or left the simplex."""
+    if not isinstance(solution, Solution):
+        raise InvalidInputError(
+            "The solve of a solver must return a Solution of discernel.solvers. "
+            f"'{solver.name}' returned {solution!r}."
+        )
     weights = np.asarray(solution.weights)
     on_simplex = weights.shape == (program.n_weights,) and bool((weights >= 0).all())
     if not (on_simplex and abs(float(weights.sum()) - 1.0) <= 1e-6):

@@ -111,7 +111,8 @@ def make_request(
     joint = isinstance(regularization, str) and regularization == "joint"
     made = as_criterion(criterion)
     named = getattr(solver, "name", solver)
-    if type(made) is Auto and (joint or not (automatic or named in made.solvers)):
+    is_word = isinstance(criterion, str) and criterion == Auto.name
+    if is_word and (joint or not (automatic or named in made.solvers)):
         made = RKDA()  # who names a solver of the convex program means that program
     ridge = _check_regularization(regularization, made)
     if not (isinstance(tol, (int, float)) and tol > 0):
