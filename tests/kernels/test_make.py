@@ -23,6 +23,7 @@ from discernel.kernels import (
     Pairwise,
     Polynomial,
     Precomputed,
+    Standardized,
     as_kernel,
     as_kernels,
     kernel_names,
@@ -99,7 +100,8 @@ def test_unknown_object_error_names_its_type(thing: Any) -> None:
 def test_auto_is_nine_gaussians_around_the_median_and_linear() -> None:
     kernels = as_kernels("auto")
     widths = [2.0**power for power in range(-4, 5)]
-    assert kernels == [RBF(width=f"{width:.6g}*median") for width in widths] + [Linear()]
+    plain = [RBF(width=f"{width:.6g}*median") for width in widths] + [Linear()]
+    assert kernels == [Standardized(kernel) for kernel in plain]
 
 
 @pytest.mark.parametrize("n_matrices", [1, 2, 5])

@@ -43,6 +43,7 @@ _OURS = (
     "discernel.estimators.discriminant.MultipleKernelDiscriminant",
     "discernel.kernels.base.Named",
     "discernel.kernels.base.Restricted",
+    "discernel.kernels.base.Standardized",
     "discernel.kernels.distance.RBF",
     "discernel.kernels.inner.Linear",
     "discernel.learners.solution.Candidate",

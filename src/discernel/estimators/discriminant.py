@@ -101,7 +101,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     ----------
     kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
         The candidates. ``"auto"`` is a ladder of nine Gaussian kernels around the median
-        distance, plus linear. ``"precomputed"`` takes a stack of matrices, kernels last, for X.
+        distance, plus linear, of columns divided by their spread. Other kernels take columns as
+        they are. ``"precomputed"`` takes a stack of matrices, kernels last, for X.
         Lists and dictionaries hold kernels of `discernel.kernels`, names of scikit-learn pairwise
         kernels, scikit-learn Gaussian process kernels or callables; ``kernel.on(columns)`` is
         one kernel for one data source.
@@ -181,13 +182,11 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     Examples
     --------
     >>> from sklearn.datasets import load_wine
-    >>> from sklearn.pipeline import make_pipeline
-    >>> from sklearn.preprocessing import StandardScaler
     >>> X, y = load_wine(return_X_y=True)
-    >>> clf = make_pipeline(StandardScaler(), MultipleKernelDiscriminant()).fit(X[::2], y[::2])
+    >>> clf = MultipleKernelDiscriminant().fit(X[::2], y[::2])
     >>> round(clf.score(X[1::2], y[1::2]), 2)
     0.99
-    >>> clf[-1].learned_kernel_.considered[0].name
+    >>> clf.learned_kernel_.considered[0].name
     'loo'
     """
 

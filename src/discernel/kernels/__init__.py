@@ -1,7 +1,7 @@
 """Kernels: small value objects that turn rows into matrices."""
 
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
-from discernel.kernels.base import Kernel
+from discernel.kernels.base import Kernel, Standardized
 from discernel.kernels.distance import RBF, Exponential
 from discernel.kernels.inner import Cosine, Linear, Polynomial
 from discernel.kernels.make import (
@@ -24,6 +24,7 @@ __all__ = [
     "Pairwise",
     "Polynomial",
     "Precomputed",
+    "Standardized",
     "as_kernel",
     "as_kernels",
     "feature_kernels",

@@ -13,7 +13,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from discernel.backend import FloatArray, n_rows
+from discernel.backend import FloatArray, as_rows, column_spreads, divided_columns, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import Table, column_indices, describe_columns, take_columns
 
@@ -527,6 +527,75 @@ class Restricted(_Wrapper):
 
     def __repr__(self) -> str:
         return f"{_grouped(self.kernel)}.on({describe_columns(self.columns)})"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Standardized(_Wrapper):
+    """A kernel of columns that are each divided by their spread over the training rows.
+
+    The units of columns then do not matter. A column that has one value only is left out.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel, of distances or inner products.
+    spreads : tuple of float, optional
+        One number per column; by default, and after `resolve`, those of the training rows.
+    """
+
+    spreads: tuple[float, ...] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def base_key(self) -> Hashable | None:
+        inner = self.kernel.base_key
+        return None if inner is None else (inner, self.spreads)
+
+    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
+        self.check_rows(X)
+        known = {} if known is None else known
+        if self.spreads is None and "spreads" not in known:
+            known["spreads"] = tuple(column_spreads(as_rows(X)).tolist())
+        spreads = known["spreads"] if self.spreads is None else self.spreads
+        known_here = known.setdefault(spreads, {})
+        inner = self.kernel.resolve(divided_columns(X, spreads), None, known_here)
+        return Standardized(inner, spreads)
+
+    def _divided(self, X: Any, Z: Any | None) -> tuple[Any, Any | None]:
+        if self.spreads is None:
+            raise InvalidInputError(
+                f"{self!r} depends on the training set. Call kernel.resolve(X) first."
+            )
+        return divided_columns(X, self.spreads), (
+            None if Z is None else divided_columns(Z, self.spreads)
+        )
+
+    def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
+        return self.kernel.on_its_columns(self._divided(X, None)[0])
+
+    def _shifted(self, X: Any) -> Kernel:
+        return super()._shifted(self._divided(X, None)[0])
+
+    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.kernel.base_matrix(*self._divided(X, Z))
+
+    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+        return self.kernel.base_rows(self._divided(X, None)[0], like)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.kernel(*self._divided(X, Z))
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return self.kernel.diagonal(self._divided(X, None)[0])
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        return self.kernel.derivative(parameter, *self._divided(X, Z))
+
+    def __repr__(self) -> str:
+        return f"Standardized({self.kernel!r})"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

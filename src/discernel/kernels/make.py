@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
-from discernel.kernels.base import Kernel, Known
+from discernel.kernels.base import Kernel, Known, Standardized
 from discernel.kernels.distance import RBF
 from discernel.kernels.inner import Cosine, Linear, Polynomial
 
@@ -145,12 +145,13 @@ def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
     Parameters
     ----------
     kernels : "auto", "precomputed", kernel, sequence of kernels, or mapping of name to kernel
-        ``"auto"`` is a ladder of nine Gaussian kernels around the median distance, plus linear.
+        ``"auto"`` is a ladder of nine Gaussian kernels around the median distance, plus linear,
+        each column divided by its spread.
     n_precomputed : int, default=1
         How many matrices a ``"precomputed"`` stack holds.
     """
     if isinstance(kernels, str) and kernels == "auto":
-        return [*rbf_ladder(), Linear()]
+        return [Standardized(kernel) for kernel in (*rbf_ladder(), Linear())]
     if isinstance(kernels, str) and kernels == "precomputed":
         return [Precomputed(i) for i in range(n_precomputed)]
     found: list[Kernel]
