@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.utils.extmath import safe_sparse_dot
-from sklearn.utils.sparsefuncs import mean_variance_axis
 from threadpoolctl import ThreadpoolController
 
-from discernel.exceptions import InvalidInputError, NumericalError
+from discernel.exceptions import NumericalError
 
 __all__ = [
     "ROUNDING",
@@ -36,10 +35,7 @@ __all__ = [
     "ShiftedRows",
     "as_rows",
     "blas_threads",
-    "column_spreads",
-    "divided_columns",
     "draw_rows",
-    "energies",
     "in_threads",
     "inner",
     "inner_products",
@@ -49,6 +45,7 @@ __all__ = [
     "orthonormal",
     "pairwise_inner",
     "physical_memory",
+    "quadratic_forms",
     "self_product",
     "self_product_less",
     "squared_distances",
@@ -242,52 +239,6 @@ def _write_far(
         distances[np.ix_(block, columns)] = cdist(X[block], Z[columns], "sqeuclidean")
 
 
-#: Values farther out than so many times the distance of the quartiles say nothing about a column's
-#: spread, if they are few: at most this share of the rows, or two.
-_OUTLYING, _OUTLIERS = 10.0, 0.01
-
-
-def column_spreads(X: Any) -> FloatArray:
-    """Return how far the values of every column spread, dense or CSR; 0 for one value only.
-
-    The standard deviation, without few far values. Of a column of which half of the values are
-    one, such as a rare category or a pixel at the edge, half the range instead: the deviation of
-    rare values is small, and divided by it they would be the loudest of all.
-    """
-    if hasattr(X, "tocsr"):
-        return _sparse_spreads(X.tocsc())
-    low, middle, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
-    reach = _OUTLYING * (high - low)
-    inside = np.abs(X - 0.5 * (low + high)) <= 0.5 * (high - low) + reach
-    inside |= (~inside).sum(axis=0) > max(2.0, _OUTLIERS * len(X))
-    centered = np.where(inside, X - middle, 0.0)
-    count = inside.sum(axis=0)
-    mean = centered.sum(axis=0) / count
-    spreads = np.sqrt((np.where(inside, centered - mean, 0.0) ** 2).sum(axis=0) / count)
-    spreads = np.where(reach > 0, spreads, 0.5 * np.ptp(X, axis=0))
-    return np.asarray(np.where(spreads <= ROUNDING * np.abs(middle), 0.0, spreads))
-
-
-def _sparse_spreads(X: Any) -> FloatArray:
-    """Return `column_spreads` of CSC columns, of which mostly half the values are 0."""
-    mean, variance = mean_variance_axis(X, axis=0)
-    half_range = 0.5 * (X.max(axis=0).toarray()[0] - X.min(axis=0).toarray()[0])
-    is_rare = np.diff(X.indptr) < 0.5 * X.shape[0]
-    spreads = np.where(is_rare, half_range, np.sqrt(variance))
-    return np.asarray(np.where(variance <= SQUARED_ROUNDING * mean**2, 0.0, spreads))
-
-
-def divided_columns(X: Any, spreads: Sequence[float]) -> Any:
-    """Return rows, dense or CSR, with every column divided by its spread; those of 0 become 0."""
-    X, by = as_rows(X), np.asarray(spreads, dtype=np.float64)
-    if X.shape[1] != len(by):
-        raise InvalidInputError(
-            f"There must be one spread per column, here {X.shape[1]}. Got {len(by)}."
-        )
-    factors = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)
-    return X.multiply(factors).tocsr() if hasattr(X, "tocsr") else X * factors
-
-
 def inner_products(X: Any, Z: Any | None = None) -> FloatArray:
     """Return ⟨x, z⟩ for all rows of X and Z, dense or CSR."""
     X = as_rows(X)
@@ -432,7 +383,7 @@ def in_threads(
             threads.shutdown(cancel_futures=True)
 
 
-def energies(products: FloatArray, vectors: FloatArray) -> FloatArray:
+def quadratic_forms(products: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return every ⟨B, K_iB⟩ from every K_iB, of shape (n_kernels, n_samples, n), and B."""
     return np.asarray(np.einsum("ijk,jk->i", products, vectors))
 

@@ -20,8 +20,8 @@ from discernel.learners import (
 from discernel.learners.alignment import Greedy, QuadraticProgram
 from discernel.learners.alternating import Alternating
 from discernel.learners.auto import LBFGS, Search
-from discernel.learners.request import NoSolver
 from discernel.learners.separability import ClosedForm, Dinkelbach
+from discernel.learners.uniform import NoSolver
 
 __all__ = [
     "LBFGS",

@@ -472,3 +472,8 @@ def test_what_is_no_solution_is_a_clear_error(two_classes):
 
     with pytest.raises(InvalidInputError, match=r"must return a Solution.*'mute' returned array"):
         learn_kernel(*two_classes, criterion="rkda", solver=Mute(), regularization=0.1)
+
+
+def test_a_solver_that_is_to_choose_lambda_must_say_which(two_classes):
+    with pytest.raises(InvalidInputError, match=r"must say which it learned\. 'prophet' returned"):
+        learn_kernel(*two_classes, criterion=Auto(), solver=Returns((0.2,) * 5))

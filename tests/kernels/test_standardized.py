@@ -9,9 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
-from discernel.backend import column_spreads, divided_columns
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear, Standardized, as_kernels
+from discernel.kernels.columns import column_spreads, divided_columns
 from discernel.testing import check_kernel
 
 UNITS = np.array([1e-6, 1.0, 1e4, 3.0])

@@ -126,14 +126,14 @@ class TiledBank(Bank):
         self._taken_off = {int(i): self._row_means[i].copy() for i in cancelling}
         if not self._taken_off:
             return
-        self._means = self._means_of_rows()
+        self._means[cancelling] = self._means_of_rows(cancelling)[cancelling]
         for i, means in self._taken_off.items():
             left = diagonals[i] - means - (means - means.mean())
             self._centered_traces[i] = float(left.sum() - self._means[i].sum())
             self._row_means[i] = means + self._means[i]
 
-    def _means_of_rows(self) -> FloatArray:
-        return self._raw_products(np.ones((self.n_samples, 1)))[:, :, 0] / self.n_samples
+    def _means_of_rows(self, active: NDArray[np.intp] | None = None) -> FloatArray:
+        return self._raw_products(np.ones((self.n_samples, 1)), active)[:, :, 0] / self.n_samples
 
     # ---- checks ------------------------------------------------------------------------------
 
@@ -218,8 +218,10 @@ class TiledBank(Bank):
                 matrix -= means[columns] - means.mean()
             yield position, matrix
 
-    def _raw_products(self, vectors: FloatArray) -> FloatArray:
-        """Return every G_iV, neither centred nor normalised."""
+    def _raw_products(
+        self, vectors: FloatArray, active: NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        """Return every G_iV, neither centred nor normalised; 0 for kernels that are not active."""
 
         def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
             rows, columns = tile
@@ -229,7 +231,7 @@ class TiledBank(Bank):
                     out[position, columns] += np.matmul(matrix.T, vectors[rows])
 
         shape = len(self._kernels.kernels), *vectors.shape
-        return _added(self._pass(work, lambda: np.zeros(shape)))
+        return _added(self._pass(work, lambda: np.zeros(shape), active))
 
     # ---- what criteria ask for ---------------------------------------------------------------
 

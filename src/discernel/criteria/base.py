@@ -15,6 +15,9 @@ offer               what it is                              who asks for it
 ``sdp``, ``qcqp``   the paper's conic programs              ``sdp``, ``sdp_approximate``,
                                                             ``qcqp``
 =================== ======================================= ====================================
+
+A program whose values take an algorithm themselves has an attribute ``maximize`` that is None;
+`learn_kernel` puts the algorithm there (see `margin.SoftMargin`).
 """
 
 from __future__ import annotations

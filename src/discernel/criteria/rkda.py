@@ -33,10 +33,10 @@ from numpy.typing import NDArray
 
 from discernel.backend import (
     FloatArray,
-    energies,
     inner,
     matmul,
     pairwise_inner,
+    quadratic_forms,
     weighted_sum,
 )
 from discernel.bank import Bank, Matrices, Subspace, WithIdentity
@@ -73,7 +73,7 @@ class RKDAPoint(Point):
         self._system = system(weights, criterion.ridge)
         self.dual = self._system.solve(criterion.scores)  # B = N⁻¹T
         self._products = criterion.bank.products(self.dual)  # K_iB
-        self._energies = energies(self._products, self.dual)
+        self._energies = quadratic_forms(self._products, self.dual)
         self._norm = inner(self.dual, self.dual)
         # ⟨T, N⁻¹T⟩ = max over B of this form, so errors of B enter it squared.
         quadratic = criterion.ridge * self._norm + float(weights @ self._energies)
@@ -124,7 +124,7 @@ class RKDAPoint(Point):
 
     @cached_property
     def bound(self) -> float:
-        return self._criterion.lower_bound(self.dual, known=self._energies)
+        return self._criterion.lower_bound(self.dual, energies=self._energies)
 
 
 class RKDAProgram(ConvexProgram):
@@ -195,7 +195,7 @@ class RKDAProgram(ConvexProgram):
         self,
         dual: FloatArray,
         *,
-        known: FloatArray | None = None,
+        energies: FloatArray | None = None,
         columns: FloatArray | None = None,
     ) -> float:
         """Return a value no weights fall below, from any dual point B; Eq. (34) and (46).
@@ -204,17 +204,18 @@ class RKDAProgram(ConvexProgram):
         ----------
         dual : ndarray of shape (n_samples, n_columns)
             B.
-        known : ndarray of shape (n_kernels,), optional
+        energies : ndarray of shape (n_kernels,), optional
             ⟨B, K_iB⟩, where they are known.
         columns : ndarray of shape (n_samples, n_columns), optional
             What stands for T; any matrix with the same TTᵀ, such as H.
         """
-        known = energies(self.bank.products(dual), dual) if known is None else known
+        if energies is None:
+            energies = quadratic_forms(self.bank.products(dual), dual)
         norm, noise = inner(dual, dual), self.bank.rounding
         strength = inner(self.scores if columns is None else columns, dual) - self.blur(norm)
         if self.ridge <= float(noise.max()) or strength <= 0:
             return 0.0
-        largest = float((known + noise * norm).max())
+        largest = float((energies + noise * norm).max())
         return self.bound_scale * strength**2 / (self.bound_ridge * norm + largest)
 
     # ---- some of the kernels -----------------------------------------------------------------

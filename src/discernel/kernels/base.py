@@ -13,9 +13,16 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from discernel.backend import FloatArray, as_rows, column_spreads, divided_columns, n_rows
+from discernel.backend import FloatArray, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.columns import Table, column_indices, describe_columns, take_columns
+from discernel.kernels.columns import (
+    Table,
+    column_indices,
+    column_spreads,
+    describe_columns,
+    divided_columns,
+    take_columns,
+)
 
 __all__ = ["Kernel", "Known", "Named", "Product", "Restricted", "Scaled", "Sum"]
 

@@ -1,4 +1,4 @@
-"""Columns chosen by index, name, slice, mask or selector; tables of numbers and other things."""
+"""Columns: chosen by index, name, slice, mask or selector; of numbers and others; their spread."""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from discernel.backend import FloatArray
+from discernel.backend import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["Table", "column_indices", "describe_columns", "is_mixed", "take_columns"]
+__all__ = [
+    "Table",
+    "column_indices",
+    "column_spreads",
+    "describe_columns",
+    "divided_columns",
+    "is_mixed",
+    "take_columns",
+]
 
 
 def is_mixed(X: Any) -> bool:
@@ -266,3 +275,51 @@ def describe_columns(columns: Any) -> str:
     if len(shown) > 3:
         return f"{shown[0]}..{shown[-1]}"
     return ", ".join(shown)
+
+
+# ---- their spread ----------------------------------------------------------------------------
+
+#: Values farther out than so many times the distance of the quartiles say nothing about a column's
+#: spread, if they are few: at most this share of the rows, or two.
+_OUTLYING, _OUTLIERS = 10.0, 0.01
+
+
+def column_spreads(X: Any) -> FloatArray:
+    """Return how far the values of every column spread, dense or CSR; 0 for one value only.
+
+    The standard deviation, without few far values. Of a column of which half of the values are
+    one, such as a rare category or a pixel at the edge, half the range instead: the deviation of
+    rare values is small, and divided by it they would be the loudest of all.
+    """
+    if hasattr(X, "tocsr"):
+        return _sparse_spreads(X.tocsc())
+    low, middle, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
+    reach = _OUTLYING * (high - low)
+    inside = np.abs(X - 0.5 * (low + high)) <= 0.5 * (high - low) + reach
+    inside |= (~inside).sum(axis=0) > max(2.0, _OUTLIERS * len(X))
+    centered = np.where(inside, X - middle, 0.0)
+    count = inside.sum(axis=0)
+    mean = centered.sum(axis=0) / count
+    spreads = np.sqrt((np.where(inside, centered - mean, 0.0) ** 2).sum(axis=0) / count)
+    spreads = np.where(reach > 0, spreads, 0.5 * np.ptp(X, axis=0))
+    return np.asarray(np.where(spreads <= ROUNDING * np.abs(middle), 0.0, spreads))
+
+
+def _sparse_spreads(X: Any) -> FloatArray:
+    """Return `column_spreads` of CSC columns, of which mostly half the values are 0."""
+    mean, variance = mean_variance_axis(X, axis=0)
+    half_range = 0.5 * (X.max(axis=0).toarray()[0] - X.min(axis=0).toarray()[0])
+    is_rare = np.diff(X.indptr) < 0.5 * X.shape[0]
+    spreads = np.where(is_rare, half_range, np.sqrt(variance))
+    return np.asarray(np.where(variance <= SQUARED_ROUNDING * mean**2, 0.0, spreads))
+
+
+def divided_columns(X: Any, spreads: Sequence[float]) -> Any:
+    """Return rows, dense or CSR, with every column divided by its spread; those of 0 become 0."""
+    X, by = as_rows(X), np.asarray(spreads, dtype=np.float64)
+    if X.shape[1] != len(by):
+        raise InvalidInputError(
+            f"There must be one spread per column, here {X.shape[1]}. Got {len(by)}."
+        )
+    factors = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)
+    return X.multiply(factors).tocsr() if hasattr(X, "tocsr") else X * factors

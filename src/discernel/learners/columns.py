@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, energies, inner
+from discernel.backend import FloatArray, inner, quadratic_forms
 from discernel.criteria import relative_gap
 from discernel.learners.newton import Newton
 from discernel.learners.simplex import normalize, uniform
@@ -63,10 +63,10 @@ class _Survivors:
         if len(self.positions) < few.n_weights:
             few = few.few(self.positions)
         products = few.bank.products(dual)
-        self.energies = energies(products, dual)
+        self.energies = quadratic_forms(products, dual)
         self.lengths = np.array([np.sqrt(inner(product, product)) for product in products])
         self.noise = few.bank.rounding * inner(dual, dual)
-        return float(few.lower_bound(dual, known=self.energies))
+        return float(few.lower_bound(dual, energies=self.energies))
 
     def screen(self, value: float, dual: FloatArray) -> None:
         """Drop for good what cannot have weight."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -241,9 +241,14 @@ def _learned(
     history: list[Progress],
 ) -> LearnedKernel:
     """Return what a solution says of the kernels of the bank."""
-    split, status, limit = program.split(solution.weights), solution.status, None
-    for known in (regularization, split.regularization, solution.regularization):
-        regularization = known if regularization is None else regularization
+    split, status = program.split(solution.weights), solution.status
+    known = (regularization, split.regularization, solution.regularization)
+    used = next((lam for lam in known if lam is not None), None)
+    if used is None:
+        raise InvalidInputError(
+            "Where no λ is given, the solver or the program must say which it learned. "
+            f"'{solver.name}' returned a Solution without a regularization; give a number."
+        )
     if split.at_floor and status is Status.CONVERGED:
         status = Status.FLOOR
     if len(split.weights) == 1 and status is Status.STALLED:
@@ -253,7 +258,7 @@ def _learned(
     return LearnedKernel(
         weights=bank.expand(split.weights),
         coefficients=bank.coefficients(split.weights),
-        regularization=cast(float, regularization),
+        regularization=used,
         objective=program.objective(solution.value) if has_value else None,
         gap=solution.gap if is_convex else None,
         status=status,

@@ -21,26 +21,14 @@ from discernel.learners.margin import InteriorPoint
 from discernel.learners.newton import Newton
 from discernel.learners.separability import ClosedForm, Dinkelbach
 from discernel.learners.silp import SILP
-from discernel.learners.simplex import uniform
-from discernel.learners.solution import Callback, Solution, Solver, Status, Task
+from discernel.learners.solution import Callback, Solver
+from discernel.learners.uniform import NoSolver
 from discernel.targets import Target
 
 __all__ = ["SOLVERS", "Request", "check_solver", "faster_solver", "make_request"]
 
 #: `Galerkin` is faster than `Newton` from so many samples on, and so many per column of directions.
 _GALERKIN_SAMPLES, _GALERKIN_COLUMNS = 500, 25
-
-
-@dataclass(frozen=True)
-class NoSolver:
-    """Equal weights: there is nothing to be solved."""
-
-    name = "none"
-
-    def solve(self, program: Program, task: Task) -> Solution:
-        """Return equal weights."""
-        weights = uniform(program.n_weights)
-        return Solution(weights, np.nan, -np.inf, Status.NO_PROGRAM, 0)
 
 
 #: What the names stand for.
