@@ -14,6 +14,7 @@ ORDER = (
     "exceptions",
     "backend",
     "kernels",
+    "tables",
     "bank",
     "targets",
     "criteria",

@@ -12,6 +12,7 @@ Every error is also the built-in a caller would expect, so plain ``except ValueE
 
     DiscernelWarning          (UserWarning)
     ├── DroppedKernelWarning                 a kernel that is constant on the training set
+    ├── LeftOutColumnWarning                 a column that nothing can be learned from as it is
     └── ConvergenceWarning    (scikit-learn's)
 """
 
@@ -32,6 +33,7 @@ __all__ = [
     "FileWriteError",
     "InvalidGramError",
     "InvalidInputError",
+    "LeftOutColumnWarning",
     "MissingExtraError",
     "NumericalError",
     "check_number",
@@ -74,6 +76,10 @@ class DiscernelWarning(UserWarning):
 
 class DroppedKernelWarning(DiscernelWarning):
     """A kernel is constant on the training set and was left out."""
+
+
+class LeftOutColumnWarning(DiscernelWarning):
+    """Nothing can be learned from a column of a table as it is, and it was left out."""
 
 
 class ConvergenceWarning(DiscernelWarning, _SklearnConvergenceWarning):  # type: ignore[misc]

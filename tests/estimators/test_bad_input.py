@@ -92,7 +92,7 @@ def test_rows_with_nan_or_inf(blobs, bad):
     X = X.copy()
     X[3, 2] = bad
     with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
-        MultipleKernelDiscriminant().fit(X, y)
+        MultipleKernelDiscriminant([RBF(), "linear"]).fit(X, y)
     clf = KernelDiscriminant(regularization=0.1).fit(blobs[0], y)
     with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
         clf.predict(X)

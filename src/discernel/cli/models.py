@@ -49,6 +49,10 @@ _OURS = (
     "discernel.learners.solution.Candidate",
     "discernel.learners.solution.LearnedKernel",
     "discernel.learners.solution.Progress",
+    "discernel.tables.encoder.EncodedNumbers",
+    "discernel.tables.encoder.EncodedValues",
+    "discernel.tables.encoder.LeftOut",
+    "discernel.tables.encoder.TableEncoder",
 )
 #: All that a model may be made of: plain data, arrays, two parts of scikit-learn, and ours.
 _TRUSTED = frozenset(

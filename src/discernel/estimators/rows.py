@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, ClassVar, Self
 
@@ -10,10 +13,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
+from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
-from discernel.kernels.columns import Table, is_mixed
+from discernel.kernels import Kernel, as_kernels, kernel_names
+from discernel.kernels.base import Known
+from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
 from discernel.kernels.settings import get_settings, with_settings
+from discernel.tables import TableEncoder
+from discernel.tables.cells import as_table, is_plain
 
 __all__ = ["BaseRowEstimator"]
 
@@ -30,6 +37,8 @@ class BaseRowEstimator(BaseEstimator):
     _is_number: tuple[bool, ...] | None = None
     #: How many matrices were given for X in training, where X is matrices.
     _n_given: int = 1
+    #: What missing cells of new rows become, where training rows were numbers without any.
+    _medians: FloatArray | None = None
     kernels: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -84,6 +93,11 @@ class BaseRowEstimator(BaseEstimator):
         """Return the kernels as the user gave them."""
         return self.kernels
 
+    def _takes_tables(self) -> bool:
+        """Whether rows may have categories, text and missing cells."""
+        kernels = self._candidates()
+        return isinstance(kernels, str) and kernels == "auto"
+
     def _validate_training(
         self, X: Any, y: Any, *, keep: bool = True, **options: Any
     ) -> tuple[Any, Any, list[Kernel]]:
@@ -92,13 +106,40 @@ class BaseRowEstimator(BaseEstimator):
         Rows that are to be kept are our own: what the caller does to them later is not seen.
         """
         given, kernels = X, self._candidates()
+        self.encoder_: TableEncoder | None = None
+        self._medians = None
         if isinstance(kernels, str) and kernels == "precomputed":
             X = _stacked(X)
         candidates = as_kernels(kernels, n_precomputed=_n_matrices(X))
+        if self._takes_tables() and not is_plain(X):
+            X, y, encoder = self._encode_training(X, y, **options)
+            # Divided by its deviation, a rare category would be far from all others.
+            return X, y, _resolve(candidates, X, X, {"spreads": encoder.spreads})
         X, y = self._validate(X, candidates, y, reset=True, **options)
         if keep and not candidates[0].precomputed:
             X = _owned(X, given)
-        return X, y, _resolve(candidates, X, given)
+        if self._takes_tables() and isinstance(X, np.ndarray):
+            self._medians = np.median(X, axis=0)
+        return X, y, _resolve(candidates, X, given, {})
+
+    def _encode_training(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, TableEncoder]:
+        """Return a table as numbers, y checked, and the encoder, which is kept."""
+        X = as_table(X)
+        validate_data(self, X, y, skip_check_array=True, reset=True)
+        encoder = TableEncoder().fit(X)
+        encoded, y = check_X_y(
+            encoder.encode(X), y, dtype=np.float64, ensure_min_samples=2, estimator=self, **options
+        )
+        self._is_number, self._n_given = None, 1
+        self.encoder_ = encoder
+        return encoded, y, encoder
+
+    def _encoder_for(self, X: Any) -> TableEncoder | None:
+        """Return what turns new rows into numbers; None where they are numbers already."""
+        encoder: TableEncoder | None = getattr(self, "encoder_", None)
+        if encoder is not None or self._medians is None or is_plain(X):
+            return encoder
+        return TableEncoder.filling(self._medians)
 
     def _validate(
         self,
@@ -110,6 +151,28 @@ class BaseRowEstimator(BaseEstimator):
         **options: Any,
     ) -> Any:
         """Return X as the kernels take it, at training (``reset``) with y."""
+        if not reset and (encoder := self._encoder_for(X)) is not None:
+            X = as_table(X)
+            validate_data(self, X, skip_check_array=True, reset=False)
+            return encoder.encode(X)
+        with self._hint():
+            return self._validate_rows(X, kernels, y, reset=reset, **options)
+
+    @contextmanager
+    def _hint(self) -> Iterator[None]:
+        """Say what takes missing cells and text, where these are refused."""
+        try:
+            yield
+        except ValueError as error:
+            refused = re.search("Input X contains NaN|could not convert string", str(error))
+            if self._takes_tables() or not refused:
+                raise
+            raise InvalidInputError(f"{error}\n{AUTO_TAKES_TABLES}") from error
+
+    def _validate_rows(
+        self, X: Any, kernels: list[Kernel], y: Any, *, reset: bool, **options: Any
+    ) -> Any:
+        """Return numbers, matrices, or columns of other things for kernels that take them."""
         expected = None if reset else self._is_number
         if expected is not None or _is_mixed(X, kernels):
             return self._validate_mixed(X, y, reset=reset, **options)
@@ -168,6 +231,9 @@ class BaseRowEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = _are_precomputed(self._candidates())
         tags.input_tags.sparse = not tags.input_tags.pairwise
+        # Not `categorical`: scikit-learn's checks would make codes of all numbers, as they would
+        # not of what histogram gradient boosting takes, which has no such tag either.
+        tags.input_tags.allow_nan = tags.input_tags.string = self._takes_tables()
         return tags
 
 
@@ -258,10 +324,11 @@ def _is_table_of_numbers(X: Any) -> bool:
         return False
 
 
-def _resolve(candidates: list[Kernel], X: Any, frame: Any) -> list[Kernel]:
+def _resolve(candidates: list[Kernel], X: Any, frame: Any, known: Known) -> list[Kernel]:
+    """Return the kernels with all that depends on X fixed; what is known of X is not computed."""
     if candidates[0].precomputed:
         return candidates
     names = frame if hasattr(frame, "columns") else X
-    for kernel in (resolved := resolve_kernels(candidates, X, names)):
+    for kernel in (resolved := [kernel.resolve(X, names, known) for kernel in candidates]):
         kernel.check_rows(X)
     return resolved

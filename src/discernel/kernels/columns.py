@@ -15,7 +15,9 @@ from discernel.backend import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows
 from discernel.exceptions import InvalidInputError
 
 __all__ = [
+    "AUTO_TAKES_TABLES",
     "Table",
+    "column_cells",
     "column_indices",
     "column_spreads",
     "describe_columns",
@@ -23,6 +25,12 @@ __all__ = [
     "is_mixed",
     "take_columns",
 ]
+
+#: What errors about missing cells and text say at the end.
+AUTO_TAKES_TABLES = (
+    "With kernels='auto', the default of MultipleKernelDiscriminant, tables may have missing cells "
+    "and columns of text."
+)
 
 
 def is_mixed(X: Any) -> bool:
@@ -36,7 +44,7 @@ def is_mixed(X: Any) -> bool:
         unsure = list(range(X.shape[1]))
     else:
         return False
-    return not all(_holds_numbers(_column(X, i)) for i in unsure)
+    return not all(_holds_numbers(column_cells(X, i)) for i in unsure)
 
 
 def _is_numeric(dtype: Any) -> bool:
@@ -46,7 +54,7 @@ def _is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
 
 
-def _column(X: Any, position: int) -> NDArray[Any]:
+def column_cells(X: Any, position: int) -> NDArray[Any]:
     """Return one column of an array or dataframe, as floats where it is declared a number."""
     if not hasattr(X, "columns"):
         return np.asarray(X)[:, position]
@@ -101,7 +109,7 @@ class Table:
         """
         if isinstance(X, Table):
             return X
-        columns = [_column(X, i) for i in range(X.shape[1])]
+        columns = [column_cells(X, i) for i in range(X.shape[1])]
         labels = getattr(X, "columns", range(len(columns)))
         names = tuple(repr(label) for label in labels)
         if is_number is None:
@@ -156,7 +164,8 @@ class Table:
         return InvalidInputError(
             f"{who} needs numbers, but the column {self.names[position]} holds "
             f"{_first_other(self.others[:, 0])!r}. Restrict the kernel to columns of numbers with "
-            "kernel.on(columns), encode the column, or compute it with Function(f).on(columns)."
+            "kernel.on(columns), encode the column, or compute it with Function(f).on(columns). "
+            + AUTO_TAKES_TABLES
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:

@@ -1,0 +1,192 @@
+"""The cells of a table, one column at a time: which are missing, and what the others are."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
+from numbers import Number
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from discernel.backend import FloatArray
+from discernel.exceptions import InvalidInputError
+from discernel.kernels.columns import column_cells
+
+__all__ = ["Column", "as_table", "column_names", "is_plain", "read_column"]
+
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+#: What a cell of pandas without a value is called; pandas itself may not be installed.
+_MISSING = ("NAType", "NaTType")
+
+
+# ---- tables ------------------------------------------------------------------------------------
+
+
+def is_plain(X: Any) -> bool:
+    """Whether X holds finite numbers only, or is nothing that could be encoded."""
+    if hasattr(X, "tocsr"):
+        return True
+    if _is_frame(X):
+        return all(_is_plain_column(X, i) for i in range(X.shape[1]))
+    try:
+        cells = np.asarray(X)
+    except ValueError:  # rows of different lengths
+        return True
+    if cells.dtype.kind == "O" and cells.ndim == 2:
+        return all(_is_plain_column(cells, i) for i in range(cells.shape[1]))
+    return cells.dtype.kind not in "OUSMm" and bool(np.isfinite(cells).all())
+
+
+def _is_plain_column(X: Any, position: int) -> bool:
+    column = read_column(X, position, "")
+    if column.declared or column.kinds - {"number"} or column.missing.any():
+        return False
+    return bool(np.isfinite(column.numbers).all())
+
+
+def as_table(X: Any) -> Any:
+    """Return a dataframe as it is and anything else as an array of two dimensions, checked."""
+    if not _is_frame(X):
+        cells = X if hasattr(X, "tocsr") else np.asarray(X)
+        if isinstance(X, (list, tuple)) and cells.dtype.kind in "US":
+            cells = np.array(X, dtype=object)  # beside text, numbers would have become text
+        return check_array(cells, dtype=None, ensure_all_finite=False)
+    if min(X.shape) == 0:
+        what, which = ("sample", "n_samples") if X.shape[0] == 0 else ("feature", "n_features")
+        raise InvalidInputError(
+            f"Found a table with 0 {what}(s) (shape={X.shape}) while a minimum of 1 is required: "
+            f"{which} must not be 0."
+        )
+    column_names(X)  # refuses two of one name before scikit-learn looks at them
+    return X
+
+
+def column_names(X: Any) -> list[str]:
+    """Return the names of columns, ``x0``, ``x1`` and so on where not all of them have one."""
+    names = list(X.columns) if _is_frame(X) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        return [f"x{i}" for i in range(X.shape[1])]
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise InvalidInputError(
+            f"Every column must have a name of its own. Got {doubled[0]!r} "
+            f"{names.count(doubled[0])} times. Rename the columns, or drop all but one."
+        )
+    return names
+
+
+def _is_frame(X: Any) -> bool:
+    return hasattr(X, "columns") and hasattr(X, "dtypes")
+
+
+# ---- columns -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One column as it was given.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    cells : ndarray of shape (n_rows,)
+        Numbers, or objects of any kind.
+    missing : ndarray of bool, of shape (n_rows,)
+        Which cells have no value.
+    kinds : frozenset of {"number", "text", "date", "other"}
+        What the cells with a value are.
+    declared : bool
+        Whether the column was said to hold categories.
+    is_integer : bool
+        Whether its numbers are of a type of integers.
+    """
+
+    name: str
+    cells: NDArray[Any]
+    missing: NDArray[np.bool_]
+    kinds: frozenset[str]
+    declared: bool = False
+    is_integer: bool = False
+
+    @property
+    def numbers(self) -> FloatArray:
+        """The cells as numbers, NaN where missing."""
+        if self.cells.dtype.kind != "O":
+            return np.asarray(self.cells, dtype=np.float64)
+        numbers = np.full(len(self.cells), np.nan)
+        numbers[~self.missing] = [float(cell) for cell in self.cells[~self.missing]]
+        return numbers
+
+    @property
+    def words(self) -> list[str]:
+        """The cells as text, one spelling per value; an empty one where missing."""
+        return [
+            "" if missing else _word(cell)
+            for cell, missing in zip(self.cells, self.missing, strict=True)
+        ]
+
+    def example(self, kinds: Iterable[str]) -> Any:
+        """Return the first cell that is of one of these kinds."""
+        wanted = set(kinds)
+        there = self.cells[~self.missing]
+        cell = next(cell for cell in there if _kind(type(cell)) in wanted)
+        return cell.item() if isinstance(cell, (np.number, np.bool_, np.str_)) else cell
+
+
+def read_column(X: Any, position: int, name: str) -> Column:
+    """Return one column of an array or dataframe."""
+    cells = column_cells(X, position)
+    declared, is_integer = False, False
+    if _is_frame(X):
+        dtype = X.dtypes.iloc[position] if hasattr(X, "iloc") else X.dtypes[position]
+        declared = hasattr(dtype, "categories") or str(dtype).startswith("Categorical")
+        is_integer = dtype.kind in "iu" if hasattr(dtype, "kind") else bool(dtype.is_integer())
+    if cells.dtype.kind in "fiub" and cells.ndim == 1:  # polars gives records as a matrix
+        missing = np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
+        kinds = frozenset() if missing.all() else frozenset(("number",))
+        return Column(name, cells, missing, kinds, declared, is_integer)
+    if cells.dtype.kind != "O" or cells.ndim > 1:
+        cells = _objects(cells)
+    missing = np.fromiter((_is_missing(cell) for cell in cells), dtype=bool, count=len(cells))
+    types = {type(cell) for cell in cells[~missing]}
+    is_integer = bool(types) and all(issubclass(kind, (int, np.integer)) for kind in types)
+    is_integer &= not types & {bool, np.bool_}
+    return Column(name, cells, missing, frozenset(map(_kind, types)), declared, is_integer)
+
+
+def _objects(cells: NDArray[Any]) -> NDArray[np.object_]:
+    """Return cells of another type as objects of that type: a date must not become a number."""
+    objects = np.empty(len(cells), dtype=object)
+    for row, cell in enumerate(cells):
+        objects[row] = cell
+    return objects
+
+
+def _is_missing(cell: Any) -> bool:
+    if isinstance(cell, (float, np.floating)):
+        return bool(cell != cell)
+    return cell is None or type(cell).__name__ in _MISSING
+
+
+def _kind(kind: type) -> str:
+    if issubclass(kind, _DATES) or kind.__name__ == "Period":
+        return "date"
+    if issubclass(kind, (str, bytes)):
+        return "text"
+    if issubclass(kind, (Number, np.bool_)) and not issubclass(kind, (complex, np.complexfloating)):
+        return "number"
+    return "other"
+
+
+def _word(cell: Any) -> str:
+    """Return a value as text, the same for a number of any type."""
+    if isinstance(cell, bytes):
+        return cell.decode(errors="replace")
+    if isinstance(cell, (float, np.floating)) and cell.is_integer():
+        return str(int(cell))
+    return str(cell)
