@@ -588,12 +588,15 @@ def _triangular_inverse(lower: FloatArray) -> FloatArray:
     takes twice the time of the factorisation, this takes once.
     """
     n = len(lower)
+    single, lapack, blas = lower.dtype == np.float32, scipy.linalg.lapack, scipy.linalg.blas
     if n <= _SMALL_TRIANGLE or n >= _LARGE_TRIANGLE:
-        return np.asarray(scipy.linalg.lapack.dtrtri(lower, lower=1, overwrite_c=1)[0])
+        trtri = lapack.strtri if single else lapack.dtrtri
+        return np.asarray(trtri(lower, lower=1, overwrite_c=1)[0])
+    trmm = blas.strmm if single else blas.dtrmm
     half = n // 2
-    inverse = np.zeros((n, n), order="F")
+    inverse = np.zeros((n, n), order="F", dtype=lower.dtype)
     inverse[:half, :half] = first = _triangular_inverse(np.asfortranarray(lower[:half, :half]))
     inverse[half:, half:] = second = _triangular_inverse(np.asfortranarray(lower[half:, half:]))
-    corner = scipy.linalg.blas.dtrmm(-1.0, second, np.asfortranarray(lower[half:, :half]), lower=1)
-    inverse[half:, :half] = scipy.linalg.blas.dtrmm(1.0, first, corner, side=1, lower=1)
+    corner = trmm(-1.0, second, np.asfortranarray(lower[half:, :half]), lower=1)
+    inverse[half:, :half] = trmm(1.0, first, corner, side=1, lower=1)
     return inverse

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
@@ -85,8 +86,44 @@ class Discriminant:
         return self.log_likelihood(scores) + np.log(priors)
 
 
+@dataclass(frozen=True)
+class HonestScores:
+    """Rows whose scores were predicted by what had not seen their labels.
+
+    Attributes
+    ----------
+    rows : ndarray of int
+        Which training rows they are.
+    scores : ndarray of shape (n_rows, n_classes - 1) or None
+        Their scores; None: leaving each of them out of the fit is enough.
+    """
+
+    rows: NDArray[np.intp]
+    scores: FloatArray | None = None
+
+    def replace(
+        self, leave_one_out: FloatArray, target: ClassTarget
+    ) -> tuple[FloatArray, ClassTarget]:
+        """Return the scores that count and their classes.
+
+        Classes with fewer than two of these rows are there with all of their rows, each left out
+        of the fit, for want of better.
+        """
+        scores = leave_one_out.copy()
+        if self.scores is not None:
+            scores[self.rows] = self.scores
+        counts = np.bincount(target.codes[self.rows], minlength=target.n_classes)
+        rare = np.flatnonzero((counts < 2)[target.codes])
+        rows = np.union1d(self.rows, rare)
+        return scores[rows], ClassTarget(target.classes, target.codes[rows])
+
+
 def fit_discriminant(
-    fit: KernelLeastSquares, ridge: FloatArray, target: ClassTarget, statistics: Statistics
+    fit: KernelLeastSquares,
+    ridge: FloatArray,
+    target: ClassTarget,
+    statistics: Statistics,
+    honest: HonestScores | None = None,
 ) -> Discriminant:
     """Return the discriminant of a least-squares fit of the class scores.
 
@@ -107,10 +144,12 @@ def fit_discriminant(
     """
     basis = _span(fit, ridge, statistics)
     if statistics == "loo":
-        scores = fit.leave_one_out
-        means = _class_means(scores, target)
-        residuals = scores - means[target.codes]
-        covariance = residuals.T @ residuals / (target.n_samples - target.n_classes)
+        scores, counted = fit.leave_one_out, target
+        if honest is not None:
+            scores, counted = honest.replace(scores, target)
+        means = _class_means(scores, counted)
+        residuals = scores - means[counted.codes]
+        covariance = residuals.T @ residuals / (counted.n_samples - counted.n_classes)
     else:
         scores = fit.fitted
         means = _class_means(scores, target)
@@ -132,7 +171,7 @@ def fit_discriminant(
     if statistics == "training":
         return discriminant
     discriminant = _without_misleading(discriminant, fit, target)
-    return replace(discriminant, sharpness=_fit_sharpness(discriminant, target))
+    return replace(discriminant, sharpness=_fit_sharpness(discriminant, counted))
 
 
 def _without_misleading(

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.criteria import KernelLeastSquares, check_leave_one_out
-from discernel.discriminant import Decision, fit_discriminant
+from discernel.discriminant import Decision, fit_discriminant, HonestScores
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners import Request
@@ -58,7 +58,9 @@ class BaseKernelDiscriminant(
             bank, weights = self._learn(X, kernels, target, request)
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.scores)
-            discriminant = fit_discriminant(fit, ridge, target, self.statistics)
+            discriminant = fit_discriminant(
+                fit, ridge, target, self.statistics, self._honest(target)
+            )
         if isinstance(self.threshold, str):
             self.threshold_ = decision.choose_threshold(discriminant, target)
             decision = decision.with_threshold(self.threshold_)
@@ -70,6 +72,15 @@ class BaseKernelDiscriminant(
         self._n_features_out = min(self._check_n_components(target), n_coordinates)
         self.explained_variance_ratio_ = discriminant.explained[: self._n_features_out]
         return self
+
+    def _honest(self, target):
+        proposal = getattr(self, "proposal_", None)
+        if proposal is None or proposal.chosen.strength == 0:
+            return None
+        unseen = np.setdiff1d(np.arange(target.n_samples), proposal.seen)
+        if len(unseen) >= len(proposal.sample.rows) // 2:
+            return HonestScores(unseen)
+        return HonestScores(proposal.sample.positions, proposal.chosen.predicted)
 
     def _check_target(self, target: ClassTarget, request: Request) -> Decision:
         """Check all that depends on the classes, before any heavy work."""

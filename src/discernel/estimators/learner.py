@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
+from discernel.criteria import Auto
+from discernel.crossfit import CrossFitted, propose_kernels
 from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import check_number
 from discernel.kernels import Kernel
@@ -61,10 +64,28 @@ class BaseKernelLearner(BaseRowEstimator):
             callback=self.callback,
         )
 
+    def _propose(
+        self, X: Any, kernels: list[Kernel], target: Target, request: Request
+    ) -> tuple[list[Kernel], Request]:
+        """Return the kernels of the default for these rows, and how their weights are found."""
+        given = request.regularization if isinstance(request.regularization, float) else None
+        self.proposal_ = proposal = propose_kernels(
+            X,
+            kernels[0].spreads,  # type: ignore[attr-defined]
+            target,
+            regularization=given,
+            random_state=request.random_state,
+        )
+        if isinstance(request.criterion, Auto) and request.automatic:
+            request = replace(request, solver=CrossFitted(proposal))
+        return proposal.kernels, request
+
     def _learn(
         self, X: Any, kernels: list[Kernel], target: Target, request: Request
     ) -> tuple[Bank, FloatArray]:
         """Learn and store; return the bank and the weights of its kernels."""
+        if self._takes_tables() and isinstance(X, np.ndarray):
+            kernels, request = self._propose(X, kernels, target, request)
         cache_size = getattr(self, "cache_size", 256)
         check_number("cache_size", cache_size, positive=True)
         n_bytes = cache_size * 2**20

@@ -213,7 +213,14 @@ class Kernel(ABC):
         return np.concatenate(blocks, axis=1).transpose(1, 2, 0)
 
     def squared_gradient(
-        self, X: Any, coef: Any, Z: Any | None = None, *, gram: Any = None, base: Any = None
+        self,
+        X: Any,
+        coef: Any,
+        Z: Any | None = None,
+        *,
+        gram: Any = None,
+        base: Any = None,
+        row_weights: Any = None,
     ) -> FloatArray:
         """Return the mean over the rows x of X of Σ_c (∂f_c/∂x_l)², of shape (n_features,).
 
@@ -224,12 +231,16 @@ class Kernel(ABC):
         ----------
         X, coef, Z, gram, base
             As in `gradient`.
+        row_weights : array-like of shape (n_rows,), optional
+            How often each row of X counts in the mean; once by default.
         """
         expansion = Expansion.of(X, coef, Z, gram, base)
+        n = len(expansion.X)
+        counts = np.ones(n) if row_weights is None else np.asarray(row_weights, dtype=np.float64)
         total = np.zeros(expansion.X.shape[1])
-        for block in self._gradients(expansion):
-            total += np.einsum("cil,cil->l", block, block)
-        return total / len(expansion.X)
+        for rows, block in zip(expansion.blocks, self._gradients(expansion), strict=True):
+            total += counts[rows] @ np.einsum("cil,cil->il", block, block)
+        return total / float(counts.sum())
 
     def _gradients(self, expansion: Expansion) -> Iterator[Array]:
         """Yield the gradients of one block of rows after another.

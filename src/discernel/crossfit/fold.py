@@ -1,0 +1,131 @@
+"""The candidate kernels outside of a fold, and what they predict for the rows in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from discernel.backend import Cholesky, FloatArray
+from discernel.crossfit.menu import Menu, Single
+from discernel.crossfit.sample import Positions, Sample
+
+__all__ = ["Fold", "FoldError"]
+
+
+@dataclass(frozen=True)
+class FoldError:
+    """What some weights and λ predict for the rows of a fold, and the gradient of the error.
+
+    Attributes
+    ----------
+    predicted : ndarray of shape (n_held_out, n_outputs)
+        By the fit to all other rows.
+    by_weights : ndarray of shape (n_kernels,)
+        Of the sum of squared errors, times the weights of the rows.
+    by_regularization : float
+        The same by λ.
+    """
+
+    predicted: FloatArray
+    by_weights: FloatArray
+    by_regularization: float
+
+
+class Fold:
+    """All kernels between the rows outside of a fold, and from those inside to those outside.
+
+    With the weights ω of the rows, π = ω/Σω and D = diag(√ω), the normalised kernel outside is
+    D(I − 1πᵀ)K(I − π1ᵀ)D, of trace 1. Matrices are kept raw, in single precision; only the sum of
+    them is centred. The intercept is not penalised.
+
+    Parameters
+    ----------
+    sample : Sample
+        The rows.
+    outside, inside : ndarray of int
+        The rows outside of the fold and in it.
+    scales : ndarray of shape (n_columns,)
+        The metric, learned without the rows of the fold.
+    menu : Menu
+        The candidate kernels.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        outside: Positions,
+        inside: Positions,
+        scales: FloatArray,
+        menu: Menu,
+    ) -> None:
+        self.inside = inside
+        weights, scores = sample.weights[outside], sample.scores[outside]
+        share = weights / weights.sum()
+        self._mean = share @ scores
+        self._root = np.sqrt(weights).astype(np.float32)
+        self._right = self._root[:, None] * (scores - self._mean).astype(np.float32)
+        self._truth, self._weights = sample.scores[inside], sample.weights[inside]
+        rows = (sample.rows * scales)[:, scales > 0]
+        order, n = np.concatenate([outside, inside]), len(outside)
+        self._raw: Single = np.empty((menu.n_kernels, len(order), n), dtype=np.float32)
+        menu.fill(rows[order], rows[outside], self._raw)
+        self._row_means: Single = self._raw @ share.astype(np.float32)
+        self._total_mean = self._row_means[:, :n] @ share
+        diagonals = np.diagonal(self._raw[:, :n], axis1=1, axis2=2)
+        # The trace of what is centred and weighted, without making it.
+        traces = (diagonals - 2.0 * self._row_means[:, :n]) @ weights
+        traces += weights.sum() * self._total_mean
+        self._units = np.divide(1.0, traces, out=np.zeros_like(traces), where=traces > 0)
+
+    def predictor(self, weights: FloatArray) -> Callable[[float], FloatArray]:
+        """Return a function of λ: what the fit to the rows outside predicts for those inside."""
+        combined = self._combined(self._units * weights)
+        return lambda regularization: self._fit(combined, regularization)[0]
+
+    def error(self, weights: FloatArray, regularization: float) -> FoldError:
+        """Return the predictions and the gradient of their error."""
+        combined = self._combined(self._units * weights)
+        predicted, coef, solve = self._fit(combined, regularization)
+        crossing = combined[len(coef) :]
+        errors = (self._weights[:, None] * (predicted - self._truth)).astype(np.float32)
+        adjoint = solve(crossing.T @ errors)
+        n, expansion = len(coef), self._root[:, None] * coef
+        # Centring takes the mean of each row off, times a sum of coefficients that is 0, and a
+        # constant, which the adjoint, of sum 0 too, does not see.
+        products = self._raw @ expansion
+        constants = self._row_means[:, :n] @ expansion
+        by_weights = np.einsum("ijk,jk->i", products[:, n:] - constants[:, None], errors)
+        by_weights -= np.einsum("ijk,jk->i", products[:, :n], self._root[:, None] * adjoint)
+        return FoldError(
+            predicted,
+            2.0 * self._units * by_weights,
+            -2.0 * float(np.sum(adjoint * coef, dtype=np.float64)),
+        )
+
+    def _fit(
+        self, combined: Single, regularization: float
+    ) -> tuple[FloatArray, Single, Callable[[Single], Single]]:
+        """Return predictions, dual coefficients, and what solves the system."""
+        n = combined.shape[1]
+        system = self._root[:, None] * combined[:n]
+        system[np.diag_indices(n)] += np.float32(regularization)
+        factor = Cholesky(system)
+
+        def solve(right: Single) -> Single:
+            return factor.solve(right).astype(np.float32)
+
+        coef = solve(self._right)
+        return np.asarray(combined[n:] @ coef + self._mean, dtype=np.float64), coef, solve
+
+    def _combined(self, factors: FloatArray) -> Single:
+        """Return the centred sum of kernels, its columns times the roots of the weights."""
+        p, n_rows, n = self._raw.shape
+        factors = factors.astype(np.float32)
+        total = (factors @ self._raw.reshape(p, -1)).reshape(n_rows, n)
+        means = factors @ self._row_means
+        total -= means[:, None]
+        total += np.float32(factors @ self._total_mean) - means[:n]
+        total *= self._root
+        return np.asarray(total)
