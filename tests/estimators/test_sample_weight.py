@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.class_weight import compute_sample_weight
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
-from discernel.criteria import RKDA, Criterion
+from discernel.criteria import AKFD, RKDA, Criterion, Margin
 from discernel.kernels import RBF, Linear
 
 KERNELS = [RBF(width=2.0), RBF(width=6.0), Linear()]
@@ -73,6 +73,32 @@ ANY = [
     {"criterion": "auto"},
     {"criterion": "auto", "regularization": 1e-2},
     {"criterion": "uniform"},
+    {"criterion": "alignment", "solver": "greedy"},
+    {"criterion": "alignment", "solver": "qp"},
+    {"criterion": "separability", "solver": "closed_form"},
+    {"criterion": "separability", "solver": "dinkelbach"},
+    {"criterion": "akfd"},
+    {"criterion": AKFD(nu=1.0), "regularization": 0.1},
+]
+TWO = [
+    {"criterion": "fdr", "regularization": 1e-3},
+    {"criterion": "fdr"},
+    {"criterion": "margin"},
+    {"criterion": "margin", "solver": "silp"},
+    {"criterion": Margin("SM1", C=10.0)},
+    {"criterion": Margin("SM2", C=0.1)},
+    {"criterion": Margin("SM2_C")},
+]
+#: The papers' programs, by a conic solver: as exact as that is.
+CONIC = [
+    {"criterion": "rkda", "regularization": 0.1, "solver": "sdp"},
+    {"criterion": "rkda", "regularization": 0.1, "solver": "sdp_approximate"},
+    {"criterion": "rkda", "regularization": 0.1, "solver": "qcqp"},
+    {"criterion": "rkda", "regularization": "joint", "solver": "qcqp"},
+    {"criterion": "fdr", "regularization": 0.1, "solver": "sdp"},
+    {"criterion": Margin("SM1"), "solver": "qcqp"},
+    {"criterion": Margin("SM2"), "solver": "qcqp"},
+    {"criterion": Margin("SM2_C"), "solver": "qcqp"},
 ]
 
 
@@ -82,11 +108,24 @@ def test_counts_are_repeated_rows(wine, counts, options):
     assert_same(*both(lambda: MultipleKernelDiscriminant(KERNELS, **options), X, y, counts), X)
 
 
-@pytest.mark.parametrize("options", ANY, ids=str)
+@pytest.mark.parametrize("options", ANY + TWO, ids=str)
 def test_counts_are_repeated_rows_of_two_classes(two, counts, options):
     X, y = two
     given = counts[: len(y)]
     assert_same(*both(lambda: MultipleKernelDiscriminant(KERNELS, **options), X, y, given), X)
+
+
+@pytest.mark.filterwarnings("ignore::discernel.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("options", CONIC, ids=str)
+def test_counts_are_repeated_rows_in_conic_programs(two, counts, options):
+    pytest.importorskip("cvxpy")
+    X, y = two[0][:16], two[1][:16]
+    clf = [MultipleKernelDiscriminant(KERNELS, **options) for _ in range(2)]
+    repeated = np.repeat(np.arange(16), counts[:16])
+    weighted, plain = clf[0].fit(X, y, counts[:16]), clf[1].fit(X[repeated], y[repeated])
+    np.testing.assert_allclose(weighted.kernel_weights_, plain.kernel_weights_, atol=1e-3)
+    objectives = [each.learned_kernel_.objective for each in (weighted, plain)]
+    np.testing.assert_allclose(*objectives, rtol=1e-5)
 
 
 @pytest.mark.parametrize("bank", ["dense", "tiled", "factored"])
