@@ -428,7 +428,9 @@ def test_directions_that_the_fit_does_not_span(statistics, lam, weakest, rank):
     other = other - other.mean() - one * (one @ other) / 50
     other /= np.sqrt(np.mean(other**2))
     turn = np.array([[0.6, 0.8], [-0.8, 0.6]])
-    fit = SimpleNamespace(fitted=np.column_stack([one, weakest * other]) @ turn + 3.0)
+    fit = SimpleNamespace(
+        sample_weights=None, fitted=np.column_stack([one, weakest * other]) @ turn + 3.0
+    )
     basis = _span(fit, np.full(50, lam), statistics)
     if rank == 2:
         assert basis is None

@@ -20,9 +20,10 @@ from scipy.special import log_softmax, softmax
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
 from discernel.exceptions import InvalidInputError
+from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
 
-__all__ = ["Decision", "Discriminant", "Statistics", "fit_discriminant"]
+__all__ = ["Decision", "Discriminant", "Statistics", "class_factors", "fit_discriminant"]
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
 #: ``"training"``: the fit itself, as in the papers.
@@ -115,7 +116,7 @@ class HonestScores:
         counts = np.bincount(target.codes[self.rows], minlength=target.n_classes)
         rare = np.flatnonzero((counts < 2)[target.codes])
         rows = np.union1d(self.rows, rare)
-        return scores[rows], ClassTarget(target.classes, target.codes[rows])
+        return scores[rows], target.part(rows)
 
 
 def fit_discriminant(
@@ -149,15 +150,16 @@ def fit_discriminant(
             scores, counted = honest.replace(scores, target)
         means = _class_means(scores, counted)
         residuals = scores - means[counted.codes]
-        covariance = residuals.T @ residuals / (counted.n_samples - counted.n_classes)
+        weighted = _times_weights(residuals, counted)
+        covariance = residuals.T @ weighted / (_total(counted) - counted.n_classes)
     else:
         scores = fit.fitted
         means = _class_means(scores, target)
         residuals = scores - means[target.codes]
         # Wᵀ(S_w + λI)W in the coordinates of the fit, with the sample weights 1/ρ.
-        weighted = residuals.T @ (residuals / ridge[:, None])
+        scatter = residuals.T @ (residuals / fit.ridge[:, None])
         penalty = fit.coef.T @ (scores - fit.intercept)
-        covariance = (weighted + penalty) / np.sum(1.0 / ridge)
+        covariance = (scatter + penalty) / np.sum(1.0 / fit.ridge)
     center, scalings, explained = _discriminant_coordinates(means, covariance, basis, target)
     discriminant = Discriminant(
         dual_coef=fit.coef,
@@ -183,8 +185,8 @@ def _without_misleading(
     more than its neighbours move the fit towards it. Taken at its word, that would turn every
     prediction round; what it says is that there is nothing to be told along this coordinate.
     """
-    trained = _class_means(fit.fitted, target) - fit.fitted.mean(axis=0)
-    agreement = target.counts @ (discriminant.means * (trained @ discriminant.scalings))
+    trained = _class_means(fit.fitted, target) - _mean(fit.fitted, target.sample_weights)
+    agreement = target.sizes @ (discriminant.means * (trained @ discriminant.scalings))
     if (agreement > 0).all():
         return discriminant
     explained = np.where(agreement > 0, discriminant.explained, 0.0)
@@ -205,19 +207,36 @@ def _fit_sharpness(discriminant: Discriminant, target: ClassTarget) -> float:
     variable.
     """
     likelihood = discriminant.log_likelihood(discriminant.training_scores)
-    log_share = np.log(target.counts / target.n_samples)
-    own = np.arange(target.n_samples), target.codes
+    log_share = np.log(target.shares)
+    own, weights = (np.arange(target.n_samples), target.codes), target.sample_weights
 
     def loss(log_factor: float) -> float:
         posterior = log_softmax(np.exp(log_factor) * likelihood + log_share, axis=1)
-        return -float(posterior[own].mean())
+        return -float(_mean(posterior[own], weights))
 
     # From e^-7, rows far farther out than Gaussian, to e^2.5, classes far apart.
     return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded").x))
 
 
 def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:
-    return np.asarray(target.membership.T @ scores / target.counts[:, None])
+    weights = target.sample_weights
+    rows = scores if weights is None else scores * weights.roots[:, None]  # membership has the rest
+    return np.asarray(target.membership.T @ rows / target.sizes[:, None])
+
+
+def _mean(numbers: FloatArray, weights: SampleWeights | None) -> FloatArray:
+    """Return the mean over rows."""
+    return np.asarray(numbers.mean(axis=0) if weights is None else weights.shares @ numbers)
+
+
+def _times_weights(rows: FloatArray, target: ClassTarget) -> FloatArray:
+    weights = target.sample_weights
+    return rows if weights is None else rows * weights.values[:, None]
+
+
+def _total(target: ClassTarget) -> float:
+    """Return the number of samples."""
+    return target.n_samples if target.sample_weights is None else target.sample_weights.total
 
 
 def _span(fit: KernelLeastSquares, ridge: FloatArray, statistics: Statistics) -> FloatArray | None:
@@ -233,10 +252,13 @@ def _span(fit: KernelLeastSquares, ridge: FloatArray, statistics: Statistics) ->
     there, what is left out are rounding errors, of about ε/λ, and what is as small as not to be
     seen in probabilities.
     """
-    fitted = fit.fitted - fit.fitted.mean(axis=0)
-    n_samples, n_columns = fitted.shape
+    weights = fit.sample_weights
+    fitted = fit.fitted - _mean(fit.fitted, weights)
+    n_columns, n_samples = fitted.shape[1], float(len(fitted))
     if n_columns == 1:
         return None
+    if weights is not None:
+        fitted, n_samples = fitted * weights.roots[:, None], weights.total
     _, singular, directions = np.linalg.svd(fitted, full_matrices=False)
     if statistics == "loo":
         least = _HOPELESS / n_samples
@@ -255,7 +277,7 @@ def _discriminant_coordinates(
     means: FloatArray, covariance: FloatArray, basis: FloatArray | None, target: ClassTarget
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return centre, whitening coordinates and the share of between-class variance of each."""
-    share = target.counts / target.n_samples
+    share = target.shares
     center = share @ means
     deviations = np.sqrt(share)[:, None] * (means - center)
     if basis is not None:
@@ -320,7 +342,10 @@ class Decision:
         probability = softmax(posterior, axis=1)[:, 1]
         order = np.argsort(probability, kind="stable")
         values, positive = probability[order], target.codes[order] == 1
-        gain = np.cumsum(~positive) / target.counts[0] - np.cumsum(positive) / target.counts[1]
+        weights = target.sample_weights
+        ones = 1 if weights is None else weights.values[order]
+        negatives, positives = np.cumsum(~positive * ones), np.cumsum(positive * ones)
+        gain = negatives / target.sizes[0] - positives / target.sizes[1]
         # No threshold fits between equal scores.
         gain = np.where(np.diff(values) > 0, gain[:-1], -np.inf)
         best = int(gain.argmax())
@@ -330,7 +355,7 @@ class Decision:
 def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
     """Return class probabilities, or raise a clear error; None is the share of the samples."""
     if priors is None:
-        return target.counts / target.n_samples
+        return target.shares.copy()
     if isinstance(priors, str):
         if priors != "uniform":
             raise InvalidInputError(
@@ -356,8 +381,31 @@ def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
                 "The class costs must be None, 'balanced', a list or a dictionary with one number "
                 f"per class. Got {costs!r}."
             )
-        return np.asarray(target.n_samples / (target.n_classes * target.counts))
+        return np.asarray(_total(target) / (target.n_classes * target.sizes))
     return _per_class("class costs", costs, target, default=1.0)
+
+
+def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
+    """Return what the weights of samples of each class are multiplied by; None for nothing.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        A number above 0 per class, 1 where not said; ``"balanced"`` makes all classes weigh the
+        same.
+    target : ClassTarget
+        The classes, and the weights of samples.
+    """
+    if class_weight is None:
+        return None
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(_total(target) / (target.n_classes * target.sizes))
+    if not hasattr(class_weight, "keys"):
+        raise InvalidInputError(
+            "class_weight must be None, 'balanced' or a dictionary of class to number. Got "
+            f"{class_weight!r}."
+        )
+    return _per_class("class weights", class_weight, target, default=1.0)
 
 
 def _per_class(what: str, given: Any, target: ClassTarget, *, default: float | None) -> FloatArray:

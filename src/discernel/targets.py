@@ -1,4 +1,8 @@
-"""From labels to what is to be separated."""
+"""From labels to what is to be separated.
+
+Where rows have weights ω, all columns are multiplied by √ω, as a bank's matrices are: see
+`discernel.sample_weights`.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
+from discernel.sample_weights import SampleWeights
 
 __all__ = ["ClassTarget", "LabelsTarget", "RegressionTarget", "Target"]
 
@@ -28,8 +33,15 @@ class Target(Protocol):
         """What it consists of, for messages."""
 
     @property
+    def sample_weights(self) -> SampleWeights | None:
+        """How much each sample counts; None where all count the same."""
+
+    @property
     def scores(self) -> FloatArray:
-        """The columns to be fitted, centred, of mean square 1; (n_samples, n_columns)."""
+        """The columns to be fitted, centred, of mean square 1; (n_samples, n_columns).
+
+        With weights the means are weighted, and rows are then multiplied by √ω.
+        """
 
     @property
     def indicator(self) -> FloatArray:
@@ -52,14 +64,17 @@ class ClassTarget:
         The labels, sorted.
     codes : ndarray of shape (n_samples,)
         The class of each sample as a position in ``classes``.
+    sample_weights : SampleWeights, optional
+        How much each sample counts.
     """
 
     classes: NDArray[Any]
     codes: NDArray[np.intp]
+    sample_weights: SampleWeights | None = None
     kind: ClassVar[str] = "classes"
 
     @classmethod
-    def from_labels(cls, y: Any) -> ClassTarget:
+    def from_labels(cls, y: Any, sample_weights: SampleWeights | None = None) -> ClassTarget:
         """Return the target made of labels, or raise a clear error."""
         y = np.asarray(y)
         if y.ndim != 1:
@@ -79,17 +94,23 @@ class ClassTarget:
                 "There must be at least two classes to separate. Got 1 class: "
                 f"{classes.tolist()}. y may be filtered too far, or hold one class only."
             )
-        if len(classes) >= len(y):
+        target = cls(classes, codes, sample_weights)
+        n_samples = len(y) if sample_weights is None else round(float(sample_weights.copies.sum()))
+        if len(classes) >= n_samples:
             raise InvalidInputError(
                 "There must be more samples than classes. Got n_samples = "
-                f"{len(y)} and {len(classes)} classes. Are the labels continuous?"
+                f"{n_samples} and {len(classes)} classes. Are the labels continuous?"
             )
-        return cls(classes, codes)
+        return target
 
     def subset(self, rows: NDArray[np.intp]) -> ClassTarget:
         """Return the target of some of the samples; classes that vanish are left out."""
         present, codes = np.unique(self.codes[rows], return_inverse=True)
-        return ClassTarget(self.classes[present], codes)
+        return ClassTarget(self.classes[present], codes, _some(self.sample_weights, rows))
+
+    def part(self, rows: NDArray[np.intp]) -> ClassTarget:
+        """Return the target of some of the samples, with all classes, be they there or not."""
+        return ClassTarget(self.classes, self.codes[rows], _some(self.sample_weights, rows))
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return a share of each class, at least two samples, at random, sorted."""
@@ -115,15 +136,30 @@ class ClassTarget:
         return np.bincount(self.codes, minlength=self.n_classes)
 
     @cached_property
+    def sizes(self) -> NDArray[Any]:
+        """What the samples of each class weigh together; without weights, `counts`."""
+        if self.sample_weights is None:
+            return self.counts
+        return np.bincount(self.codes, self.sample_weights.values, minlength=self.n_classes)
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """The share of each class in all samples."""
+        weights = self.sample_weights
+        return np.asarray(self.sizes / (self.n_samples if weights is None else weights.total))
+
+    @cached_property
     def membership(self) -> FloatArray:
         """1 where a sample is in a class, else 0; of shape (n_samples, n_classes)."""
-        return np.eye(self.n_classes)[self.codes]
+        return _weighted(np.eye(self.n_classes)[self.codes], self.sample_weights)
 
     @cached_property
     def indicator(self) -> FloatArray:
         """The matrix H of [Ye08]_, Eq. (24), of shape (n_samples, n_classes)."""
-        share = self.counts / self.n_samples
-        return self.membership / np.sqrt(share) - np.sqrt(share)
+        roots = np.sqrt(self.shares)
+        if self.sample_weights is None:
+            return self.membership / roots - roots
+        return self.membership / roots - np.outer(self.sample_weights.roots, roots)
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -132,7 +168,7 @@ class ClassTarget:
         H has rank n_classes − 1, because H√share = 0. Everything that depends on HHᵀ alone is
         cheaper with T, and for two classes one column is all there is to solve for.
         """
-        null = np.sqrt(self.counts / self.n_samples)[:, None]
+        null = np.sqrt(self.shares)[:, None]
         basis = np.linalg.qr(np.hstack([null, np.eye(self.n_classes)]))[0][:, 1:]
         # A sign that does not depend on LAPACK: the last class has the larger score.
         basis *= np.where(basis[-1] < 0, -1.0, 1.0)
@@ -141,7 +177,8 @@ class ClassTarget:
     @cached_property
     def mean_difference(self) -> FloatArray:
         """The vector a of [Kim06]_: 1/m₊ on the second class, −1/m₋ on the first."""
-        return np.where(self.codes == 1, 1.0, -1.0) / self.counts[self.codes]
+        found = np.where(self.codes == 1, 1.0, -1.0) / self.sizes[self.codes]
+        return _weighted(found[:, None], self.sample_weights)[:, 0]
 
 
 @dataclass(frozen=True)
@@ -152,13 +189,16 @@ class RegressionTarget:
     ----------
     values : ndarray of shape (n_samples, n_targets)
         The numbers.
+    sample_weights : SampleWeights, optional
+        How much each sample counts.
     """
 
     values: FloatArray
+    sample_weights: SampleWeights | None = None
     kind: ClassVar[str] = "numbers to regress on"
 
     @classmethod
-    def from_values(cls, y: Any) -> RegressionTarget:
+    def from_values(cls, y: Any, sample_weights: SampleWeights | None = None) -> RegressionTarget:
         """Return the target made of numbers, or raise a clear error."""
         values = np.asarray(y, dtype=np.float64)
         values = values[:, None] if values.ndim == 1 else values
@@ -168,7 +208,7 @@ class RegressionTarget:
                 "Every target must vary over the samples. Got a constant in column "
                 f"{constant[0]} of y. Leave it out: there is nothing to learn."
             )
-        return cls(values)
+        return cls(values, sample_weights)
 
     @property
     def n_samples(self) -> int:
@@ -178,8 +218,17 @@ class RegressionTarget:
     @cached_property
     def scores(self) -> FloatArray:
         """The columns, centred and of mean square 1, so that all count the same."""
-        centered = self.values - self.values.mean(axis=0)
-        return np.asarray(centered / np.sqrt(np.mean(centered**2, axis=0)))
+        if self.sample_weights is None:
+            centered = self.values - self.values.mean(axis=0)
+            return np.asarray(centered / np.sqrt(np.mean(centered**2, axis=0)))
+        shares = self.sample_weights.shares
+        centered = self.values - shares @ self.values
+        return _weighted(centered / np.sqrt(shares @ centered**2), self.sample_weights)
+
+    @property
+    def weighted_values(self) -> FloatArray:
+        """The numbers, multiplied by √ω."""
+        return _weighted(self.values, self.sample_weights)
 
     @property
     def indicator(self) -> FloatArray:
@@ -188,7 +237,7 @@ class RegressionTarget:
 
     def subset(self, rows: NDArray[np.intp]) -> RegressionTarget:
         """Return the target of some of the samples."""
-        return RegressionTarget(self.values[rows])
+        return RegressionTarget(self.values[rows], _some(self.sample_weights, rows))
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return a share of the samples, at random, sorted, on which every column varies."""
@@ -207,9 +256,12 @@ class LabelsTarget:
     ----------
     has : ndarray of bool of shape (n_samples, n_labels)
         Whether a sample has a label. No label that all samples have, or none.
+    sample_weights : SampleWeights, optional
+        How much each sample counts.
     """
 
     has: NDArray[np.bool_]
+    sample_weights: SampleWeights | None = None
     kind: ClassVar[str] = "several labels per sample"
 
     @property
@@ -220,7 +272,8 @@ class LabelsTarget:
     @cached_property
     def parts(self) -> list[ClassTarget]:
         """One target per label: the samples without it and those with it."""
-        return [ClassTarget(np.arange(2), column.astype(np.intp)) for column in self.has.T]
+        columns = self.has.T.astype(np.intp)
+        return [ClassTarget(np.arange(2), column, self.sample_weights) for column in columns]
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -235,7 +288,8 @@ class LabelsTarget:
     def subset(self, rows: NDArray[np.intp]) -> LabelsTarget:
         """Return the target of some of the samples; labels that do not vary there are left out."""
         has = self.has[rows]
-        return LabelsTarget(has[:, has.any(axis=0) & ~has.all(axis=0)])
+        varies = has.any(axis=0) & ~has.all(axis=0)
+        return LabelsTarget(has[:, varies], _some(self.sample_weights, rows))
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return a share of the samples, at random, sorted; two with and without each label."""
@@ -249,3 +303,12 @@ class LabelsTarget:
             for value in (False, True)
         ]
         return np.unique(np.concatenate([chosen, *first]))
+
+
+def _weighted(columns: FloatArray, weights: SampleWeights | None) -> FloatArray:
+    """Return columns times √ω."""
+    return columns if weights is None else columns * weights.roots[:, None]
+
+
+def _some(weights: SampleWeights | None, rows: NDArray[np.intp]) -> SampleWeights | None:
+    return None if weights is None else weights.subset(rows)

@@ -37,7 +37,7 @@ def errors_of_lambda(monkeypatch):
     """Leave-one-out errors by λ, whatever the fit."""
     errors = {}
 
-    def fit(system, ridge, scores):
+    def fit(system, ridge, scores, sample_weights=None):
         return SimpleNamespace(leave_one_out_error=lambda: errors[float(ridge[0])])
 
     monkeypatch.setattr(loo, "KernelLeastSquares", fit)
@@ -48,7 +48,7 @@ def errors_of_lambda(monkeypatch):
 def test_of_lambdas_within_one_percent_the_largest_is_taken(errors_of_lambda, first, chosen):
     errors_of_lambda.update({1.0: first, 0.1: 1.0, 0.01: 1.2})
     bank = SimpleNamespace(n_samples=3, systems=lambda weights: lambda ridge: None)
-    target = SimpleNamespace(scores=None)
+    target = SimpleNamespace(scores=None, sample_weights=None)
     found = choose_regularization(bank, target, np.ones(1), (1.0, 0.1, 0.01))
     assert found == (chosen, errors_of_lambda[chosen])
     path = RegularizationPath(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from discernel.backend import Cholesky, FloatArray
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
+from discernel.sample_weights import SampleWeights, centered
 
 __all__ = ["Bank", "Centering", "Matrices", "Normalization"]
 
@@ -32,12 +33,17 @@ class Centering:
 
     row_means: FloatArray
     grand_mean: float
+    #: π, the share of each training row in the means; None where all count the same.
+    shares: FloatArray | None = None
     #: Whether a number may be taken from a whole row: centring takes it anyway.
     ignores_constants: ClassVar[bool] = True
 
     def apply(self, cross: FloatArray) -> FloatArray:
         """Centre a matrix between new and training rows, in place, and return it."""
-        cross -= cross.mean(axis=1, keepdims=True)
+        if self.shares is None:
+            cross -= cross.mean(axis=1, keepdims=True)
+        else:
+            cross -= (cross @ self.shares)[:, None]
         cross -= self.row_means - self.grand_mean
         return cross
 
@@ -46,8 +52,12 @@ class Centering:
 
         (k − mean(k)·1 − r)ᵀV = kᵀV' − rᵀV' for V' = V less the means of its columns: the matrix
         need not be centred at all. As V' sums to 0, any number may be taken from a row of it.
+        With weights, mean(k) is πᵀk, and V' = V − π1ᵀV.
         """
-        vectors = vectors - vectors.mean(axis=0)
+        if self.shares is None:
+            vectors = vectors - vectors.mean(axis=0)
+        else:
+            vectors = vectors - np.outer(self.shares, vectors.sum(axis=0))
         return vectors, (self.row_means - self.grand_mean) @ vectors
 
 
@@ -60,15 +70,24 @@ class Matrices(ABC):
         Their rows.
     rounding : ndarray of shape (n_kernels,)
         How much ⟨B, K_iB⟩ can be wrong because of rounding, over ‖B‖².
+    sample_weights : SampleWeights or None
+        How much rows count; None where all count the same. Matrices then are D C G_i Cᵀ D, with
+        which vectors DV go (see `discernel.sample_weights`).
     """
 
     n_samples: int
     rounding: FloatArray
+    sample_weights: SampleWeights | None = None
 
     @property
     @abstractmethod
     def n_kernels(self) -> int:
         """The number of matrices that weights are given to."""
+
+    @property
+    def total(self) -> float:
+        """The number of samples: of rows, or the sum of their weights."""
+        return self.n_samples if self.sample_weights is None else self.sample_weights.total
 
     @abstractmethod
     def products(self, vectors: FloatArray) -> FloatArray:
@@ -210,6 +229,35 @@ class Bank(Matrices):
 
         Weights are then over these; candidates and names are still those of this bank.
         """
+
+    def _centering(self, row_means: FloatArray) -> Centering:
+        """Return the centring of a kernel whose rows have some means."""
+        weights = self.sample_weights
+        if weights is None:
+            return Centering(row_means, float(row_means.mean()))
+        return Centering(row_means, float(row_means @ weights.shares), weights.shares)
+
+    def _weights_of(self, rows: NDArray[np.intp]) -> SampleWeights | None:
+        weights = self.sample_weights
+        return None if weights is None else weights.subset(rows)
+
+    def _centered_vectors(self, vectors: FloatArray) -> FloatArray:
+        """Return what raw matrices are multiplied by: CᵀDV; without weights, V less its means."""
+        vectors = centered(vectors, self.sample_weights)
+        if self.sample_weights is not None:
+            vectors *= self.sample_weights.roots[:, None]
+        return vectors
+
+    def _centered_products(self, products: FloatArray) -> FloatArray:
+        """Return K_iV from G_i times `_centered_vectors`, in their memory."""
+        weights = self.sample_weights
+        if weights is None:
+            products -= products.mean(axis=1, keepdims=True)
+        else:
+            products -= (weights.shares @ products)[:, None, :]
+            products *= weights.roots[:, None]
+        products *= self.scales[:, None, None]
+        return products
 
     def _shallow_selection(self, positions: NDArray[np.intp]) -> Self:
         """Return a copy that shares all but what every bank keeps a kernel."""

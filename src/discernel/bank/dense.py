@@ -20,7 +20,10 @@ from discernel.bank.products import (
     inner_products,
     rounding_errors,
     row_means,
+    traces_of,
+    weighted_sums,
 )
+from discernel.sample_weights import SampleWeights
 
 __all__ = ["DenseBank"]
 
@@ -42,6 +45,8 @@ class DenseBank(Bank):
         Which matrices need not be checked for symmetry and definiteness.
     part : bool, default=False
         Whether the rows are a part of the training set, on which a kernel may be constant.
+    sample_weights : SampleWeights, optional
+        How much rows count; by default all the same.
 
     Warns
     -----
@@ -57,28 +62,30 @@ class DenseBank(Bank):
         normalization: Normalization = "centered_trace",
         trusted: Sequence[bool] | None = None,
         part: bool = False,
+        sample_weights: SampleWeights | None = None,
     ) -> None:
         self.normalization = check_normalization(normalization)
+        self.sample_weights = sample_weights
         self._grams, self.names = check_stack(grams, names)
         self.n_candidates, self.n_samples, _ = self._grams.shape
-        self._row_means = row_means(self._grams)
+        self._row_means = row_means(self._grams, sample_weights)
         check_values(self._grams, self._row_means, self.names, trusted)
-        traces = np.trace(self._grams, axis1=1, axis2=2)
-        centered_traces = traces - self._row_means.sum(axis=1)
+        traces = traces_of(self._grams, sample_weights)
+        centered_traces = traces - weighted_sums(self._row_means, sample_weights)
         self.kept = varying_kernels(traces, centered_traces, self.names, part=part)
         traces, self._centered_traces = traces[self.kept], centered_traces[self.kept]
         self._matrices = [self._grams[index] for index in self.kept]
         self._means = self._row_means[self.kept]
         self._center_cancelling(traces)
-        self.scales = kernel_scales(normalization, self.n_samples, traces, self._centered_traces)
+        self.scales = kernel_scales(normalization, self.total, traces, self._centered_traces)
         self.rounding = self.scales * rounding_errors(traces, self._centered_traces)
 
     def _center_cancelling(self, traces: FloatArray) -> None:
         """Put a centred copy in the place of matrices that are nearly constant."""
         for position in np.flatnonzero(traces > CANCELLING * self._centered_traces):
-            self._matrices[position] = centered_twice(self._matrices[position])
-            self._means[position] = 0.0
-            self._centered_traces[position] = np.trace(self._matrices[position])
+            matrix = centered_twice(self._matrices[position], self.sample_weights)
+            self._matrices[position], self._means[position] = matrix, 0.0
+            self._centered_traces[position] = traces_of(matrix, self.sample_weights)
 
     def check_definite(self) -> None:
         check_no_indefinite(self._grams, self.names)
@@ -88,16 +95,14 @@ class DenseBank(Bank):
 
     def products(self, vectors: FloatArray) -> FloatArray:
         # G̃V = P G (P V): centring vectors is m·n work where centring G would be m².
-        vectors = vectors - vectors.mean(axis=0)
+        vectors = self._centered_vectors(vectors)
         out = np.empty((self.n_kernels, *vectors.shape))
         for position, matrix in enumerate(self._matrices):
             out[position] = matmul(matrix, vectors)
-        out -= out.mean(axis=1, keepdims=True)
-        out *= self.scales[:, None, None]
-        return out
+        return self._centered_products(out)
 
     def compressed(self, basis: FloatArray) -> FloatArray:
-        basis = basis - basis.mean(axis=0)
+        basis = self._centered_vectors(basis)
         out = np.empty((self.n_kernels, basis.shape[1], basis.shape[1]))
         for position, matrix in enumerate(self._matrices):
             out[position] = matmul(basis.T, matmul(matrix, basis))
@@ -105,13 +110,16 @@ class DenseBank(Bank):
         return out
 
     def inner(self, matrix: FloatArray) -> FloatArray:
+        if self.sample_weights is not None:
+            matrix = self.sample_weights.scale_both(matrix.copy())
         flat = matrix.ravel()
         products = [scipy.linalg.blas.ddot(kernel.ravel(), flat) for kernel in self._matrices]
-        centering = centering_of_inner(self._means, matrix)
+        centering = centering_of_inner(self._means, matrix, self.sample_weights)
         return np.asarray(self.scales * (np.array(products) + centering))
 
     def inner_products(self) -> FloatArray:
-        products = inner_products(self._grams, self._row_means)[np.ix_(self.kept, self.kept)]
+        products = inner_products(self._grams, self._row_means, weights=self.sample_weights)
+        products = products[np.ix_(self.kept, self.kept)]
         return np.asarray(products * np.outer(self.scales, self.scales))
 
     def subset(self, rows: NDArray[np.intp]) -> DenseBank:
@@ -125,6 +133,7 @@ class DenseBank(Bank):
             normalization=self.normalization,
             trusted=[True] * self.n_kernels,
             part=True,
+            sample_weights=self._weights_of(rows),
         )
 
     def select(self, positions: NDArray[np.intp]) -> DenseBank:
@@ -144,9 +153,11 @@ class DenseBank(Bank):
                 scipy.linalg.blas.daxpy(kernel.ravel(), flat, a=coefficient)
         means = coefficients @ self._means
         matrix -= means[:, None]
-        matrix -= means - means.mean()
-        return matrix
+        if self.sample_weights is None:
+            matrix -= means - means.mean()
+            return matrix
+        matrix -= means - means @ self.sample_weights.shares
+        return self.sample_weights.scale_both(matrix)
 
     def centering(self, weights: FloatArray) -> Centering:
-        row_means = (weights * self.scales) @ self._row_means[self.kept]
-        return Centering(row_means, float(row_means.mean()))
+        return self._centering((weights * self.scales) @ self._row_means[self.kept])

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray, matmul, n_rows, self_product
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
-from discernel.bank.products import rounding_errors
+from discernel.bank.products import rounding_errors, row_means
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
+from discernel.sample_weights import SampleWeights
 
 __all__ = ["FactoredBank", "factor_kernel", "have_low_rank"]
 
@@ -140,6 +141,8 @@ class FactoredBank(Bank):
         What is made equal for all kernels.
     part : bool, default=False
         Whether the rows are a part of the training set, on which a kernel may be constant.
+    sample_weights : SampleWeights, optional
+        How much rows count; by default all the same.
 
     Warns
     -----
@@ -159,17 +162,21 @@ class FactoredBank(Bank):
         *,
         normalization: Normalization = "centered_trace",
         part: bool = False,
+        sample_weights: SampleWeights | None = None,
     ) -> None:
+        self.sample_weights = sample_weights
         self.normalization, self.names = check_normalization(normalization), list(names)
         self.n_candidates, self.n_samples = len(factors), factors[0].shape[1]
-        raw_traces = np.array([np.vdot(factor, factor) for factor in factors])
-        means = [factor.mean(axis=1) for factor in factors]  # Φ1/m
+        raw_traces = self._raw_traces(factors)
+        means = [row_means(factor, sample_weights) for factor in factors]  # Φ1/m
         for factor, mean in zip(factors, means, strict=True):
             factor -= mean[:, None]
+            if sample_weights is not None:
+                factor *= sample_weights.roots
         traces = np.array([np.vdot(factor, factor) for factor in factors])
         self.kept = varying_kernels(raw_traces, traces, self.names, part=part)
         traces, raw_traces = traces[self.kept], raw_traces[self.kept]
-        self.scales = kernel_scales(normalization, self.n_samples, raw_traces, traces)
+        self.scales = kernel_scales(normalization, self.total, raw_traces, traces)
         self._traces: FloatArray = self.scales * traces
         # What the factor leaves of the raw kernel is a part of the error, and far the larger.
         self.rounding = self.scales * (rounding_errors(traces, traces) + _REMAINDER * raw_traces)
@@ -179,6 +186,16 @@ class FactoredBank(Bank):
             factor *= np.sqrt(scale)
             mean *= np.sqrt(scale)
 
+    def _raw_traces(self, factors: Sequence[FloatArray]) -> FloatArray:
+        weights = self.sample_weights
+        if weights is None:
+            return np.array([np.vdot(factor, factor) for factor in factors])
+        return np.array([np.vdot(factor, factor * weights.values) for factor in factors])
+
+    def _unweighted(self, factor: FloatArray) -> FloatArray:
+        """Return a centred factor as it is without weights."""
+        return factor if self.sample_weights is None else factor / self.sample_weights.roots
+
     @classmethod
     def from_kernels(
         cls,
@@ -186,6 +203,7 @@ class FactoredBank(Bank):
         X: Any,
         *,
         normalization: Normalization = "centered_trace",
+        sample_weights: SampleWeights | None = None,
     ) -> FactoredBank:
         """Return the bank of some kernels on some rows.
 
@@ -197,10 +215,17 @@ class FactoredBank(Bank):
             The training rows.
         normalization : {"centered_trace", "trace"}, default="centered_trace"
             What is made equal for all kernels.
+        sample_weights : SampleWeights, optional
+            How much rows count; by default all the same.
         """
         # No rank is above the number of rows.
         factors = [cast(FloatArray, factor_kernel(kernel, X)) for kernel in kernels]
-        return cls(factors, kernel_names(kernels), normalization=normalization)
+        return cls(
+            factors,
+            kernel_names(kernels),
+            normalization=normalization,
+            sample_weights=sample_weights,
+        )
 
     def check_definite(self) -> None:
         """Do nothing: ΦᵀΦ is positive semidefinite."""
@@ -231,11 +256,17 @@ class FactoredBank(Bank):
 
     def subset(self, rows: NDArray[np.intp]) -> FactoredBank:
         factors = [
-            (factor[:, rows] + mean[:, None]) / np.sqrt(scale)
+            (self._unweighted(factor)[:, rows] + mean[:, None]) / np.sqrt(scale)
             for factor, mean, scale in zip(self._factors, self._means, self.scales, strict=True)
         ]
         names = [self.names[index] for index in self.kept]
-        return FactoredBank(factors, names, normalization=self.normalization, part=True)
+        return FactoredBank(
+            factors,
+            names,
+            normalization=self.normalization,
+            part=True,
+            sample_weights=self._weights_of(rows),
+        )
 
     def select(self, positions: NDArray[np.intp]) -> FactoredBank:
         part = self._shallow_selection(positions)
@@ -261,9 +292,10 @@ class FactoredBank(Bank):
 
     def centering(self, weights: FloatArray) -> Centering:
         # The row means of ΦᵀΦ are Φᵀ(Φ1/m).
-        row_means, grand_mean = np.zeros(self.n_samples), 0.0
+        means, grand_mean = np.zeros(self.n_samples), 0.0
         for i in np.flatnonzero(weights):
             mean = self._means[i]
-            row_means += weights[i] * (mean @ self._factors[i])
+            means += weights[i] * (mean @ self._unweighted(self._factors[i]))
             grand_mean += weights[i] * float(mean @ mean)
-        return Centering(row_means + grand_mean, grand_mean)
+        shares = None if self.sample_weights is None else self.sample_weights.shares
+        return Centering(means + grand_mean, grand_mean, shares)

@@ -13,6 +13,7 @@ from discernel.bank.factored import FactoredBank, have_low_rank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
+from discernel.sample_weights import SampleWeights
 
 __all__ = ["choose_bank", "make_bank"]
 
@@ -89,6 +90,7 @@ def make_bank(
     X: Any,
     normalization: Normalization,
     cache_bytes: float = CACHE_BYTES,
+    sample_weights: SampleWeights | None = None,
 ) -> Bank:
     """Return the bank of some kernels on some rows.
 
@@ -104,14 +106,17 @@ def make_bank(
         What is made equal for all kernels.
     cache_bytes : float, default=256 MiB
         The room for tiles.
+    sample_weights : SampleWeights, optional
+        How much rows count; by default all the same.
     """
+    options: dict[str, Any] = {"normalization": normalization, "sample_weights": sample_weights}
     if kind == "tiled":
-        return TiledBank(kernels, X, normalization=normalization, cache_bytes=cache_bytes)
+        return TiledBank(kernels, X, cache_bytes=cache_bytes, **options)
     if kind == "factored":
-        return FactoredBank.from_kernels(kernels, X, normalization=normalization)
+        return FactoredBank.from_kernels(kernels, X, **options)
     return DenseBank(
         gram_stack(kernels, X),
         kernel_names(kernels),
-        normalization=normalization,
         trusted=[kernel.trusted for kernel in kernels],
+        **options,
     )

@@ -53,7 +53,7 @@ def varying_kernels(
 
 
 def kernel_scales(
-    normalization: Normalization, n_samples: int, traces: FloatArray, centered_traces: FloatArray
+    normalization: Normalization, n_samples: float, traces: FloatArray, centered_traces: FloatArray
 ) -> FloatArray:
     """Return what raw matrices of some traces are multiplied by to normalise them."""
     centered = normalization == "centered_trace"

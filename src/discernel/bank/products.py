@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
+from discernel.sample_weights import SampleWeights
 
 __all__ = [
     "CANCELLING",
@@ -13,10 +14,13 @@ __all__ = [
     "centered_twice",
     "centering_of_inner",
     "constant_by_traces",
+    "grand_means",
     "inner_products",
     "is_constant",
     "rounding_errors",
     "row_means",
+    "traces_of",
+    "weighted_sums",
 ]
 
 #: A kernel whose centred trace is below this share of its trace is constant up to rounding, and
@@ -32,22 +36,40 @@ _ROUNDING = 4 * np.finfo(np.float64).eps
 _BLOCK_BYTES = 2**20
 
 
-def row_means(grams: FloatArray) -> FloatArray:
+def row_means(grams: FloatArray, weights: SampleWeights | None = None) -> FloatArray:
     """Return the means of the rows of a stack of matrices; not finite where they are not."""
     with np.errstate(invalid="ignore", over="ignore"):
+        if weights is not None:
+            return np.asarray(grams @ weights.shares)
         return np.asarray(grams.mean(axis=-1))
 
 
-def centered_twice(gram: FloatArray) -> FloatArray:
+def traces_of(grams: FloatArray, weights: SampleWeights | None = None) -> FloatArray:
+    """Return the traces of matrices, of rows that count as often as they weigh."""
+    if weights is None:
+        return np.asarray(np.trace(grams, axis1=-2, axis2=-1))
+    return weighted_sums(np.diagonal(grams, axis1=-2, axis2=-1), weights)
+
+
+def weighted_sums(numbers: FloatArray, weights: SampleWeights | None) -> FloatArray:
+    """Return the sums over the last axis, whose entries belong to rows."""
+    return np.asarray(numbers.sum(axis=-1) if weights is None else numbers @ weights.values)
+
+
+def centered_twice(gram: FloatArray, weights: SampleWeights | None = None) -> FloatArray:
     """Return PGP of a matrix whose centred part is small beside it, symmetric, as a copy.
 
     Numbers that are close are subtracted without error. What is wrong with the computed means
     is the same in a whole row or column, and the second time it goes too.
     """
-    matrix = gram - row_means(gram)[:, None]
+    matrix = gram - row_means(gram, weights)[:, None]
     for _ in range(2):
-        matrix -= matrix.mean(axis=0)
-        matrix -= matrix.mean(axis=1, keepdims=True)
+        if weights is None:
+            matrix -= matrix.mean(axis=0)
+            matrix -= matrix.mean(axis=1, keepdims=True)
+        else:
+            matrix -= weights.shares @ matrix
+            matrix -= row_means(matrix, weights)[:, None]
     return np.ascontiguousarray(0.5 * (matrix + matrix.T))
 
 
@@ -62,17 +84,27 @@ def rounding_errors(traces: FloatArray, centered_traces: FloatArray) -> FloatArr
     return np.asarray(_ROUNDING * np.maximum(lost, centered_traces))
 
 
-def centering_of_inner(means: FloatArray, matrix: FloatArray) -> FloatArray:
+def centering_of_inner(
+    means: FloatArray, matrix: FloatArray, weights: SampleWeights | None = None
+) -> FloatArray:
     """Return what ⟨PG_iP, S⟩ is more than ⟨G_i, S⟩, from the row means of the G_i and one S.
 
-    −2(G1)ᵀs + (1ᵀG1)·mean(s), s the row means of S: nothing is centred.
+    −2(G1)ᵀs + (1ᵀG1)·mean(s), s the row means of S: nothing is centred. With weights, the means
+    of rows of G are weighted, and S is that which G meets, DSD.
     """
+    if weights is not None:
+        s = matrix.sum(axis=1)
+        return np.asarray((means @ weights.shares) * s.sum() - 2.0 * means @ s)
     sums, s = means.shape[1] * means, matrix.mean(axis=1)
     return np.asarray(sums.sum(axis=1) * s.mean() - 2.0 * sums @ s)
 
 
 def inner_products(
-    grams: FloatArray, means: FloatArray | None = None, *, centered: bool = True
+    grams: FloatArray,
+    means: FloatArray | None = None,
+    *,
+    centered: bool = True,
+    weights: SampleWeights | None = None,
 ) -> FloatArray:
     """Return ⟨K_i, K_j⟩_F of all pairs, of shape (n_kernels, n_kernels).
 
@@ -84,6 +116,8 @@ def inner_products(
         Their row means, where they are known.
     centered : bool, default=True
         Whether K_i = PG_iP or G_i. A centred kernel that is constant up to rounding counts as 0.
+    weights : SampleWeights, optional
+        How much rows count, with which K_i = D C G_i Cᵀ D or D G_i D.
 
     Notes
     -----
@@ -96,26 +130,36 @@ def inner_products(
     if not centered:
         means = np.zeros((n_kernels, n_samples))
     elif means is None:
-        means = row_means(grams)
-    across = means - means.mean(axis=1, keepdims=True)
+        means = row_means(grams, weights)
+    across = means - grand_means(means, weights)[:, None]
     step = max(1, _BLOCK_BYTES // (8 * n_kernels * n_samples))
     out = np.zeros((n_kernels, n_kernels))
     for start in range(0, n_samples, step):
         rows = slice(start, start + step)
         block = grams[:, rows] - means[:, rows, None]
         block -= across[:, None, :]
+        if weights is not None:
+            block *= weights.roots[rows, None] * weights.roots
         flat = block.reshape(n_kernels, -1)
         out += matmul(flat, flat.T)
     if centered:
-        constant = is_constant(grams, means)
+        constant = is_constant(grams, means, weights)
         out[constant] = out[:, constant] = 0.0
     return out
 
 
-def is_constant(grams: FloatArray, means: FloatArray | None = None) -> NDArray[np.bool_]:
+def grand_means(means: FloatArray, weights: SampleWeights | None) -> FloatArray:
+    """Return the means of all entries of matrices from those of their rows."""
+    return np.asarray(means.mean(axis=1) if weights is None else means @ weights.shares)
+
+
+def is_constant(
+    grams: FloatArray, means: FloatArray | None = None, weights: SampleWeights | None = None
+) -> NDArray[np.bool_]:
     """Return which matrices of a stack are constant up to rounding, by their row means."""
-    traces = np.trace(grams, axis1=-2, axis2=-1)
-    centered_traces = traces - (row_means(grams) if means is None else means).sum(axis=-1)
+    traces = traces_of(grams, weights)
+    means = row_means(grams, weights) if means is None else means
+    centered_traces = traces - weighted_sums(means, weights)
     return constant_by_traces(traces, centered_traces)
 
 

@@ -19,11 +19,18 @@ from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
-from discernel.bank.products import CANCELLING, centering_of_inner, rounding_errors
+from discernel.bank.products import (
+    CANCELLING,
+    centering_of_inner,
+    grand_means,
+    rounding_errors,
+    weighted_sums,
+)
 from discernel.bank.system import CholeskySystem, System
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet
+from discernel.sample_weights import SampleWeights
 
 __all__ = ["TiledBank"]
 
@@ -62,6 +69,8 @@ class TiledBank(Bank):
         What all tiles together, or the matrices of a small part, may take.
     part : bool, default=False
         Whether the rows are a part of the training set, on which a kernel may be constant.
+    sample_weights : SampleWeights, optional
+        How much rows count; by default all the same.
 
     Raises
     ------
@@ -90,8 +99,10 @@ class TiledBank(Bank):
         n_threads: int | None = None,
         cache_bytes: float = CACHE_BYTES,
         part: bool = False,
+        sample_weights: SampleWeights | None = None,
     ) -> None:
         self.normalization = check_normalization(normalization)
+        self.sample_weights = sample_weights
         self.names = kernel_names(kernels)
         self.n_samples, self.n_candidates = n_rows(X), len(kernels)
         self._X, self._all = X, list(kernels)
@@ -106,14 +117,14 @@ class TiledBank(Bank):
         means = self._means_of_rows()
         self._check_finite(means)
         diagonals = np.array([kernel.diagonal(X) for kernel in kernels])
-        traces = diagonals.sum(axis=1)
-        centered_traces = traces - means.sum(axis=1)
+        traces = weighted_sums(diagonals, sample_weights)
+        centered_traces = traces - weighted_sums(means, sample_weights)
         self.kept = varying_kernels(traces, centered_traces, self.names, part=part)
         self._kernels = KernelSet([kernels[index] for index in self.kept])
         self._row_means = means[self.kept]
         self._centered_traces, traces = centered_traces[self.kept], traces[self.kept]
         self._center_cancelling(traces, diagonals[self.kept])
-        self.scales = kernel_scales(normalization, self.n_samples, traces, self._centered_traces)
+        self.scales = kernel_scales(normalization, self.total, traces, self._centered_traces)
         self.rounding = self.scales * rounding_errors(traces, self._centered_traces)
 
     def _center_cancelling(self, traces: FloatArray, diagonals: FloatArray) -> None:
@@ -128,12 +139,27 @@ class TiledBank(Bank):
             return
         self._means[cancelling] = self._means_of_rows(cancelling)[cancelling]
         for i, means in self._taken_off.items():
-            left = diagonals[i] - means - (means - means.mean())
-            self._centered_traces[i] = float(left.sum() - self._means[i].sum())
+            left = diagonals[i] - means - (means - self._mean(means))
+            sums = weighted_sums(np.array([left, self._means[i]]), self.sample_weights)
+            self._centered_traces[i] = float(sums[0] - sums[1])
             self._row_means[i] = means + self._means[i]
 
     def _means_of_rows(self, active: NDArray[np.intp] | None = None) -> FloatArray:
+        if self.sample_weights is not None:
+            return self._raw_products(self.sample_weights.shares[:, None], active)[:, :, 0]
         return self._raw_products(np.ones((self.n_samples, 1)), active)[:, :, 0] / self.n_samples
+
+    def _mean(self, row_means: FloatArray) -> float:
+        """Return the mean of numbers that belong to rows."""
+        weights = self.sample_weights
+        return float(row_means.mean() if weights is None else row_means @ weights.shares)
+
+    def _weigh(self, tile: Tile, values: FloatArray) -> None:
+        """Multiply a tile by the roots of the weights of its rows and columns."""
+        if self.sample_weights is not None:
+            rows, columns = tile
+            values *= self.sample_weights.roots[rows, None]
+            values *= self.sample_weights.roots[columns]
 
     # ---- checks ------------------------------------------------------------------------------
 
@@ -215,7 +241,7 @@ class TiledBank(Bank):
             means = self._taken_off.get(position)
             if means is not None:  # in other memory: the next kernel may be its square
                 matrix = np.subtract(matrix, means[rows, None], out=buffers("less", matrix.shape))
-                matrix -= means[columns] - means.mean()
+                matrix -= means[columns] - self._mean(means)
             yield position, matrix
 
     def _raw_products(
@@ -239,13 +265,11 @@ class TiledBank(Bank):
         return np.asarray(self.scales * self._centered_traces)
 
     def products(self, vectors: FloatArray) -> FloatArray:
-        out = self._raw_products(np.ascontiguousarray(vectors - vectors.mean(axis=0)))
-        out -= out.mean(axis=1, keepdims=True)
-        out *= self.scales[:, None, None]
-        return out
+        raw = self._raw_products(np.ascontiguousarray(self._centered_vectors(vectors)))
+        return self._centered_products(raw)
 
     def compressed(self, basis: FloatArray) -> FloatArray:
-        basis = np.ascontiguousarray(basis - basis.mean(axis=0))
+        basis = np.ascontiguousarray(self._centered_vectors(basis))
 
         def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
             rows, columns = tile
@@ -262,7 +286,7 @@ class TiledBank(Bank):
         factors = weights * self.scales
         out = np.empty((self.n_samples, self.n_samples)) if out is None else out
         means = factors @ self._means
-        across = means - means.mean()
+        across = means - self._mean(means)
 
         def work(tile: Tile, matrices: Found, buffers: Buffers) -> None:
             rows, columns = tile
@@ -271,6 +295,7 @@ class TiledBank(Bank):
             np.add.outer(-means[rows], -across[columns], out=total)
             for position, matrix in matrices:
                 total += np.multiply(matrix, factors[position], out=term)
+            self._weigh(tile, total)
             out[rows, columns] = total
             if rows != columns:
                 out[columns, rows] = total.T
@@ -293,6 +318,9 @@ class TiledBank(Bank):
         return rough
 
     def inner(self, matrix: FloatArray) -> FloatArray:
+        if self.sample_weights is not None:
+            matrix = self.sample_weights.scale_both(matrix.copy())
+
         def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
             rows, columns = tile
             there, factor = matrix[rows, columns], 1.0 if rows == columns else 2.0
@@ -300,12 +328,12 @@ class TiledBank(Bank):
                 out[position] += factor * np.einsum("ij,ij->", values, there)
 
         total = _added(self._pass(work, lambda: np.zeros(self.n_kernels)))
-        centering = centering_of_inner(self._means, matrix)
+        centering = centering_of_inner(self._means, matrix, self.sample_weights)
         return np.asarray(self.scales * (total + centering))
 
     def inner_products(self) -> FloatArray:
         p = self.n_kernels
-        across = self._means - self._means.mean(axis=1, keepdims=True)
+        across = self._means - grand_means(self._means, self.sample_weights)[:, None]
 
         def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
             rows, columns = tile
@@ -313,6 +341,7 @@ class TiledBank(Bank):
             for position, values in matrices:
                 np.subtract(values, self._means[position, rows, None], out=flat[position])
                 flat[position] -= across[position, columns]
+                self._weigh(tile, flat[position])
             flat = flat.reshape(p, -1)
             out += (1.0 if rows == columns else 2.0) * np.matmul(flat, flat.T)
 
@@ -334,6 +363,7 @@ class TiledBank(Bank):
                 n_threads=self._n_threads,
                 cache_bytes=self._cache_bytes,
                 part=True,
+                sample_weights=self._weights_of(rows),
             )
         return DenseBank(
             gram_stack(kernels, self._X[rows]),
@@ -341,6 +371,7 @@ class TiledBank(Bank):
             normalization=self.normalization,
             trusted=[True] * len(kernels),
             part=True,
+            sample_weights=self._weights_of(rows),
         )
 
     def select(self, positions: NDArray[np.intp]) -> TiledBank:
@@ -356,8 +387,7 @@ class TiledBank(Bank):
         return part
 
     def centering(self, weights: FloatArray) -> Centering:
-        row_means = (weights * self.scales) @ self._row_means
-        return Centering(row_means, float(row_means.mean()))
+        return self._centering((weights * self.scales) @ self._row_means)
 
 
 def _tile_shape(cache_bytes: float, n_threads: int) -> tuple[int, int]:

@@ -21,6 +21,8 @@ digits per term whatever K and ν are: 21 terms at most leave nothing but roundi
 
 **The weights, Eq. (24).** Non-negative least squares in n_kernels variables. As printed the
 residual has lost a sign; it is D − (Σ_j a_j K_j V − eγᵀ), as in Eq. (20).
+
+Rows that count ω times are rows of D, V and e times √ω, and K_j times √ω from both sides.
 """
 
 from __future__ import annotations
@@ -73,13 +75,14 @@ def one_against_rest(target: ClassTarget) -> FloatArray:
     -------
     ndarray of shape (n_samples, n_columns)
         Two classes: one column, the second class against the first. More: one column per class.
-        Columns sum to 0.
+        Columns sum to 0; with weights, rows are multiplied by their roots.
     """
-    inside, counts = target.membership > 0, target.counts
+    inside, sizes, weights = target.membership > 0, target.sizes, target.sample_weights
     if target.n_classes == 2:
-        inside, counts = inside[:, 1:], counts[1:]
-    n_samples = target.n_samples
-    return np.where(inside, n_samples / counts, -n_samples / (n_samples - counts))
+        inside, sizes = inside[:, 1:], sizes[1:]
+    total = target.n_samples if weights is None else weights.total
+    columns = np.where(inside, total / sizes, -total / (total - sizes))
+    return columns if weights is None else columns * weights.roots[:, None]
 
 
 def objective(
@@ -89,6 +92,7 @@ def objective(
     weights: FloatArray,
     v: FloatArray,
     gamma: FloatArray,
+    ones: FloatArray | None = None,
 ) -> float:
     """Return the value of [Fung04]_, Eq. (20).
 
@@ -106,10 +110,17 @@ def objective(
         V.
     gamma : ndarray of shape (n_columns,)
         One γ a column.
+    ones : ndarray of shape (n_samples,), optional
+        e; the roots of weights of the rows, where they have any.
     """
-    residual = d - (np.tensordot(weights, products, 1) - gamma)
+    residual = d - (np.tensordot(weights, products, 1) - _shift(gamma, ones))
     norms = inner(v, v) + inner(gamma, gamma) + inner(weights, weights)
     return 0.5 * (nu * inner(residual, residual) + norms)
+
+
+def _shift(gamma: FloatArray, ones: FloatArray | None) -> FloatArray:
+    """Return eγᵀ, or what stands for it in sums."""
+    return gamma if ones is None else np.outer(ones, gamma)
 
 
 def ridge(nu: float) -> float:
@@ -118,7 +129,11 @@ def ridge(nu: float) -> float:
 
 
 def minimize_discriminant(
-    system: System, d: FloatArray, nu: float, error: float = SERIES_ERROR
+    system: System,
+    d: FloatArray,
+    nu: float,
+    error: float = SERIES_ERROR,
+    ones: FloatArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return argmin over V and γ of (ν/2)‖D − (KV − eγᵀ)‖² + ½(‖V‖² + ‖γ‖²).
 
@@ -134,6 +149,8 @@ def minimize_discriminant(
         ν.
     error : float, default=1e-10
         τ: the objective is at most 4τ² of itself above its minimum.
+    ones : ndarray of shape (n_samples,), optional
+        e; the roots of weights of the rows, where they have any.
 
     Returns
     -------
@@ -147,10 +164,10 @@ def minimize_discriminant(
     Some 30 to 44 solves with n_columns + 1 right-hand sides. With the factorisation, and for two
     classes, this takes the time of 4 factorisations at 500 samples, 3 at 1000 and less beyond.
     """
-    right = np.column_stack([d, np.ones(len(d))])
+    right = np.column_stack([d, np.ones(len(d)) if ones is None else ones])
     solved, images = _solve_squared(system, right, ridge(nu), error)
     # (K² + s²I)z = d + eγ and γ = −e'z, where the last column of ``solved`` is the one of e.
-    sums = solved.sum(axis=0)
+    sums = solved.sum(axis=0) if ones is None else ones @ solved
     gamma = -sums[:-1] / (1.0 + sums[-1])
     return images[:, :-1] + images[:, -1:] * gamma, gamma
 
@@ -184,7 +201,11 @@ def _n_terms(share: float, error: float) -> int:
 
 
 def minimize_weights(
-    products: FloatArray, d: FloatArray, gamma: FloatArray, nu: float
+    products: FloatArray,
+    d: FloatArray,
+    gamma: FloatArray,
+    nu: float,
+    ones: FloatArray | None = None,
 ) -> FloatArray:
     """Return argmin over a ≥ 0 of (ν/2)‖D − (Σ_j a_j Λ_j − eγᵀ)‖² + ½‖a‖².
 
@@ -200,14 +221,16 @@ def minimize_weights(
         One γ a column.
     nu : float
         ν.
+    ones : ndarray of shape (n_samples,), optional
+        e; the roots of weights of the rows, where they have any.
 
     Returns
     -------
     ndarray of shape (n_kernels,)
         Exact zeros where the constraint is active.
     """
-    n_kernels = len(products)
-    columns = np.column_stack([products.reshape(n_kernels, -1).T, (d + gamma).ravel()])
+    n_kernels, right = len(products), (d + _shift(gamma, ones)).ravel()
+    columns = np.column_stack([products.reshape(n_kernels, -1).T, right])
     # The triangle of a QR factorisation has the same inner products as the columns, and unlike
     # their Gram matrix keeps the digits in which nearly equal kernels differ.
     triangle: FloatArray = np.asarray(np.linalg.qr(columns, mode="r"))
@@ -302,6 +325,7 @@ class AKFD(Criterion):
     solvers: ClassVar[tuple[str, ...]] = ("alternating",)
     regularization_is: ClassVar[Literal["apart"]] = "apart"
     takes: ClassVar[Literal["classes"]] = "classes"
+    weighs_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.nu is not None:

@@ -296,6 +296,7 @@ class Alignment(Criterion):
     name: ClassVar[str] = "alignment"
     solvers: ClassVar[tuple[str, ...]] = ("greedy", "qp")
     regularization_is: ClassVar[Literal["apart"]] = "apart"
+    weighs_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number("epsilon of Alignment", self.epsilon)

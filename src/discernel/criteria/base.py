@@ -209,6 +209,9 @@ class Criterion(ABC):
         What can be learned with it: classes, several labels or numbers to regress on.
     balanced : bool
         Whether the discriminant that goes with it weighs classes, not samples, equally.
+    weighs_samples : bool
+        Whether it takes weights of samples. They are in the matrices of the bank and the columns
+        of the target, so that few programs need to know of them.
     """
 
     name: ClassVar[str] = ""
@@ -218,6 +221,7 @@ class Criterion(ABC):
     regularization_is: ClassVar[Literal["given", "apart", "learned"]] = "given"
     takes: ClassVar[Literal["anything", "classes", "two classes"]] = "anything"
     balanced: ClassVar[bool] = False
+    weighs_samples: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -243,6 +247,13 @@ class Criterion(ABC):
 
     def check_target(self, target: Target, regularization: float | str) -> None:
         """Raise a clear error if the target cannot be learned as asked."""
+        if target.sample_weights is not None and not self.weighs_samples:
+            raise InvalidInputError(
+                f"criterion='{self.name}' does not say that it takes weights of samples. Got some, "
+                "by sample_weight or class_weight. Leave them out, use another criterion, or set "
+                "weighs_samples = True in its class if its program needs nothing but the products "
+                "of the bank and the columns of the target."
+            )
         if not isinstance(target, ClassTarget):
             if self.takes != "anything":
                 raise InvalidInputError(
@@ -263,19 +274,21 @@ class Criterion(ABC):
             check_leave_one_out(target, "regularization='loo'", "a number as regularization")
 
     def sample_ridge(self, target: Target, regularization: float) -> FloatArray:
-        """Return λ times the inverse sample weights of the discriminant that goes with it.
+        """Return λ times 1 for [Ye08]_, whose scatter counts samples.
 
-        1 for [Ye08]_, whose scatter counts samples; the class size for [Kim06]_, whose scatter is
-        the sum of the class covariances.
+        Times the class size for [Kim06]_, whose scatter is the sum of the class covariances.
+        Weights of samples are not in it: they are in the bank and in the target.
         """
         if self.balanced and isinstance(target, ClassTarget):
-            return regularization * target.counts[target.codes].astype(np.float64)
+            return regularization * target.sizes[target.codes].astype(np.float64)
         return np.full(target.n_samples, regularization)
 
 
 def check_leave_one_out(target: ClassTarget, what: str, instead: str) -> None:
     """Raise a clear error if a class would vanish when one sample is left out."""
-    single = target.classes[target.counts == 1]
+    weights = target.sample_weights
+    copies = None if weights is None else weights.copies
+    single = target.classes[np.bincount(target.codes, copies, minlength=target.n_classes) == 1]
     if len(single):
         raise InvalidInputError(
             f"{what} leaves one sample out at a time, so every class must have at least two "

@@ -46,7 +46,7 @@ class FisherRatioPoint(Point):
         self._small = membership.T @ self._system.solve(membership)  # CᵀN⁻¹C
         beta = self._system.solve(membership @ np.linalg.solve(self._small, _SUMS))
         # Rounding must not cost feasibility, on which the certificate rests.
-        missing = (_SUMS - membership.T @ beta) / criterion.target.counts
+        missing = (_SUMS - membership.T @ beta) / criterion.target.sizes
         self._beta = beta + membership @ missing
         self._products = criterion.bank.products(self._beta[:, None])[:, :, 0]  # G_iβ
         self._energies = self._products @ self._beta / criterion.regularization
@@ -62,8 +62,8 @@ class FisherRatioPoint(Point):
         """
         criterion, beta = self._criterion, self._beta
         slope = criterion.ridge * beta + self.weights @ self._products  # Nβ
-        membership, counts = criterion.target.membership, criterion.target.counts
-        slope -= membership @ (membership.T @ slope / counts)
+        membership, sizes = criterion.target.membership, criterion.target.sizes
+        slope -= membership @ (membership.T @ slope / sizes)
         noise = float(self.weights @ criterion.bank.rounding)
         least = float(criterion.ridge.min()) - noise
         if not least > 0:
@@ -79,7 +79,7 @@ class FisherRatioPoint(Point):
 
     @cached_property
     def gradient(self) -> FloatArray:
-        return -self._energies
+        return np.asarray(-self._energies)
 
     @cached_property
     def hessian(self) -> FloatArray:
@@ -111,7 +111,7 @@ class FisherRatioProgram(ConvexProgram):
         self.bank = bank
         self.target = target
         self.regularization = regularization
-        self.ridge = regularization * target.counts[target.codes].astype(np.float64)  # λD
+        self.ridge = regularization * target.sizes[target.codes].astype(np.float64)  # λD
 
     @property
     def n_weights(self) -> int:
@@ -169,8 +169,8 @@ class FisherRatioProgram(ConvexProgram):
         """
         target, bank = self.target, self.bank
         kernels = bank.compressed(np.eye(bank.n_samples))
-        within = target.membership @ np.diag(1.0 / target.counts) @ target.membership.T
-        J = (np.eye(bank.n_samples) - within) / np.sqrt(target.counts[target.codes])
+        within = target.membership @ np.diag(1.0 / target.sizes) @ target.membership.T
+        J = (np.eye(bank.n_samples) - within) / np.sqrt(target.sizes[target.codes])
         a = target.mean_difference
         weights, t = cp.Variable(bank.n_kernels, nonneg=True), cp.Variable()
         matrix = self.regularization * np.eye(bank.n_samples) + sum(
@@ -205,6 +205,7 @@ class FisherRatio(Criterion):
     normalization: ClassVar[Normalization] = "trace"
     takes: ClassVar[Literal["two classes"]] = "two classes"
     balanced: ClassVar[bool] = True
+    weighs_samples: ClassVar[bool] = True
 
     def program(
         self, bank: Bank, target: Target, regularization: float | None

@@ -12,12 +12,13 @@ import numpy as np
 
 from discernel.backend import FloatArray
 from discernel.bank import System
+from discernel.sample_weights import SampleWeights
 
-__all__ = ["KernelLeastSquares"]
+__all__ = ["KernelLeastSquares", "left_out_diagonal"]
 
 
 class KernelLeastSquares:
-    """Minimise Σ_i ‖t_i − f(x_i) − b‖²/ρ_i + ‖f‖² over f and b, where N = diag(ρ) + G̃.
+    """Minimise Σ_i ω_i‖t_i − f(x_i) − b‖²/ρ_i + ‖f‖² over f and b, where N = diag(ρ) + G̃.
 
     Parameters
     ----------
@@ -26,7 +27,9 @@ class KernelLeastSquares:
     ridge : ndarray of shape (n_samples,)
         ρ.
     targets : ndarray of shape (n_samples, n_targets)
-        The rows t_i.
+        The rows t_i; with weights, √ω_i t_i, as of `Target.scores`.
+    sample_weights : SampleWeights, optional
+        ω, those of the bank that N is of.
 
     Attributes
     ----------
@@ -35,27 +38,86 @@ class KernelLeastSquares:
     intercept : ndarray of shape (n_targets,)
     """
 
-    def __init__(self, system: System, ridge: FloatArray, targets: FloatArray) -> None:
+    def __init__(
+        self,
+        system: System,
+        ridge: FloatArray,
+        targets: FloatArray,
+        sample_weights: SampleWeights | None = None,
+    ) -> None:
         self._system, self._ridge, self._targets = system, ridge, targets
+        self.sample_weights = sample_weights
         ones = np.ones((len(targets), 1))
+        if sample_weights is not None:
+            ones = sample_weights.roots[:, None]
         solved = system.solve(np.hstack([ones, targets]))
         self._solved_ones = solved[:, 0]  # N⁻¹1
-        self._sum = float(self._solved_ones.sum())
-        self.intercept = solved[:, 1:].sum(axis=0) / self._sum
-        # QT with Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1)
-        self.coef = solved[:, 1:] - self._solved_ones[:, None] * self.intercept
+        if sample_weights is None:
+            self._sum = float(self._solved_ones.sum())
+            self.intercept = solved[:, 1:].sum(axis=0) / self._sum
+        else:
+            self._sum = float(self._solved_ones @ sample_weights.roots)
+            self.intercept = sample_weights.roots @ solved[:, 1:] / self._sum
+        # QT with Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1), and the roots of the weights for ones
+        self._dual = solved[:, 1:] - self._solved_ones[:, None] * self.intercept
+        self.coef = self._dual if sample_weights is None else self._dual * ones
 
     @property
     def fitted(self) -> FloatArray:
         """The predictions for the training rows: G̃·coef + b, without a product."""
-        return np.asarray(self._targets - self._ridge[:, None] * self.coef)
+        return self._unweighted(self._targets - self._ridge[:, None] * self._dual)
+
+    @property
+    def ridge(self) -> FloatArray:
+        """ρ_i/ω_i: what row i is fitted with."""
+        weights = self.sample_weights
+        return self._ridge if weights is None else self._ridge / weights.values
 
     @cached_property
     def leave_one_out(self) -> FloatArray:
-        """The prediction for each training row of the fit to all the others."""
+        """The prediction for each training row of the fit to all the others.
+
+        Of a row that stands for several, one is left out.
+        """
+        return self._unweighted(self._targets - self._residuals)
+
+    @cached_property
+    def _residuals(self) -> FloatArray:
+        """The leave-one-out errors, times the roots of the weights."""
         diagonal = self._system.inverse_diagonal() - self._solved_ones**2 / self._sum  # Q_ii
-        return np.asarray(self._targets - self.coef / diagonal[:, None])
+        if self.sample_weights is not None:
+            diagonal = left_out_diagonal(diagonal, self._ridge, self.sample_weights)
+        return np.asarray(self._dual / diagonal[:, None])
 
     def leave_one_out_error(self) -> float:
         """Return the mean squared leave-one-out error."""
-        return float(np.mean((self._targets - self.leave_one_out) ** 2))
+        if self.sample_weights is None:
+            return float(np.mean((self._targets - self.leave_one_out) ** 2))
+        n_columns = self._targets.shape[1]
+        return float(np.sum(self._residuals**2) / (self.sample_weights.total * n_columns))
+
+    def _unweighted(self, rows: FloatArray) -> FloatArray:
+        weights = self.sample_weights
+        return np.asarray(rows if weights is None else rows / weights.roots[:, None])
+
+
+def left_out_diagonal(
+    diagonal: FloatArray, ridge: float | FloatArray, weights: SampleWeights
+) -> FloatArray:
+    """Return what QT is divided by for the errors of left-out rows; without weights, Q_ii.
+
+    On ω copies of a row, Q has the eigenvalue Q_ii along their mean and 1/ρ along all else. The
+    diagonal at one copy is κQ_ii + (1 − κ)/ρ, with κ = 1/ω the share that is left out. With κ = 1,
+    of weights that are no counts, the whole row is.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (n_samples,)
+        Q_ii.
+    ridge : float or ndarray of shape (n_samples,)
+        ρ.
+    weights : SampleWeights
+        The weights.
+    """
+    kappa = weights.left_out
+    return np.asarray(kappa * diagonal + (1.0 - kappa) / ridge)

@@ -17,6 +17,9 @@ convex, and both certificates hold for numbers of any accuracy. From any feasibl
 and from any β and threshold b, the machine itself, with the slacks ξ = max(0, 1 − y(K(w)β + b)),
 
     f(w)  ≤  βᵀK(w)β + 2C Σξ    or    βᵀK(w)β + Σξ²/ρ.
+
+Of rows that count ω times, all vectors above are those of the rows times r = √ω, as the kernels
+are from both sides: r takes the place of the ones, and Br that of B.
 """
 
 from __future__ import annotations
@@ -109,6 +112,8 @@ class MarginProgram(ABC):
     ----------
     signs : ndarray of shape (n_samples,)
         y, 1 on the second class and −1 on the first.
+    roots : ndarray of shape (n_samples,)
+        r, the roots of the weights of rows; ones where they have none.
     limit : float
         B, the largest α allowed.
     ridge : float
@@ -118,6 +123,7 @@ class MarginProgram(ABC):
     """
 
     signs: FloatArray
+    roots: FloatArray
     limit: float
     ridge: float
     identity_first: bool = False
@@ -137,14 +143,14 @@ class MarginProgram(ABC):
 
     def feasible(self, beta: FloatArray) -> FloatArray:
         """Return β cut to 0 ≤ α ≤ B, and scaled down on one class so that it sums to 0."""
-        alpha = np.clip(self.signs * beta, 0.0, self.limit)
-        second = self.signs > 0
-        sums = np.where(second, alpha[second].sum(), alpha[~second].sum())
+        alpha = np.clip(self.signs * beta, 0.0, self.limit * self.roots)
+        second, counted = self.signs > 0, self.roots * alpha
+        sums = np.where(second, counted[second].sum(), counted[~second].sum())
         return np.asarray(self.signs * alpha * (sums.min() / np.maximum(sums, _TINY)))
 
     def linear_part(self, beta: FloatArray) -> float:
         """Return 2αᵀ1 − ρ‖α‖²: what of the maximum does not depend on the weights."""
-        return 2.0 * float(self.signs @ beta) - self.ridge * float(beta @ beta)
+        return 2.0 * float((self.signs * self.roots) @ beta) - self.ridge * float(beta @ beta)
 
     def lower_bound(self, beta: FloatArray) -> float:
         """Return a value no weights fall below, from any β, which is made feasible."""
@@ -172,12 +178,13 @@ class MarginProgram(ABC):
         ridge, weights = self.split_ridge(weights)
         scores = weights @ products[-len(weights) :]
         norm = float(scores @ beta)
-        slacks = np.maximum(0.0, 1.0 - self.signs * (scores + threshold))
+        constant = threshold * self.roots
+        slacks = np.maximum(0.0, self.roots - self.signs * (scores + constant))
         if np.isfinite(self.limit):
-            soft = norm + 2.0 * self.limit * float(slacks.sum())
+            soft = norm + 2.0 * self.limit * float((self.roots * slacks).sum())
         else:
             soft = norm + float(slacks @ slacks) / ridge if ridge > 0 else np.inf
-        margin = float(np.min(self.signs * (scores + ridge * beta + threshold)))
+        margin = float(np.min(self.signs * (scores + ridge * beta + constant) / self.roots))
         hard = (norm + ridge * float(beta @ beta)) / margin / margin if margin > 0 else np.inf
         return min(soft, hard)
 
@@ -217,6 +224,8 @@ class SoftMargin(MarginProgram, ConvexProgram):
     ) -> None:
         self.bank = bank
         self.signs = np.where(target.codes == 1, 1.0, -1.0)
+        weights = target.sample_weights
+        self.roots = np.ones(target.n_samples) if weights is None else weights.roots
         self.limit = C if kind == "SM1" else np.inf
         self.ridge = 1.0 / C if kind == "SM2" else 0.0
         self.identity_first = kind == "SM2_C"
@@ -272,10 +281,12 @@ class SoftMargin(MarginProgram, ConvexProgram):
             cp.sum_squares(square_root(self.matrix(unit)) @ beta) <= t
             for unit in np.eye(self.n_weights)
         ]
-        others = [cp.sum(beta) == 0]
+        others = [cp.sum(cp.multiply(self.roots, beta)) == 0]
         if np.isfinite(self.limit):
-            others.append(alpha <= self.limit)
-        value = 2.0 * cp.sum(alpha) - t - self.ridge * cp.sum_squares(alpha)
+            others.append(alpha <= self.limit * self.roots)
+        value = (
+            2.0 * cp.sum(cp.multiply(self.roots, alpha)) - t - self.ridge * cp.sum_squares(alpha)
+        )
 
         def weights() -> FloatArray | None:
             if alpha.value is None:
@@ -300,7 +311,8 @@ class FixedWeights(MarginProgram):
     """
 
     def __init__(self, criterion: SoftMargin, weights: FloatArray) -> None:
-        self.signs, self.limit = criterion.signs, criterion.limit
+        self.signs, self.roots = criterion.signs, criterion.roots
+        self.limit = criterion.limit
         self.ridge, weights = criterion.split_ridge(weights)
         self._kernel = criterion.bank.combined(weights)
 
@@ -358,6 +370,7 @@ class Margin(Criterion):
     regularization_is: ClassVar[Literal["apart"]] = "apart"
     takes: ClassVar[Literal["two classes"]] = "two classes"
     balanced: ClassVar[bool] = True  # as for fdr: λ times class sizes suits kernels of that trace
+    weighs_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:

@@ -251,9 +251,9 @@ class RKDAProgram(ConvexProgram):
         approximate : bool, default=False
             One matrix inequality for all classes together instead of one per class.
         """
-        basis = _orthogonal_to_ones(self.bank.n_samples)
+        basis = _orthogonal_to_ones(self.bank)
         kernels = self.bank.compressed(basis)
-        indicator = basis.T @ self.target.indicator / np.sqrt(self.bank.n_samples)
+        indicator = basis.T @ self.target.indicator / np.sqrt(self.bank.total)
         n, n_classes = indicator.shape
         weights, bounds = cp.Variable(len(kernels), nonneg=True), cp.Variable(n_classes)
         # Everything over λ (fixed) or 1/m (joint), as printed in the paper: entries of order 1.
@@ -287,8 +287,8 @@ class RKDAProgram(ConvexProgram):
         cp : module
             CVXPY.
         """
-        basis = _orthogonal_to_ones(self.bank.n_samples)
-        scores = basis.T @ self.scores / np.sqrt(self.bank.n_samples)
+        basis = _orthogonal_to_ones(self.bank)
+        scores = basis.T @ self.scores / np.sqrt(self.bank.total)
         # In half the papers' β, and in units in which all entries are of order 1.
         dual, t = cp.Variable(scores.shape), cp.Variable()
         limits = [
@@ -310,9 +310,11 @@ class RKDAProgram(ConvexProgram):
         return ConicModel(cp.Problem(cp.Maximize(objective), limits), weights, bound)
 
 
-def _orthogonal_to_ones(n_samples: int) -> FloatArray:
+def _orthogonal_to_ones(bank: Matrices) -> FloatArray:
     """Return an orthonormal basis of the vectors that sum to 0: what centred kernels act on."""
-    return np.asarray(scipy.linalg.helmert(n_samples)).T
+    if bank.sample_weights is None:
+        return np.asarray(scipy.linalg.helmert(bank.n_samples)).T
+    return np.asarray(scipy.linalg.null_space(bank.sample_weights.roots[None]))
 
 
 def square_root(kernel: FloatArray) -> FloatArray:
@@ -342,7 +344,7 @@ class JointRKDAProgram(RKDAProgram):
     def __init__(self, bank: Bank, target: Target, floor: float = 1e-10) -> None:
         super().__init__(WithIdentity(bank), target, floor)
         # θ = (w_0/m + floor, w_i/r_i) sums to θᵀr = 1 + m·floor; scaling it to 1 scales the value.
-        self.scale = 1.0 + bank.n_samples * floor
+        self.scale = 1.0 + bank.total * floor
         self.bound_ridge, self.bound_scale = 0.0, 1.0
 
     few = None  # type: ignore[assignment]  # there is no ball without a ridge
@@ -353,11 +355,11 @@ class JointRKDAProgram(RKDAProgram):
         share = float(kernels.sum())
         if share < _SMALLEST_SHARE:  # no kernel tells the classes apart better than the identity
             kernels, share = np.full(len(kernels), _SMALLEST_SHARE / len(kernels)), _SMALLEST_SHARE
-        regularization = float((weights[0] / self.bank.n_samples + self.ridge) / share)
+        regularization = float((weights[0] / self.bank.total + self.ridge) / share)
         return Split(kernels / share, regularization, regularization <= 2 * self.ridge)
 
     def _unit(self) -> float:
-        return 1.0 / self.bank.n_samples
+        return 1.0 / self.bank.total
 
     def _identity(self, n: int) -> float:
         return 0.0  # it is one of the kernels
@@ -480,6 +482,7 @@ class RKDA(Criterion):
         "silp",
     )
     regularizations: ClassVar[tuple[str, ...]] = ("loo", "joint")
+    weighs_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number("shrinkage of RKDA", self.shrinkage)

@@ -80,7 +80,7 @@ def bank_scatter(bank: Bank, target: Target) -> Scatter:
     target : Target
         The classes.
     """
-    columns, m = target.scores, bank.n_samples
+    columns, m = target.scores, bank.total
     products = bank.products(columns)
     between = np.array([inner(product, columns) for product in products]) / m**2
     return Scatter(between, np.maximum(bank.traces() / m - between, 0.0))
@@ -339,6 +339,7 @@ class Separability(Criterion):
     solvers: ClassVar[tuple[str, ...]] = ("closed_form", "dinkelbach")
     regularization_is: ClassVar[Literal["apart"]] = "apart"
     takes: ClassVar[Literal["classes"]] = "classes"
+    weighs_samples: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         critical_factor(self.alpha)

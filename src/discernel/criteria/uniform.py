@@ -30,6 +30,7 @@ class Uniform(Criterion):
     name: ClassVar[str] = "uniform"
     solvers: ClassVar[tuple[str, ...]] = ("none",)
     regularization_is: ClassVar[Literal["apart"]] = "apart"
+    weighs_samples: ClassVar[bool] = True
 
     def program(self, bank: Bank, target: Target, regularization: float | None) -> Program:
         return _EqualWeights(bank.n_kernels)

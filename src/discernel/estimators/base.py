@@ -14,6 +14,7 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.criteria import KernelLeastSquares, check_leave_one_out
 from discernel.discriminant import Decision, fit_discriminant, HonestScores
 from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners import Request
 from discernel.targets import ClassTarget
@@ -27,6 +28,7 @@ class BaseKernelDiscriminant(
     """Learn a kernel and its discriminant; then predict."""
 
     priors: Any
+    class_weight: Any
     class_costs: Any
     threshold: Any
     statistics: Any
@@ -34,7 +36,7 @@ class BaseKernelDiscriminant(
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and its discriminant.
 
         Parameters
@@ -44,6 +46,11 @@ class BaseKernelDiscriminant(
             for precomputed kernels a stack of shape (n_samples, n_samples, n_kernels).
         y : array-like of shape (n_samples,)
             Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, at least 0; a row of weight 0 is absent. Whole numbers are
+            counts: a row of weight 2 is two rows, of which leave-one-out leaves out one. Other
+            numbers say how much rows matter beside each other: their scale changes nothing, and
+            leave-one-out leaves out the row.
 
         Returns
         -------
@@ -51,13 +58,15 @@ class BaseKernelDiscriminant(
             Fitted.
         """
         request = self._request()
-        X, y, kernels = self._validate_training(X, y)
-        target = ClassTarget.from_labels(y)
+        X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
+        target = ClassTarget.from_labels(y, sample_weights)
+        target = with_class_weight(target, self.class_weight)
         decision = self._check_target(target, request)
         with blas_threads(target.n_samples):
             bank, weights = self._learn(X, kernels, target, request)
             ridge = request.criterion.sample_ridge(target, self.regularization_)
-            fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.scores)
+            system = bank.system(weights, ridge)
+            fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
             discriminant = fit_discriminant(
                 fit, ridge, target, self.statistics, self._honest(target)
             )

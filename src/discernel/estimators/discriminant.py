@@ -31,10 +31,15 @@ class KernelDiscriminant(BaseKernelDiscriminant):
     priors : array-like of shape (n_classes,), dict, "uniform" or None, default=None
         Class probabilities, in the order of the sorted labels or by label, all of them; None is
         the share of the samples.
+    class_weight : dict, "balanced" or None, default=None
+        What the weights of the rows of each class are multiplied by, in all that is learned. A
+        dictionary goes by label, 1 where not said; ``"balanced"`` makes all classes weigh the
+        same, rare or not. Unlike ``class_costs`` it changes probabilities too: they are those
+        of classes that are as frequent as their weights say.
     class_costs : array-like of shape (n_classes,), dict, "balanced" or None, default=None
         What misclassifying a sample of each class costs. A dictionary goes by label, 1 where not
         said; ``"balanced"`` is n_samples / (n_classes × samples of the class), so that rare
-        classes cost more, as scikit-learn's ``class_weight``.
+        classes cost more.
     threshold : float or "roc", optional
         Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
         the largest difference of true and false positive rate.
@@ -74,6 +79,7 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         regularization: float | str = "loo",
         statistics: str = "loo",
         priors: Any = None,
+        class_weight: Any = None,
         class_costs: Any = None,
         threshold: float | str | None = None,
         n_components: int | None = None,
@@ -83,6 +89,7 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         self.regularization = regularization
         self.statistics = statistics
         self.priors = priors
+        self.class_weight = class_weight
         self.class_costs = class_costs
         self.threshold = threshold
         self.n_components = n_components
@@ -128,10 +135,15 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     priors : array-like of shape (n_classes,), dict, "uniform" or None, default=None
         Class probabilities, in the order of the sorted labels or by label, all of them; None is
         the share of the samples.
+    class_weight : dict, "balanced" or None, default=None
+        What the weights of the rows of each class are multiplied by, in all that is learned. A
+        dictionary goes by label, 1 where not said; ``"balanced"`` makes all classes weigh the
+        same, rare or not. Unlike ``class_costs`` it changes probabilities too: they are those
+        of classes that are as frequent as their weights say.
     class_costs : array-like of shape (n_classes,), dict, "balanced" or None, default=None
         What misclassifying a sample of each class costs. A dictionary goes by label, 1 where not
         said; ``"balanced"`` is n_samples / (n_classes × samples of the class), so that rare
-        classes cost more, as scikit-learn's ``class_weight``.
+        classes cost more.
     threshold : float or "roc", optional
         Two classes: the probability from which the second is predicted. ``"roc"`` chooses it for
         the largest difference of true and false positive rate.
@@ -199,6 +211,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         regularization: float | str = "auto",
         statistics: str = "loo",
         priors: Any = None,
+        class_weight: Any = None,
         class_costs: Any = None,
         threshold: float | str | None = None,
         n_components: int | None = None,
@@ -215,6 +228,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         self.regularization = regularization
         self.statistics = statistics
         self.priors = priors
+        self.class_weight = class_weight
         self.class_costs = class_costs
         self.threshold = threshold
         self.n_components = n_components

@@ -11,7 +11,7 @@ from discernel.backend import FloatArray
 from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
 from discernel.criteria import Auto
 from discernel.crossfit import CrossFitted, propose_kernels
-from discernel.estimators.rows import BaseRowEstimator
+from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import check_number
 from discernel.kernels import Kernel
 from discernel.learners import Request, learn, make_request
@@ -20,7 +20,7 @@ from discernel.targets import Target
 __all__ = ["BaseKernelLearner"]
 
 
-class BaseKernelLearner(BaseRowEstimator):
+class BaseKernelLearner(BaseWeightedEstimator):
     """Build the bank, learn, store.
 
     Subclasses have the parameters of this class, described in `MultipleKernelDiscriminant`, or
@@ -98,7 +98,8 @@ class BaseKernelLearner(BaseRowEstimator):
         if request.criterion.normalization == "centered_trace":
             # The same once centred; raw traces would not be the same.
             near = [kernel.shifted(X) for kernel in kernels]
-        bank = make_bank(kind, near, X, request.criterion.normalization, n_bytes)
+        normalization = request.criterion.normalization
+        bank = make_bank(kind, near, X, normalization, n_bytes, target.sample_weights)
         self.bank_ = kind
         learned = learn(bank, target, request)
         weights = learned.weights[bank.kept]

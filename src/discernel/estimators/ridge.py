@@ -61,7 +61,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
     True
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and the regression.
 
         Parameters
@@ -70,6 +70,9 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
             Training rows, of any kind `MultipleKernelDiscriminant` takes.
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to predict.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, as in `MultipleKernelDiscriminant`: whole numbers are
+            counts, others are relative to each other, and a row of weight 0 is absent.
 
         Returns
         -------
@@ -77,14 +80,17 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
             Fitted.
         """
         request = self._request()
-        X, y, kernels = self._validate_training(X, y, y_numeric=True, multi_output=True)
+        X, y, kernels, sample_weights = self._validate_weighted(
+            X, y, sample_weight, labels=False, y_numeric=True, multi_output=True
+        )
         y = np.asarray(y, dtype=np.float64)
-        target = RegressionTarget.from_values(y)
+        target = RegressionTarget.from_values(y, sample_weights)
         request.check_target(target)
         with blas_threads(target.n_samples):
             bank, weights = self._learn(X, kernels, target, request)
             ridge = np.full(target.n_samples, self.regularization_)
-            fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.values)
+            system = bank.system(weights, ridge)
+            fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
         # One target in, one target out: no column where y had none.
         self.dual_coef_ = fit.coef if y.ndim == 2 else fit.coef[:, 0]
         self.intercept_ = fit.intercept if y.ndim == 2 else float(fit.intercept[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray, inner, matmul
 from discernel.bank import CholeskySystem, System
-from discernel.bank.products import CONSTANT
+from discernel.bank.products import CONSTANT, grand_means, row_means, traces_of
 from discernel.criteria.akfd import (
     SERIES_ERROR,
     AKFDProgram,
@@ -31,6 +31,7 @@ from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.learners.part import draw_part
 from discernel.learners.simplex import normalize
 from discernel.learners.solution import Callback, Progress, Solution, Status, Task
+from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
 
 __all__ = [
@@ -98,10 +99,12 @@ class _Kernels(Protocol):
 
 
 class _RawKernels:
-    """A stack of matrices as they are: neither centred nor normalised."""
+    """A stack of matrices as they are: neither centred nor normalised, but weighted."""
 
-    def __init__(self, grams: FloatArray) -> None:
+    def __init__(self, grams: FloatArray, weights: SampleWeights | None = None) -> None:
         self._grams = grams
+        if weights is not None:
+            self._grams = grams * weights.roots[:, None] * weights.roots
 
     def system(self, weights: FloatArray, ridge: float) -> System:
         return CholeskySystem(lambda: np.tensordot(weights, self._grams, 1), ridge)
@@ -121,6 +124,7 @@ def alternate(
     tol: float = 1e-4,
     max_iter: int = 100,
     callback: Callback | None = None,
+    sample_weights: SampleWeights | None = None,
 ) -> Alternation:
     """Minimise [Fung04]_, Eq. (20), by Algorithm 4.1: Eq. (23) and (24) in turn.
 
@@ -141,6 +145,8 @@ def alternate(
         The limit of iterations.
     callback : callable, optional
         Called with a `Progress` once an iteration. It has no gap: nothing is certified.
+    sample_weights : SampleWeights, optional
+        How much rows count; those of the targets.
 
     Returns
     -------
@@ -175,13 +181,28 @@ def alternate(
         raise InvalidInputError(
             f"tol must be positive and max_iter at least 1. Got {tol!r} and {max_iter!r}."
         )
-    weights = start_weights(stack) if start is None else _check_start(start, len(stack))
+    if start is None:
+        weights = start_weights(stack, sample_weights)
+    else:
+        weights = _check_start(start, len(stack))
 
     def tell(iteration: int, value: float, weights: FloatArray) -> None:
         if callback is not None:
             callback(Progress(iteration, value, None, int(np.count_nonzero(weights))))
 
-    return _alternate(_RawKernels(stack), columns, check_nu(nu), weights, tol, max_iter, tell)
+    kernels, ones = _RawKernels(stack, sample_weights), _ones(sample_weights)
+    found = _alternate(kernels, columns, check_nu(nu), weights, tol, max_iter, tell, ones)
+    return _of_rows(found, ones)
+
+
+def _ones(weights: SampleWeights | None) -> FloatArray | None:
+    """Return e of rows with weights; None for ones."""
+    return None if weights is None else weights.roots
+
+
+def _of_rows(found: Alternation, ones: FloatArray | None) -> Alternation:
+    """Return the coefficients as those of the rows, not of the rows times their roots."""
+    return found if ones is None else replace(found, v=found.v * ones[:, None])
 
 
 def _alternate(
@@ -192,6 +213,7 @@ def _alternate(
     tol: float,
     max_iter: int,
     tell: _Tell | None,
+    ones: FloatArray | None = None,
 ) -> Alternation:
     """Alternate from what has been checked."""
     objectives: list[float] = []
@@ -199,14 +221,15 @@ def _alternate(
     error = max(1e-4 * tol, SERIES_ERROR)
     n_iter, converged = 0, False
     while n_iter < max_iter and not converged:
-        v, gamma = minimize_discriminant(_factor(kernels, weights, nu), d, nu, error)  # Eq. (23)
+        system = _factor(kernels, weights, nu)
+        v, gamma = minimize_discriminant(system, d, nu, error, ones)  # Eq. (23)
         products = kernels.products(v)
-        before = objective(products, d, nu, weights, v, gamma)
+        before = objective(products, d, nu, weights, v, gamma, ones)
         if objectives and before > objectives[-1]:
             converged = True  # nothing is left to gain but rounding errors
             break
-        following = minimize_weights(products, d, gamma, nu)  # Eq. (24)
-        after = objective(products, d, nu, following, v, gamma)
+        following = minimize_weights(products, d, gamma, nu, ones)  # Eq. (24)
+        after = objective(products, d, nu, following, v, gamma, ones)
         if after > before:  # by a rounding error
             following, after = weights, before
         converged = bool(objectives) and objectives[-1] - after <= tol * objectives[-1]
@@ -229,7 +252,7 @@ def _factor(kernels: _Kernels, weights: FloatArray, nu: float) -> System:
         ) from error
 
 
-def effective_rank(gram: FloatArray) -> float:
+def effective_rank(gram: FloatArray, weights: SampleWeights | None = None) -> float:
     """Return (Σκ)²/Σκ² over the eigenvalues κ of the centred matrix: how much it can fit.
 
     It is 1 for a single direction and n_samples − 1 where all rows are equally far from each
@@ -239,18 +262,24 @@ def effective_rank(gram: FloatArray) -> float:
     ----------
     gram : ndarray of shape (n_samples, n_samples)
         One kernel, raw or centred.
+    weights : SampleWeights, optional
+        How much rows count.
     """
-    means = gram.mean(axis=1)
+    means = row_means(gram, weights)
     # Centred first: the sums of squares of a wide Gaussian are those of its mean in all digits.
     centered = gram - means
-    centered -= (means - means.mean())[:, None]
-    trace = float(np.trace(centered))
-    if not trace > CONSTANT * abs(float(np.trace(gram))):
+    centered -= (means - grand_means(means[None], weights))[:, None]
+    trace = float(traces_of(centered, weights))
+    if not trace > CONSTANT * abs(float(traces_of(gram, weights))):
         return math.nan
+    if weights is not None:
+        weights.scale_both(centered)
     return trace**2 / inner(centered, centered)
 
 
-def start_weights(grams: Iterable[FloatArray]) -> FloatArray:
+def start_weights(
+    grams: Iterable[FloatArray], sample_weights: SampleWeights | None = None
+) -> FloatArray:
     """Return weight 1 on the kernels of least and of most fitting power, else 0; Eq. (26).
 
     [Fung04]_ starts from the linear kernel plus the narrowest Gaussian. Matrices do not say of
@@ -261,13 +290,15 @@ def start_weights(grams: Iterable[FloatArray]) -> FloatArray:
     ----------
     grams : iterable of ndarray of shape (n_samples, n_samples)
         The kernels, raw or centred.
+    sample_weights : SampleWeights, optional
+        How much rows count.
 
     Returns
     -------
     ndarray of shape (n_kernels,)
         All ones where every kernel is constant.
     """
-    return _extremes(np.array([effective_rank(gram) for gram in grams]))
+    return _extremes(np.array([effective_rank(gram, sample_weights) for gram in grams]))
 
 
 def _extremes(ranks: FloatArray) -> FloatArray:
@@ -289,6 +320,7 @@ def choose_nu(
     tol: float = 1e-2,
     max_iter: int = 100,
     warm_start: bool = False,
+    sample_weights: SampleWeights | None = None,
 ) -> tuple[float, dict[float, float]]:
     """Choose ν by the accuracy of the score (21) in stratified cross-validation, as [Fung04]_.
 
@@ -309,6 +341,9 @@ def choose_nu(
     warm_start : bool, default=False
         Whether each ν starts from the weights of the one before, within a fold, and not from
         `start_weights`.
+    sample_weights : SampleWeights, optional
+        How much rows count, in folds and in the accuracy. A row is in one fold, however often it
+        counts.
 
     Returns
     -------
@@ -324,7 +359,7 @@ def choose_nu(
     the iterations, but score another classifier than the one that is then fitted: on ionosphere
     they cost it 2 points of accuracy, over six partitions.
     """
-    target = ClassTarget.from_labels(y)
+    target = ClassTarget.from_labels(y, sample_weights)
     check_foldable(target)
     values = sorted(check_nu(nu) for nu in nus)
     if not values or not n_splits >= 2:
@@ -333,16 +368,19 @@ def choose_nu(
             f"Got nus={nus!r} and n_splits={n_splits!r}."
         )
     stack, hits = np.asarray(grams, dtype=np.float64), np.zeros(len(values))
+    counted = None if sample_weights is None else sample_weights.values
     n_folds = min(n_splits, int(target.counts.min()))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     for train, test in folds.split(target.codes, target.codes):
         block, cross = _block(stack, train, train), _block(stack, test, train)
-        d = one_against_rest(ClassTarget(target.classes, target.codes[train]))
-        path = _alternate_along(block, d, values, tol, max_iter, warm_start)
+        weights = None if sample_weights is None else sample_weights.subset(train)
+        d = one_against_rest(ClassTarget(target.classes, target.codes[train], weights))
+        path = _alternate_along(block, d, values, tol, max_iter, warm_start, weights)
         for position, found in enumerate(path):
-            codes = decide(found.scores(cross))
-            hits[position] += np.count_nonzero(codes == target.codes[test])
-    accuracies = dict(zip(values, (hits / target.n_samples).tolist(), strict=True))
+            right = decide(found.scores(cross)) == target.codes[test]
+            hits[position] += right.sum() if counted is None else counted[test] @ right
+    total = target.n_samples if counted is None else counted.sum()
+    accuracies = dict(zip(values, (hits / total).tolist(), strict=True))
     return max(values, key=lambda nu: accuracies[nu]), accuracies  # the first of equals
 
 
@@ -369,18 +407,19 @@ def _alternate_along(
     tol: float,
     max_iter: int,
     warm_start: bool,
+    sample_weights: SampleWeights | None = None,
 ) -> Iterator[Alternation]:
     """Yield the end of the alternation for rising ν, as long as floating point allows."""
-    kernels, first = _RawKernels(grams), start_weights(grams)
-    weights = first
+    kernels, first = _RawKernels(grams, sample_weights), start_weights(grams, sample_weights)
+    weights, ones = first, _ones(sample_weights)
     for position, nu in enumerate(nus):
         try:
-            found = _alternate(kernels, d, nu, weights, tol, max_iter, None)
+            found = _alternate(kernels, d, nu, weights, tol, max_iter, None, ones)
         except NumericalError:
             if position == 0:
                 raise
             return  # 1/√ν is below the rounding errors of the kernels, now and for all larger ν
-        yield found
+        yield _of_rows(found, ones)
         if warm_start and found.weights.any():
             # For small ν the weights shrink towards 0, a point the alternation can hardly leave:
             # keep their direction, and the length of the paper's start.
@@ -431,6 +470,7 @@ def _alternate_on(program: AKFDProgram, task: Task, tell: _Tell | None) -> Alter
         program.tol,
         100 if task.max_iter is None else task.max_iter,
         tell,
+        _ones(bank.sample_weights),
     )
 
 
@@ -447,7 +487,7 @@ def _start(program: AKFDProgram, task: Task) -> FloatArray:
     smaller = AKFDProgram(part.bank, cast(ClassTarget, part.target), None, program.tol)
     found = _alternate_on(smaller, task, None)
     # Their length was seen to grow with the fourth root of the number of samples.
-    growth = float(bank.n_samples / part.bank.n_samples) ** 0.25
+    growth = float(bank.total / part.bank.total) ** 0.25
     # From 0 the alternation never leaves: what the part could not judge starts as the others do.
     weights = np.where(part.unseen, found.weights.mean(), part.on_all(found.weights))
     return np.asarray(growth * weights)

@@ -310,7 +310,7 @@ def learn_path(
         if system is None or not apart:
             system = bank.systems(learned.weights[bank.kept])
         ridge = request.criterion.sample_ridge(target, lam)
-        fit = KernelLeastSquares(system(ridge), ridge, target.scores)
+        fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
         path.append((learned, fit.leave_one_out_error()))
     return path
 

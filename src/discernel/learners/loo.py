@@ -54,9 +54,9 @@ def leave_one_out_error(
 ) -> float:
     """Return the mean squared leave-one-out error; about two factorisations."""
     ridge = np.full(bank.n_samples, regularization)
-    return KernelLeastSquares(
-        bank.system(weights, ridge), ridge, target.scores
-    ).leave_one_out_error()
+    system = bank.system(weights, ridge)
+    fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
+    return fit.leave_one_out_error()
 
 
 def choose_regularization(
@@ -86,7 +86,7 @@ def choose_regularization(
             return np.inf
         if position not in errors:
             ridge = np.full(bank.n_samples, regularizations[position])
-            fit = KernelLeastSquares(system(ridge), ridge, target.scores)
+            fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
             errors[position] = fit.leave_one_out_error()
         return errors[position]
 
@@ -110,7 +110,7 @@ def find_limit(regularization: float, considered: Sequence[float]) -> Limit | No
     return "largest" if regularization >= max(considered) * (1.0 - 1e-9) else None
 
 
-def pull_to_equal(weights: FloatArray, pull: float, n_samples: int) -> float:
+def pull_to_equal(weights: FloatArray, pull: float, n_samples: float) -> float:
     """Return (pull / n_samples) · KL(weights ‖ equal weights)."""
     positive = weights[weights > 0]
     return pull / n_samples * float(positive @ np.log(positive * len(weights)))
@@ -150,8 +150,8 @@ def minimize_leave_one_out(
     def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
         w, lam = np.maximum(softmax(z[:p]), 1e-300), float(np.exp(z[p]))
         point = criterion.at(w, lam)
-        value = point.value + pull_to_equal(w, pull, bank.n_samples)
-        by_w = point.by_weights + pull / bank.n_samples * (np.log(w * p) + 1.0)
+        value = point.value + pull_to_equal(w, pull, bank.total)
+        by_w = point.by_weights + pull / bank.total * (np.log(w * p) + 1.0)
         if monitor is not None:
             monitor(value, w)
         by_log_lambda = 0.0 if fixed_regularization else point.by_regularization * lam

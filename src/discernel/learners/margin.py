@@ -82,6 +82,9 @@ class _Iterate:
         self.limited = slice(0, n_samples if np.isfinite(program.limit) else 0)
         #: The three parts of x, and of u.
         self.parts = np.split(np.arange(len(x)), [n_samples, len(x) - program.n_weights])
+        #: How often each of the numbers counts: those of a row as often as the row.
+        rows = program.roots**2
+        self.counts = np.concatenate([rows, rows[self.limited], np.ones(program.n_weights)])
         beta = program.feasible(program.signs * x[:n_samples])
         self.machine = Machine(beta, threshold)
         self.products = program.products(beta)
@@ -92,28 +95,30 @@ class _Iterate:
     def start(cls, program: MarginProgram) -> _Iterate:
         """Return equal weights and equal α in each class, of the best size they can have."""
         signs, weights = program.signs, uniform(program.n_weights)
-        second = signs > 0
-        beta = signs / np.where(second, second.sum(), (~second).sum())
+        second, roots = signs > 0, program.roots
+        rows = roots**2
+        beta = signs / np.where(second, rows[second].sum(), rows[~second].sum()) * roots
         products = program.products(beta)
         largest = float((products @ beta).max())
         size = 2.0 / max(largest + program.ridge * float(beta @ beta), _TINY)
-        size = min(size, 0.5 * program.limit / float(np.abs(beta).max()))
+        size = min(size, 0.5 * program.limit / float(np.abs(beta / roots).max()))
         alpha, energies = size * np.abs(beta), size**2 * (products @ beta)
-        level = 0.5 * float(energies.max()) + 0.05 * float(alpha.sum())
-        excess = size * signs * (weights @ products + program.ridge * beta) - 1.0
-        multipliers = np.maximum(excess, 0.0) + 0.1
-        room = program.limit - alpha if np.isfinite(program.limit) else np.empty(0)
+        level = 0.5 * float(energies.max()) + 0.05 * float((roots * alpha).sum())
+        excess = size * signs * (weights @ products + program.ridge * beta) - roots
+        multipliers = np.maximum(excess, 0.0) + 0.1 * roots
+        room = program.limit * roots - alpha if np.isfinite(program.limit) else np.empty(0)
         x = np.concatenate([alpha, room, weights])
         # For a large C, multipliers of the limit as large as those of α are right if many α end
         # there, and products x∘u as large as those of α if none do: take the geometric mean.
-        balanced = float(np.mean(alpha * multipliers)) / room
+        mean = float((alpha * multipliers).sum() / rows.sum())
+        balanced = mean * (rows * roots)[: len(room)] / room
         u = np.concatenate([multipliers, np.sqrt(0.1 * balanced), level - 0.5 * energies])
         return cls(program, x, u, 0.0, level)
 
     @property
     def mean(self) -> float:
         """The mean of x∘u, which the method drives to 0."""
-        return float(self.x @ self.u) / len(self.x)
+        return float(self.x @ self.u) / float(self.counts.sum())
 
     def moved(self, step: _Step, length: float) -> _Iterate:
         """Return where a step of some length leads."""
@@ -166,7 +171,7 @@ class _NewtonSystem:
         # factorisation going and changes the direction only, never the conditions.
         matrix[np.diag_indices_from(matrix)] += np.maximum(diagonal, _FLOOR)
         self._factor = Cholesky(matrix)
-        self._border = np.vstack([at.products, np.ones(len(samples))])
+        self._border = np.vstack([at.products, program.roots])
         self._solved = self._factor.solve(np.asfortranarray(self._border.T))
         n = self._n
         self._small = np.zeros((n + 2, n + 2))
@@ -175,8 +180,8 @@ class _NewtonSystem:
         self._small[n + 1, :n] = self._small[:n, n + 1] = 1.0
         # What is missing in the conditions themselves.
         beta = at.machine.beta
-        scores = weights @ at.products + program.ridge * beta + at.threshold
-        self.stationarity = 1.0 - self._signs * scores + at.u[samples]
+        scores = weights @ at.products + program.ridge * beta + at.threshold * program.roots
+        self.stationarity = program.roots - self._signs * scores + at.u[samples]
         self.stationarity[at.limited] -= at.u[limited]
         self.levels = at.level - 0.5 * (at.products @ beta) - at.u[kernels]
         self._total = 1.0 - float(weights.sum())
@@ -207,14 +212,15 @@ def _advance(at: _Iterate) -> _Iterate | None:
         ahead = at.longest(affine)
         if not at.mean > 0:  # x∘u is below the least number there is
             return None
-        reached = float((at.x + ahead * affine.x) @ (at.u + ahead * affine.u)) / len(at.x)
+        moved = float((at.x + ahead * affine.x) @ (at.u + ahead * affine.u))
+        reached = moved / float(at.counts.sum())
         center = (max(reached, 0.0) / at.mean) ** 3 * at.mean
         # What the linearisation left out, as far as the predictor shows it.
         signs, kernels = at.program.signs, at.parts[2]
         change = signs * affine.x[: len(signs)]
         products = at.program.products(change)
         step = system.step(
-            center - at.x * at.u - affine.x * affine.u,
+            center * at.counts - at.x * at.u - affine.x * affine.u,
             system.stationarity - signs * (affine.x[kernels] @ products),
             system.levels - 0.5 * (products @ change),
         )

@@ -1,0 +1,118 @@
+"""Weights of rows and of classes, checked, as the estimators take them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils.validation import _num_samples
+
+from discernel.discriminant import class_factors
+from discernel.estimators.rows import BaseRowEstimator
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import Kernel, as_kernels, resolve_kernels
+from discernel.sample_weights import SampleWeights, check_sample_weight
+from discernel.targets import ClassTarget
+
+__all__ = ["BaseWeightedEstimator", "with_class_weight"]
+
+#: Rows, some of them repeated, that widths and spreads are taken from at most; or four times the
+#: rows there are.
+_MOST_ROWS = 20_000
+
+
+class BaseWeightedEstimator(BaseRowEstimator):
+    """Check rows and their weights.
+
+    Rows of weight 0 are absent: nothing is ever checked, computed or kept of them.
+    """
+
+    #: Which rows of given training matrices have weight, and how many there are; None: all.
+    _present: tuple[NDArray[np.intp], int] | None = None
+
+    def _validate_weighted(
+        self, X: Any, y: Any, sample_weight: Any, *, labels: bool = True, **options: Any
+    ) -> tuple[Any, Any, list[Kernel], SampleWeights | None]:
+        """Return X, y and kernels as `_validate_training` does, and the weights of the rows.
+
+        With ``labels``, y holds classes, each of which must have weight.
+        """
+        self._present = None
+        if sample_weight is None:
+            return (*self._validate_training(X, y, **options), None)
+        check_consistent_length(X, y)
+        weights = check_sample_weight(sample_weight, _num_samples(X))
+        present = np.flatnonzero(weights)
+        if len(present) < len(weights):
+            if labels and y is not None:
+                _check_classes(y, present)
+            X, y = self._without_absent(X, present), _safe_indexing(y, present)
+        given = X
+        X, y, kernels = self._validate_training(X, y, **options)
+        found = SampleWeights.of(weights[present])
+        if found is not None and found.copies.max() > 1 and not kernels[0].precomputed:
+            kernels = self._resolve_on_copies(X, given, found)
+        return X, y, kernels, found
+
+    def _without_absent(self, X: Any, present: NDArray[np.intp]) -> Any:
+        if not self.__sklearn_tags__().input_tags.pairwise:
+            return _safe_indexing(X, present)
+        matrices = np.asarray(X)
+        if matrices.ndim < 2 or matrices.shape[0] != matrices.shape[1]:
+            return X  # what is wrong with it is said later
+        self._present = present, len(matrices)
+        return matrices[np.ix_(present, present)]
+
+    def _resolve_on_copies(self, X: Any, given: Any, weights: SampleWeights) -> list[Kernel]:
+        """Return the kernels with widths and spreads of rows that are repeated as often as said."""
+        counts, most = weights.copies, max(_MOST_ROWS, 4 * len(weights.copies))
+        if counts.sum() > most:
+            counts = np.ceil(counts * (most / counts.sum()))
+        repeated = X[np.repeat(np.arange(len(counts)), counts.astype(np.intp))]
+        names = given if hasattr(given, "columns") else X
+        return resolve_kernels(as_kernels(self._candidates()), repeated, names)
+
+    def _validate(
+        self, X: Any, kernels: list[Kernel], y: Any = None, *, reset: bool = False, **options: Any
+    ) -> Any:
+        if not reset and self._present is not None:
+            present, n_given = self._present
+            if np.ndim(X) < 2 or np.shape(X)[1] != n_given:
+                raise InvalidInputError(
+                    "Precomputed kernels must be given between new rows and all training rows, "
+                    f"here {n_given}, also those of weight 0. Got shape {np.shape(X)}."
+                )
+            X = np.asarray(X)[:, present]
+        return super()._validate(X, kernels, y, reset=reset, **options)
+
+
+def with_class_weight(target: ClassTarget, class_weight: Any) -> ClassTarget:
+    """Return the target with weights multiplied by those of the classes, or raise a clear error.
+
+    Parameters
+    ----------
+    target : ClassTarget
+        The classes, and the weights of samples.
+    class_weight : dict, "balanced" or None
+        A number above 0 per class, 1 where not said; or what makes all classes weigh the same.
+    """
+    factors = class_factors(class_weight, target)
+    if factors is None:
+        return target
+    weights = SampleWeights.times(target.sample_weights, factors[target.codes])
+    return replace(target, sample_weights=weights)
+
+
+def _check_classes(y: Any, present: NDArray[np.intp]) -> None:
+    """Raise a clear error if all rows of a class have the weight 0."""
+    labels = np.asarray(y, dtype=object).ravel()
+    known = set(labels[present].tolist())
+    absent = {label for label in labels.tolist() if label not in known and label == label}
+    if absent:
+        raise InvalidInputError(
+            "sample_weight must be above 0 for some rows of every class. Got 0 for all rows of "
+            f"{sorted(absent, key=str)}. Leave these rows out, or give them weight."
+        )

@@ -1,0 +1,161 @@
+"""How much each row counts.
+
+With weights ω, π = ω/Σω, D = diag(√ω) and C = I − 1πᵀ, whatever is learned from a kernel matrix G
+and columns T of all rows is learned from D C G Cᵀ D and D C T: on repeated rows, it is the same
+thing written in a basis of the vectors that are constant on copies. D C = (I − rrᵀ/Σω) D with
+r = √ω, so that r takes the place of the ones, and Σω that of the number of samples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray
+from discernel.exceptions import InvalidInputError
+
+__all__ = ["SampleWeights", "centered", "check_sample_weight"]
+
+#: Weights below this share of the largest count as 0: nothing in double precision would notice
+#: them, and their roots are divided by.
+_LEAST = 1e-30
+
+
+@dataclass(frozen=True)
+class SampleWeights:
+    """The weights of rows, all above 0.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_samples,)
+        ω, how much a row counts.
+    copies : ndarray of shape (n_samples,)
+        How many rows, each the same, a row stands for. Leaving one out leaves the others in.
+    """
+
+    values: FloatArray
+    copies: FloatArray
+
+    @classmethod
+    def of(cls, given: FloatArray) -> SampleWeights | None:
+        """Return what numbers above 0 stand for; None where all rows count as one.
+
+        Whole numbers are counts: a row of weight 2 is two rows. Others say how much rows matter
+        beside each other, so their mean is made 1.
+
+        Parameters
+        ----------
+        given : ndarray of shape (n_samples,)
+            The numbers.
+        """
+        if (given == given[0]).all() and (given[0] == 1 or given[0] != np.round(given[0])):
+            return None
+        if (given == np.round(given)).all():
+            return cls(given, given)
+        return cls(given / given.mean(), np.ones(len(given)))
+
+    @classmethod
+    def times(cls, weights: SampleWeights | None, factors: FloatArray) -> SampleWeights | None:
+        """Return weights multiplied by a factor per row, of the same sum as before.
+
+        Parameters
+        ----------
+        weights : SampleWeights or None
+            None is 1 for all.
+        factors : ndarray of shape (n_samples,)
+            Numbers above 0. They say how much rows matter, not how many there are.
+        """
+        ones = np.ones(len(factors))
+        known = cls(ones, ones) if weights is None else weights
+        values = known.values * factors
+        values *= known.total / values.sum()
+        if weights is None and (factors == factors[0]).all():
+            return None
+        return cls(values, known.copies)
+
+    @cached_property
+    def roots(self) -> FloatArray:
+        """The vector r = √ω."""
+        return np.asarray(np.sqrt(self.values))
+
+    @cached_property
+    def total(self) -> float:
+        """Σω, the number of samples."""
+        return float(self.values.sum())
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """π = ω/Σω."""
+        return np.asarray(self.values / self.total)
+
+    @cached_property
+    def left_out(self) -> FloatArray:
+        """The share of a row that is left out where one sample is."""
+        return np.asarray(1.0 / self.copies)
+
+    def subset(self, rows: NDArray[np.intp]) -> SampleWeights:
+        """Return the weights of some of the rows."""
+        return SampleWeights(self.values[rows], self.copies[rows])
+
+    def scale_both(self, matrix: FloatArray) -> FloatArray:
+        """Return DMD, in the memory of M."""
+        matrix *= self.roots[:, None]
+        matrix *= self.roots
+        return matrix
+
+
+def centered(vectors: FloatArray, weights: SampleWeights | None) -> FloatArray:
+    """Return vectors less their part along r; without weights, less their means.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_samples, n)
+        Columns, which already have the weights of the rows.
+    weights : SampleWeights or None
+        The weights.
+    """
+    if weights is None:
+        return np.asarray(vectors - vectors.mean(axis=0))
+    along = weights.roots @ vectors / weights.total
+    return np.asarray(vectors - weights.roots[:, None] * along)
+
+
+def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
+    """Return weights as an array of numbers, or raise a clear error.
+
+    Parameters
+    ----------
+    sample_weight : array-like of shape (n_samples,) or number
+        At least 0, not all 0. A number is the weight of every row.
+    n_samples : int
+        The number of rows.
+    """
+    try:
+        weights = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            "sample_weight must be numbers, one per row, or None. Got a "
+            f"{type(sample_weight).__name__} of which NumPy says: {error}"
+        ) from error
+    weights = np.full(n_samples, float(weights)) if weights.ndim == 0 else weights
+    if weights.shape != (n_samples,):
+        raise InvalidInputError(
+            f"sample_weight must have one number per row, here shape ({n_samples},). Got shape "
+            f"{weights.shape}."
+        )
+    bad = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(bad):
+        raise InvalidInputError(
+            "sample_weight must be finite and at least 0. Got "
+            f"{weights[bad[0]]} for row {bad[0]}. Leave such rows out, or give them the weight 0."
+        )
+    if not weights.any():
+        raise InvalidInputError(
+            "Sample weights must contain at least one non-zero number. Got 0 for all "
+            f"{n_samples} rows. Leave sample_weight out to have all rows count the same."
+        )
+    return np.where(weights < _LEAST * weights.max(), 0.0, weights)
