@@ -42,8 +42,9 @@ class BaseKernelDiscriminant(
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Training rows: an array, a sparse matrix, a dataframe, what callable kernels take, or
-            for precomputed kernels a stack of shape (n_samples, n_samples, n_kernels).
+            Training rows: an array, a sparse matrix, a dataframe, with ``kernels="auto"`` of any
+            columns, what callable kernels take, or for precomputed kernels a stack of shape
+            (n_samples, n_samples, n_kernels).
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional

@@ -108,8 +108,9 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     ----------
     kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
         The candidates. ``"auto"`` is a ladder of nine Gaussian kernels around the median
-        distance, plus linear, of columns divided by their spread. Other kernels take columns as
-        they are. ``"precomputed"`` takes a stack of matrices, kernels last, for X.
+        distance, plus linear, of columns divided by their spread; it takes tables with categories,
+        text and missing cells too. Other kernels take columns as they are. ``"precomputed"``
+        takes a stack of matrices, kernels last, for X.
         Lists and dictionaries hold kernels of `discernel.kernels`, names of scikit-learn pairwise
         kernels, scikit-learn Gaussian process kernels or callables; ``kernel.on(columns)`` is
         one kernel for one data source.
@@ -182,6 +183,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         None where the criterion is not convex.
     learned_kernel_ : LearnedKernel
         Everything the solver said.
+    encoder_ : TableEncoder or None
+        What became of the columns of a table; None where they are plain numbers.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     combined_kernel_ : CombinedKernel

@@ -22,6 +22,7 @@ __all__ = [
     "column_spreads",
     "describe_columns",
     "divided_columns",
+    "frame_column",
     "is_mixed",
     "take_columns",
 ]
@@ -54,13 +55,21 @@ def _is_numeric(dtype: Any) -> bool:
     return bool(dtype.is_numeric()) or str(dtype) == "Boolean"
 
 
+def frame_column(X: Any, position: int) -> Any:
+    """Return one column of a dataframe."""
+    if hasattr(X, "iloc"):
+        return X.iloc[:, position]
+    # Of polars; indexing would look at all columns.
+    return X.to_series(position) if hasattr(X, "to_series") else X[:, position]
+
+
 def column_cells(X: Any, position: int) -> NDArray[Any]:
     """Return one column of an array or dataframe, as floats where it is declared a number."""
-    if not hasattr(X, "columns"):
+    if not hasattr(type(X), "columns"):
         return np.asarray(X)[:, position]
+    column = frame_column(X, position)
     if not hasattr(X, "iloc"):
-        return np.asarray(X[:, position].to_numpy())
-    column = X.iloc[:, position]
+        return np.asarray(column.to_numpy())
     if getattr(column.dtype, "kind", "O") in "fiub":
         return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     return np.asarray(column.to_numpy())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from numbers import Number
@@ -14,7 +15,7 @@ from sklearn.utils import check_array
 
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.columns import column_cells
+from discernel.kernels.columns import column_cells, frame_column
 
 __all__ = ["Column", "as_table", "column_names", "is_plain", "read_column"]
 
@@ -31,6 +32,8 @@ def is_plain(X: Any) -> bool:
     if hasattr(X, "tocsr"):
         return True
     if _is_frame(X):
+        if all(_is_number(dtype) for dtype in X.dtypes):
+            return bool(np.isfinite(X.to_numpy()).all())
         return all(_is_plain_column(X, i) for i in range(X.shape[1]))
     try:
         cells = np.asarray(X)
@@ -39,6 +42,13 @@ def is_plain(X: Any) -> bool:
     if cells.dtype.kind == "O" and cells.ndim == 2:
         return all(_is_plain_column(cells, i) for i in range(cells.shape[1]))
     return cells.dtype.kind not in "OUSMm" and bool(np.isfinite(cells).all())
+
+
+def _is_number(dtype: Any) -> bool:
+    """Whether a type of a dataframe is one of numbers that NumPy has too."""
+    if isinstance(dtype, np.dtype):
+        return dtype.kind in "fiu"
+    return hasattr(dtype, "is_float") and bool(dtype.is_float() or dtype.is_integer())
 
 
 def _is_plain_column(X: Any, position: int) -> bool:
@@ -70,17 +80,18 @@ def column_names(X: Any) -> list[str]:
     names = list(X.columns) if _is_frame(X) else []
     if not names or not all(isinstance(name, str) for name in names):
         return [f"x{i}" for i in range(X.shape[1])]
-    doubled = sorted({name for name in names if names.count(name) > 1})
-    if doubled:
+    name, times = Counter(names).most_common(1)[0]
+    if times > 1:
         raise InvalidInputError(
-            f"Every column must have a name of its own. Got {doubled[0]!r} "
-            f"{names.count(doubled[0])} times. Rename the columns, or drop all but one."
+            f"Every column must have a name of its own. Got {name!r} {times} times. Rename the "
+            "columns, or drop all but one."
         )
     return names
 
 
 def _is_frame(X: Any) -> bool:
-    return hasattr(X, "columns") and hasattr(X, "dtypes")
+    # Of the class: to ask a dataframe of polars itself takes time that grows with its columns.
+    return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
 
 
 # ---- columns -----------------------------------------------------------------------------------
@@ -143,7 +154,7 @@ def read_column(X: Any, position: int, name: str) -> Column:
     cells = column_cells(X, position)
     declared, is_integer = False, False
     if _is_frame(X):
-        dtype = X.dtypes.iloc[position] if hasattr(X, "iloc") else X.dtypes[position]
+        dtype = frame_column(X, position).dtype
         declared = hasattr(dtype, "categories") or str(dtype).startswith("Categorical")
         is_integer = dtype.kind in "iu" if hasattr(dtype, "kind") else bool(dtype.is_integer())
     if cells.dtype.kind in "fiub" and cells.ndim == 1:  # polars gives records as a matrix
