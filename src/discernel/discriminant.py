@@ -23,7 +23,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
 
-__all__ = ["Decision", "Discriminant", "Statistics", "class_factors", "fit_discriminant"]
+__all__ = ["Decision", "Discriminant", "HonestScores", "Statistics", "class_factors", "fit_discriminant", "log_posteriors"]
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
 #: ``"training"``: the fit itself, as in the papers.
@@ -59,6 +59,10 @@ class Discriminant:
         The share of the variance between the classes along each coordinate.
     training_scores : ndarray of shape (n_samples, n_classes - 1)
         The scores of the training rows that the statistics were taken from.
+    training_codes : ndarray of shape (n_samples,)
+        The classes of those rows.
+    training_weights : ndarray of shape (n_samples,) or None
+        How much those rows count; None: all the same.
     sharpness : float
         What log-likelihoods are multiplied by, because classes are not Gaussian.
     """
@@ -70,6 +74,8 @@ class Discriminant:
     center: FloatArray
     explained: FloatArray
     training_scores: FloatArray
+    training_codes: NDArray[np.intp]
+    training_weights: FloatArray | None = None
     sharpness: float = 1.0
 
     def coordinates(self, scores: FloatArray) -> FloatArray:
@@ -89,34 +95,34 @@ class Discriminant:
 
 @dataclass(frozen=True)
 class HonestScores:
-    """Rows whose scores were predicted by what had not seen their labels.
+    """Scores of rows, predicted by what had not seen their labels.
 
     Attributes
     ----------
-    rows : ndarray of int
-        Which training rows they are.
+    rows : ndarray of int or None
+        Training rows for which leaving each out of the fit is enough; None where the scores are
+        given.
     scores : ndarray of shape (n_rows, n_classes - 1) or None
-        Their scores; None: leaving each of them out of the fit is enough.
+        The scores.
+    target : ClassTarget or None
+        The classes of the rows that the scores are of.
     """
 
-    rows: NDArray[np.intp]
+    rows: NDArray[np.intp] | None = None
     scores: FloatArray | None = None
+    target: ClassTarget | None = None
 
-    def replace(
-        self, leave_one_out: FloatArray, target: ClassTarget
-    ) -> tuple[FloatArray, ClassTarget]:
-        """Return the scores that count and their classes.
+    def of(self, fit: KernelLeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
+        """Return the scores that statistics are taken from, and the classes of their rows.
 
-        Classes with fewer than two of these rows are there with all of their rows, each left out
-        of the fit, for want of better.
+        Classes with fewer than two of the rows are there with all of their rows, for want of
+        better.
         """
-        scores = leave_one_out.copy()
-        if self.scores is not None:
-            scores[self.rows] = self.scores
+        if self.scores is not None and self.target is not None:
+            return self.scores, self.target
         counts = np.bincount(target.codes[self.rows], minlength=target.n_classes)
-        rare = np.flatnonzero((counts < 2)[target.codes])
-        rows = np.union1d(self.rows, rare)
-        return scores[rows], target.part(rows)
+        rows = np.union1d(self.rows, np.flatnonzero((counts < 2)[target.codes]))
+        return fit.leave_one_out[rows], target.part(rows)
 
 
 def fit_discriminant(
@@ -142,38 +148,81 @@ def fit_discriminant(
         vanishing λ. ``"loo"`` takes them from leave-one-out predictions: a flexible kernel fits
         its training rows far better than new ones, and only these say how sure one may be. The
         sharpness is then fitted to them too.
+    honest : HonestScores, optional
+        What ``"loo"`` takes them from instead, where the kernel itself has seen the labels of the
+        rows: their leave-one-out predictions would look too good.
     """
     basis = _span(fit, ridge, statistics)
-    if statistics == "loo":
+    if statistics == "training":
+        return replace(
+            _with_statistics(fit.fitted, _penalized_covariance(fit, target), target, basis),
+            dual_coef=fit.coef,
+            intercept=fit.intercept,
+        )
+    if honest is None:
         scores, counted = fit.leave_one_out, target
-        if honest is not None:
-            scores, counted = honest.replace(scores, target)
-        means = _class_means(scores, counted)
-        residuals = scores - means[counted.codes]
-        weighted = _times_weights(residuals, counted)
-        covariance = residuals.T @ weighted / (_total(counted) - counted.n_classes)
     else:
-        scores = fit.fitted
-        means = _class_means(scores, target)
-        residuals = scores - means[target.codes]
-        # Wᵀ(S_w + λI)W in the coordinates of the fit, with the sample weights 1/ρ.
-        scatter = residuals.T @ (residuals / fit.ridge[:, None])
-        penalty = fit.coef.T @ (scores - fit.intercept)
-        covariance = (scatter + penalty) / np.sum(1.0 / fit.ridge)
-    center, scalings, explained = _discriminant_coordinates(means, covariance, basis, target)
-    discriminant = Discriminant(
+        scores, counted = honest.of(fit, target)
+    discriminant = replace(
+        _with_statistics(scores, _covariance(scores, counted), counted, basis),
         dual_coef=fit.coef,
         intercept=fit.intercept,
+    )
+    discriminant = _without_misleading(discriminant, fit, target)
+    return replace(discriminant, sharpness=_fit_sharpness(discriminant, counted))
+
+
+def log_posteriors(scores: FloatArray, target: ClassTarget) -> FloatArray:
+    """Return log p(class | x) of rows whose scores were predicted without them.
+
+    By the discriminant of these scores themselves, of shape (n_rows, n_classes): what a user would
+    be told, for comparing kernels by what they are chosen for.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_rows, n_classes - 1)
+        The scores.
+    target : ClassTarget
+        The classes of the rows.
+    """
+    discriminant = _with_statistics(scores, _covariance(scores, target), target, None)
+    discriminant = replace(discriminant, sharpness=_fit_sharpness(discriminant, target))
+    return np.asarray(log_softmax(discriminant.log_posterior(scores, target.shares), axis=1))
+
+
+def _with_statistics(
+    scores: FloatArray, covariance: FloatArray, target: ClassTarget, basis: FloatArray | None
+) -> Discriminant:
+    """Return the discriminant of some scores, without the fit that they are of."""
+    means = _class_means(scores, target)
+    center, scalings, explained = _discriminant_coordinates(means, covariance, basis, target)
+    nothing = np.empty((0, scores.shape[1]))
+    return Discriminant(
+        dual_coef=nothing,
+        intercept=np.zeros(scores.shape[1]),
         means=(means - center) @ scalings,
         scalings=scalings,
         center=center,
         explained=explained,
         training_scores=scores,
+        training_codes=target.codes,
+        training_weights=None if target.sample_weights is None else target.sample_weights.values,
     )
-    if statistics == "training":
-        return discriminant
-    discriminant = _without_misleading(discriminant, fit, target)
-    return replace(discriminant, sharpness=_fit_sharpness(discriminant, counted))
+
+
+def _covariance(scores: FloatArray, target: ClassTarget) -> FloatArray:
+    """Return the covariance of scores within the classes."""
+    residuals = scores - _class_means(scores, target)[target.codes]
+    weighted = _times_weights(residuals, target)
+    return np.asarray(residuals.T @ weighted / max(_total(target) - target.n_classes, 1.0))
+
+
+def _penalized_covariance(fit: KernelLeastSquares, target: ClassTarget) -> FloatArray:
+    """Return Wᵀ(S_w + λI)W in the coordinates of the fit, with the sample weights 1/ρ."""
+    residuals = fit.fitted - _class_means(fit.fitted, target)[target.codes]
+    scatter = residuals.T @ (residuals / fit.ridge[:, None])
+    penalty = fit.coef.T @ (fit.fitted - fit.intercept)
+    return np.asarray((scatter + penalty) / np.sum(1.0 / fit.ridge))
 
 
 def _without_misleading(
@@ -332,7 +381,7 @@ class Decision:
         # log p₁ − log p₀ > log t − log(1 − t)
         return replace(self, offsets=np.array([np.log(threshold), np.log1p(-threshold)]))
 
-    def choose_threshold(self, discriminant: Discriminant, target: ClassTarget) -> float:
+    def choose_threshold(self, discriminant: Discriminant) -> float:
         """Return the probability of the second class that best splits the training scores.
 
         It maximises true minus false positive rate ([Youden50]_) on the scores the statistics
@@ -341,11 +390,11 @@ class Decision:
         posterior = discriminant.log_posterior(discriminant.training_scores, self.priors)
         probability = softmax(posterior, axis=1)[:, 1]
         order = np.argsort(probability, kind="stable")
-        values, positive = probability[order], target.codes[order] == 1
-        weights = target.sample_weights
-        ones = 1 if weights is None else weights.values[order]
+        values, positive = probability[order], discriminant.training_codes[order] == 1
+        weights = discriminant.training_weights
+        ones = 1 if weights is None else weights[order]
         negatives, positives = np.cumsum(~positive * ones), np.cumsum(positive * ones)
-        gain = negatives / target.sizes[0] - positives / target.sizes[1]
+        gain = negatives / negatives[-1] - positives / positives[-1]
         # No threshold fits between equal scores.
         gain = np.where(np.diff(values) > 0, gain[:-1], -np.inf)
         best = int(gain.argmax())

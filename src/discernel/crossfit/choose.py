@@ -13,22 +13,22 @@ from scipy.special import softmax
 
 from discernel.backend import FloatArray, in_threads
 from discernel.crossfit.fold import Fold
+from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MENU, Menu
 from discernel.crossfit.sample import Sample
 from discernel.exceptions import NumericalError
 from discernel.learners.loo import pull_to_equal
 from discernel.learners.simplex import normalize, uniform
-from discernel.metric import Metric, learn_metric
+from discernel.metric import Metric
 
 __all__ = ["Choice", "CrossFit", "choose"]
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
-#: λ to start from, falling.
-_LAMBDAS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
-_LAMBDA_BOUNDS = (3e-6, 1.0)
+#: λ to choose from, falling; smaller ones are too small for single precision.
+_LAMBDAS = tuple(np.logspace(0.0, -5.5, 12).tolist())
 #: A candidate that is less simple must be better by this many standard errors.
-_CLEARLY = 2.0
+_CLEARLY = 1.0
 #: Steps of the descent over weights.
 _EVALUATIONS = 20
 _WORTHWHILE, _NEGLIGIBLE = 1e-4, 1e-3
@@ -53,8 +53,10 @@ class Choice:
         λ.
     predicted : ndarray of shape (n_rows, n_outputs)
         For every row, by the fit and the metric of the other folds.
-    errors : ndarray of shape (n_rows,)
-        The mean squared error of each row.
+    losses : ndarray of shape (n_rows,)
+        What each row costs; see `row_losses`.
+    mean_loss : float
+        Their mean, by the weights of the rows.
     """
 
     name: str
@@ -62,7 +64,8 @@ class Choice:
     weights: FloatArray
     regularization: float
     predicted: FloatArray
-    errors: FloatArray
+    losses: FloatArray
+    mean_loss: float
 
 
 class CrossFit:
@@ -84,7 +87,6 @@ class CrossFit:
         self, sample: Sample, metrics: Sequence[Metric], strength: float, menu: Menu = MENU
     ) -> None:
         self.sample, self.strength, self.n_kernels = sample, strength, menu.n_kernels
-        self._share = sample.weights / sample.weights.sum()
 
         def make(job: tuple[Metric, tuple[FloatArray, FloatArray]]) -> Fold:
             metric, (outside, inside) = job
@@ -101,73 +103,67 @@ class CrossFit:
             predicted = np.empty_like(self.sample.scores)
             for fold, part in zip(self.folds, parts, strict=True):
                 predicted[fold.inside] = part
-            errors = np.mean((predicted - self.sample.scores) ** 2, axis=1)
-            return Choice(name, self.strength, weights, regularization, predicted, errors)
+            losses = row_losses(predicted, self.sample.target)
+            mean = float(self.sample.shares @ losses)
+            return Choice(name, self.strength, weights, regularization, predicted, losses, mean)
 
         return at
 
-    def average(self, regularizations: Sequence[float], start: float | None = None) -> Choice:
-        """Return equal weights with the best λ: from a start downhill, until the error grows."""
-        at = self.choices("average", uniform(self.n_kernels))
-        found: dict[int, Choice] = {}
+    def best(
+        self,
+        name: str,
+        weights: FloatArray,
+        regularizations: Sequence[float],
+        start: float | None = None,
+    ) -> Choice:
+        """Return weights with the best of some λ: from a start downhill, until the loss grows."""
+        at, found = self.choices(name, weights), dict[int, Choice]()
 
-        def error(position: int) -> float:
+        def loss(position: int) -> float:
             if not 0 <= position < len(regularizations):
                 return np.inf
             if position not in found:
                 try:
                     found[position] = at(regularizations[position])
-                except NumericalError:
+                except NumericalError:  # too small for single precision
                     return np.inf
-            return self.mean(found[position])
+            return found[position].mean_loss
 
-        here = len(regularizations) // 2 if start is None else regularizations.index(start)
-        while (there := min((here, here - 1, here + 1), key=error)) != here:
+        middle = len(regularizations) // 2
+        here = middle if start is None else regularizations.index(start)
+        while (there := min((here, here - 1, here + 1), key=loss)) != here:
             here = there
         return found[here]
 
-    def mean(self, choice: Choice) -> float:
-        """Return the mean squared error, by the weights of the rows."""
-        return float(self._share @ choice.errors)
+    def learn_weights(self, start: Choice, pull: float) -> FloatArray:
+        """Return the weights that descent finds from a candidate, pulled towards equal ones.
 
-    def improved(self, start: Choice, pull: float, *, fixed_regularization: bool) -> Choice:
-        """Return the weights and λ that descent finds from a candidate, pulled to equal ones."""
-        p, n, size = self.n_kernels, float(self.sample.weights.sum()), self.sample.scores.shape[1]
-        unit = self.mean(start)
+        Down the squared error of the scores, which has a gradient that costs little, for the λ of
+        the candidate.
+        """
+        p, n, lam = self.n_kernels, float(self.sample.weights.sum()), start.regularization
+        n_numbers = n * self.sample.scores.shape[1]
+        units: dict[str, float] = {}
 
         def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
-            w, lam = np.maximum(softmax(z[:p]), 1e-30), float(np.exp(z[p]))
+            w = np.maximum(softmax(z), 1e-30)
             found = each(lambda fold: fold.error(w, lam), self.folds)
-            value = pull_to_equal(w, pull, n)
+            value = pull_to_equal(w, pull, n) + sum(f.value for f in found) / n_numbers
             by_w = pull / n * (np.log(w * p) + 1.0)
-            by_lambda = 0.0
-            for fold, error in zip(self.folds, found, strict=True):
-                inside = fold.inside
-                squares = (error.predicted - self.sample.scores[inside]) ** 2
-                value += float(self._share[inside] @ squares.mean(axis=1))
-                by_w = by_w + error.by_weights / (n * size)
-                by_lambda += error.by_regularization / (n * size)
-            slope = 0.0 if fixed_regularization else by_lambda * lam
-            return value / unit, np.append(w * (by_w - w @ by_w), slope) / unit
+            by_w = by_w + np.sum([f.by_weights for f in found], axis=0) / n_numbers
+            # In units of the first value: the tolerance of L-BFGS-B is absolute for values below 1.
+            unit = units.setdefault("value", value)
+            return value / unit, w * (by_w - w @ by_w) / unit
 
-        low, high = _LAMBDA_BOUNDS
-        lam = start.regularization
-        bounds = (lam, lam) if fixed_regularization else (min(low, lam), max(high, lam))
-        z0 = np.append(np.log(np.maximum(start.weights, _NEGLIGIBLE / p)), np.log(lam))
-        try:
-            result = minimize(
-                value_and_gradient,
-                z0,
-                jac=True,
-                method="L-BFGS-B",
-                bounds=[(None, None)] * p + [tuple(np.log(bounds))],
-                options={"maxfun": _EVALUATIONS, "ftol": _WORTHWHILE},
-            )
-        except NumericalError:
-            return start
-        weights = softmax(result.x[:p])
-        weights = normalize(np.where(weights < _NEGLIGIBLE, 0.0, weights))
-        return self.choices("weights", weights)(float(np.exp(result.x[p])))
+        result = minimize(
+            value_and_gradient,
+            np.log(np.maximum(start.weights, _NEGLIGIBLE / p)),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxfun": _EVALUATIONS, "ftol": _WORTHWHILE},
+        )
+        weights = softmax(result.x)
+        return normalize(np.where(weights < _NEGLIGIBLE, 0.0, weights))
 
 
 def each(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
@@ -181,12 +177,11 @@ def each(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
     return [results[position] for position in range(len(jobs))]
 
 
-def clearly_better(first: Choice, second: Choice, share: FloatArray) -> bool:
-    """Whether the first is better by more than two standard errors of the difference."""
-    gain = second.errors - first.errors
-    mean = float(share @ gain)
-    spread = float(np.sqrt(share**2 @ (gain - mean) ** 2))
-    return mean > _CLEARLY * spread
+def clearly_better(first: Choice, second: Choice, shares: FloatArray) -> bool:
+    """Whether the first is better by more than a standard error of the difference."""
+    gains = second.losses - first.losses
+    mean = float(shares @ gains)
+    return mean > _CLEARLY * float(np.sqrt(shares**2 @ (gains - mean) ** 2))
 
 
 def choose(
@@ -217,21 +212,20 @@ def choose(
         The powers of the scales to choose from, rising, 0 among them.
     """
     lambdas = _LAMBDAS if regularization is None else (regularization,)
-    share = sample.weights / sample.weights.sum()
-    best: CrossFit | None = None
+    equal, fits = uniform(MENU.n_kernels), dict[float, CrossFit]()
     candidates: list[Choice] = []
     for strength in strengths:
-        fit = CrossFit(sample, metrics, strength)
+        fits[strength] = fit = CrossFit(sample, metrics, strength)
         start = candidates[0].regularization if candidates else None
-        found = fit.average(lambdas, start)
-        if best is None or clearly_better(found, candidates[0], share):
-            best, candidates = fit, [found, *candidates]
+        found = fit.best("average", equal, lambdas, start)
+        if not candidates or clearly_better(found, candidates[0], sample.shares):
+            candidates.insert(0, found)
         else:
             candidates.append(found)
-    assert best is not None
-    learned = best.improved(
-        candidates[0], pull, fixed_regularization=regularization is not None
-    )
-    place = 0 if clearly_better(learned, candidates[0], share) else 1
+    best = candidates[0]
+    fit = fits[best.strength]
+    weights = fit.learn_weights(best, pull)
+    learned = fit.best("weights", weights, lambdas, best.regularization)
+    place = 0 if clearly_better(learned, best, sample.shares) else 1
     candidates.insert(place, learned)
     return candidates

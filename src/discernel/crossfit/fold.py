@@ -16,21 +16,18 @@ __all__ = ["Fold", "FoldError"]
 
 @dataclass(frozen=True)
 class FoldError:
-    """What some weights and λ predict for the rows of a fold, and the gradient of the error.
+    """How wrong some weights and λ are about the rows of a fold.
 
     Attributes
     ----------
-    predicted : ndarray of shape (n_held_out, n_outputs)
-        By the fit to all other rows.
+    value : float
+        The sum of squared errors, times the weights of the rows.
     by_weights : ndarray of shape (n_kernels,)
-        Of the sum of squared errors, times the weights of the rows.
-    by_regularization : float
-        The same by λ.
+        Its derivatives by the weights of the kernels.
     """
 
-    predicted: FloatArray
+    value: float
     by_weights: FloatArray
-    by_regularization: float
 
 
 class Fold:
@@ -85,11 +82,13 @@ class Fold:
         return lambda regularization: self._fit(combined, regularization)[0]
 
     def error(self, weights: FloatArray, regularization: float) -> FoldError:
-        """Return the predictions and the gradient of their error."""
+        """Return the error of the predictions and its gradient."""
         combined = self._combined(self._units * weights)
         predicted, coef, solve = self._fit(combined, regularization)
         crossing = combined[len(coef) :]
-        errors = (self._weights[:, None] * (predicted - self._truth)).astype(np.float32)
+        errors = predicted - self._truth
+        value = float(self._weights @ np.sum(errors**2, axis=1))
+        errors = (self._weights[:, None] * errors).astype(np.float32)
         adjoint = solve(crossing.T @ errors)
         n, expansion = len(coef), self._root[:, None] * coef
         # Centring takes the mean of each row off, times a sum of coefficients that is 0, and a
@@ -98,11 +97,7 @@ class Fold:
         constants = self._row_means[:, :n] @ expansion
         by_weights = np.einsum("ijk,jk->i", products[:, n:] - constants[:, None], errors)
         by_weights -= np.einsum("ijk,jk->i", products[:, :n], self._root[:, None] * adjoint)
-        return FoldError(
-            predicted,
-            2.0 * self._units * by_weights,
-            -2.0 * float(np.sum(adjoint * coef, dtype=np.float64)),
-        )
+        return FoldError(value, 2.0 * self._units * by_weights)
 
     def _fit(
         self, combined: Single, regularization: float

@@ -12,12 +12,12 @@ from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria.loo import LeaveOneOutProgram
 from discernel.crossfit.choose import Choice, choose, each
+from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MENU
 from discernel.crossfit.sample import Positions, Sample, draw_sample
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
 from discernel.criteria import KernelLeastSquares
-from discernel.learners.loo import FLAT
 from discernel.learners.solution import Candidate, Solution, Status, Task
 from discernel.metric import Metric, learn_metric
 from discernel.targets import Target
@@ -30,8 +30,8 @@ _FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500
 _FOLDS = 5
 #: λ on all rows is chosen on this many, outside of those that kernels were chosen on.
 _MOST_FOR_REGULARIZATION = 3000
-#: Steps to smaller λ, and where they end.
-_LESS, _LEAST = 0.3, 1e-7
+#: λ to choose from there, in units of that of the sample, and the least of all.
+_FACTORS, _LEAST = tuple(10.0**power for power in (0.5, 0.0, -0.5, -1.0, -1.5, -2.0)), 1e-7
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class Proposal:
         Learned on all rows of the sample, or on some more.
     fold_metrics : list of Metric
         One per fold, learned without it.
-    seen : ndarray of int
-        The rows of the training set whose labels had a part in the choice.
+    dependent : ndarray of int
+        The rows of the training set whose labels had a part in the chosen metric.
     """
 
     kernels: list[Kernel]
@@ -59,7 +59,7 @@ class Proposal:
     sample: Sample
     metric: Metric
     fold_metrics: list[Metric]
-    seen: Positions
+    dependent: Positions
 
     @property
     def chosen(self) -> Choice:
@@ -71,7 +71,6 @@ def propose_kernels(
     X: FloatArray,
     spreads: tuple[float, ...],
     target: Target,
-    sample_weight: FloatArray | None = None,
     *,
     pull: float = 5.0,
     regularization: float | None = None,
@@ -86,9 +85,7 @@ def propose_kernels(
     spreads : tuple of float
         What every column is divided by first; 0 leaves it out.
     target : Target
-        What is to be predicted.
-    sample_weight : ndarray of shape (n_samples,), optional
-        How often each row counts.
+        What is to be predicted, and how much each row counts.
     pull : float, default=5.0
         As in `discernel.criteria.LeaveOneOut`.
     regularization : float, optional
@@ -99,14 +96,12 @@ def propose_kernels(
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
     n = len(rows)
-    most = max(_FEW, min(n // 2, _MOST))
-    sample = draw_sample(rows, target, sample_weight, most=most, n_folds=_FOLDS, rng=rng)
+    most = max(_FEW, min(n // 2, _MOST), 3 * target.scores.shape[1])
+    sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     jobs = [outside for outside, _ in sample.divisions()]
     wider = sample
     if n > len(sample.rows):
-        wider = draw_sample(
-            rows, target, sample_weight, most=_MOST_FOR_METRIC, n_folds=1, rng=rng
-        )
+        wider = draw_sample(rows, target, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
     *fold_metrics, metric = each(
         lambda job: learn_metric(job[0].rows[job[1]], job[0].scores[job[1]], job[0].weights[job[1]]),
         [*((sample, outside) for outside in jobs), (wider, slice(None))],
@@ -117,10 +112,8 @@ def propose_kernels(
     kernels: list[Kernel] = [
         Standardized(kernel, tuple(divisors.tolist())) for kernel in MENU.kernels(wider.rows * scales)
     ]
-    seen = sample.seen
-    if candidates[0].strength > 0:
-        seen = np.union1d(seen, wider.seen)
-    return Proposal(kernels, candidates, sample, metric, fold_metrics, seen)
+    dependent = wider.positions if candidates[0].strength > 0 else np.empty(0, dtype=np.intp)
+    return Proposal(kernels, candidates, sample, metric, fold_metrics, dependent)
 
 
 @dataclass(frozen=True)
@@ -138,7 +131,7 @@ class CrossFitted:
         lam = program.regularization or self._regularization(program, weights)
         return Solution(
             weights,
-            float(np.mean(chosen.errors)),
+            chosen.mean_loss,
             -np.inf,
             Status.NO_CERTIFICATE,
             len(self.proposal.candidates),
@@ -149,23 +142,25 @@ class CrossFitted:
     def _regularization(self, program: LeaveOneOutProgram, weights: FloatArray) -> float:
         """Return λ for all rows: more rows want less of it.
 
-        Where enough rows had no part in the choice, their leave-one-out errors say how much less.
+        By the leave-one-out losses of rows whose labels had no part in the metric, where there are
+        enough of them.
         """
-        lam, proposal = self.proposal.chosen.regularization, self.proposal
-        bank, target = program.bank, program.target
+        proposal, bank, target = self.proposal, program.bank, program.target
         rows = _some(bank.n_samples, _MOST_FOR_REGULARIZATION)
-        unseen = ~np.isin(rows, proposal.seen)
-        if unseen.sum() < len(proposal.sample.rows) // 2:
-            return lam * (1.0 - 1.0 / proposal.sample.n_folds)
+        counted = np.flatnonzero(~np.isin(rows, proposal.dependent))
+        if len(counted) < len(proposal.sample.rows) // 2:
+            return proposal.chosen.regularization * (1.0 - 1.0 / proposal.sample.n_folds)
         if len(rows) < bank.n_samples:
             bank, target = bank.subset(rows), target.subset(rows)
             weights = proposal.chosen.weights[bank.kept]
-        return _best_regularization(bank, target, weights, lam, unseen)
+        return _best_regularization(
+            bank, target, weights, proposal.chosen.regularization, counted
+        )
 
     def _candidates(self) -> list[Candidate]:
         return [
             Candidate(
-                choice.name, choice.weights, choice.regularization, float(choice.errors.mean()), 0.0
+                choice.name, choice.weights, choice.regularization, choice.mean_loss, 0.0
             )
             for choice in self.proposal.candidates
         ]
@@ -176,17 +171,15 @@ def _some(n: int, most: int) -> Positions:
 
 
 def _best_regularization(
-    bank: Bank, target: Target, weights: FloatArray, start: float, counted: Any
+    bank: Bank, target: Target, weights: FloatArray, start: float, counted: Positions
 ) -> float:
-    """Return λ of the least leave-one-out error of some rows, downhill from a start."""
-    system = bank.systems(weights)
-
-    def error(regularization: float) -> float:
-        ridge = np.full(bank.n_samples, regularization)
-        fit = KernelLeastSquares(system(ridge), ridge, target.scores)
-        return float(np.mean((target.scores - fit.leave_one_out)[counted] ** 2))
-
-    best, least = start, error(start)
-    while best > _LEAST and (here := error(_LESS * best)) < (1.0 - FLAT) * least:
-        best, least = _LESS * best, here
-    return best
+    """Return the λ around one with the least leave-one-out loss of some rows."""
+    system, part = bank.systems(weights), target.subset(counted)
+    shares = None if part.sample_weights is None else part.sample_weights.shares
+    losses: dict[float, float] = {}
+    for factor in _FACTORS:
+        lam = max(factor * start, _LEAST)
+        ridge = np.full(bank.n_samples, lam)
+        fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
+        losses[lam] = float(np.average(row_losses(fit.leave_one_out[counted], part), weights=shares))
+    return min(losses, key=lambda lam: losses[lam])

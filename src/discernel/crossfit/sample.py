@@ -3,26 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
+from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["Sample", "draw_sample"]
 
 Positions = NDArray[np.intp]
 
+#: Rows, repeated as often as they count, that are drawn from at most.
+_MOST_COPIES = 10**6
+
 
 @dataclass(frozen=True)
 class Sample:
-    """Different rows of a training set, at random, divided into folds.
+    """Rows of a training set, at random, divided into folds.
 
-    A row that stands several times in the training set stands here once, with the sum of the
-    weights: copies on both sides of a fold would make every prediction look good, and a weight of
-    two is the same as two copies.
+    A row that counts as several is as many rows here, each in a fold of its own: a weight of two
+    is the same as two copies.
 
     Attributes
     ----------
@@ -31,11 +35,11 @@ class Sample:
     scores : ndarray of shape (n_rows, n_outputs)
         What is to be predicted.
     weights : ndarray of shape (n_rows,)
-        How often each row counts.
+        How much each row counts.
+    target : Target
+        The target of these rows.
     positions : ndarray of shape (n_rows,)
-        Where the first copy of each row stands in the training set.
-    seen : ndarray of int
-        Where all copies stand.
+        Where each row stands in the training set.
     folds : ndarray of shape (n_rows,)
         The fold of each row, from 0.
     """
@@ -43,9 +47,14 @@ class Sample:
     rows: FloatArray
     scores: FloatArray
     weights: FloatArray
+    target: Target
     positions: Positions
-    seen: Positions
     folds: Positions
+
+    @property
+    def shares(self) -> FloatArray:
+        """The weights, summing to 1."""
+        return np.asarray(self.weights / self.weights.sum())
 
     @property
     def n_folds(self) -> int:
@@ -61,24 +70,21 @@ class Sample:
 def draw_sample(
     rows: FloatArray,
     target: Target,
-    sample_weight: FloatArray | None,
     *,
     most: int,
     n_folds: int,
     rng: np.random.RandomState,
 ) -> Sample:
-    """Return at most so many different rows, and folds of them, with a share of every class.
+    """Return at most so many rows, and folds of them, with a share of every class.
 
-    Nothing depends on the order of the rows: different ones are sorted before any are drawn.
+    Nothing depends on the order of the rows: they are sorted before any are drawn.
 
     Parameters
     ----------
     rows : ndarray of shape (n_samples, n_columns)
         The training rows, in comparable units.
     target : Target
-        What is to be predicted.
-    sample_weight : ndarray of shape (n_samples,) or None
-        How often each row counts.
+        What is to be predicted, and how much each row counts.
     most : int
         The most rows.
     n_folds : int
@@ -86,20 +92,40 @@ def draw_sample(
     rng : RandomState
         Draws.
     """
-    labels = _labels(target)
-    first, inverse = _different(np.hstack([rows, labels]))
-    weights = np.bincount(inverse, sample_weight, minlength=len(first))
-    strata = target.codes[first] if isinstance(target, ClassTarget) else np.zeros(len(first), int)
+    known = target.sample_weights
+    expanded = _sorted(np.hstack([rows, _labels(target)]))
+    if known is not None:
+        expanded = np.repeat(expanded, _few_copies(known.copies)[expanded])
+    strata = np.zeros(len(expanded), dtype=np.intp)
+    if isinstance(target, ClassTarget):
+        strata = target.codes[expanded]
     chosen = _drawn(strata, most, rng)
-    positions = first[chosen]
+    positions = expanded[chosen]
+    weights, scores = np.ones(len(positions)), target.scores[positions]
+    if known is not None:
+        weights = (known.values / known.copies)[positions]
+        scores = scores / known.roots[positions, None]
     return Sample(
         rows=rows[positions],
-        scores=target.scores[positions],
-        weights=weights[chosen],
+        scores=scores,
+        weights=weights,
+        target=_part(target, positions, weights),
         positions=positions,
-        seen=np.flatnonzero(np.isin(inverse, chosen)),
         folds=_dealt(strata[chosen], min(n_folds, len(chosen))),
     )
+
+
+def _few_copies(copies: FloatArray) -> Positions:
+    """Return how often rows are repeated, in all no more than there is room for."""
+    share = min(1.0, _MOST_COPIES / float(copies.sum()))
+    return np.asarray(np.ceil(share * copies), dtype=np.intp)
+
+
+def _part(target: Target, positions: Positions, weights: FloatArray) -> Target:
+    """Return the target of some rows, the same row perhaps several times."""
+    is_classes = isinstance(target, ClassTarget)
+    part: Any = target.part(positions) if is_classes else target.subset(positions)
+    return cast(Target, replace(part, sample_weights=SampleWeights.of(weights)))
 
 
 def _labels(target: Target) -> FloatArray:
@@ -111,12 +137,11 @@ def _labels(target: Target) -> FloatArray:
     return np.asarray(target.scores)
 
 
-def _different(rows: FloatArray) -> tuple[Positions, Positions]:
-    """Return where different rows first stand, in an order of their own, and which each is."""
+def _sorted(rows: FloatArray) -> Positions:
+    """Return an order of rows that depends on nothing but what is in them."""
     rows = np.ascontiguousarray(rows + 0.0)  # -0.0 is 0.0
     as_one = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
-    _, first, inverse = np.unique(as_one, return_index=True, return_inverse=True)
-    return first, inverse
+    return np.argsort(as_one, kind="stable")
 
 
 def _drawn(strata: Positions, most: int, rng: np.random.RandomState) -> Positions:

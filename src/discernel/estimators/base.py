@@ -72,7 +72,7 @@ class BaseKernelDiscriminant(
                 fit, ridge, target, self.statistics, self._honest(target)
             )
         if isinstance(self.threshold, str):
-            self.threshold_ = decision.choose_threshold(discriminant, target)
+            self.threshold_ = decision.choose_threshold(discriminant)
             decision = decision.with_threshold(self.threshold_)
         self.discriminant_ = discriminant
         self.decision_ = decision
@@ -87,10 +87,10 @@ class BaseKernelDiscriminant(
         proposal = getattr(self, "proposal_", None)
         if proposal is None or proposal.chosen.strength == 0:
             return None
-        unseen = np.setdiff1d(np.arange(target.n_samples), proposal.seen)
+        unseen = np.setdiff1d(np.arange(target.n_samples), proposal.dependent)
         if len(unseen) >= len(proposal.sample.rows) // 2:
             return HonestScores(unseen)
-        return HonestScores(proposal.sample.positions, proposal.chosen.predicted)
+        return HonestScores(scores=proposal.chosen.predicted, target=proposal.sample.target)
 
     def _check_target(self, target: ClassTarget, request: Request) -> Decision:
         """Check all that depends on the classes, before any heavy work."""

@@ -1,0 +1,37 @@
+"""What predictions cost that were made for rows without their labels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from discernel.backend import FloatArray
+from discernel.discriminant import log_posteriors
+from discernel.targets import ClassTarget, Target
+
+__all__ = ["row_losses"]
+
+#: No row costs more than minus this, whatever is said of it.
+_LEAST_LOG = np.log(1e-6)
+
+
+def row_losses(predicted: FloatArray, target: Target) -> FloatArray:
+    """Return what the predicted scores of each row cost.
+
+    Of classes, minus the logarithm of the probability of the right one, as the discriminant of
+    these scores would state it: the scores themselves may be far from the truth and yet tell the
+    classes well apart. Else, the mean squared error.
+
+    Parameters
+    ----------
+    predicted : ndarray of shape (n_rows, n_columns)
+        The scores.
+    target : Target
+        What is right.
+    """
+    if isinstance(target, ClassTarget):
+        posterior = log_posteriors(predicted, target)
+        return -np.maximum(posterior[np.arange(len(posterior)), target.codes], _LEAST_LOG)
+    truth, weights = target.scores, target.sample_weights
+    if weights is not None:
+        truth = truth / weights.roots[:, None]
+    return np.asarray(np.mean((predicted - truth) ** 2, axis=1))
