@@ -200,6 +200,36 @@ def test_figures_read_what_methods_write():
     assert read <= set(written)
 
 
+def test_errors_are_means_at_the_lambdas_that_every_division_tried():
+    paths = (
+        [[1.0, 0.6], [0.1, 0.2], [0.01, 0.3]],
+        [[1.0, 0.8], [0.01, 0.5], [0.001, 0.7]],
+    )
+    records = [
+        record("wine", "rkda", i, 0.9, details={"leave_one_out": path})
+        for i, path in enumerate(paths)
+    ]
+    [found] = figures.draw_errors_by_regularization(summarize(records), "wine")
+    line = found.figure.axes[0].lines[0]
+    np.testing.assert_array_equal(line.get_xdata(), [1.0, 0.01])
+    np.testing.assert_allclose(line.get_ydata(), [0.7, 0.4])
+
+
+@pytest.mark.parametrize(
+    ("history", "expected"),
+    [
+        ([[0, 2.0, 0.1, 0, 1e-3], [0, 1.0, 0.1, 1, 1e-2]], [1e-3, 1e-2]),
+        ([[0, 2.0, 0.1, 0], [0, 1.0, 0.1, 1], [0, 1.0, 0.1, 2]], [1.0, 0.1, 0.01]),
+        ([[0, 2.0, 0.1, 0], [1, 1.0, 0.1, 0]], [None, None]),
+    ],
+)
+def test_iterations_have_their_lambda_or_that_of_the_path(history, expected):
+    found = figures._history(
+        record("wine", "rkda", 0, 0.9, details={"history": history, "leave_one_out": PATH})
+    )
+    assert [progress.regularization for progress in found] == expected
+
+
 def test_sections_without_data_are_left_out(tmp_path):
     one = [record("wine", "lda", 0, 0.9)]
     page = Page(write_report(one, tmp_path / "r.html").read_text(encoding="utf-8"))

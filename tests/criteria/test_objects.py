@@ -272,7 +272,7 @@ def test_a_criterion_of_our_users_own_is_solved_and_certified(two_classes, solve
 def test_regularization_is_chosen_for_weights_that_do_not_depend_on_it(two_classes):
     learned = learn_kernel(*two_classes, criterion=ClassDistance())
     np.testing.assert_allclose(learned.weights, expected_weights(*two_classes), atol=1e-3)
-    assert len(learned.leave_one_out) == 13
+    assert learned.regularization in learned.leave_one_out
 
 
 def test_what_a_criterion_says_of_itself_is_checked(three_classes, two_classes):
@@ -357,7 +357,7 @@ class WithAnOtherCriterion(Criterion):
 def test_a_program_may_have_more_weights_than_there_are_kernels(two_classes):
     """Then the weights of one λ are no start for the next, of which more are asked."""
     learned = learn_kernel(*two_classes, criterion=WithAnOtherCriterion())
-    assert len(learned.leave_one_out) == 13
+    assert learned.regularization in learned.leave_one_out
     assert learned.weights.shape == (5,)
     assert learned.weights.sum() == pytest.approx(1.0)
     assert 0 < learned.parameters["other"] < 1

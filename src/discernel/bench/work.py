@@ -82,7 +82,7 @@ def spread_widths(n_kernels: int) -> FloatArray:
 
 
 def fit(
-    X: FloatArray, y: Any, kernels: Any, regularization: float = REGULARIZATION
+    X: FloatArray, y: Any, kernels: Any, regularization: float | str = REGULARIZATION
 ) -> MultipleKernelDiscriminant:
     """Learn from rows, everything included, and insist on the certificate."""
     clf = MultipleKernelDiscriminant(kernels, criterion="rkda", regularization=regularization)

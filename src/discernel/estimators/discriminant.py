@@ -157,7 +157,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         The limit of the solver's iterations for one λ; by default its own. Those of ``"newton"``
         are its steps, however many kernels there are.
     random_state : int or RandomState, optional
-        Draws the rows ``"auto"`` searches on where there are more than 500; None is 0.
+        Where there are more than 500, draws the rows that ``"auto"`` searches on and those that λ
+        is first looked for on; None is 0.
     bank : {"auto", "dense", "tiled", "factored"}, default="auto"
         Whether all kernel matrices are kept; computed anew tile by tile whenever they are
         needed, in memory that does not grow with their number; or kept as factors, exact to

@@ -78,8 +78,9 @@ class Progress:
     regularization : float or None
         The present λ; None while it is being learned with the weights.
     stage, n_stages : int
-        The position on a λ path, from 0, and its length; for ``"auto"``, whether a part of the
-        samples or all of them are looked at.
+        How many λ were taken up before, and how many there are on the path; where λ is chosen by
+        leave-one-out, not all of them need to be. For ``"auto"``, whether a part of the samples
+        or all of them are looked at.
     """
 
     iteration: int
@@ -260,14 +261,15 @@ class LearnedKernel:
     status : Status
         How the solver ended.
     n_iter : int
-        Its iterations, over the whole path where λ was chosen on one. Of ``"newton"`` they are
-        its steps, also where many kernels are solved for few at a time.
+        Its iterations on all samples, over all λ where it was chosen on a path. Of ``"newton"``
+        they are its steps, also where many kernels are solved for few at a time.
     history : list of Progress
         One entry an iteration.
     criterion, solver : str
         What it was learned by, and the algorithm that ran.
     leave_one_out : dict of float to float
-        The leave-one-out error of every λ considered; empty where λ was not chosen by it.
+        The leave-one-out error of every λ that was tried on all samples, λ falling; empty where λ
+        was not chosen by it. `learn_kernel` says which are tried.
     considered : tuple of Candidate
         What ``"auto"`` chose from, the chosen one first.
     parameters : dict of str to float

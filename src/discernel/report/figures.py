@@ -165,19 +165,17 @@ def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
 def draw_errors_by_regularization(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw the leave-one-out error against λ, a line a method.
 
-    Lines are means over the divisions that have the same values of λ.
+    Lines are means over the divisions, at the λ that all of them tried.
     """
     [ax], described = new_figure(3.2), []
     for method, records in _finished(table, dataset).items():
         stored = (record.result.details.get("leave_one_out") for record in records)
-        paths = [np.array(path, dtype=float) for path in stored if path]
-        paths = [
-            p for p in paths if p.shape == paths[0].shape and np.allclose(p[:, 0], paths[0][:, 0])
-        ]
-        if not paths or len(paths[0]) < 2:
+        paths: list[dict[float, float]] = [dict(path) for path in stored if path]
+        tried = sorted(set.intersection(*map(set, paths)), reverse=True) if paths else []
+        if len(tried) < 2:
             continue
-        errors = np.mean([path[:, 1] for path in paths], axis=0)
-        display = RegularizationPathDisplay(paths[0][:, 0], errors)
+        errors = np.mean([[path[lam] for lam in tried] for path in paths], axis=0)
+        display = RegularizationPathDisplay(tried, errors)
         display.plot(ax, label=wrap(method), **_style(table, method))
         described.append(
             f"{method} from {errors.min():.3f} to {errors.max():.3f}{_chosen(records)}"
@@ -268,14 +266,15 @@ def _style(table: ResultTable, method: str) -> dict[str, Any]:
 
 
 def _history(record: Record) -> list[Progress]:
-    """Return what was stored of the iterations; the λ of each stage is that of the path."""
+    """Return what was stored of the iterations; older records have no λ, but the whole path."""
     path = [lam for lam, _ in record.result.details.get("leave_one_out") or ()]
     stored = record.result.details["history"]
     has_path = len({entry[3] for entry in stored}) == len(path)
-    return [
-        Progress(iteration, objective, gap, 0, path[stage] if has_path else None, stage)
-        for iteration, objective, gap, stage, *_ in stored
-    ]
+    found = []
+    for iteration, objective, gap, stage, *rest in stored:
+        known = path[stage] if has_path else None
+        found.append(Progress(iteration, objective, gap, 0, rest[0] if rest else known, stage))
+    return found
 
 
 def _zoom(ax: Any, curves: Sequence[MeanCurve]) -> str:

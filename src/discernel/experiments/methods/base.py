@@ -149,7 +149,9 @@ def _details(learned: Any) -> dict[str, Any]:
         "status": str(learned.status),
         "n_iter": int(learned.n_iter),
         "objective": _number(learned.objective),
-        "history": [[p.iteration, p.objective, p.gap, p.stage] for p in learned.history],
+        "history": [
+            [p.iteration, p.objective, p.gap, p.stage, p.regularization] for p in learned.history
+        ],
         "leave_one_out": [[lam, error] for lam, error in learned.leave_one_out.items()],
         "considered": [
             [found.name, found.error, found.pull, found.regularization]
