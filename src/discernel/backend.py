@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias, TypeVar
 
+import joblib
 import numpy as np
 import scipy.linalg
 import threadpoolctl
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.extmath import safe_sparse_dot
 from threadpoolctl import ThreadpoolController
 
@@ -35,7 +36,9 @@ __all__ = [
     "ShiftedRows",
     "as_rows",
     "blas_threads",
+    "city_distances",
     "draw_rows",
+    "free_threads",
     "in_threads",
     "inner",
     "inner_products",
@@ -239,6 +242,52 @@ def _write_far(
         distances[np.ix_(block, columns)] = cdist(X[block], Z[columns], "sqeuclidean")
 
 
+#: Rows of X and of Z whose distances of the 1-norm are computed at a time: both stay in the cache.
+_CITY_ROWS = 256
+
+
+def city_distances(X: Any, Z: Any | None = None, out: FloatArray | None = None) -> FloatArray:
+    """Return ‖x − z‖₁ = Σ |x_l − z_l| for all rows of X and Z, dense or CSR.
+
+    No product gives them, so they cost about n_features / 5 times as long as `squared_distances`;
+    but differences lose no digits, wherever the rows are. Those of X alone are computed once per
+    pair.
+
+    Parameters
+    ----------
+    X, Z : array-like or CSR of shape (n_rows, n_features)
+        Rows; without Z, those of X on both sides.
+    out : ndarray of shape (n_rows_X, n_rows_Z), optional
+        Where to write those of dense rows, C-contiguous.
+    """
+    X, Z = as_rows(X), None if Z is None or Z is X else as_rows(Z)
+    if hasattr(X, "tocsr") or hasattr(Z, "tocsr"):
+        return np.asarray(manhattan_distances(X, Z), dtype=np.float64)
+    X = np.ascontiguousarray(X)
+    other = X if Z is None else np.ascontiguousarray(Z)
+    out = np.empty((len(X), len(other))) if out is None else out
+    if max(out.shape) <= _CITY_ROWS:
+        return np.asarray(cdist(X, other, "cityblock", out=out))
+
+    def work(tile: tuple[slice, slice], _: object) -> None:
+        # SciPy lets other threads run meanwhile; scikit-learn's DistanceMetric does not.
+        rows, columns = tile
+        found = cdist(X[rows], other[columns], "cityblock")
+        out[rows, columns] = found
+        if Z is None and rows != columns:
+            out[columns, rows] = found.T
+
+    starts = [range(0, n, _CITY_ROWS) for n in out.shape]
+    tiles = [
+        (slice(top, top + _CITY_ROWS), slice(left, left + _CITY_ROWS))
+        for top in starts[0]
+        for left in starts[1]
+        if Z is not None or left >= top
+    ]
+    in_threads(work, tiles, [None] * free_threads(max(out.shape)))
+    return out
+
+
 def inner_products(X: Any, Z: Any | None = None) -> FloatArray:
     """Return ⟨x, z⟩ for all rows of X and Z, dense or CSR."""
     X = as_rows(X)
@@ -336,6 +385,17 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
+#: What a thread is at: inside `in_threads` it starts no others.
+_THREAD = threading.local()
+
+
+def free_threads(n_samples: int) -> int:
+    """Return how many threads work on matrices of this size is worth; one within `in_threads`."""
+    if n_samples < _ONE_THREAD_BELOW or getattr(_THREAD, "is_busy", False):
+        return 1
+    return int(joblib.cpu_count())
+
+
 class Buffers:
     """Arrays that one thread uses again and again, instead of fresh ones a tile."""
 
@@ -362,6 +422,7 @@ def in_threads(
     stopped = threading.Event()
 
     def run(part: Part) -> None:
+        was_busy, _THREAD.is_busy = getattr(_THREAD, "is_busy", False), True
         try:
             for job in waiting:
                 if stopped.is_set():
@@ -370,6 +431,8 @@ def in_threads(
         except BaseException:
             stopped.set()  # at once, not only when the thread that waits gets to know
             raise
+        finally:
+            _THREAD.is_busy = was_busy
 
     with one_blas_thread():
         if len(parts) == 1:
