@@ -510,7 +510,7 @@ class Restricted(_Wrapper):
 
     def _taken(self, X: Any, Z: Any | None) -> tuple[Any, Any | None]:
         taken = take_columns(X, column_indices(self.columns, X))
-        if Z is None:
+        if Z is None or Z is X:
             return taken, None
         return taken, take_columns(Z, column_indices(self.columns, Z))
 
@@ -576,8 +576,9 @@ class Standardized(_Wrapper):
             raise InvalidInputError(
                 f"{self!r} depends on the training set. Call kernel.resolve(X) first."
             )
+        same = Z is None or Z is X
         return divided_columns(X, self.spreads), (
-            None if Z is None else divided_columns(Z, self.spreads)
+            None if same else divided_columns(Z, self.spreads)
         )
 
     def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
