@@ -8,7 +8,7 @@ import pytest
 from discernel.bank import DenseBank, FactoredBank, TiledBank, WithIdentity, gram_stack
 from discernel.criteria import CRITERIA, RKDA, Criterion
 from discernel.criteria.rkda import RKDAPoint, RKDAProgram
-from discernel.kernels import RBF, Cosine, Exponential, Linear, Polynomial, rbf_ladder
+from discernel.kernels import RBF, Cosine, Exponential, Laplace, Linear, Polynomial, rbf_ladder
 from discernel.kernels.adapters import Function, Pairwise
 from discernel.learners import Newton, Solution, Status
 from discernel.solvers import QCQP, SDP, SILP, Columns, Galerkin
@@ -27,6 +27,11 @@ KERNELS = [
     RBF(gamma=0.3),
     RBF(length_scale="0.5*median"),
     Exponential(width=2.0),
+    Laplace(),
+    Laplace(gamma=0.3),
+    RBF(scales=[1.0, 0.5, 0.0, 2.0]),
+    Exponential(width=2.0, scales=[1.0, 0.5, 0.0, 2.0]),
+    Laplace(scales=[1.0, 0.5, 0.0, 2.0]),
     Polynomial(degree=3, gamma=0.2),
     Cosine(),
     Function(dot),

@@ -327,7 +327,12 @@ def test_selector_that_returns_floats_is_refused() -> None:
 def test_what_kernels_need_of_the_same_columns_is_computed_once(monkeypatch):
     X, calls = make_rows(12, seed=1), []
     plain = distance.median_distance
-    monkeypatch.setattr(distance, "median_distance", lambda X: calls.append(X.shape) or plain(X))
+
+    def count(X, norm):
+        calls.append(X.shape)
+        return plain(X, norm)
+
+    monkeypatch.setattr(distance, "median_distance", count)
     views = [RBF(width=f"{s}*median").on([0, 2]) for s in (1, 2)]
     kernels = [*rbf_ladder(5), *views, RBF().on([1]) + RBF().on([1]), 2.0 * Exponential()]
     resolved = resolve_kernels(kernels, X)

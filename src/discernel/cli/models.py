@@ -44,6 +44,7 @@ _OURS = (
     "discernel.kernels.base.Named",
     "discernel.kernels.base.Restricted",
     "discernel.kernels.base.Standardized",
+    "discernel.kernels.distance.Laplace",
     "discernel.kernels.distance.RBF",
     "discernel.kernels.inner.Linear",
     "discernel.learners.solution.Candidate",

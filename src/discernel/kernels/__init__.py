@@ -2,7 +2,7 @@
 
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
 from discernel.kernels.base import Kernel, Standardized
-from discernel.kernels.distance import RBF, Exponential
+from discernel.kernels.distance import RBF, Exponential, Laplace
 from discernel.kernels.inner import Cosine, Linear, Polynomial
 from discernel.kernels.make import (
     as_kernel,
@@ -20,6 +20,7 @@ __all__ = [
     "Function",
     "GaussianProcess",
     "Kernel",
+    "Laplace",
     "Linear",
     "Pairwise",
     "Polynomial",

@@ -300,6 +300,8 @@ def _replace_outdated(cls: type[Kernel]) -> None:
     if depth("__call__", "base_matrix", "from_base", "fill_from_base") < depth("diagonal"):
         known = depth("__call__", "base_matrix") >= depth("base_diagonal")
         new["diagonal"] = _diagonal_of_base if known else _diagonal_of_calls
+    if depth("__call__", "base_matrix") < depth("on_its_columns"):
+        new["on_its_columns"] = Kernel.on_its_columns
     for name, value in new.items():
         setattr(cls, name, value)
 

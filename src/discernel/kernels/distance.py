@@ -1,14 +1,15 @@
-"""Kernels of the Euclidean distance: Gaussian and exponential."""
+"""Kernels of a distance: Gaussian and exponential of the 2-norm, Laplace of the 1-norm."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Hashable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.backend import (
     ROUNDING,
@@ -16,6 +17,7 @@ from discernel.backend import (
     FloatArray,
     ShiftedRows,
     as_rows,
+    city_distances,
     draw_rows,
     n_rows,
     squared_distances,
@@ -24,9 +26,10 @@ from discernel.backend import (
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
 
-__all__ = ["RBF", "DistanceKernel", "Exponential", "Width", "median_distance"]
+__all__ = ["RBF", "DistanceKernel", "Exponential", "Laplace", "Scales", "Width", "median_distance"]
 
 Width = float | str | None
+Scales = tuple[float, ...] | None
 
 #: Rows from which the median distance is taken; its error from 2,000 rows is far below the
 #: step of any ladder of widths.
@@ -36,17 +39,26 @@ _MEDIAN_ROWS = 2000
 LEAST_EXPONENT = -690.0
 
 
-def median_distance(X: Any) -> float:
+def median_distance(X: Any, norm: Literal[1, 2] = 2) -> float:
     """Return the median distance between different rows of X, of at most 2,000 rows.
 
     Of more rows 2,000 are drawn, always the same for the same number of rows, so that the result
     depends on nothing but the rows and next to nothing on their order. Rows are equal if they
     differ by no more than rounding of their own size: one far row makes no others equal.
+
+    Parameters
+    ----------
+    X : array-like or CSR of shape (n_rows, n_features)
+        Rows.
+    norm : {1, 2}, default=2
+        The norm of their differences.
     """
     X = draw_rows(as_rows(X), _MEDIAN_ROWS)
     if isinstance(X, np.ndarray) and X.shape[1] == 1:
         return _median_difference(np.sort(X[:, 0]))
-    if isinstance(X, np.ndarray):
+    if norm == 1:
+        distances, rounding = city_distances(X), _city_rounding(X)
+    elif isinstance(X, np.ndarray):
         rows = ShiftedRows.of(X)
         distances, rounding = rows.squared_distances(), rows.rounding()
     else:
@@ -56,7 +68,15 @@ def median_distance(X: Any) -> float:
     different &= np.tri(len(distances), k=-1, dtype=np.bool_)
     pairs = distances[different]
     # Rows that are all the same have no scale: any width gives the same constant kernel.
-    return float(np.median(np.sqrt(pairs))) if pairs.size else 1.0
+    return float(np.median(pairs if norm == 1 else np.sqrt(pairs))) if pairs.size else 1.0
+
+
+def _city_rounding(X: Any) -> FloatArray:
+    """Return r with which ‖x − z‖₁ up to r(x) + r(z) may be the rounding of equal rows."""
+    if isinstance(X, np.ndarray):
+        varies = (X[:1] != X).any(axis=0)  # where no row differs, nothing can be rounding
+        return np.asarray(ROUNDING * np.abs(X[:, varies]).sum(axis=1))
+    return np.asarray(ROUNDING * np.abs(X).sum(axis=1), dtype=np.float64).ravel()
 
 
 def _median_difference(x: FloatArray) -> float:
@@ -105,27 +125,65 @@ def _median_factor(width: str) -> float:
     return value
 
 
+def _as_scales(scales: Any) -> Scales:
+    """Return factors of columns as a tuple of floats, or raise an error that says what is wrong."""
+    if scales is None:
+        return None
+    try:
+        values = np.asarray(scales, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.full(1, np.nan)
+    if values.ndim != 1 or not len(values):
+        problem = f"an array of shape {values.shape}"
+    elif not np.isfinite(values).all():
+        problem = "one that is no finite number"
+    elif values.min() < 0:
+        problem = f"{values.min():g} among them"
+    elif values.max() == 0:
+        problem = "zeros only"
+    else:
+        return tuple(values.tolist())
+    raise InvalidInputError(
+        "scales must be a list of finite numbers, one per column, at least 0 and not all 0. "
+        f"Got {problem}."
+    )
+
+
+def _few(values: tuple[float, ...]) -> str:
+    """Return the text of some numbers, of many the first and the last."""
+    shown = [f"{value:.4g}" for value in values]
+    return f"({', '.join(shown)})" if len(shown) <= 4 else f"({shown[0]}, ..., {shown[-1]})"
+
+
 @dataclass(frozen=True, repr=False)
 class DistanceKernel(Kernel):
-    """A kernel that depends on ‖x − z‖² only and is 1 at 0.
+    """A kernel exp(−c d(s∘x, s∘z)ᵖ) of a distance d.
 
-    Exactly one of its fields is given; which one says which convention is meant.
+    Exactly one of the fields but ``scales`` is given; which one says which convention is meant.
     """
 
-    base = "squared distance"
+    #: Of which norm the distance is, and to which power p it is raised.
+    norm: ClassVar[Literal[1, 2]]
+    power: ClassVar[int]
+
+    scales: Scales = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        given = {f.name: getattr(self, f.name) for f in fields(self)}
-        given = {name: value for name, value in given.items() if value is not None}
+        object.__setattr__(self, "scales", _as_scales(self.scales))
+        given = {name: value for name, value in self._conventions().items() if value is not None}
         if not given:
             object.__setattr__(self, "width", "median")
         elif len(given) > 1:
             raise InvalidInputError(
-                f"{type(self).__name__} takes exactly one of {[f.name for f in fields(self)]}. "
+                f"{type(self).__name__} takes exactly one of {list(self._conventions())}. "
                 f"Got {given}."
             )
         for name, value in given.items():
             self._check_value(name, value)
+
+    def _conventions(self) -> dict[str, Any]:
+        """Return the fields of which one is given."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "scales"}
 
     def _check_value(self, name: str, value: Any) -> None:
         if isinstance(value, str) and name != "gamma":
@@ -139,9 +197,7 @@ class DistanceKernel(Kernel):
     def _given(self) -> tuple[str, float | str]:
         """Return the name and value of the one field that was given."""
         return next(
-            (f.name, getattr(self, f.name))
-            for f in fields(self)
-            if getattr(self, f.name) is not None
+            (name, value) for name, value in self._conventions().items() if value is not None
         )
 
     def _number(self) -> tuple[str, float]:
@@ -159,28 +215,59 @@ class DistanceKernel(Kernel):
 
     def _with_settings(self, values: dict[str, Any]) -> Kernel:
         # One is given at a time: a new one takes the place of the old one.
-        given = any(value is not None for value in values.values())
-        return replace(self, **(dict.fromkeys(self._setting_names()) if given else {}) | values)
+        names = self._conventions()
+        given = any(values.get(name) is not None for name in names)
+        return replace(self, **(dict.fromkeys(names) if given else {}) | values)
 
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         name, value = self._given()
         if not isinstance(value, str):
             return self
         self.check_rows(X)
-        known = {} if known is None else known
-        if "median distance" not in known:
-            known["median distance"] = median_distance(X)
-        return replace(self, **{name: _median_factor(value) * known["median distance"]})
+        known, key = {} if known is None else known, ("median distance", self.norm, self.scales)
+        if key not in known:
+            known[key] = median_distance(self._scaled(X), self.norm)
+        return replace(self, **{name: _median_factor(value) * known[key]})
+
+    # ---- rows --------------------------------------------------------------------------------
+
+    def _factors(self, n_columns: int) -> tuple[NDArray[np.intp] | slice, FloatArray]:
+        """Return which columns count, and the factor of each of them."""
+        if self.scales is None:
+            return slice(None), np.ones(n_columns)
+        if n_columns != len(self.scales):
+            raise InvalidInputError(
+                f"{self!r} needs one scale per column, here {n_columns}. Got {len(self.scales)}."
+            )
+        by = np.array(self.scales)
+        return (slice(None) if by.all() else np.flatnonzero(by)), by[by > 0]
+
+    def _scaled(self, X: Any) -> Any:
+        """Return rows s∘x, dense or CSR, without the columns whose scale is 0."""
+        X = as_rows(X)
+        if self.scales is None:
+            return X
+        columns, by = self._factors(X.shape[1])
+        X = X if isinstance(columns, slice) else X[:, columns]
+        return X.multiply(by).tocsr() if hasattr(X, "tocsr") else X * by
+
+    def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
+        return (self, X) if self.scales is None else (replace(self, scales=None), self._scaled(X))
+
+    # ---- matrices ----------------------------------------------------------------------------
+
+    @property
+    def base_key(self) -> Hashable | None:
+        return self.base if self.scales is None else (self.base, self.scales)
+
+    @staticmethod
+    @abstractmethod
+    def _distances(X: Any, Z: Any | None) -> FloatArray:
+        """Return the pairwise matrix of rows that are scaled."""
 
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return squared_distances(X, Z)
-
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        return ShiftedRows.of(X, like)
-
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        rows: ShiftedRows = X
-        return rows.squared_distances(Z, out)
+        # Of the same rows, distances on the diagonal are exactly 0.
+        return self._distances(self._scaled(X), None if Z is None or Z is X else self._scaled(Z))
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.from_base(self.base_matrix(X, Z))
@@ -192,17 +279,21 @@ class DistanceKernel(Kernel):
         return np.ones(n_rows(X))
 
     @property
-    @abstractmethod
     def exponent(self) -> float:
-        """The factor of the distance, or squared distance, in the exponent."""
+        """The factor c of the power of the distance in the exponent."""
+        name, value = self._number()
+        if name == "gamma":
+            return value
+        return (0.5 if name == "length_scale" else 1.0) * value**-self.power
 
-    @abstractmethod
     def _exponent_derivative(self) -> float:
         """Return the derivative of `exponent` by the one parameter."""
+        name, value = self._number()
+        return 1.0 if name == "gamma" else -self.power * self.exponent / value
 
-    @abstractmethod
     def _distance(self, base: FloatArray, out: FloatArray | None = None) -> FloatArray:
         """Return the power of the distance in the exponent: ``base`` itself, or in ``out``."""
+        return base
 
     @property
     def decay(self) -> tuple[Hashable, float] | None:
@@ -221,6 +312,8 @@ class DistanceKernel(Kernel):
         np.maximum(out, LEAST_EXPONENT, out=out)
         np.exp(out, out=out)
 
+    # ---- derivatives -------------------------------------------------------------------------
+
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         base = self.base_matrix(X, Z)
         return -self._exponent_derivative() * self._distance(base) * self.from_base(base)
@@ -231,11 +324,31 @@ class DistanceKernel(Kernel):
             shown = repr(value if value == "median" else f"{_median_factor(value):.6g}*median")
         else:
             shown = f"{value:.4g}"
-        return f"{type(self).__name__}({name}={shown})"
+        scales = "" if self.scales is None else f", scales={_few(self.scales)}"
+        return f"{type(self).__name__}({name}={shown}{scales})"
 
 
 @dataclass(frozen=True, repr=False)
-class RBF(DistanceKernel):
+class _Euclidean(DistanceKernel):
+    """A kernel of ‖x − z‖²."""
+
+    base = "squared distance"
+    norm = 2
+
+    @staticmethod
+    def _distances(X: Any, Z: Any | None) -> FloatArray:
+        return squared_distances(X, Z)
+
+    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+        return ShiftedRows.of(self._scaled(X), like)
+
+    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        rows: ShiftedRows = X
+        return rows.squared_distances(Z, out)
+
+
+@dataclass(frozen=True, repr=False)
+class RBF(_Euclidean):
     """The Gaussian kernel, in the convention its parameter names.
 
     ======================== ======================== =================================
@@ -253,6 +366,9 @@ class RBF(DistanceKernel):
         such as ``"0.5*median"``. Without any parameter, ``width="median"``.
     gamma : float, optional
         The factor of the squared distance.
+    scales : sequence of float, optional
+        A factor per column, at least 0: Σ s_l² (x_l − z_l)² stands for ‖x − z‖². A column of
+        scale 0 is left out. The median is that of the scaled rows.
 
     Examples
     --------
@@ -260,29 +376,15 @@ class RBF(DistanceKernel):
     True
     """
 
+    power = 2
+
     width: Width = None
     length_scale: Width = None
     gamma: float | None = None
 
-    @property
-    def exponent(self) -> float:
-        name, value = self._number()
-        if name == "gamma":
-            return value
-        return value**-2 if name == "width" else 0.5 * value**-2
-
-    def _exponent_derivative(self) -> float:
-        name, value = self._number()
-        if name == "gamma":
-            return 1.0
-        return -2.0 * value**-3 if name == "width" else -(value**-3)
-
-    def _distance(self, base: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        return base
-
 
 @dataclass(frozen=True, repr=False)
-class Exponential(DistanceKernel):
+class Exponential(_Euclidean):
     """The exponential kernel, of the distance itself and not of its square.
 
     ========================= ===================== ===========================
@@ -298,19 +400,63 @@ class Exponential(DistanceKernel):
         A number, ``"median"`` or a multiple such as ``"0.5*median"``; ``"median"`` by default.
     gamma : float, optional
         The factor of the distance.
+    scales : sequence of float, optional
+        A factor per column, at least 0, as in `RBF`.
     """
+
+    power = 1
 
     width: Width = None
     gamma: float | None = None
 
-    @property
-    def exponent(self) -> float:
-        name, value = self._number()
-        return 1.0 / value if name == "width" else value
-
-    def _exponent_derivative(self) -> float:
-        name, value = self._number()
-        return -(value**-2) if name == "width" else 1.0
-
     def _distance(self, base: FloatArray, out: FloatArray | None = None) -> FloatArray:
         return np.asarray(np.sqrt(base, out=out))
+
+
+@dataclass(frozen=True, repr=False)
+class Laplace(DistanceKernel):
+    """The Laplace kernel of the 1-norm, ‖x − z‖₁ = Σ |x_l − z_l|.
+
+    ===================== ======================== =================================
+    given                 k(x, z)                  note
+    ===================== ======================== =================================
+    ``Laplace(width=s)``  exp(−‖x − z‖₁ / s)       a product over the columns
+    ``Laplace(gamma=g)``  exp(−g ‖x − z‖₁)         scikit-learn's ``laplacian``
+    ===================== ======================== =================================
+
+    Beside `RBF`, it follows steps and corners along single columns, and columns of pure noise
+    disturb it less.
+
+    Parameters
+    ----------
+    width : float or str, optional
+        A number, ``"median"`` (the median distance of the 1-norm of the training set) or a
+        multiple of it such as ``"0.5*median"``; ``"median"`` by default.
+    gamma : float, optional
+        The factor of the distance.
+    scales : sequence of float, optional
+        A factor per column, at least 0: Σ s_l |x_l − z_l| stands for ‖x − z‖₁. A column of
+        scale 0 is left out. The median is that of the scaled rows.
+
+    Examples
+    --------
+    >>> round(Laplace(width=2.0)([[0.0, 0.0]], [[1.0, 3.0]]).item(), 4)  # exp(−(1 + 3) / 2)
+    0.1353
+    """
+
+    base = "1-norm distance"
+    norm = 1
+    power = 1
+
+    width: Width = None
+    gamma: float | None = None
+
+    @staticmethod
+    def _distances(X: Any, Z: Any | None) -> FloatArray:
+        return city_distances(X, Z)
+
+    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+        return np.ascontiguousarray(self._scaled(X))
+
+    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        return city_distances(X, Z, out)

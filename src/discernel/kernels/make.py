@@ -12,7 +12,7 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
 from discernel.kernels.base import Kernel, Known, Standardized
-from discernel.kernels.distance import RBF
+from discernel.kernels.distance import RBF, Laplace
 from discernel.kernels.inner import Cosine, Linear, Polynomial
 
 __all__ = [
@@ -115,14 +115,15 @@ def as_kernel(kernel: Any) -> Kernel:
     kernel : Kernel, str, callable or sklearn.gaussian_process.kernels.Kernel
         A name is that of a scikit-learn pairwise kernel, with scikit-learn's parameters; only
         ``"rbf"`` is `RBF` with the median distance for its width, where scikit-learn has gamma =
-        1 / n_features.
+        1 / n_features, and ``"laplace"``, which scikit-learn has not, is `Laplace` with its own.
     """
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
         # Named kernels that the library has itself are better than scikit-learn's: they share
         # distances and have derivatives.
-        own = {"linear": Linear(), "rbf": RBF(), "cosine": Cosine(), "precomputed": Precomputed()}
+        own: dict[str, Kernel] = {"linear": Linear(), "rbf": RBF(), "laplace": Laplace()}
+        own |= {"cosine": Cosine(), "precomputed": Precomputed()}
         own |= dict.fromkeys(["poly", "polynomial"], Polynomial(degree=3, gamma=None))
         if kernel not in own and kernel not in PAIRWISE_KERNEL_FUNCTIONS:
             raise unknown_choice("kernel name", kernel, sorted({*own, *PAIRWISE_KERNEL_FUNCTIONS}))
