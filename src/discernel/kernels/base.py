@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, Self, TypeAlias
 
 import numpy as np
@@ -23,6 +23,7 @@ from discernel.kernels.columns import (
     divided_columns,
     take_columns,
 )
+from discernel.kernels.expansion import Array, Expansion
 
 __all__ = ["Kernel", "Known", "Named", "Product", "Restricted", "Scaled", "Sum"]
 
@@ -166,6 +167,80 @@ class Kernel(ABC):
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         raise NotImplementedError
 
+    def scale_derivative(self, column: int, X: Any, Z: Any | None = None) -> FloatArray:
+        """Return ∂K/∂s_l, the derivative of the kernel matrix by one of the kernel's ``scales``.
+
+        A kernel without scales has scales of 1.
+
+        Parameters
+        ----------
+        column : int
+            The position l of the scale.
+        X, Z : array-like of shape (n_rows, n_features)
+            The rows of the matrix; without Z, those of X on both sides.
+        """
+        return self._scale_derivative(column, X, Z)
+
+    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
+        raise NotImplementedError(
+            f"{self!r} has no scales of columns. RBF, Exponential and Laplace have, on columns, "
+            "standardized, named or scaled too."
+        )
+
+    def gradient(
+        self, X: Any, coef: Any, Z: Any | None = None, *, gram: Any = None, base: Any = None
+    ) -> Array:
+        """Return the gradients of f_c(x) = Σ_j coef_jc k(x, z_j) at the rows x of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Where. Derivatives are by its columns as they are, before any scales.
+        coef : array-like of shape (n_rows_Z,) or (n_rows_Z, n_outputs)
+            The coefficients, one column per output.
+        Z : array-like of shape (n_rows_Z, n_features), optional
+            The rows z_j; by default those of X.
+        gram, base : ndarray of shape (n_rows, n_rows_Z), optional
+            ``kernel(X, Z)`` and ``kernel.base_matrix(X, Z)``, if they are known. They save time.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_features, n_outputs)
+            ∂f_c/∂x_l. Of single precision if all that is given is. Where a kernel has a tip, the
+            term is 0: at distance 0 (`Exponential`), or where a column is equal (`Laplace`).
+        """
+        blocks = list(self._gradients(Expansion.of(X, coef, Z, gram, base)))
+        return np.concatenate(blocks, axis=1).transpose(1, 2, 0)
+
+    def squared_gradient(
+        self, X: Any, coef: Any, Z: Any | None = None, *, gram: Any = None, base: Any = None
+    ) -> FloatArray:
+        """Return the mean over the rows x of X of Σ_c (∂f_c/∂x_l)², of shape (n_features,).
+
+        How much f_c(x) = Σ_j coef_jc k(x, z_j) depends on each column. Some rows at a time: memory
+        does not grow beyond that of the matrices.
+
+        Parameters
+        ----------
+        X, coef, Z, gram, base
+            As in `gradient`.
+        """
+        expansion = Expansion.of(X, coef, Z, gram, base)
+        total = np.zeros(expansion.X.shape[1])
+        for block in self._gradients(expansion):
+            total += np.einsum("cil,cil->l", block, block)
+        return total / len(expansion.X)
+
+    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
+        """Yield the gradients of one block of rows after another.
+
+        Each of shape (n_outputs, n_rows_of_block, n_features).
+        """
+        raise NotImplementedError(
+            f"{self!r} has no gradient by its rows. RBF, Exponential and Laplace have, on columns, "
+            "standardized, named, scaled or added too."
+        )
+
     def _check_parameters(self, names: Any) -> None:
         unknown = [name for name in names if name not in self.parameters]
         if unknown:
@@ -302,6 +377,10 @@ def _replace_outdated(cls: type[Kernel]) -> None:
         new["diagonal"] = _diagonal_of_base if known else _diagonal_of_calls
     if depth("__call__", "base_matrix") < depth("on_its_columns"):
         new["on_its_columns"] = Kernel.on_its_columns
+    for name in ("_gradients", "_scale_derivative"):
+        said = depth("__call__", "base_matrix", "from_base", "fill_from_base", "_distance")
+        if said < depth(name, "_slope"):
+            new[name] = getattr(Kernel, name)
     for name, value in new.items():
         setattr(cls, name, value)
 
@@ -406,6 +485,12 @@ class _Wrapper(Kernel):
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         return self.kernel.derivative(parameter, X, Z)
 
+    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
+        return self.kernel.scale_derivative(column, X, Z)
+
+    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
+        return self.kernel._gradients(expansion)
+
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         return dataclasses.replace(self, kernel=self.kernel.resolve(X, frame, known))
 
@@ -476,6 +561,14 @@ class Scaled(_Wrapper):
             return self.kernel(X, Z)
         return self.factor * self.kernel.derivative(parameter, X, Z)
 
+    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
+        return self.factor * self.kernel.scale_derivative(column, X, Z)
+
+    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
+        # The matrix that is known is that of this kernel, which has the factor in it.
+        factor = self.factor if expansion.gram is None else 1.0
+        return (factor * block for block in self.kernel._gradients(expansion))
+
     def __repr__(self) -> str:
         return f"{self.factor:g} * {_grouped(self.kernel)}"
 
@@ -533,6 +626,17 @@ class Restricted(_Wrapper):
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         return self.kernel.derivative(parameter, *self._taken(X, Z))
+
+    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
+        return self.kernel.scale_derivative(column, *self._taken(X, Z))
+
+    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
+        indices, n_columns = column_indices(self.columns, expansion.X), expansion.X.shape[1]
+        X, Z = self._taken(expansion.X, expansion.Z)
+        for block in self.kernel._gradients(dataclasses.replace(expansion, X=X, Z=Z)):
+            whole = np.zeros((*block.shape[:2], n_columns), dtype=block.dtype)
+            whole[:, :, indices] = block
+            yield whole
 
     def __repr__(self) -> str:
         return f"{_grouped(self.kernel)}.on({describe_columns(self.columns)})"
@@ -603,6 +707,16 @@ class Standardized(_Wrapper):
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         return self.kernel.derivative(parameter, *self._divided(X, Z))
+
+    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
+        return self.kernel.scale_derivative(column, *self._divided(X, Z))
+
+    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
+        X, Z = self._divided(expansion.X, expansion.Z)
+        factors = divided_columns(np.ones((1, X.shape[1])), self.spreads or ())
+        for block in self.kernel._gradients(dataclasses.replace(expansion, X=X, Z=Z)):
+            block *= factors.astype(block.dtype)
+            yield block
 
     def __repr__(self) -> str:
         return f"Standardized({self.kernel!r})"
@@ -694,6 +808,11 @@ class Sum(_Pair):
         side, _, inner = parameter.partition(".")
         kernel: Kernel = getattr(self, side)
         return kernel.derivative(inner, X, Z)
+
+    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
+        parts = dataclasses.replace(expansion, gram=None, base=None)  # those of the sum help none
+        left, right = self.left._gradients(parts), self.right._gradients(parts)
+        return (one + other for one, other in zip(left, right, strict=True))
 
     def __repr__(self) -> str:
         return f"{self.left!r} + {self.right!r}"

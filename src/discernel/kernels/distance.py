@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import cache
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -22,9 +23,17 @@ from discernel.backend import (
     n_rows,
     squared_distances,
     squared_norms,
+    typical_row,
 )
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
+from discernel.kernels.expansion import (
+    Array,
+    Expansion,
+    common_ranks,
+    difference_sums,
+    sign_sums,
+)
 
 __all__ = ["RBF", "DistanceKernel", "Exponential", "Laplace", "Scales", "Width", "median_distance"]
 
@@ -318,6 +327,67 @@ class DistanceKernel(Kernel):
         base = self.base_matrix(X, Z)
         return -self._exponent_derivative() * self._distance(base) * self.from_base(base)
 
+    def _slope(self, gram: Array, base: Callable[[], Array]) -> tuple[Array, float]:
+        """Return the derivative of the kernel by its pairwise matrix: a matrix, and its factor."""
+        return gram, -self.exponent
+
+    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
+        left, right = (self._column(column, rows) for rows in (X, X if Z is None else Z))
+        scale = 1.0 if self.scales is None else self.scales[column]
+        difference = np.abs(np.subtract.outer(left, right))
+        base = self.base_matrix(X, Z)
+        slope, factor = self._slope(self.from_base(base), lambda: base)
+        change = difference if self.norm == 1 else 2.0 * scale * np.square(difference)
+        return np.asarray(factor * slope * change)
+
+    def _column(self, column: int, X: Any) -> FloatArray:
+        """Return one column of rows, dense or CSR."""
+        X = as_rows(X)
+        if not 0 <= column < X.shape[1]:
+            raise InvalidInputError(
+                f"The column must be one of 0 to {X.shape[1] - 1}, as the rows have "
+                f"{X.shape[1]}. Got {column!r}."
+            )
+        taken = X[:, [column]]
+        return np.asarray(taken.toarray() if hasattr(taken, "tocsr") else taken)[:, 0]
+
+    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
+        n_columns = expansion.X.shape[1]
+        columns, by = self._factors(n_columns)
+        sums = self._slope_sums(expansion)
+        for rows in expansion.blocks:
+            slope, factor = self._block_slope(expansion, rows)
+            out = np.zeros(
+                (expansion.coef.shape[1], rows.stop - rows.start, n_columns), slope.dtype
+            )
+            out[:, :, columns] = sums(rows, slope)
+            out[:, :, columns] *= (factor * by).astype(slope.dtype)
+            yield out
+
+    def _block_slope(self, expansion: Expansion, rows: slice) -> tuple[Array, float]:
+        """Return the `_slope` of some rows, of the matrices that are known or of new ones."""
+
+        @cache
+        def base() -> Array:
+            if expansion.base is not None:
+                return expansion.base[rows]
+            made = self.base_matrix(expansion.X[rows], expansion.other)
+            if expansion.Z is None:
+                np.fill_diagonal(made[:, rows], 0.0)
+            return made
+
+        gram = self.from_base(base()) if expansion.gram is None else expansion.gram[rows]
+        slope, factor = self._slope(gram, base)
+        return slope.astype(expansion.coef.dtype, copy=False), factor
+
+    @abstractmethod
+    def _slope_sums(self, expansion: Expansion) -> Callable[[slice, Array], Array]:
+        """Return a function of some rows and their slopes.
+
+        It returns Σ_j slope_ij coef_jc d_l(x_i, z_j) of every output, row and column with a scale,
+        where d_l is the derivative of the distance by a scaled column of x.
+        """
+
     def __repr__(self) -> str:
         name, value = self._given()
         if isinstance(value, str):
@@ -345,6 +415,15 @@ class _Euclidean(DistanceKernel):
     def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         rows: ShiftedRows = X
         return rows.squared_distances(Z, out)
+
+    def _slope_sums(self, expansion: Expansion) -> Callable[[slice, Array], Array]:
+        coef, right = expansion.coef, self._scaled(expansion.other)
+        origin = typical_row(right)  # sums of differences lose the digits that all rows share
+        right = (right - origin).astype(coef.dtype)
+        left = right
+        if expansion.Z is not None:
+            left = (self._scaled(expansion.X) - origin).astype(coef.dtype)
+        return lambda rows, slope: 2.0 * difference_sums(slope, coef, left[rows], right)
 
 
 @dataclass(frozen=True, repr=False)
@@ -412,6 +491,12 @@ class Exponential(_Euclidean):
     def _distance(self, base: FloatArray, out: FloatArray | None = None) -> FloatArray:
         return np.asarray(np.sqrt(base, out=out))
 
+    def _slope(self, gram: Array, base: Callable[[], Array]) -> tuple[Array, float]:
+        distance = np.sqrt(base())
+        # At distance 0 there is a tip and no derivative; 0 is the mean of those around it.
+        slope = np.divide(gram, distance, out=np.zeros_like(gram), where=distance > 0)
+        return slope, -0.5 * self.exponent
+
 
 @dataclass(frozen=True, repr=False)
 class Laplace(DistanceKernel):
@@ -460,3 +545,9 @@ class Laplace(DistanceKernel):
 
     def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         return city_distances(X, Z, out)
+
+    def _slope_sums(self, expansion: Expansion) -> Callable[[slice, Array], Array]:
+        columns, _ = self._factors(expansion.X.shape[1])
+        Z = None if expansion.Z is None else expansion.Z[:, columns]
+        left, right = common_ranks(expansion.X[:, columns], Z)
+        return lambda rows, slope: sign_sums(slope, expansion.coef, left[:, rows], right)
