@@ -249,9 +249,9 @@ _CITY_ROWS = 256
 def city_distances(X: Any, Z: Any | None = None, out: FloatArray | None = None) -> FloatArray:
     """Return ‖x − z‖₁ = Σ |x_l − z_l| for all rows of X and Z, dense or CSR.
 
-    No product gives them, so they cost about n_features / 5 times as long as `squared_distances`;
-    but differences lose no digits, wherever the rows are. Those of X alone are computed once per
-    pair.
+    No product gives them: they take 3 times as long as `squared_distances` with 20 columns and 5
+    times with 100, half as long again between X and Z: those of X alone are computed once per
+    pair. But differences lose no digits, wherever the rows are.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Exponential, Laplace, Linear, Standardized
 from discernel.kernels import expansion as module
-from discernel.kernels.expansion import common_ranks
+from discernel.kernels.expansion import Expansion, common_ranks
 
 RNG = np.random.default_rng(0)
 X, Z = RNG.standard_normal((13, 4)), RNG.standard_normal((9, 4))
@@ -163,13 +163,39 @@ def test_equal_rows_and_equal_values_have_no_slope(kernel):
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
-@pytest.mark.parametrize("offset", [1e3, 1e6])
+@pytest.mark.parametrize("offset", [2.0**10, 2.0**20, -(2.0**30)])
 def test_far_from_the_origin_gradients_keep_their_digits(kernel, offset):
-    near = np.round(X, 2), np.round(Z, 2)
-    far = np.round(X, 2) + offset, np.round(Z, 2) + offset
+    near = np.round(X * 64) / 64, np.round(Z * 64) / 64  # of which the offset costs no digit
     expected = kernel.gradient(near[0], COEF, near[1])
-    atol = 1e-15 * offset + 1e-9  # what the rows themselves have lost
-    np.testing.assert_allclose(kernel.gradient(far[0], COEF, far[1]), expected, atol=atol)
+    found = kernel.gradient(near[0] + offset, COEF, near[1] + offset)
+    lost = 0.0 if kernel.scales is None else 1e-15 * abs(offset)  # by the product with 1.3
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12 + lost)
+
+
+@pytest.mark.parametrize("entries", [2**21, 500])
+def test_rows_are_at_distance_0_from_themselves(entries, monkeypatch):
+    """Exactly: next to 0, rounding errors of the distance cost half of the digits."""
+    monkeypatch.setattr(module, "_BLOCK_ENTRIES", entries)
+    rows, coef = RNG.standard_normal((60, 6)), RNG.standard_normal(60)
+    differences = rows[:, None] - rows
+    distances = np.linalg.norm(differences, axis=2) + np.eye(60)
+    weights = -0.5 * np.exp(-0.5 * distances) * coef / distances
+    expected = np.einsum("ij,ijl->il", weights, differences)
+    found = Exponential(width=2.0).gradient(rows, coef)[:, :, 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-13)
+    np.testing.assert_array_equal(Exponential(width=2.0).gradient(rows, coef, rows)[:, :, 0], found)
+
+
+def test_blocks_are_bounded_whatever_is_large():
+    for n, m, columns, outputs in ((5000, 3000, 2, 1), (5000, 10, 1500, 2)):
+        made = Expansion.of(
+            np.zeros((n, columns)), np.zeros((m, outputs)), np.zeros((m, columns)), None, None
+        )
+        longest = max(rows.stop - rows.start for rows in made.blocks)
+        assert longest * max(m, columns * outputs) <= 2**21
+        assert 1 < len(made.blocks) < 10
+        assert [rows.start for rows in made.blocks[1:]] == [rows.stop for rows in made.blocks[:-1]]
+        assert made.blocks[-1].stop == n
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)

@@ -30,7 +30,7 @@ from discernel.kernels import (
     Polynomial,
     Precomputed,
 )
-from discernel.kernels.distance import median_distance
+from discernel.kernels.distance import _median, median_distance
 
 
 def read_only(array: Any) -> np.ndarray:
@@ -680,6 +680,12 @@ def test_median_of_one_feature_is_that_of_all_pairs(seed: int) -> None:
     pairs = np.abs(x[:, None] - x)[np.triu_indices(n, 1)]
     expected = np.median(pairs[pairs > 1e-12])
     assert_allclose(median_distance(x[:, None]), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 10, 1001, 1002])
+def test_median_of_numbers_is_that_of_numpy(n: int) -> None:
+    values = np.random.default_rng(n).standard_normal(n)
+    assert _median(values.copy()) == np.median(values)
 
 
 def test_distances_of_one_feature_are_exact() -> None:

@@ -1,15 +1,14 @@
-"""The Laplace kernel of the 1-norm: its distances, its median, and what it shares."""
+"""The Laplace kernel of the 1-norm: what it is, its median, and what it shares."""
 
 import pickle
-import threading
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import laplacian_kernel
 
-from discernel import MultipleKernelDiscriminant, backend
-from discernel.backend import Buffers, city_distances, in_threads
+from discernel import MultipleKernelDiscriminant
+from discernel.backend import Buffers, city_distances
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Exponential, Laplace, Linear, as_kernel
 from discernel.kernels.distance import median_distance
@@ -30,68 +29,13 @@ def rows(n=40, columns=5, seed=0):
     return np.random.default_rng(seed).standard_normal((n, columns))
 
 
-# ---- distances -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("columns", [1, 2, 7])
-@pytest.mark.parametrize("shape", [(30, 20), (1, 5), (300, 290), (513, 260)])
-def test_distances_are_sums_of_differences(shape, columns):
-    """Within one tile and over several, on the diagonal and off it."""
-    X, Z = rows(shape[0], columns), rows(shape[1], columns, seed=1)
-    np.testing.assert_allclose(city_distances(X, Z), plain(X, Z), rtol=1e-13)
-    own = city_distances(X)
-    np.testing.assert_allclose(own, plain(X, X), rtol=1e-13)
-    np.testing.assert_array_equal(own, own.T)
-    np.testing.assert_array_equal(own.diagonal(), 0.0)
-
-
-@pytest.mark.parametrize("n", [20, 300])
-def test_distances_are_written_where_they_are_asked_for(n):
-    X, Z = rows(n), rows(11, seed=1)
-    for other, shape in ((None, (n, n)), (Z, (n, 11))):
-        out = np.full(shape, np.nan)
-        assert city_distances(X, other, out) is out
-        np.testing.assert_allclose(out, plain(X, X if other is None else Z), rtol=1e-13)
-
-
-@pytest.mark.parametrize("n_threads", [1, 3])
-def test_threads_give_the_same_distances(n_threads, monkeypatch):
-    monkeypatch.setattr(backend, "_ONE_THREAD_BELOW", 100)
-    monkeypatch.setattr(backend.joblib, "cpu_count", lambda: n_threads)
-    X, Z, seen = rows(700), rows(600, seed=1), set()
-    right = backend.cdist
-
-    def watched(*args, **options):
-        seen.add(threading.get_ident())
-        return right(*args, **options)
-
-    monkeypatch.setattr(backend, "cdist", watched)
-    np.testing.assert_allclose(city_distances(X, Z), right(X, Z, "cityblock"), rtol=1e-13)
-    np.testing.assert_allclose(city_distances(X), right(X, X, "cityblock"), rtol=1e-13)
-    assert (seen == {threading.get_ident()}) == (n_threads == 1)
-
-
-def test_within_threads_no_more_are_started(monkeypatch):
-    monkeypatch.setattr(backend, "_ONE_THREAD_BELOW", 1)
-    monkeypatch.setattr(backend.joblib, "cpu_count", lambda: 3)
-    found = {}
-
-    def work(job, _):
-        found[job] = backend.free_threads(10)
-
-    in_threads(work, ["two", "threads"], [None, None])
-    assert backend.free_threads(10) == 3
-    in_threads(work, ["one"], [None])
-    assert found == {"two": 1, "threads": 1, "one": 1}
-    assert backend.free_threads(10) == 3
+# ---- the kernel ------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
 def test_sparse_rows_give_what_dense_rows_give(container):
     X, Z = rows(), rows(9, seed=1)
     X[np.abs(X) < 0.7] = Z[np.abs(Z) < 0.7] = 0.0
-    for left, right in ((container(X), container(Z)), (container(X), Z), (X, container(Z))):
-        np.testing.assert_allclose(city_distances(left, right), plain(X, Z), rtol=1e-12)
     kernel = Laplace().resolve(X)
     assert Laplace().resolve(container(X)).width == pytest.approx(kernel.width, rel=1e-12)
     np.testing.assert_allclose(kernel(container(X)), kernel(X), rtol=1e-12)
@@ -108,9 +52,6 @@ def test_far_from_the_origin_no_digits_are_lost(offset):
     keep = np.arange(30) != 3
     np.testing.assert_array_equal(kernel(far)[np.ix_(keep, keep)], kernel(X)[np.ix_(keep, keep)])
     assert kernel(far)[3, 3] == 1.0
-
-
-# ---- the kernel ------------------------------------------------------------------------------
 
 
 def test_it_is_what_its_formula_says():

@@ -45,6 +45,7 @@ def test_it_is_a_kernel(kind):
     check_kernel(kind(scales=[1.0, 0.0, 0.0, 0.0]))
     check_kernel(Standardized(kind(scales=SCALES)))
     check_kernel(kind(scales=[2.0, 0.5]).on([3, 0]))
+    check_kernel(kind(scales=[2.0, 0.5, 1.3]).on([3, 0, 1]))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import RBF, Linear, Standardized, as_kernels
+from discernel.kernels import RBF, Exponential, Linear, Standardized, as_kernels
 from discernel.kernels.columns import column_spreads, divided_columns
 from discernel.testing import check_kernel
 
@@ -21,7 +21,7 @@ def rows(n=60, seed=0):
     return np.random.default_rng(seed).standard_normal((n, 4)) * UNITS + 5.0 * UNITS
 
 
-@pytest.mark.parametrize("kernel", [RBF(), RBF(width=2.0), Linear()], ids=str)
+@pytest.mark.parametrize("kernel", [RBF(), RBF(width=2.0), Exponential(), Linear()], ids=str)
 def test_it_is_a_kernel(kernel):
     check_kernel(Standardized(kernel), rows(30), rows(9, seed=1))
 

@@ -232,12 +232,11 @@ class Kernel(ABC):
         X, coef, Z, gram, base
             As in `gradient`.
         row_weights : array-like of shape (n_rows,), optional
-            How often each row of X counts in the mean; once by default.
+            How much each row of X counts in the mean; by default all the same.
         """
         expansion = Expansion.of(X, coef, Z, gram, base)
-        n = len(expansion.X)
+        n, total = len(expansion.X), np.zeros(expansion.X.shape[1])
         counts = np.ones(n) if row_weights is None else np.asarray(row_weights, dtype=np.float64)
-        total = np.zeros(expansion.X.shape[1])
         for rows, block in zip(expansion.blocks, self._gradients(expansion), strict=True):
             total += counts[rows] @ np.einsum("cil,cil->il", block, block)
         return total / float(counts.sum())

@@ -51,7 +51,7 @@ class Expansion:
     @classmethod
     def of(cls, X: Any, coef: Any, Z: Any, gram: Any, base: Any) -> Expansion:
         """Return what a user gave, checked; single precision if all of it is."""
-        X, Z = _dense(X), None if Z is None else _dense(Z)
+        X, Z = _dense(X), None if Z is None or Z is X else _dense(Z)
         coef = _floats(coef)
         coef = coef[:, None] if coef.ndim == 1 else coef
         n, m = len(X), len(X if Z is None else Z)
