@@ -70,6 +70,8 @@ TESTS = {
         "tests/criteria/test_separability*.py",
     ],
     "criteria/margin.py": ["tests/criteria/test_margin*.py", "tests/learners/test_margin*.py"],
+    "sample_weights.py": ["tests/bank/test_sample_weights.py", "tests/criteria"],
+    "estimators/": ["tests/estimators"],
     "bank/": ["tests/bank/test_parts.py", "tests/bank"],
     "bank/products.py": ["tests/criteria/test_alignment*.py", "tests/bank"],
     "bank/tiled.py": [

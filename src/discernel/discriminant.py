@@ -214,7 +214,7 @@ def _covariance(scores: FloatArray, target: ClassTarget) -> FloatArray:
     """Return the covariance of scores within the classes."""
     residuals = scores - _class_means(scores, target)[target.codes]
     weighted = _times_weights(residuals, target)
-    return np.asarray(residuals.T @ weighted / max(_total(target) - target.n_classes, 1.0))
+    return np.asarray(residuals.T @ weighted / max(target.total - target.n_classes, 1.0))
 
 
 def _penalized_covariance(fit: KernelLeastSquares, target: ClassTarget) -> FloatArray:
@@ -281,11 +281,6 @@ def _mean(numbers: FloatArray, weights: SampleWeights | None) -> FloatArray:
 def _times_weights(rows: FloatArray, target: ClassTarget) -> FloatArray:
     weights = target.sample_weights
     return rows if weights is None else rows * weights.values[:, None]
-
-
-def _total(target: ClassTarget) -> float:
-    """Return the number of samples."""
-    return target.n_samples if target.sample_weights is None else target.sample_weights.total
 
 
 def _span(fit: KernelLeastSquares, ridge: FloatArray, statistics: Statistics) -> FloatArray | None:
@@ -430,7 +425,7 @@ def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
                 "The class costs must be None, 'balanced', a list or a dictionary with one number "
                 f"per class. Got {costs!r}."
             )
-        return np.asarray(_total(target) / (target.n_classes * target.sizes))
+        return np.asarray(target.total / (target.n_classes * target.sizes))
     return _per_class("class costs", costs, target, default=1.0)
 
 
@@ -448,7 +443,7 @@ def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(_total(target) / (target.n_classes * target.sizes))
+        return np.asarray(target.total / (target.n_classes * target.sizes))
     if not hasattr(class_weight, "keys"):
         raise InvalidInputError(
             "class_weight must be None, 'balanced' or a dictionary of class to number. Got "

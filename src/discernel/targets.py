@@ -18,7 +18,13 @@ from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import SampleWeights
 
-__all__ = ["ClassTarget", "LabelsTarget", "RegressionTarget", "Target"]
+__all__ = [
+    "ClassTarget",
+    "LabelsTarget",
+    "RegressionTarget",
+    "Target",
+    "check_classes_present",
+]
 
 
 class Target(Protocol):
@@ -95,7 +101,7 @@ class ClassTarget:
                 f"{classes.tolist()}. y may be filtered too far, or hold one class only."
             )
         target = cls(classes, codes, sample_weights)
-        n_samples = len(y) if sample_weights is None else round(float(sample_weights.copies.sum()))
+        n_samples = int(target.n_copies.sum())
         if len(classes) >= n_samples:
             raise InvalidInputError(
                 "There must be more samples than classes. Got n_samples = "
@@ -136,17 +142,28 @@ class ClassTarget:
         return np.bincount(self.codes, minlength=self.n_classes)
 
     @cached_property
+    def n_copies(self) -> NDArray[Any]:
+        """The samples of each class, rows that stand for several as so many."""
+        if self.sample_weights is None:
+            return self.counts
+        return np.bincount(self.codes, self.sample_weights.copies, minlength=self.n_classes)
+
+    @cached_property
     def sizes(self) -> NDArray[Any]:
         """What the samples of each class weigh together; without weights, `counts`."""
         if self.sample_weights is None:
             return self.counts
         return np.bincount(self.codes, self.sample_weights.values, minlength=self.n_classes)
 
+    @property
+    def total(self) -> float:
+        """The number of samples: of rows, or the sum of their weights."""
+        return self.n_samples if self.sample_weights is None else self.sample_weights.total
+
     @cached_property
     def shares(self) -> FloatArray:
         """The share of each class in all samples."""
-        weights = self.sample_weights
-        return np.asarray(self.sizes / (self.n_samples if weights is None else weights.total))
+        return np.asarray(self.sizes / self.total)
 
     @cached_property
     def membership(self) -> FloatArray:
@@ -312,3 +329,26 @@ def _weighted(columns: FloatArray, weights: SampleWeights | None) -> FloatArray:
 
 def _some(weights: SampleWeights | None, rows: NDArray[np.intp]) -> SampleWeights | None:
     return None if weights is None else weights.subset(rows)
+
+
+def check_classes_present(y: Any, present: NDArray[np.intp], no_class: Any = None) -> None:
+    """Raise a clear error if all samples of a class have the weight 0.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels.
+    present : ndarray of int
+        The samples with weight.
+    no_class : object, optional
+        What marks samples without label.
+    """
+    labels = np.asarray(y, dtype=object).ravel()
+    known = {no_class, None, *labels[present].tolist()}
+    # NaN is no class, and not equal to itself.
+    absent = {label for label in labels.tolist() if label not in known and label == label}
+    if absent:
+        raise InvalidInputError(
+            "sample_weight must be above 0 for some rows of every class. Got 0 for all rows of "
+            f"{sorted(absent, key=str)}. Leave these rows out, or give them weight."
+        )

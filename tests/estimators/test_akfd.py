@@ -25,8 +25,18 @@ from discernel.targets import ClassTarget
 PAPER = [Linear(), *(RBF(gamma=gamma) for gamma in (0.001, 0.01, 0.1, 1.0))]
 
 
+FOLDS = "the folds that choose nu are of rows: repeated ones may be in several"
+EXPECTED_OF_FOLDS = {
+    "check_sample_weight_equivalence_on_dense_data": FOLDS,
+    "check_sample_weight_equivalence_on_sparse_data": FOLDS,
+}
+
+
 @pytest.mark.filterwarnings("ignore::discernel.exceptions.ConvergenceWarning")
-@parametrize_with_checks([AKFDClassifier([Linear(), RBF()], max_iter=3), AKFDClassifier(nu=0.1)])
+@parametrize_with_checks(
+    [AKFDClassifier([Linear(), RBF()], max_iter=3), AKFDClassifier(nu=0.1)],
+    expected_failed_checks=lambda clf: EXPECTED_OF_FOLDS if clf.nu == "cv" else {},
+)
 def test_estimator_check(estimator, check):
     check(estimator)
 

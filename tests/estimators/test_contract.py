@@ -24,10 +24,20 @@ from discernel import (
 )
 from discernel.kernels import RBF, Linear, Polynomial, Precomputed, rbf_ladder
 
-#: No check is expected to fail. A check that has to goes here with its reason: {name: reason}.
+#: A check that has to fail goes here with its reason: {name: reason}.
 #: Estimators with ``"precomputed"`` kernels are not among those checked: the checks pass arbitrary
 #: square matrices for kernels, which ours refuse as they must. Their contract is tested below.
 EXPECTED_FAILED_CHECKS = {}
+COLUMNS = "transform has a column per training row: repeated rows have as many as they are repeated"
+EXPECTED_OF_KERNELS = {
+    "check_sample_weight_equivalence_on_dense_data": COLUMNS,
+    "check_sample_weight_equivalence_on_sparse_data": COLUMNS,
+}
+
+
+def expected_to_fail(estimator):
+    is_kernel = isinstance(estimator, LearnedKernelTransformer)
+    return EXPECTED_OF_KERNELS if is_kernel else EXPECTED_FAILED_CHECKS
 
 
 @parametrize_with_checks(
@@ -41,7 +51,7 @@ EXPECTED_FAILED_CHECKS = {}
         LearnedKernelTransformer(regularization=0.1),
         MultipleKernelRidge(),
     ],
-    expected_failed_checks=lambda estimator: EXPECTED_FAILED_CHECKS,
+    expected_failed_checks=expected_to_fail,
 )
 def test_estimator_check(estimator, check):
     check(estimator)

@@ -8,11 +8,22 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_wine
 from sklearn.model_selection import GridSearchCV, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
+from sklearn.svm import SVC
 from sklearn.utils.class_weight import compute_sample_weight
 
-from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
+from discernel import (
+    AKFDClassifier,
+    KernelDiscriminant,
+    LearnedKernelTransformer,
+    MultiLabelKernelDiscriminant,
+    MultipleKernelDiscriminant,
+    MultipleKernelRidge,
+    SeparabilityClassifier,
+    learn_kernel,
+)
 from discernel.criteria import AKFD, RKDA, Criterion, Margin
 from discernel.kernels import RBF, Linear
 
@@ -86,6 +97,7 @@ TWO = [
     {"criterion": "margin"},
     {"criterion": "margin", "solver": "silp"},
     {"criterion": Margin("SM1", C=10.0)},
+    {"criterion": Margin("SM1", C=0.05)},
     {"criterion": Margin("SM2", C=0.1)},
     {"criterion": Margin("SM2_C")},
 ]
@@ -216,6 +228,148 @@ def test_counts_are_repeated_rows_in_regression(wine, counts, options, n_targets
     assert weighted.leave_one_out_.shape == y[counts > 0].shape
 
 
+@pytest.mark.parametrize("options", [{}, {"criterion": "rkda"}, {"criterion": "alignment"}])
+def test_counts_are_repeated_rows_with_several_labels(wine, counts, options):
+    X, y = wine
+    noise = np.random.default_rng(0).standard_normal(len(y))
+    Y = np.column_stack([y == "red", y == "rose", X[:, 0] + noise > 0]).astype(int)
+    assert_same(*both(lambda: MultiLabelKernelDiscriminant(KERNELS, **options), X, Y, counts), X)
+
+
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+def test_counts_are_repeated_rows_with_one_class_against_the_rest(wine, counts, class_weight):
+    X, y = wine
+
+    def make():
+        return MultiLabelKernelDiscriminant(KERNELS, class_weight=class_weight)
+
+    assert_same(*both(make, X, y, counts), X)
+
+
+def test_a_learned_kernel_has_a_column_per_row(wine, counts):
+    """On repeated rows it has as many as they are repeated; the values are the same."""
+    X, y = wine
+    weighted, repeated = both(lambda: LearnedKernelTransformer(KERNELS), X, y, counts)
+    rows = np.repeat(np.arange(len(y)), counts)
+    matrix = weighted.transform(X)
+    assert matrix.shape == (70, 70)
+    np.testing.assert_allclose(matrix[:, rows], repeated.transform(X), atol=1e-8)
+    assert counts @ matrix.diagonal() / counts.sum() == pytest.approx(1.0)
+    # Columns of rows without weight: the centred kernel is symmetric.
+    np.testing.assert_allclose(matrix, matrix.T, atol=1e-9)
+    assert len(weighted.get_feature_names_out()) == 70
+    stack = np.stack([kernel(X) for kernel in KERNELS], axis=-1)
+    given = LearnedKernelTransformer("precomputed").fit(stack, y, sample_weight=counts)
+    np.testing.assert_allclose(given.transform(stack), matrix, atol=1e-7)
+
+
+def test_a_pipeline_with_a_machine_takes_weights(wine, counts):
+    X, y = wine
+    with sklearn.config_context(enable_metadata_routing=True):
+        learned = LearnedKernelTransformer(KERNELS, regularization=0.1)
+        svm = SVC(kernel="precomputed")
+        pipe = make_pipeline(
+            learned.set_fit_request(sample_weight=True), svm.set_fit_request(sample_weight=True)
+        )
+        # libsvm itself goes wrong on weights of 0 with precomputed kernels.
+        pipe.fit(X, y, sample_weight=counts + 0.5)
+    assert pipe.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize("nu", [0.01, 1.0])
+@pytest.mark.parametrize("class_weight", [None, "balanced"])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_counts_are_repeated_rows_in_akfd(wine, two, counts, nu, class_weight, n_classes):
+    X, y = wine if n_classes == 3 else two
+    given = counts[: len(y)]
+
+    def make():
+        return AKFDClassifier(KERNELS, nu=nu, class_weight=class_weight)
+
+    weighted, repeated = both(make, X, y, given)
+    np.testing.assert_allclose(weighted.kernel_weights_, repeated.kernel_weights_, atol=1e-8)
+    np.testing.assert_allclose(weighted.objective_path_, repeated.objective_path_, rtol=1e-8)
+    found, expected = weighted.decision_function(X), repeated.decision_function(X)
+    np.testing.assert_allclose(found, expected, atol=1e-8 * np.abs(expected).max())
+
+
+def test_the_folds_of_akfd_have_weights(wine, counts):
+    X, y = wine
+    clf = AKFDClassifier([RBF(width=6.0)], random_state=0)
+    clf.fit(X, y, sample_weight=np.where(counts > 1, 1.0, 1e-6))
+    assert 0.9 < max(clf.nu_accuracies_.values()) <= 1.0
+    assert clf.score(X, y) > 0.9
+
+
+SEPARABILITY = [
+    {"alpha": 1e4, "share": 0.8},
+    {"alpha": "2*critical", "share": 0.8},
+    {"method": "dinkelbach", "share": 0.8},
+    {"method": "alignment", "share": 0.8},
+    {"alpha": "auto", "share": "auto"},
+    {"alpha": "auto", "share": "auto", "n_neighbors": 3},
+    {"method": "alignment", "share": "auto", "include_plain": False, "n_neighbors": 2},
+    {"method": "dinkelbach", "estimator": SVC(kernel="precomputed"), "share": 0.8},
+]
+
+
+@pytest.mark.parametrize("options", SEPARABILITY, ids=str)
+@pytest.mark.parametrize("kernels", ["auto", RBF(width=6.0)], ids=str)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_counts_are_repeated_rows_in_separability(wine, two, counts, options, kernels, n_classes):
+    X, y = wine if n_classes == 3 else two
+    given, labelled = counts[: len(y)], np.arange(len(y)) % 3 == 0
+    y = np.where(labelled, y, None)
+    weighted, repeated = both(lambda: SeparabilityClassifier(kernels, **options), X, y, given)
+    assert weighted.share_ == repeated.share_
+    assert weighted.kernel_ == repeated.kernel_ or isinstance(kernels, str)
+    np.testing.assert_allclose(weighted.mu_, repeated.mu_, rtol=1e-6, atol=1e-8)
+    found = [(t.kernel, t.method, t.share, t.alpha) for t in weighted.trials_]
+    assert found == [(t.kernel, t.method, t.share, t.alpha) for t in repeated.trials_]
+    for one, other in zip(weighted.trials_, repeated.trials_, strict=True):
+        assert one.accuracy == pytest.approx(other.accuracy)
+        assert one.margin == pytest.approx(other.margin, rel=1e-6)
+    np.testing.assert_array_equal(weighted.predict(X), repeated.predict(X))
+    assert len(weighted.transduction_) == len(y)
+    rows = np.repeat(np.arange(len(y)), given)
+    np.testing.assert_array_equal(weighted.transduction_[rows], repeated.transduction_)
+
+
+def test_a_classifier_that_takes_no_weights_is_refused(wine, counts):
+    X, y = wine
+    y = np.where(np.arange(len(y)) % 2 == 0, y, None)
+    clf = SeparabilityClassifier(RBF(width=6.0), estimator=KNeighborsClassifier())
+    with pytest.raises(ValueError, match="KNeighborsClassifier does not"):
+        clf.fit(X, y, sample_weight=counts + 1)
+
+
+def test_balanced_classes_in_separability(wine):
+    X, y = wine
+    y = np.where(np.arange(len(y)) % 3 == 0, y, None)
+    plain = SeparabilityClassifier(RBF(width=6.0), share=0.8, alpha="2*critical").fit(X, y)
+    clf = SeparabilityClassifier(
+        RBF(width=6.0), share=0.8, alpha="2*critical", class_weight="balanced"
+    )
+    clf.fit(X, y)
+    np.testing.assert_array_equal(clf.spectrum_.eigenvalues, plain.spectrum_.eigenvalues)
+    assert np.abs(clf.mu_ - plain.mu_).max() > 1e-6
+
+
+@pytest.mark.parametrize("criterion", ["rkda", "auto", "uniform"])
+def test_counts_are_repeated_samples_for_learn_kernel(wine, counts, criterion):
+    X, y = wine
+    grams = np.array([kernel(X) for kernel in KERNELS])
+    rows = np.repeat(np.arange(len(y)), counts)
+    weighted = learn_kernel(grams, y, criterion=criterion, sample_weight=counts)
+    repeated = learn_kernel(grams[:, rows][:, :, rows], y[rows], criterion=criterion)
+    np.testing.assert_allclose(weighted.weights, repeated.weights, atol=1e-8)
+    np.testing.assert_allclose(weighted.coefficients, repeated.coefficients, rtol=1e-7)
+    with pytest.raises(ValueError, match="one label per row"):
+        learn_kernel(grams[:, :5, :5], y, sample_weight=counts)
+    with pytest.raises(ValueError, match=r"Got 0 for all rows of \['red'\]"):
+        learn_kernel(grams, y, sample_weight=(y != "red").astype(float))
+
+
 # ---- other weights -----------------------------------------------------------------------------
 
 
@@ -319,7 +473,17 @@ def test_routing_through_pipelines_and_searches(wine, counts):
     ],
     ids=["negative", "nan", "inf", "short", "zero"],
 )
-@pytest.mark.parametrize("estimator", [MultipleKernelDiscriminant, KernelDiscriminant])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MultipleKernelDiscriminant,
+        KernelDiscriminant,
+        MultiLabelKernelDiscriminant,
+        LearnedKernelTransformer,
+        AKFDClassifier,
+        SeparabilityClassifier,
+    ],
+)
 def test_bad_weights_are_refused_before_any_work(wine, estimator, given, words):
     X, y = wine
     with pytest.raises(ValueError, match=words):
@@ -328,10 +492,21 @@ def test_bad_weights_are_refused_before_any_work(wine, estimator, given, words):
         MultipleKernelRidge().fit(X, X[:, 0], sample_weight=given)
 
 
-def test_a_class_without_weight_is_named(wine):
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        MultipleKernelDiscriminant(),
+        MultiLabelKernelDiscriminant(),
+        LearnedKernelTransformer(),
+        AKFDClassifier(),
+        SeparabilityClassifier(require_unlabelled=False),
+    ],
+    ids=lambda estimator: type(estimator).__name__,
+)
+def test_a_class_without_weight_is_named(wine, estimator):
     X, y = wine
     with pytest.raises(ValueError, match=r"Got 0 for all rows of \['rose'\]"):
-        MultipleKernelDiscriminant().fit(X, y, sample_weight=(y != "rose").astype(float))
+        estimator.fit(X, y, sample_weight=(y != "rose").astype(float))
 
 
 @pytest.mark.parametrize(
@@ -351,6 +526,13 @@ def test_bad_class_weights_are_refused(wine, given, words):
     X, y = wine
     with pytest.raises(ValueError, match=words):
         MultipleKernelDiscriminant(class_weight=given).fit(X, y)
+
+
+def test_class_weights_are_not_for_several_labels(wine):
+    X, y = wine
+    Y = np.column_stack([y == "red", y == "rose"]).astype(int)
+    with pytest.raises(ValueError, match="rows of one class each"):
+        MultiLabelKernelDiscriminant(class_weight="balanced").fit(X, Y)
 
 
 def test_one_class_is_not_balanced(wine):

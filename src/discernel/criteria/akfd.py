@@ -75,14 +75,15 @@ def one_against_rest(target: ClassTarget) -> FloatArray:
     -------
     ndarray of shape (n_samples, n_columns)
         Two classes: one column, the second class against the first. More: one column per class.
-        Columns sum to 0; with weights, rows are multiplied by their roots.
+        Columns sum to 0. With weights, l₊ and l₋ count samples, whatever these matter, and rows
+        are multiplied by the roots of the weights.
     """
-    inside, sizes, weights = target.membership > 0, target.sizes, target.sample_weights
+    inside, counts, weights = target.membership > 0, target.n_copies, target.sample_weights
+    n_samples = counts.sum()
     if target.n_classes == 2:
-        inside, sizes = inside[:, 1:], sizes[1:]
-    total = target.n_samples if weights is None else weights.total
-    columns = np.where(inside, total / sizes, -total / (total - sizes))
-    return columns if weights is None else columns * weights.roots[:, None]
+        inside, counts = inside[:, 1:], counts[1:]
+    columns = np.where(inside, n_samples / counts, -n_samples / (n_samples - counts))
+    return np.asarray(columns if weights is None else columns * weights.roots[:, None])
 
 
 def objective(

@@ -25,6 +25,7 @@ from discernel.backend import FloatArray, inner
 from discernel.bank import Bank
 from discernel.criteria.base import Criterion, Program
 from discernel.exceptions import InvalidInputError, check_number
+from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, Target
 
 __all__ = [
@@ -96,10 +97,13 @@ def vector_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     target : ClassTarget
         The classes of these rows.
     """
-    means = _class_means(vectors, target)
-    shares = target.counts / target.n_samples
-    between = shares @ (means - vectors.mean(axis=0)) ** 2
-    return Scatter(between, np.mean((vectors - means[target.codes]) ** 2, axis=0))
+    means, weights = _class_means(vectors, target), target.sample_weights
+    deviations = (vectors - means[target.codes]) ** 2
+    if weights is None:
+        mean, within = vectors.mean(axis=0), np.mean(deviations, axis=0)
+    else:
+        mean, within = weights.shares @ vectors, weights.shares @ deviations
+    return Scatter(target.shares @ (means - mean) ** 2, within)
 
 
 def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
@@ -107,6 +111,7 @@ def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
 
     Leaving row i out takes (v_i − m)² l/(l − 1) from the sum of squares around the mean of l
     rows, and the same from that around the mean of its class, so no pass over the rows is needed.
+    Leaving out δ of a row that counts more takes (v_i − m)² δl/(l − δ).
 
     Parameters
     ----------
@@ -115,6 +120,8 @@ def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     target : ClassTarget
         The classes of these rows.
     """
+    if target.sample_weights is not None:
+        return _weighted_left_out_scatter(vectors, target, target.sample_weights)
     n = target.n_samples
     sizes = target.counts[target.codes][:, None]
     from_mean = (vectors - vectors.mean(axis=0)) ** 2
@@ -126,8 +133,25 @@ def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     return Scatter(np.maximum(total - within, 0.0) / (n - 1), within / (n - 1))
 
 
+def _weighted_left_out_scatter(
+    vectors: FloatArray, target: ClassTarget, weights: SampleWeights
+) -> Scatter:
+    n, sizes = weights.total, target.sizes[target.codes][:, None]
+    taken = (weights.values * weights.left_out)[:, None]  # δ
+    from_mean = (vectors - weights.shares @ vectors) ** 2
+    from_class = (vectors - _class_means(vectors, target)[target.codes]) ** 2
+    total = weights.values @ from_mean - taken * n / (n - taken) * from_mean
+    rest = sizes - taken
+    alone = rest <= 1e-9 * sizes  # such a row is at the mean of its class, and takes nothing
+    within = weights.values @ from_class - taken * sizes / np.where(alone, 1.0, rest) * from_class
+    within = np.maximum(within, 0.0)
+    return Scatter(np.maximum(total - within, 0.0) / (n - taken), within / (n - taken))
+
+
 def _class_means(vectors: FloatArray, target: ClassTarget) -> FloatArray:
-    return np.asarray(target.membership.T @ vectors / target.counts[:, None])
+    weights = target.sample_weights
+    rows = vectors if weights is None else vectors * weights.roots[:, None]
+    return np.asarray(target.membership.T @ rows / target.sizes[:, None])
 
 
 def is_visible(scatter: Scatter) -> NDArray[np.bool_]:

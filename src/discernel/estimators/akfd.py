@@ -15,7 +15,7 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Centering, CombinedKernel, gram_stack
 from discernel.bank.checks import check_grams
 from discernel.criteria.akfd import AKFD, decide, one_against_rest
-from discernel.estimators.rows import BaseRowEstimator
+from discernel.estimators.weighted import BaseWeightedEstimator, with_class_weight
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Kernel, kernel_names
 from discernel.learners.alternating import Alternation, alternate, check_foldable, choose_nu
@@ -46,7 +46,7 @@ class _Uncentered(Centering):
         return vectors, np.zeros(vectors.shape[1])
 
 
-class AKFDClassifier(ClassifierMixin, BaseRowEstimator):
+class AKFDClassifier(ClassifierMixin, BaseWeightedEstimator):
     """Kernel Fisher discriminant with automatic kernel selection, as [Fung04]_ describes it.
 
     The discriminant, Eq. (23), and non-negative weights of raw kernels, Eq. (24), are fitted in
@@ -70,6 +70,10 @@ class AKFDClassifier(ClassifierMixin, BaseRowEstimator):
         The limit of iterations.
     random_state : int, RandomState or None, default=None
         Draws the folds of ``nu="cv"``.
+    class_weight : dict, "balanced" or None, default=None
+        What the weights of the rows of each class are multiplied by, as in
+        `MultipleKernelDiscriminant`. The targets of the paper, Eq. (6), are larger for rare
+        classes already.
 
     Attributes
     ----------
@@ -115,14 +119,16 @@ class AKFDClassifier(ClassifierMixin, BaseRowEstimator):
         tol: float = 1e-2,
         max_iter: int = 100,
         random_state: Any = None,
+        class_weight: Any = None,
     ) -> None:
         self.kernels = kernels
         self.nu = nu
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
+        self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose ν, then alternate.
 
         Parameters
@@ -132,6 +138,9 @@ class AKFDClassifier(ClassifierMixin, BaseRowEstimator):
             n_kernels).
         y : array-like of shape (n_samples,)
             Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, as in `MultipleKernelDiscriminant`. With ``nu="cv"``, a row
+            is in one fold, however often it counts.
 
         Returns
         -------
@@ -139,8 +148,9 @@ class AKFDClassifier(ClassifierMixin, BaseRowEstimator):
             Fitted.
         """
         self._check_parameters()
-        X, y, kernels = self._validate_training(X, y)
-        target = ClassTarget.from_labels(y)
+        X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
+        target = ClassTarget.from_labels(y, sample_weights)
+        target = with_class_weight(target, self.class_weight)
         if isinstance(self.nu, str):
             check_foldable(target)
         with blas_threads(target.n_samples):
@@ -151,7 +161,14 @@ class AKFDClassifier(ClassifierMixin, BaseRowEstimator):
         trusted = [kernel.trusted for kernel in kernels]
         grams, names = check_grams(gram_stack(kernels, X), kernel_names(kernels), trusted)
         nu, accuracies = self._choose_nu(grams, target)
-        found = alternate(grams, one_against_rest(target), nu, tol=self.tol, max_iter=self.max_iter)
+        found = alternate(
+            grams,
+            one_against_rest(target),
+            nu,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            sample_weights=target.sample_weights,
+        )
         if not found.converged:
             self._warn(found, nu)
 
@@ -234,6 +251,7 @@ class AKFDClassifier(ClassifierMixin, BaseRowEstimator):
             random_state=self.random_state,
             tol=max(self.tol, _COARSE_TOL),
             max_iter=min(self.max_iter, _COARSE_MAX_ITER),
+            sample_weights=target.sample_weights,
         )
 
     def _warn(self, found: Alternation, nu: float) -> None:

@@ -17,7 +17,9 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import fit_discriminant
 from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError
+from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, LabelsTarget
 
 __all__ = ["MultiLabelKernelDiscriminant"]
@@ -37,7 +39,12 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         As in `MultipleKernelDiscriminant`.
     criterion : {"auto", "rkda", "alignment", "loo", "uniform"} or object, default="auto"
         As in `MultipleKernelDiscriminant`.
-    solver, regularization, tol, max_iter, random_state, bank, cache_size, callback
+    solver, regularization
+        As in `MultipleKernelDiscriminant`.
+    class_weight : dict, "balanced" or None, default=None
+        Where rows have one class: what the weights of the rows of each are multiplied by, as in
+        `MultipleKernelDiscriminant`.
+    tol, max_iter, random_state, bank, cache_size, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes
@@ -70,9 +77,38 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
     array([[0, 0, 1, 0, 0]])
     """
 
+    def __init__(
+        self,
+        kernels: Any = "auto",
+        *,
+        criterion: Any = "auto",
+        solver: Any = "auto",
+        regularization: float | str = "auto",
+        class_weight: Any = None,
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        bank: str = "auto",
+        cache_size: float = 256,
+        callback: Any = None,
+    ) -> None:
+        super().__init__(
+            kernels,
+            criterion=criterion,
+            solver=solver,
+            regularization=regularization,
+            tol=tol,
+            max_iter=max_iter,
+            random_state=random_state,
+            bank=bank,
+            cache_size=cache_size,
+            callback=callback,
+        )
+        self.class_weight = class_weight
+
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and a discriminant a label.
 
         Parameters
@@ -81,6 +117,8 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
             Training rows, of any kind `MultipleKernelDiscriminant` takes.
         y : array-like of shape (n_samples, n_labels) or (n_samples,)
             1 where a row has a label, else 0; or one class a row.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, as in `MultipleKernelDiscriminant`.
 
         Returns
         -------
@@ -89,34 +127,53 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         """
         request = self._request()
         y = y.toarray() if hasattr(y, "toarray") else y
-        X, y, kernels = self._validate_training(X, y, multi_output=True)
-        has = self._indicate(np.asarray(y))
+        one_class = sample_weight is not None and np.asarray(y).ndim == 1
+        X, y, kernels, sample_weights = self._validate_weighted(
+            X, y, sample_weight, labels=one_class, multi_output=True
+        )
+        has, sample_weights = self._indicate(np.asarray(y), sample_weights)
         varies = _check_labels(has, self.classes_)
-        target = LabelsTarget(has[:, varies])
+        target = LabelsTarget(has[:, varies], sample_weights)
         request.check_target(target)
         with blas_threads(target.n_samples):
             bank, weights = self._learn(X, kernels, target, request)
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
-            fits = [KernelLeastSquares(system, ridge, part.scores) for part in target.parts]
+            fits = [
+                KernelLeastSquares(system, ridge, part.scores, sample_weights)
+                for part in target.parts
+            ]
             found = [
                 fit_discriminant(fit, ridge, part, "loo")
                 for fit, part in zip(fits, target.parts, strict=True)
             ]
         self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
-        share = has.mean(axis=0)
+        share = has.mean(axis=0) if sample_weights is None else sample_weights.shares @ has
+        share[has.all(axis=0)] = 1.0  # without rounding
         self._priors = np.column_stack([1.0 - share, share])
         # A label that all rows have, or none: the same answer for every row.
         self._constant = np.where(share == 1.0, np.inf, -np.inf)
         return self
 
-    def _indicate(self, y: NDArray[Any]) -> NDArray[np.bool_]:
-        """Return which row has which label; one class per row becomes one label per class."""
+    def _indicate(
+        self, y: NDArray[Any], weights: SampleWeights | None
+    ) -> tuple[NDArray[np.bool_], SampleWeights | None]:
+        """Return which row has which label, and the weights of rows with those of classes.
+
+        One class per row becomes one label per class.
+        """
         self.multilabel_ = y.ndim == 2 and y.shape[1] > 1
         if not self.multilabel_:
             y = column_or_1d(y, warn=True)
-            self.classes_ = ClassTarget.from_labels(y).classes
-            return np.asarray(LabelBinarizer().fit_transform(y) == 1)
+            target = with_class_weight(ClassTarget.from_labels(y, weights), self.class_weight)
+            self.classes_ = target.classes
+            return np.asarray(LabelBinarizer().fit_transform(y) == 1), target.sample_weights
+        if self.class_weight is not None:
+            raise InvalidInputError(
+                "class_weight is for rows of one class each. Got several labels per row, and "
+                f"class_weight={self.class_weight!r}. Use sample_weight; labels count the same "
+                "anyway, rare or frequent."
+            )
         if type_of_target(y) != "multilabel-indicator":
             raise InvalidInputError(
                 "y must hold 0 and 1, one column per label, or one class per row. Got "
@@ -124,7 +181,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
                 "by sklearn.preprocessing.MultiLabelBinarizer."
             )
         self.classes_ = np.arange(y.shape[1])
-        return np.asarray(y == 1)
+        return np.asarray(y == 1), weights
 
     # ---- prediction --------------------------------------------------------------------------
 

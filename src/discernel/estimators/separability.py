@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import (
+    _num_samples,
+    check_is_fitted,
+    column_or_1d,
+    has_fit_parameter,
+)
 
 from discernel.backend import FloatArray, as_rows, blas_threads, squared_norms
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
-from discernel.estimators.rows import BaseRowEstimator
+from discernel.estimators.weighted import BaseWeightedEstimator, with_class_weight
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel, kernel_names
 from discernel.learners.spectrum import Labels, Method
-from discernel.learners.spectrum_choice import choose_reweighing, neighbor_votes
+from discernel.learners.spectrum_choice import (
+    choose_reweighing,
+    neighbor_votes,
+    weighted_votes,
+)
+from discernel.sample_weights import SampleWeights, check_sample_weight
+from discernel.targets import ClassTarget, check_classes_present
 
 __all__ = ["SeparabilityClassifier", "check_n_neighbors"]
 
@@ -41,21 +54,29 @@ class _Neighbors(ClassifierMixin, BaseEstimator):
     def __init__(self, n_neighbors: int = 1) -> None:
         self.n_neighbors = n_neighbors
 
-    def fit(self, K: FloatArray, y: NDArray[Any]) -> Self:
+    def fit(self, K: FloatArray, y: NDArray[Any], sample_weight: Any = None) -> Self:
         self.classes_, self._codes = np.unique(y, return_inverse=True)
         self._squares = K.diagonal().copy()
+        self._copies = self._values = None
+        if isinstance(sample_weight, SampleWeights):
+            self._copies, self._values = sample_weight.copies, sample_weight.values
         return self
 
     def predict_proba(self, K: FloatArray) -> FloatArray:
         ranks = self._squares - 2.0 * K  # d²(x, z) − k(x, x), which has the same order in a row
-        votes = neighbor_votes(ranks, self._codes, len(self.classes_), self.n_neighbors)
-        return votes / self.n_neighbors
+        if self._copies is None or self._values is None:
+            votes = neighbor_votes(ranks, self._codes, len(self.classes_), self.n_neighbors)
+            return votes / self.n_neighbors
+        weights = SampleWeights(self._values, self._copies)
+        target = ClassTarget(self.classes_, self._codes, weights)
+        votes = weighted_votes(ranks, target, self.n_neighbors, self._copies)
+        return np.asarray(votes / votes.sum(axis=1, keepdims=True))
 
     def predict(self, K: FloatArray) -> NDArray[Any]:
         return np.asarray(self.classes_[self.predict_proba(K).argmax(axis=1)])
 
 
-class SeparabilityClassifier(ClassifierMixin, BaseRowEstimator):
+class SeparabilityClassifier(ClassifierMixin, BaseWeightedEstimator):
     """Learn a kernel from labelled and unlabelled rows, then classify the latter.
 
     The kernel matrix of all rows keeps its leading eigenvectors and gets eigenvalues that set
@@ -92,6 +113,10 @@ class SeparabilityClassifier(ClassifierMixin, BaseRowEstimator):
     require_unlabelled : bool, default=True
         Whether it is an error if all rows have labels. If False, the kernel is learned from
         labelled rows alone, and `predict` is for new ones.
+    class_weight : dict, "balanced" or None, default=None
+        What the weights of the labelled rows of each class are multiplied by, as in
+        `MultipleKernelDiscriminant`: in the scatter, in what is chosen, and in the classifier.
+        One nearest neighbour decides alone, whatever it weighs.
 
     Attributes
     ----------
@@ -155,6 +180,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseRowEstimator):
         estimator: Any = None,
         unlabelled: Any = -1,
         require_unlabelled: bool = True,
+        class_weight: Any = None,
     ) -> None:
         self.kernels = kernels
         self.method = method
@@ -166,11 +192,12 @@ class SeparabilityClassifier(ClassifierMixin, BaseRowEstimator):
         self.estimator = estimator
         self.unlabelled = unlabelled
         self.require_unlabelled = require_unlabelled
+        self.class_weight = class_weight
 
     def _candidates(self) -> Any:
         return "rbf" if isinstance(self.kernels, str) and self.kernels == "auto" else self.kernels
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and classify all rows.
 
         Parameters
@@ -180,6 +207,9 @@ class SeparabilityClassifier(ClassifierMixin, BaseRowEstimator):
             stack of shape (n_samples, n_samples, n_kernels).
         y : array-like of shape (n_samples,)
             Class labels; -1, None or NaN for rows without.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, labelled or not, as in `MultipleKernelDiscriminant`. A row
+            of weight 0 has no say, and is classified as a new one.
 
         Returns
         -------
@@ -187,15 +217,35 @@ class SeparabilityClassifier(ClassifierMixin, BaseRowEstimator):
             Fitted.
         """
         check_n_neighbors(self.n_neighbors)
-        X, labels, kernels = self._validate_partial(X, y)
-        final = self._final(len(labels.rows))
+        given = X
+        X, labels, kernels = self._validate_partial(X, y, sample_weight)
+        target = labels.target
+        final = self._final(target)
+        options = {} if target.sample_weights is None else {"sample_weight": self._passed(target)}
         with blas_threads(labels.n_samples):
             matrix = self._learn_kernel(X, labels, kernels)
-            known = labels.target.classes[labels.target.codes]
-            self.estimator_ = final.fit(matrix[np.ix_(labels.rows, labels.rows)], known)
+            known = target.classes[target.codes]
+            self.estimator_ = final.fit(matrix[np.ix_(labels.rows, labels.rows)], known, **options)
             self.transduction_ = np.asarray(self.estimator_.predict(self._kernel(X)))
-        self.classes_ = labels.target.classes
+        self.classes_ = target.classes
+        if sample_weight is not None:
+            self._classify_absent(given, np.asarray(sample_weight))
         return self
+
+    def _classify_absent(self, given: Any, sample_weight: FloatArray) -> None:
+        """Put the classes of rows without weight among those of the others."""
+        if len(self.transduction_) == _num_samples(given):
+            return
+        found = np.empty(_num_samples(given), dtype=self.classes_.dtype)
+        present = check_sample_weight(sample_weight, len(found)) > 0
+        found[present] = self.transduction_
+        found[~present] = self.predict(_safe_indexing(given, np.flatnonzero(~present)))
+        self.transduction_ = found
+
+    def _passed(self, target: ClassTarget) -> Any:
+        """Return the weights as the classifier takes them."""
+        weights = target.sample_weights
+        return weights if self.estimator is None or weights is None else weights.values
 
     def _learn_kernel(self, X: Any, labels: Labels, kernels: list[Kernel]) -> FloatArray:
         """Learn from what has been checked, store, and return the learned matrix."""
@@ -219,27 +269,45 @@ class SeparabilityClassifier(ClassifierMixin, BaseRowEstimator):
         self._labelled = labels.rows
         return grams[choice.kernel] if found.method == "plain" else found.matrix
 
-    def _validate_partial(self, X: Any, y: Any) -> tuple[Any, Labels, list[Kernel]]:
+    def _validate_partial(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, Labels, list[Kernel]]:
         """Return the rows, the labels there are, and the kernels, checked."""
         if y is None:
             self._validate_training(X, None)  # says what scikit-learn says
         # Categories say which classes there should be, and an array of them would not.
         declares = hasattr(getattr(y, "dtype", None), "categories")
         given = y if declares else column_or_1d(y, warn=True)
-        labels = Labels.from_partial(given, self.unlabelled, required=self.require_unlabelled)
-        marks = np.zeros(labels.n_samples)  # what stands for labels has been checked
-        X, _, kernels = self._validate_training(X, marks)
+        positions = np.arange(_num_samples(given))  # what stands for labels is checked here
+        X, positions, kernels, weights = self._validate_weighted(
+            X, positions, sample_weight, labels=False
+        )
+        if len(positions) < _num_samples(given):
+            check_classes_present(given, positions, self.unlabelled)
+            given = _safe_indexing(given, positions)
+        labels = Labels.from_partial(
+            given, self.unlabelled, required=self.require_unlabelled, weights=weights
+        )
+        labels = replace(labels, target=with_class_weight(labels.target, self.class_weight))
         if isinstance(self.kernels, str) and self.kernels == "auto":
-            kernels = _default_kernels(X)
+            kernels = _default_kernels(X, None if weights is None else weights.copies)
         return X, labels, kernels
 
-    def _final(self, n_labelled: int) -> Any:
+    def _final(self, target: ClassTarget) -> Any:
         """Return the classifier to be fitted to the labelled rows."""
+        weights, n_labelled = target.sample_weights, target.n_samples
+        n_labelled = n_labelled if weights is None else int(weights.copies.sum())
         if self.estimator is not None:
             if getattr(self.estimator, "kernel", "precomputed") != "precomputed":
                 raise InvalidInputError(
                     "The estimator must take kernel matrices. Got one with "
                     f"kernel={self.estimator.kernel!r}: set kernel='precomputed'."
+                )
+            if weights is not None and not has_fit_parameter(self.estimator, "sample_weight"):
+                raise InvalidInputError(
+                    "The estimator must take sample_weight where rows or classes have weights. "
+                    f"{type(self.estimator).__name__} does not. Leave the weights out, or use "
+                    "another one."
                 )
             return clone(self.estimator)
         if self.n_neighbors > n_labelled:
@@ -294,15 +362,18 @@ class SeparabilityClassifier(ClassifierMixin, BaseRowEstimator):
         return np.asarray(self.estimator_.predict_proba(learned))
 
 
-def _default_kernels(X: Any) -> list[Kernel]:
+def _default_kernels(X: Any, copies: FloatArray | None = None) -> list[Kernel]:
     """Return Gaussian kernels around the mean squared distance, as in [Yeung06]_."""
     X = as_rows(X)
-    mean = np.asarray(X.mean(axis=0)).ravel()
+    if copies is None:
+        mean = np.asarray(X.mean(axis=0)).ravel()
+    else:
+        mean = np.asarray(X.T @ copies).ravel() / copies.sum()
     # The mean of ‖x − z‖² over all pairs is twice the mean of ‖x − mean‖².
     if isinstance(X, np.ndarray):
-        spread = 2.0 * float(squared_norms(X - mean).mean())
+        spread = 2.0 * float(np.average(squared_norms(X - mean), weights=copies))
     else:
-        spread = 2.0 * float(squared_norms(X).mean() - mean @ mean)
+        spread = 2.0 * float(np.average(squared_norms(X), weights=copies) - mean @ mean)
     scale = np.sqrt(spread) if spread > 0 else 1.0
     return [RBF(width=float(scale * np.sqrt(factor))) for factor in _SQUARED_WIDTHS]
 

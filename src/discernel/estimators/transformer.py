@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads
+from discernel.backend import FloatArray, blas_threads, n_rows
+from discernel.bank import Centering, CombinedKernel
 from discernel.estimators.learner import BaseKernelLearner
+from discernel.sample_weights import check_sample_weight
 from discernel.targets import ClassTarget
 
 __all__ = ["LearnedKernelTransformer"]
@@ -54,7 +57,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
     0.98
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel.
 
         Parameters
@@ -63,6 +66,9 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
             Training rows, of any kind `MultipleKernelDiscriminant` takes.
         y : array-like of shape (n_samples,)
             Class labels.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, as in `MultipleKernelDiscriminant`. A row of weight 0 has no
+            say in the kernel, but a column of `transform` as all rows have.
 
         Returns
         -------
@@ -70,12 +76,21 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
             Fitted.
         """
         request = self._request()
-        X, y, kernels = self._validate_training(X, y)
-        target = ClassTarget.from_labels(y)
+        all_rows, present, n_samples = None, None, _num_samples(X)
+        if sample_weight is not None:
+            present = np.flatnonzero(check_sample_weight(sample_weight, n_samples))
+            if len(present) < n_samples:
+                all_rows, *_ = self._validate_training(X, y)
+        X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
+        target = ClassTarget.from_labels(y, sample_weights)
         request.check_target(target)
         with blas_threads(target.n_samples):
             self._learn(X, kernels, target, request)
-        self.n_samples_fit_ = target.n_samples
+        if all_rows is not None and present is not None:
+            self.combined_kernel_ = _on_all_rows(self.combined_kernel_, all_rows, present)
+            self._present, self.n_features_in_ = None, all_rows.shape[1]
+        self.n_samples_fit_ = n_samples
+        self._total = target.total
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -89,12 +104,13 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         Returns
         -------
         ndarray of shape (n_rows, n_samples)
-            Centred; on the training rows, the diagonal has mean 1.
+            Centred; on the training rows, the diagonal has mean 1, in which rows count as often
+            as they weigh.
         """
         check_is_fitted(self, "combined_kernel_")
         X = self._validate(X, self.kernels_)
         # Mean 1 on the diagonal, so that the C of an SVM means what it usually does.
-        return np.asarray(self.n_samples_fit_ * self.combined_kernel_(X))
+        return np.asarray(self._total * self.combined_kernel_(X))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return one name per training row.
@@ -116,3 +132,24 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
+
+
+def _on_all_rows(
+    kernel: CombinedKernel, all_rows: Any, present: NDArray[np.intp]
+) -> CombinedKernel:
+    """Return a kernel to some training rows as one to all, centred as before."""
+    centering, n = kernel.centering, n_rows(all_rows)
+    absent = np.setdiff1d(np.arange(n), present)
+    shares, means = np.zeros(n), np.empty(n)
+    shares[present] = 1.0 / len(present) if centering.shares is None else centering.shares
+    means[present] = centering.row_means
+    new = all_rows[absent] if kernel.rows is not None else all_rows[np.ix_(absent, present)]
+    means[absent] = sum(
+        factor * (one(new, kernel.rows) @ shares[present])
+        for one, factor in zip(kernel.kernels, kernel.coefficients, strict=True)
+    )
+    return replace(
+        kernel,
+        rows=None if kernel.rows is None else all_rows,
+        centering=Centering(means, centering.grand_mean, shares),
+    )

@@ -15,7 +15,7 @@ from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, as_kernels, resolve_kernels
 from discernel.sample_weights import SampleWeights, check_sample_weight
-from discernel.targets import ClassTarget
+from discernel.targets import ClassTarget, check_classes_present
 
 __all__ = ["BaseWeightedEstimator", "with_class_weight"]
 
@@ -48,7 +48,7 @@ class BaseWeightedEstimator(BaseRowEstimator):
         present = np.flatnonzero(weights)
         if len(present) < len(weights):
             if labels and y is not None:
-                _check_classes(y, present)
+                check_classes_present(y, present)
             X, y = self._without_absent(X, present), _safe_indexing(y, present)
         given = X
         X, y, kernels = self._validate_training(X, y, **options)
@@ -104,15 +104,3 @@ def with_class_weight(target: ClassTarget, class_weight: Any) -> ClassTarget:
         return target
     weights = SampleWeights.times(target.sample_weights, factors[target.codes])
     return replace(target, sample_weights=weights)
-
-
-def _check_classes(y: Any, present: NDArray[np.intp]) -> None:
-    """Raise a clear error if all rows of a class have the weight 0."""
-    labels = np.asarray(y, dtype=object).ravel()
-    known = set(labels[present].tolist())
-    absent = {label for label in labels.tolist() if label not in known and label == label}
-    if absent:
-        raise InvalidInputError(
-            "sample_weight must be above 0 for some rows of every class. Got 0 for all rows of "
-            f"{sorted(absent, key=str)}. Leave these rows out, or give them weight."
-        )

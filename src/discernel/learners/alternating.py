@@ -379,8 +379,8 @@ def choose_nu(
         for position, found in enumerate(path):
             right = decide(found.scores(cross)) == target.codes[test]
             hits[position] += right.sum() if counted is None else counted[test] @ right
-    total = target.n_samples if counted is None else counted.sum()
-    accuracies = dict(zip(values, (hits / total).tolist(), strict=True))
+    shares = np.minimum(hits / target.total, 1.0)  # sums of weights are rounded
+    accuracies = dict(zip(values, shares.tolist(), strict=True))
     return max(values, key=lambda nu: accuracies[nu]), accuracies  # the first of equals
 
 

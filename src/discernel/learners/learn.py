@@ -28,7 +28,8 @@ from discernel.learners.solution import (
     Task,
 )
 from discernel.learners.walk import as_good_as_the_least, walk
-from discernel.targets import ClassTarget, Target
+from discernel.sample_weights import SampleWeights, check_sample_weight
+from discernel.targets import ClassTarget, Target, check_classes_present
 
 __all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_path"]
 
@@ -56,6 +57,7 @@ def learn_kernel(
     max_iter: int | None = None,
     random_state: Any = None,
     callback: Callback | None = None,
+    sample_weight: Any = None,
 ) -> LearnedKernel:
     """Learn the combination of kernels that separates the classes best.
 
@@ -97,6 +99,9 @@ def learn_kernel(
         that λ is first looked for on; None is 0.
     callback : callable, optional
         Called with a `Progress` once an iteration.
+    sample_weight : array-like of shape (n_samples,), optional
+        How much each sample counts, as in `MultipleKernelDiscriminant`: whole numbers are counts,
+        others are relative to each other, and a sample of weight 0 is absent.
 
     Returns
     -------
@@ -153,17 +158,38 @@ def learn_kernel(
         random_state=random_state,
         callback=callback,
     )
-    target = ClassTarget.from_labels(y)
+    sample_weights = None
+    if sample_weight is not None:
+        grams, y, sample_weights = _weighted(grams, y, sample_weight)
+    target = ClassTarget.from_labels(y, sample_weights)
     request.check_target(target)
+    _check_n_labels(target.n_samples, grams)
+    with blas_threads(target.n_samples):
+        bank = DenseBank(
+            grams, normalization=request.criterion.normalization, sample_weights=sample_weights
+        )
+        return learn(bank, target, request)
+
+
+def _check_n_labels(n_labels: int, grams: Any) -> None:
     shape = np.shape(grams)
-    if len(shape) == 3 and shape[1] != target.n_samples:
+    if len(shape) == 3 and shape[1] != n_labels:
         raise InvalidInputError(
             "There must be one label per row of the Gram matrices. "
-            f"Got {target.n_samples} labels and matrices of shape {shape[1:]}."
+            f"Got {n_labels} labels and matrices of shape {shape[1:]}."
         )
-    with blas_threads(target.n_samples):
-        bank = DenseBank(grams, normalization=request.criterion.normalization)
-        return learn(bank, target, request)
+
+
+def _weighted(grams: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, SampleWeights | None]:
+    """Return matrices and labels without absent samples, and the weights of the others."""
+    y = np.atleast_1d(np.asarray(y))
+    _check_n_labels(len(y), grams)
+    weights = check_sample_weight(sample_weight, len(y))
+    present = np.flatnonzero(weights)
+    if len(present) < len(weights):
+        check_classes_present(y, present)
+        y, grams = y[present], [np.asarray(gram)[np.ix_(present, present)] for gram in grams]
+    return grams, y, SampleWeights.of(weights[present])
 
 
 def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:

@@ -30,6 +30,7 @@ from discernel.criteria.separability import (
 )
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners.separability import dinkelbach, quotient
+from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
 
 __all__ = [
@@ -68,14 +69,24 @@ class Labels:
         Their positions.
     n_samples : int
         All rows.
+    weights : SampleWeights, optional
+        How much each of all rows counts. Those of the target may be others.
     """
 
     target: ClassTarget
     rows: NDArray[np.intp]
     n_samples: int
+    weights: SampleWeights | None = None
 
     @classmethod
-    def from_partial(cls, y: Any, unlabelled: Any = -1, *, required: bool = True) -> Labels:
+    def from_partial(
+        cls,
+        y: Any,
+        unlabelled: Any = -1,
+        *,
+        required: bool = True,
+        weights: SampleWeights | None = None,
+    ) -> Labels:
         """Return the labels, or raise a clear error.
 
         Parameters
@@ -86,6 +97,8 @@ class Labels:
             The mark; None if -1 is a class.
         required : bool, default=True
             Whether there must be rows without label.
+        weights : SampleWeights, optional
+            How much each row counts.
         """
         declared = getattr(getattr(y, "dtype", None), "categories", None)
         y = np.asarray(y)
@@ -111,7 +124,8 @@ class Labels:
         known = y[~marked]
         if known.dtype.kind == "O":
             known = np.array(known.tolist())
-        target = ClassTarget.from_labels(known)
+        rows = np.flatnonzero(~marked)
+        target = ClassTarget.from_labels(known, None if weights is None else weights.subset(rows))
         if declared is not None:
             present = set(target.classes.tolist())
             absent = [c for c in declared if c not in present and not _is_marked(c, unlabelled)]
@@ -120,7 +134,7 @@ class Labels:
                     f"Every class must have a labelled row. Got none of {absent}. Label some, or "
                     "remove the unused categories of y."
                 )
-        return cls(target, np.flatnonzero(~marked), len(y))
+        return cls(target, rows, len(y), weights)
 
 
 def _is_marked(label: Any, unlabelled: Any) -> bool:
@@ -154,6 +168,8 @@ class ReweighedSpectrum:
         The α of the closed form; None for other methods.
     is_maximum : bool or None
         Whether μ is the maximum of its program; None where there is no program.
+    row_weights : ndarray of shape (n_samples,) or None
+        How much rows count, if not all the same.
     """
 
     vectors: FloatArray
@@ -164,6 +180,7 @@ class ReweighedSpectrum:
     share: float
     alpha: float | None = None
     is_maximum: bool | None = None
+    row_weights: FloatArray | None = None
 
     @property
     def matrix(self) -> FloatArray:
@@ -187,7 +204,10 @@ class ReweighedSpectrum:
         """
         if self.method == "plain":
             return cross
-        extended = matmul(cross, self.vectors) / self.eigenvalues
+        vectors, counted = self.vectors, self.row_weights
+        if counted is not None:
+            vectors = vectors * counted[:, None]
+        extended = matmul(cross, vectors) / self.eigenvalues
         return matmul(extended * self.mu**2, self.vectors.T)
 
 
@@ -204,13 +224,19 @@ class Spectrum(NamedTuple):
     starts: NDArray[np.intp]
 
     @classmethod
-    def of(cls, K: FloatArray) -> Spectrum:
+    def of(cls, K: FloatArray, weights: SampleWeights | None = None) -> Spectrum:
+        """Return the spectrum of a matrix, on rows that are repeated as often as they count."""
+        if weights is not None:
+            K = weights.scale_both(K.copy())
         # All are wanted, and many may be equal: "evr", the default, is several times slower.
         values, vectors = scipy.linalg.eigh(K, driver="evd")
         there = np.flatnonzero(values > _NOISE * values[-1])[::-1]
         values = values[there]
         is_new = np.concatenate([[True], values[:-1] - values[1:] > _NOISE * values[0]])
-        return cls(values, np.ascontiguousarray(vectors[:, there]), np.flatnonzero(is_new))
+        vectors = np.ascontiguousarray(vectors[:, there])
+        if weights is not None:
+            vectors /= weights.roots[:, None]
+        return cls(values, vectors, np.flatnonzero(is_new))
 
     def leading(self, share: float) -> Spectrum:
         """Return the fewest leading eigenspaces with a share of the trace."""
@@ -319,11 +345,13 @@ def reweigh(
         mu = closed_form(scatter, number, float(np.sqrt(values).sum()))
     else:
         columns = alignment_columns(labels.target)
-        aligned = spectrum.pooled(spectral_alignment(known, columns))
+        rows = _times_roots(known, labels.target)
+        aligned = spectrum.pooled(spectral_alignment(rows, columns))
         mu = np.sqrt(spectral_weights(method, spectrum, scatter, aligned, alpha, cap))
     if method == "dinkelbach":
         maximal = True
-    return ReweighedSpectrum(vectors, values, mu, scatter, method, share, number, maximal)
+    counted = None if labels.weights is None else labels.weights.values
+    return ReweighedSpectrum(vectors, values, mu, scatter, method, share, number, maximal, counted)
 
 
 def spectral_weights(
@@ -349,15 +377,25 @@ def spectral_weights(
 
 def alignment_columns(target: ClassTarget) -> FloatArray:
     """Return ±1 for two classes, as published, and the class scores for more."""
-    return class_signs(target) if target.n_classes == 2 else target.scores
+    if target.n_classes != 2:
+        return target.scores
+    return _times_roots(class_signs(target), target)
+
+
+def _times_roots(rows: FloatArray, target: ClassTarget) -> FloatArray:
+    weights = target.sample_weights
+    return rows if weights is None else rows * weights.roots[:, None]
 
 
 def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArray) -> FloatArray:
     """Return what spectral alignment gives without each labelled row in turn."""
     if target.n_classes != 2:
         return between  # with the class scores, the weights are those of f
-    signed = class_signs(target) * known
-    return np.asarray((signed.sum(axis=0) - signed) ** 2)
+    signed, weights = class_signs(target) * known, target.sample_weights
+    if weights is None:
+        return np.asarray((signed.sum(axis=0) - signed) ** 2)
+    taken = (weights.values * weights.left_out)[:, None]
+    return np.asarray((weights.values @ signed - taken * signed) ** 2)
 
 
 # ---- what to choose --------------------------------------------------------------------------

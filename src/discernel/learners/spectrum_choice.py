@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,9 +21,18 @@ from discernel.learners.spectrum import (
     reweigh,
     spectral_weights,
 )
+from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
 
-__all__ = ["ALPHAS", "SHARES", "Choice", "Trial", "choose_reweighing", "neighbor_votes"]
+__all__ = [
+    "ALPHAS",
+    "SHARES",
+    "Choice",
+    "Trial",
+    "choose_reweighing",
+    "neighbor_votes",
+    "weighted_votes",
+]
 
 #: Shares of the trace that are tried.
 SHARES: tuple[float, ...] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
@@ -53,6 +62,8 @@ class Trial(NamedTuple):
         Which labelled rows are classified right by the others.
     margin : float
         How much nearer rows are to their own class than to others, relative, on average.
+    shares : ndarray of shape (n_labelled,) or None
+        The share of each row in all labelled rows; None where all count the same.
     """
 
     kernel: int
@@ -61,11 +72,12 @@ class Trial(NamedTuple):
     alpha: float | str | None
     hits: NDArray[np.bool_]
     margin: float
+    shares: FloatArray | None = None
 
     @property
     def accuracy(self) -> float:
         """The leave-one-out accuracy of nearest neighbours on the labelled rows."""
-        return float(self.hits.mean())
+        return float(self.hits.mean() if self.shares is None else self.shares @ self.hits)
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -142,11 +154,11 @@ def choose_reweighing(
     if method == "closed_form":
         alphas = ALPHAS if alpha == "auto" else (alpha,)
     if len(grams) == len(shares) == len(alphas) == 1:
-        leading = Spectrum.of(grams[0]).leading(shares[0])
+        leading = Spectrum.of(grams[0], labels.weights).leading(shares[0])
         found = reweigh(leading, labels, method, alphas[0] or ALPHA, cap, shares[0])
         return Choice(found, 0, ())
 
-    spectra = [Spectrum.of(K) for K in grams]
+    spectra = [Spectrum.of(K, labels.weights) for K in grams]
     trials = [
         trial
         for position, spectrum in enumerate(spectra)
@@ -158,7 +170,8 @@ def choose_reweighing(
         plain = [_try_plain(i, K, labels, n_neighbors) for i, K in enumerate(grams)]
         trials += plain
         best_plain = max(plain, key=lambda trial: trial.rank)
-        best = best if _is_clearly_better(best, best_plain) else best_plain
+        weights = labels.target.sample_weights
+        best = best if _is_clearly_better(best, best_plain, weights) else best_plain
     part = spectra[best.kernel].leading(best.share)
     found = reweigh(part, labels, best.method, best.alpha or ALPHA, cap, best.share)
     others = (trial for trial in trials if trial is not best)
@@ -190,7 +203,7 @@ def _try(
     for alpha in alphas:
         weights = spectral_weights(method, spectrum, scatter, aligned, alpha or ALPHA, cap)
         hits, margin = _leave_one_out(_left_out_distances(known, weights), target, n_neighbors)
-        trials.append(Trial(kernel, method, share, alpha, hits, margin))
+        trials.append(Trial(kernel, method, share, alpha, hits, margin, _shares(target)))
     return trials
 
 
@@ -199,12 +212,17 @@ def _try_plain(kernel: int, K: FloatArray, labels: Labels, n_neighbors: int) -> 
     squares = part.diagonal()
     distances = np.maximum(squares[:, None] + squares - 2.0 * part, 0.0)
     hits, margin = _leave_one_out(distances, labels.target, n_neighbors)
-    return Trial(kernel, "plain", 1.0, None, hits, margin)
+    return Trial(kernel, "plain", 1.0, None, hits, margin, _shares(labels.target))
 
 
-def _is_clearly_better(trial: Trial, plain: Trial) -> bool:
-    gained = np.count_nonzero(trial.hits & ~plain.hits)
-    lost = np.count_nonzero(plain.hits & ~trial.hits)
+def _shares(target: ClassTarget) -> FloatArray | None:
+    return None if target.sample_weights is None else target.sample_weights.shares
+
+
+def _is_clearly_better(trial: Trial, plain: Trial, weights: SampleWeights | None) -> bool:
+    ones = 1 if weights is None else weights.values
+    gained = float(np.sum((trial.hits & ~plain.hits) * ones))
+    lost = float(np.sum((plain.hits & ~trial.hits) * ones))
     return bool(gained - lost > _CLEARLY * np.sqrt(gained + lost))
 
 
@@ -221,10 +239,21 @@ def _left_out_distances(known: FloatArray, weights: FloatArray) -> FloatArray:
 def _leave_one_out(
     distances: FloatArray, target: ClassTarget, n_neighbors: int
 ) -> tuple[NDArray[np.bool_], float]:
-    """Return which rows the other rows classify right, and the mean relative margin."""
-    np.fill_diagonal(distances, np.inf)
-    k = min(n_neighbors, target.n_samples - 1)
-    votes = neighbor_votes(distances, target.codes, target.n_classes, k)
+    """Return which rows the other rows classify right, and the mean relative margin.
+
+    Of a row that stands for several, the others stay, and are nearest.
+    """
+    weights = target.sample_weights
+    alone = np.inf if weights is None else np.where(weights.copies > 1, 0.0, np.inf)
+    np.fill_diagonal(distances, alone)
+    n_samples = target.n_samples if weights is None else int(weights.copies.sum())
+    k = min(n_neighbors, n_samples - 1)
+    if weights is None:
+        votes = neighbor_votes(distances, target.codes, target.n_classes, k)
+    else:
+        there = np.tile(weights.copies, (len(distances), 1))
+        there[np.diag_indices_from(there)] -= 1.0
+        votes = weighted_votes(distances, target, k, there)
     same = target.codes[:, None] == target.codes
     own = np.where(same, distances, np.inf).min(axis=1)
     other = np.where(same, np.inf, distances).min(axis=1)
@@ -232,7 +261,8 @@ def _leave_one_out(
     relative = np.where(np.isinf(own), -1.0, 0.0)
     there = np.isfinite(own) & (own + other > 0)
     relative[there] = (other[there] - own[there]) / (other[there] + own[there])
-    return votes.argmax(axis=1) == target.codes, float(relative.mean())
+    hits = votes.argmax(axis=1) == target.codes
+    return hits, float(relative.mean() if weights is None else weights.shares @ relative)
 
 
 def neighbor_votes(
@@ -256,6 +286,36 @@ def neighbor_votes(
     else:
         nearest = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
     return np.asarray(np.eye(n_classes)[codes[nearest]].sum(axis=1))
+
+
+def weighted_votes(
+    distances: FloatArray, target: ClassTarget, n_neighbors: int, copies: FloatArray
+) -> FloatArray:
+    """Return `neighbor_votes` of samples with weights, of shape (n_rows, n_classes).
+
+    A sample that stands for several is as many neighbours. Each votes with its weight.
+
+    Parameters
+    ----------
+    distances : ndarray of shape (n_rows, n_samples)
+        Distances, or what is in the same order. Of equal ones the first samples are nearer.
+    target : ClassTarget
+        The samples, with weights.
+    n_neighbors : int
+        The neighbours that vote.
+    copies : ndarray of shape (n_rows, n_samples) or (n_samples,)
+        How many neighbours each sample is.
+    """
+    weights = cast(SampleWeights, target.sample_weights)
+    order = np.argsort(distances, axis=1, kind="stable")
+    there = np.take_along_axis(np.broadcast_to(copies, distances.shape), order, axis=1)
+    before = np.cumsum(there, axis=1) - there
+    taken = np.clip(n_neighbors - before, 0.0, there)
+    each = taken * (weights.values / weights.copies)[order]
+    votes = np.zeros((len(distances), target.n_classes))
+    for code in range(target.n_classes):
+        votes[:, code] = np.sum(each * (target.codes[order] == code), axis=1)
+    return votes
 
 
 # ---- checks ----------------------------------------------------------------------------------

@@ -96,7 +96,7 @@ class LearnedKernelSVC(ClassifierMixin, LearnedKernelTransformer):
         self.loss = loss
         self.C = C
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # libsvm would not be exact
         """Learn the kernel and train the machine.
 
         Parameters
