@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import sys
 from datetime import date
 from importlib.metadata import version
@@ -61,5 +62,11 @@ def write_record(name: str, results: Any, **settings: Any) -> None:
         "results": results,
     }
     path = RECORDS / f"{name}.json"
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    # A list of numbers is one line: there is one number per partition.
+    text = re.sub(
+        r"\[[-+.\deE,\s]*\]",
+        lambda numbers: " ".join(numbers[0].split()),
+        json.dumps(record, indent=1),
+    )
+    path.write_text(text + "\n")
     print(f"\nwritten: benchmarks/records/{path.name}")

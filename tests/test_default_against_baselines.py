@@ -1,0 +1,106 @@
+"""What the benchmark of the default says about its results: losses, ranks, what is kept."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss
+
+pytest.importorskip("pandas")
+sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
+
+import default_against_baselines as benchmark
+import tasks
+from baselines import Prediction
+
+sys.path.pop(0)
+
+
+def result(accuracy, loss=0.5):
+    return benchmark.Result(accuracy, loss, accuracy, seconds=1.0, train=80, test=20)
+
+
+def kept(tmp_path, results):
+    """Return the table of results by task, method and division."""
+    runs = [benchmark.Run(*key) for key in results]
+    for run, found in zip(runs, results.values(), strict=True):
+        benchmark.keep(run, found, tmp_path)
+    return benchmark.Table(runs, tmp_path)
+
+
+def test_log_loss_is_that_of_scikit_learn_with_clipped_probabilities():
+    rng = np.random.default_rng(0)
+    P, y = rng.dirichlet([0.05] * 4, 200), rng.integers(0, 4, 200)
+    clipped = np.maximum(P, benchmark.LEAST_PROBABILITY)
+    expected = log_loss(y, clipped / clipped.sum(axis=1, keepdims=True))
+    before = P.copy()
+    assert benchmark.log_loss(Prediction(y, P), y) == pytest.approx(expected)
+    assert (before == P).all()
+
+
+def test_runs_stopped_early_have_as_many_divisions_of_all_tasks():
+    runs = benchmark.plan(["easymkl", "forest"], ["wine", "sonar", "segment 80%"], 2)
+    assert [(run.method, run.seed, run.task) for run in runs[:4]] == [
+        ("forest", 0, "wine"),
+        ("forest", 0, "sonar"),
+        ("forest", 0, "segment 80%"),
+        ("forest", 1, "wine"),
+    ]
+    # The task beside the others is not for all methods.
+    assert {run.task for run in runs if run.method == "easymkl"} == {"wine", "sonar"}
+
+
+def test_only_what_is_missing_runs(tmp_path, monkeypatch):
+    done, missing = benchmark.Run("wine", "forest", 0), benchmark.Run("wine", "forest", 1)
+    benchmark.keep(done, result(90.0), tmp_path)
+    measured = []
+    monkeypatch.setattr(benchmark, "measure", lambda run: measured.append(run) or result(80.0))
+    benchmark.run_missing([done, missing], tmp_path, n_jobs=1)
+    assert measured == [missing]
+    assert benchmark.read(done, tmp_path) == result(90.0)
+    assert benchmark.read(missing, tmp_path) == result(80.0)
+
+
+def test_a_loss_is_clear_beyond_two_errors_and_in_the_direction_of_the_metric(tmp_path):
+    table = kept(
+        tmp_path,
+        {
+            ("wine", method, seed): result(accuracy + jitter, loss + jitter / 100)
+            for method, accuracy, loss in [("auto", 80.0, 0.5), ("forest", 90.0, 0.9)]
+            for seed, jitter in enumerate([0.0, 1.0] if method == "auto" else [0.5, 0.5])
+        },
+    )
+    accuracy = table.difference("wine", "forest", "accuracy")
+    assert accuracy["difference"] == pytest.approx(-10.0)
+    assert accuracy["corrected_error"] == pytest.approx(np.sqrt(0.5 * (1 / 2 + 20 / 80)))
+    assert benchmark.is_worse(accuracy, larger_is_better=True)
+    assert not benchmark.is_worse(table.difference("wine", "forest", "log_loss"), False)
+    assert not benchmark.is_worse({"difference": -1.9, "corrected_error": 1.0}, True)
+
+
+def test_ranks_compare_the_divisions_that_all_methods_have(tmp_path):
+    table = kept(
+        tmp_path,
+        {
+            ("wine", "auto", 0): result(80.0),
+            ("wine", "auto", 1): result(100.0),
+            ("wine", "forest", 0): result(85.0),
+            # No ranks on a task that one has not run on.
+            ("sonar", "auto", 0): result(90.0),
+        },
+    )
+    found = table.mean_ranks(["wine", "sonar"], ["auto", "forest"], "accuracy", True)
+    assert found == {"auto": 2.0, "forest": 1.0}
+
+
+def test_a_table_is_prepared_on_its_training_rows():
+    import pandas as pd
+
+    table = pd.DataFrame({"x": [0.0, 2.0, None, 50.0], "c": ["a", None, "a", "new"]})
+    X_train, X_test = tasks.prepare_table(table, np.arange(3), np.array([3]))
+    # The median 1 for the missing cell; categories "a" and missing; "new" was not seen.
+    deviation = np.std([0.0, 2.0, 1.0])
+    expected = [[-1 / deviation, 1, 0], [1 / deviation, 0, 1], [0, 1, 0]]
+    np.testing.assert_allclose(X_train, expected)
+    np.testing.assert_allclose(X_test, [[49 / deviation, 0, 0]])
