@@ -22,6 +22,8 @@ ORDER = (
     "learners",
     "solvers",
     "discriminant",
+    "metric",
+    "crossfit",
     "estimators",
     "persistence",
     "displays",

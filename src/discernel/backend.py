@@ -538,7 +538,7 @@ class Cholesky:
         If the matrix is not positive definite in floating point.
     """
 
-    def __init__(self, matrix: FloatArray) -> None:
+    def __init__(self, matrix: NDArray[np.floating[Any]]) -> None:
         # The transpose of a C-ordered array is Fortran-ordered, which LAPACK overwrites without
         # a copy; the matrix is symmetric, so it is the same matrix.
         single, lapack = matrix.dtype == np.float32, scipy.linalg.lapack
@@ -554,7 +554,7 @@ class Cholesky:
             )
         self._lower = factor
 
-    def solve(self, right: FloatArray) -> FloatArray:
+    def solve(self, right: NDArray[np.floating[Any]]) -> FloatArray:
         """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n)."""
         solution, _ = self._potrs(self._lower, right, lower=1)
         return np.asarray(solution, dtype=np.float64)

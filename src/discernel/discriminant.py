@@ -23,7 +23,16 @@ from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
 
-__all__ = ["Decision", "Discriminant", "HonestScores", "Statistics", "class_factors", "fit_discriminant", "log_posteriors"]
+__all__ = [
+    "Decision",
+    "Discriminant",
+    "Expectation",
+    "HonestScores",
+    "Statistics",
+    "class_factors",
+    "fit_discriminant",
+    "log_posteriors",
+]
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
 #: ``"training"``: the fit itself, as in the papers.
@@ -106,11 +115,14 @@ class HonestScores:
         The scores.
     target : ClassTarget or None
         The classes of the rows that the scores are of.
+    where : str
+        How they were predicted, in words.
     """
 
     rows: NDArray[np.intp] | None = None
     scores: FloatArray | None = None
     target: ClassTarget | None = None
+    where: str = "leave-one-out"
 
     def of(self, fit: KernelLeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
         """Return the scores that statistics are taken from, and the classes of their rows.
@@ -120,6 +132,8 @@ class HonestScores:
         """
         if self.scores is not None and self.target is not None:
             return self.scores, self.target
+        if self.rows is None:
+            return fit.leave_one_out, target
         counts = np.bincount(target.codes[self.rows], minlength=target.n_classes)
         rows = np.union1d(self.rows, np.flatnonzero((counts < 2)[target.codes]))
         return fit.leave_one_out[rows], target.part(rows)
@@ -338,6 +352,60 @@ def _discriminant_coordinates(
     scalings = whitening @ rotation.T
     scalings *= np.where((means[-1] - center) @ scalings < 0, -1.0, 1.0)
     return center, scalings, _shares(singular[:n_components] ** 2)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What to expect of new rows, from rows that were predicted without their labels.
+
+    The class statistics and the sharpness were taken from the same predictions. They are few
+    numbers, but of few rows the expectation is a little too good for that.
+
+    Attributes
+    ----------
+    accuracy : float
+        The share of rows whose class was right.
+    low, high : float
+        Wilson's interval of 95 % for it.
+    log_loss : float
+        Minus the mean logarithm of the probability of the right class.
+    n_rows : int
+        The number of rows.
+    where : str
+        How they were predicted.
+    """
+
+    accuracy: float
+    low: float
+    high: float
+    log_loss: float
+    n_rows: int
+    where: str
+
+    @classmethod
+    def of(cls, discriminant: Discriminant, decision: Decision, where: str) -> Expectation:
+        """Return the expectation of what a discriminant and a decision say of their own rows."""
+        scores, codes = discriminant.training_scores, discriminant.training_codes
+        posterior = log_softmax(discriminant.log_posterior(scores, decision.priors), axis=1)
+        right = (posterior + decision.offsets).argmax(axis=1) == codes
+        weights = discriminant.training_weights
+        weights = np.ones(len(codes)) if weights is None else weights
+        accuracy = float(np.average(right, weights=weights))
+        # As many rows of one weight as would know the share as well.
+        n = float(weights.sum() ** 2 / (weights**2).sum())
+        z2 = 1.96**2
+        middle = (accuracy + z2 / (2 * n)) / (1 + z2 / n)
+        half = np.sqrt(z2 * (accuracy * (1 - accuracy) / n + z2 / (4 * n**2))) / (1 + z2 / n)
+        own = posterior[np.arange(len(codes)), codes]
+        loss = -float(np.average(own, weights=weights))
+        low, high = max(0.0, float(middle - half)), min(1.0, float(middle + half))
+        return cls(accuracy, low, high, loss, len(codes), where)
+
+    def __repr__(self) -> str:
+        return (
+            f"accuracy {self.accuracy:.1%} ({self.low:.1%} to {self.high:.1%}), log-loss "
+            f"{self.log_loss:.3f}, on {self.n_rows} rows: {self.where}"
+        )
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.backend import Cholesky, FloatArray, draw_rows
 from discernel.exceptions import InvalidInputError, NumericalError
@@ -104,8 +105,8 @@ def _squared_gradient(
     λ is chosen where it is not given.
     """
     width = median_distance(draw_rows(X * scales, _MEDIAN_ROWS))
-    kernel = RBF(width=width, scales=scales)
-    gram = kernel(X).astype(np.float32)
+    kernel = RBF(width=width, scales=tuple(scales.tolist()))
+    gram: NDArray[np.float32] = kernel(X).astype(np.float32)
     fit = _Ridge(gram, scores, weights)
     if regularization is None:
         regularization = fit.best_regularization()
@@ -120,7 +121,7 @@ class _Ridge:
     of trace 1, of which √π is an eigenvector with eigenvalue 0.
     """
 
-    def __init__(self, gram: FloatArray, scores: FloatArray, weights: FloatArray) -> None:
+    def __init__(self, gram: NDArray[np.float32], scores: FloatArray, weights: FloatArray) -> None:
         self._share = share = (weights / weights.sum()).astype(np.float32)
         self._root = root = np.sqrt(weights).astype(np.float32)
         means = gram @ share

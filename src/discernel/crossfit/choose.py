@@ -15,7 +15,7 @@ from discernel.backend import FloatArray, in_threads
 from discernel.crossfit.fold import Fold
 from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MENU, Menu
-from discernel.crossfit.sample import Sample
+from discernel.crossfit.sample import Positions, Sample
 from discernel.exceptions import NumericalError
 from discernel.learners.loo import pull_to_equal
 from discernel.learners.simplex import normalize, uniform
@@ -57,6 +57,8 @@ class Choice:
         What each row costs; see `row_losses`.
     mean_loss : float
         Their mean, by the weights of the rows.
+    accuracy : float or None
+        The share of rows whose class was right; None where there are no classes.
     """
 
     name: str
@@ -66,6 +68,7 @@ class Choice:
     predicted: FloatArray
     losses: FloatArray
     mean_loss: float
+    accuracy: float | None
 
 
 class CrossFit:
@@ -88,7 +91,7 @@ class CrossFit:
     ) -> None:
         self.sample, self.strength, self.n_kernels = sample, strength, menu.n_kernels
 
-        def make(job: tuple[Metric, tuple[FloatArray, FloatArray]]) -> Fold:
+        def make(job: tuple[Metric, tuple[Positions, Positions]]) -> Fold:
             metric, (outside, inside) = job
             return Fold(sample, outside, inside, metric.of_strength(strength), menu)
 
@@ -103,9 +106,17 @@ class CrossFit:
             predicted = np.empty_like(self.sample.scores)
             for fold, part in zip(self.folds, parts, strict=True):
                 predicted[fold.inside] = part
-            losses = row_losses(predicted, self.sample.target)
-            mean = float(self.sample.shares @ losses)
-            return Choice(name, self.strength, weights, regularization, predicted, losses, mean)
+            losses, right = row_losses(predicted, self.sample.target)
+            return Choice(
+                name=name,
+                strength=self.strength,
+                weights=weights,
+                regularization=regularization,
+                predicted=predicted,
+                losses=losses,
+                mean_loss=float(self.sample.shares @ losses),
+                accuracy=None if right is None else float(self.sample.shares @ right),
+            )
 
         return at
 

@@ -88,14 +88,14 @@ class Fold:
         crossing = combined[len(coef) :]
         errors = predicted - self._truth
         value = float(self._weights @ np.sum(errors**2, axis=1))
-        errors = (self._weights[:, None] * errors).astype(np.float32)
-        adjoint = solve(crossing.T @ errors)
+        weighted: Single = (self._weights[:, None] * errors).astype(np.float32)
+        adjoint = solve(crossing.T @ weighted)
         n, expansion = len(coef), self._root[:, None] * coef
         # Centring takes the mean of each row off, times a sum of coefficients that is 0, and a
         # constant, which the adjoint, of sum 0 too, does not see.
         products = self._raw @ expansion
         constants = self._row_means[:, :n] @ expansion
-        by_weights = np.einsum("ijk,jk->i", products[:, n:] - constants[:, None], errors)
+        by_weights = np.einsum("ijk,jk->i", products[:, n:] - constants[:, None], weighted)
         by_weights -= np.einsum("ijk,jk->i", products[:, :n], self._root[:, None] * adjoint)
         return FoldError(value, 2.0 * self._units * by_weights)
 

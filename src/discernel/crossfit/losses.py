@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
 from discernel.discriminant import log_posteriors
@@ -14,8 +15,10 @@ __all__ = ["row_losses"]
 _LEAST_LOG = np.log(1e-6)
 
 
-def row_losses(predicted: FloatArray, target: Target) -> FloatArray:
-    """Return what the predicted scores of each row cost.
+def row_losses(
+    predicted: FloatArray, target: Target
+) -> tuple[FloatArray, NDArray[np.bool_] | None]:
+    """Return what the predicted scores of each row cost, and of classes whether they are right.
 
     Of classes, minus the logarithm of the probability of the right one, as the discriminant of
     these scores would state it: the scores themselves may be far from the truth and yet tell the
@@ -30,8 +33,9 @@ def row_losses(predicted: FloatArray, target: Target) -> FloatArray:
     """
     if isinstance(target, ClassTarget):
         posterior = log_posteriors(predicted, target)
-        return -np.maximum(posterior[np.arange(len(posterior)), target.codes], _LEAST_LOG)
+        own = posterior[np.arange(len(posterior)), target.codes]
+        return -np.maximum(own, _LEAST_LOG), posterior.argmax(axis=1) == target.codes
     truth, weights = target.scores, target.sample_weights
     if weights is not None:
         truth = truth / weights.roots[:, None]
-    return np.asarray(np.mean((predicted - truth) ** 2, axis=1))
+    return np.asarray(np.mean((predicted - truth) ** 2, axis=1)), None

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank
+from discernel.criteria import KernelLeastSquares
 from discernel.criteria.loo import LeaveOneOutProgram
 from discernel.crossfit.choose import Choice, choose, each
 from discernel.crossfit.losses import row_losses
@@ -17,20 +18,19 @@ from discernel.crossfit.menu import MENU
 from discernel.crossfit.sample import Positions, Sample, draw_sample
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
-from discernel.criteria import KernelLeastSquares
 from discernel.learners.solution import Candidate, Solution, Status, Task
 from discernel.metric import Metric, learn_metric
 from discernel.targets import Target
 
 __all__ = ["CrossFitted", "Proposal", "propose_kernels"]
 
-#: Up to this many different rows kernels are chosen on all of them; of more, on half, and on no
-#: more than the second number. The metric of the fit is learned on no more than the third.
+#: Up to this many rows kernels are chosen on all of them; of more, on half, and on no more than the
+#: second number. The metric of the fit is learned on no more than the third.
 _FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500
 _FOLDS = 5
-#: λ on all rows is chosen on this many, outside of those that kernels were chosen on.
+#: λ for all rows is looked for on no more than this many.
 _MOST_FOR_REGULARIZATION = 3000
-#: λ to choose from there, in units of that of the sample, and the least of all.
+#: What is tried there, in units of the λ of the sample, and the least of all.
 _FACTORS, _LEAST = tuple(10.0**power for power in (0.5, 0.0, -0.5, -1.0, -1.5, -2.0)), 1e-7
 
 
@@ -51,7 +51,8 @@ class Proposal:
     fold_metrics : list of Metric
         One per fold, learned without it.
     dependent : ndarray of int
-        The rows of the training set whose labels had a part in the chosen metric.
+        The training rows whose labels had a part in the metric of the kernels; none where that is
+        no metric at all.
     """
 
     kernels: list[Kernel]
@@ -65,6 +66,14 @@ class Proposal:
     def chosen(self) -> Choice:
         """The candidate that won."""
         return self.candidates[0]
+
+    def independent(self, rows: Positions) -> Positions:
+        """Return which of some training rows had no part in the metric; none if they are few.
+
+        Leaving such a row out of the fit is enough to predict it honestly.
+        """
+        found = np.flatnonzero(~np.isin(rows, self.dependent))
+        return found if len(found) >= len(self.sample.rows) // 2 else found[:0]
 
 
 def propose_kernels(
@@ -95,40 +104,53 @@ def propose_kernels(
     """
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
-    n = len(rows)
-    most = max(_FEW, min(n // 2, _MOST), 3 * target.scores.shape[1])
+    most = max(_FEW, min(len(rows) // 2, _MOST), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
-    jobs = [outside for outside, _ in sample.divisions()]
     wider = sample
-    if n > len(sample.rows):
-        wider = draw_sample(rows, target, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
-    *fold_metrics, metric = each(
-        lambda job: learn_metric(job[0].rows[job[1]], job[0].scores[job[1]], job[0].weights[job[1]]),
-        [*((sample, outside) for outside in jobs), (wider, slice(None))],
-    )
+    if len(rows) > len(sample.rows):
+        wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
+    jobs = [(sample, outside) for outside, _ in sample.divisions()]
+    jobs.append((wider, np.arange(len(wider.rows))))
+    *fold_metrics, metric = each(_learned_metric, jobs)
     candidates = choose(sample, fold_metrics, pull=pull, regularization=regularization)
-    scales = metric.of_strength(candidates[0].strength)
+    strength = candidates[0].strength
+    return Proposal(
+        kernels=_kernels(metric.of_strength(strength), spreads, wider.rows),
+        candidates=candidates,
+        sample=sample,
+        metric=metric,
+        fold_metrics=fold_metrics,
+        dependent=wider.positions if strength > 0 else wider.positions[:0],
+    )
+
+
+def _learned_metric(job: tuple[Sample, Positions]) -> Metric:
+    sample, rows = job
+    return learn_metric(sample.rows[rows], sample.scores[rows], sample.weights[rows])
+
+
+def _kernels(scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray) -> list[Kernel]:
+    """Return the kernels of the menu on columns over spreads, times scales."""
     divisors = np.divide(spreads, scales, out=np.zeros(len(scales)), where=scales > 0)
-    kernels: list[Kernel] = [
-        Standardized(kernel, tuple(divisors.tolist())) for kernel in MENU.kernels(wider.rows * scales)
-    ]
-    dependent = wider.positions if candidates[0].strength > 0 else np.empty(0, dtype=np.intp)
-    return Proposal(kernels, candidates, sample, metric, fold_metrics, dependent)
+    kept = tuple(divisors.tolist())
+    return [Standardized(kernel, kept) for kernel in MENU.kernels(rows * scales)]
 
 
 @dataclass(frozen=True)
 class CrossFitted:
-    """The weights of a proposal, and a λ that fits the number of rows."""
+    """The weights of a proposal, with a λ for the number of rows there are."""
 
     proposal: Proposal
     name: ClassVar[str] = "crossfit"
     needs: ClassVar[tuple[str, ...]] = ("bank", "target", "pull")
 
     def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
-        chosen, bank = self.proposal.chosen, program.bank
-        weights = chosen.weights[bank.kept]
-        weights = weights / weights.sum()
-        lam = program.regularization or self._regularization(program, weights)
+        chosen = self.proposal.chosen
+        weights = _of_kept(chosen.weights, program.bank)
+        lam = program.regularization
+        if lam is None:
+            lam = self._regularization(program.bank, program.target)
+        task.monitor(0, chosen.mean_loss, None, weights)
         return Solution(
             weights,
             chosen.mean_loss,
@@ -136,50 +158,56 @@ class CrossFitted:
             Status.NO_CERTIFICATE,
             len(self.proposal.candidates),
             regularization=lam,
-            considered=tuple(self._candidates()),
+            considered=tuple(_candidate(choice) for choice in self.proposal.candidates),
         )
 
-    def _regularization(self, program: LeaveOneOutProgram, weights: FloatArray) -> float:
+    def _regularization(self, bank: Bank, target: Target) -> float:
         """Return λ for all rows: more rows want less of it.
 
-        By the leave-one-out losses of rows whose labels had no part in the metric, where there are
-        enough of them.
+        By the leave-one-out losses of rows that had no part in the metric, where there are enough
+        of them. Else that of the folds, for the share of rows that these had.
         """
-        proposal, bank, target = self.proposal, program.bank, program.target
-        rows = _some(bank.n_samples, _MOST_FOR_REGULARIZATION)
-        counted = np.flatnonzero(~np.isin(rows, proposal.dependent))
-        if len(counted) < len(proposal.sample.rows) // 2:
-            return proposal.chosen.regularization * (1.0 - 1.0 / proposal.sample.n_folds)
-        if len(rows) < bank.n_samples:
+        chosen, n = self.proposal.chosen, bank.n_samples
+        rows = np.arange(n)
+        if n > _MOST_FOR_REGULARIZATION:
+            drawn = np.random.RandomState(0).permutation(n)[:_MOST_FOR_REGULARIZATION]
+            rows = np.sort(drawn)
+        counted = self.proposal.independent(rows)
+        if not len(counted):
+            return chosen.regularization * (1.0 - 1.0 / self.proposal.sample.n_folds)
+        if len(rows) < n:
             bank, target = bank.subset(rows), target.subset(rows)
-            weights = proposal.chosen.weights[bank.kept]
-        return _best_regularization(
-            bank, target, weights, proposal.chosen.regularization, counted
-        )
-
-    def _candidates(self) -> list[Candidate]:
-        return [
-            Candidate(
-                choice.name, choice.weights, choice.regularization, choice.mean_loss, 0.0
-            )
-            for choice in self.proposal.candidates
-        ]
+        return _best_regularization(bank, target, chosen, counted)
 
 
-def _some(n: int, most: int) -> Positions:
-    return np.arange(n) if n <= most else np.sort(np.random.RandomState(0).permutation(n)[:most])
+def _of_kept(weights: FloatArray, bank: Bank) -> FloatArray:
+    """Return the weights of the kernels that vary on the rows of a bank."""
+    kept = weights[bank.kept]
+    total = float(kept.sum())
+    return kept / total if total > 0 else np.full(len(kept), 1.0 / len(kept))
 
 
-def _best_regularization(
-    bank: Bank, target: Target, weights: FloatArray, start: float, counted: Positions
-) -> float:
-    """Return the λ around one with the least leave-one-out loss of some rows."""
-    system, part = bank.systems(weights), target.subset(counted)
+def _best_regularization(bank: Bank, target: Target, chosen: Choice, counted: Positions) -> float:
+    """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
+    system, part = bank.systems(_of_kept(chosen.weights, bank)), target.subset(counted)
     shares = None if part.sample_weights is None else part.sample_weights.shares
     losses: dict[float, float] = {}
     for factor in _FACTORS:
-        lam = max(factor * start, _LEAST)
+        lam = max(factor * chosen.regularization, _LEAST)
         ridge = np.full(bank.n_samples, lam)
         fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
-        losses[lam] = float(np.average(row_losses(fit.leave_one_out[counted], part), weights=shares))
+        found, _ = row_losses(fit.leave_one_out[counted], part)
+        losses[lam] = float(np.average(found, weights=shares))
     return min(losses, key=lambda lam: losses[lam])
+
+
+def _candidate(choice: Choice) -> Candidate:
+    return Candidate(
+        choice.name,
+        choice.weights,
+        choice.regularization,
+        choice.mean_loss,
+        0.0,
+        strength=choice.strength,
+        accuracy=choice.accuracy,
+    )

@@ -123,8 +123,9 @@ def _few_copies(copies: FloatArray) -> Positions:
 
 def _part(target: Target, positions: Positions, weights: FloatArray) -> Target:
     """Return the target of some rows, the same row perhaps several times."""
-    is_classes = isinstance(target, ClassTarget)
-    part: Any = target.part(positions) if is_classes else target.subset(positions)
+    part: Any = target.subset(positions)
+    if isinstance(target, ClassTarget):
+        part = target.part(positions)  # the same codes, and all classes are there
     return cast(Target, replace(part, sample_weights=SampleWeights.of(weights)))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.criteria import KernelLeastSquares, check_leave_one_out
-from discernel.discriminant import Decision, fit_discriminant, HonestScores
+from discernel.crossfit import Proposal
+from discernel.discriminant import Decision, Expectation, HonestScores, fit_discriminant
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
@@ -64,33 +65,27 @@ class BaseKernelDiscriminant(
         target = with_class_weight(target, self.class_weight)
         decision = self._check_target(target, request)
         with blas_threads(target.n_samples):
-            bank, weights = self._learn(X, kernels, target, request)
+            bank, weights, proposal = self._learn(X, kernels, target, request)
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
-            discriminant = fit_discriminant(
-                fit, ridge, target, self.statistics, self._honest(target)
-            )
+            honest = _honest_scores(proposal, target)
+            discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
         if isinstance(self.threshold, str):
             self.threshold_ = decision.choose_threshold(discriminant)
             decision = decision.with_threshold(self.threshold_)
         self.discriminant_ = discriminant
         self.decision_ = decision
+        self.expected_ = None
+        if self.statistics == "loo":
+            where = "leave-one-out" if honest is None else honest.where
+            self.expected_ = Expectation.of(discriminant, decision, where)
         self.classes_ = target.classes
         self.priors_ = decision.priors
         n_coordinates = len(discriminant.explained)
         self._n_features_out = min(self._check_n_components(target), n_coordinates)
         self.explained_variance_ratio_ = discriminant.explained[: self._n_features_out]
         return self
-
-    def _honest(self, target):
-        proposal = getattr(self, "proposal_", None)
-        if proposal is None or proposal.chosen.strength == 0:
-            return None
-        unseen = np.setdiff1d(np.arange(target.n_samples), proposal.dependent)
-        if len(unseen) >= len(proposal.sample.rows) // 2:
-            return HonestScores(unseen)
-        return HonestScores(scores=proposal.chosen.predicted, target=proposal.sample.target)
 
     def _check_target(self, target: ClassTarget, request: Request) -> Decision:
         """Check all that depends on the classes, before any heavy work."""
@@ -211,3 +206,18 @@ class BaseKernelDiscriminant(
         """
         coordinates = self.discriminant_.coordinates(self._scores(X))
         return np.asarray(coordinates[:, : self._n_features_out])
+
+
+def _honest_scores(proposal: Proposal | None, target: ClassTarget) -> HonestScores | None:
+    """Return what class statistics are taken from where the metric has seen labels.
+
+    Rows that had no part in the metric, left out of the fit, or else the predictions of the folds.
+    """
+    if proposal is None or not len(proposal.dependent):
+        return None
+    rows = proposal.independent(np.arange(target.n_samples))
+    if len(rows):
+        return HonestScores(rows, where="leave-one-out, of rows that had no part in the metric")
+    where = f"{proposal.sample.n_folds} folds, the metric learned without each"
+    scores, counted = proposal.chosen.predicted, proposal.sample.target
+    return HonestScores(scores=scores, target=cast(ClassTarget, counted), where=where)

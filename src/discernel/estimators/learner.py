@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
-from discernel.criteria import Auto
-from discernel.crossfit import CrossFitted, propose_kernels
+from discernel.criteria import Auto, LeaveOneOut
+from discernel.crossfit import CrossFitted, Proposal, propose_kernels
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import check_number
 from discernel.kernels import Kernel
 from discernel.learners import Request, learn, make_request
 from discernel.targets import Target
 
-__all__ = ["BaseKernelLearner"]
+__all__ = ["BaseKernelLearner", "Learning"]
+
+
+class Learning(NamedTuple):
+    """What was learned, for those who fit with it."""
+
+    bank: Bank
+    weights: FloatArray
+    #: Where the kernels come from; None where they were given.
+    proposal: Proposal | None
 
 
 class BaseKernelLearner(BaseWeightedEstimator):
@@ -66,26 +75,48 @@ class BaseKernelLearner(BaseWeightedEstimator):
 
     def _propose(
         self, X: Any, kernels: list[Kernel], target: Target, request: Request
-    ) -> tuple[list[Kernel], Request]:
-        """Return the kernels of the default for these rows, and how their weights are found."""
+    ) -> Proposal | None:
+        """Return the default's kernels for these rows; None where the user has given kernels.
+
+        Sparse rows have no metric: their kernels stay as they are.
+        """
+        for name in ("feature_importances_", "feature_importances_std_", "metric_"):
+            self.__dict__.pop(name, None)  # of a fit before
+        if not (self._takes_tables() and isinstance(X, np.ndarray)):
+            return None
         given = request.regularization if isinstance(request.regularization, float) else None
-        self.proposal_ = proposal = propose_kernels(
+        proposal = propose_kernels(
             X,
             kernels[0].spreads,  # type: ignore[attr-defined]
             target,
+            pull=request.criterion.pull if isinstance(request.criterion, LeaveOneOut) else 0.0,
             regularization=given,
             random_state=request.random_state,
         )
-        if isinstance(request.criterion, Auto) and request.automatic:
-            request = replace(request, solver=CrossFitted(proposal))
-        return proposal.kernels, request
+        self._store_importances(proposal)
+        return proposal
 
-    def _learn(
-        self, X: Any, kernels: list[Kernel], target: Target, request: Request
-    ) -> tuple[Bank, FloatArray]:
-        """Learn and store; return the bank and the weights of its kernels."""
-        if self._takes_tables() and isinstance(X, np.ndarray):
-            kernels, request = self._propose(X, kernels, target, request)
+    def _store_importances(self, proposal: Proposal) -> None:
+        """Store what the metrics of the folds say about the columns that were given."""
+        self.metric_ = proposal.metric
+        source = np.arange(len(proposal.metric.scales))
+        if self.encoder_ is not None:
+            source = self.encoder_.source
+        shares = np.zeros((len(proposal.fold_metrics), self.n_features_in_))
+        for row, metric in zip(shares, proposal.fold_metrics, strict=True):
+            np.add.at(row, source, metric.importances)
+        self.feature_importances_ = shares.mean(axis=0)
+        self.feature_importances_std_ = (
+            shares.std(axis=0, ddof=1) if len(shares) > 1 else 0.0 * shares[0]
+        )
+
+    def _learn(self, X: Any, kernels: list[Kernel], target: Target, request: Request) -> Learning:
+        """Learn and store; return the bank, the weights of its kernels and what was proposed."""
+        proposal = self._propose(X, kernels, target, request)
+        if proposal is not None:
+            kernels = proposal.kernels
+            if isinstance(request.criterion, Auto) and request.automatic:
+                request = replace(request, solver=CrossFitted(proposal))
         cache_size = getattr(self, "cache_size", 256)
         check_number("cache_size", cache_size, positive=True)
         n_bytes = cache_size * 2**20
@@ -117,4 +148,4 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.regularization_ = learned.regularization
         self.gap_ = learned.gap
         self.n_iter_ = max(1, learned.n_iter)
-        return bank, weights
+        return Learning(bank, weights, proposal)

@@ -136,7 +136,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         target = LabelsTarget(has[:, varies], sample_weights)
         request.check_target(target)
         with blas_threads(target.n_samples):
-            bank, weights = self._learn(X, kernels, target, request)
+            bank, weights, _ = self._learn(X, kernels, target, request)
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
             fits = [

@@ -87,7 +87,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         target = RegressionTarget.from_values(y, sample_weights)
         request.check_target(target)
         with blas_threads(target.n_samples):
-            bank, weights = self._learn(X, kernels, target, request)
+            bank, weights, _ = self._learn(X, kernels, target, request)
             ridge = np.full(target.n_samples, self.regularization_)
             system = bank.system(weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)

@@ -219,9 +219,15 @@ class Candidate:
     regularization : float
         λ.
     error : float
-        The mean squared leave-one-out error of the class scores; 1 is that of knowing nothing.
+        What left-out rows cost. With ``kernels="auto"`` the mean log-loss over folds, of numbers
+        the mean squared error; else the mean squared leave-one-out error of the class scores, of
+        which 1 is that of knowing nothing.
     pull : float
         What is added for being away from equal weights.
+    strength : float
+        The power of the learned scales of columns that the kernels are on; 0: no metric.
+    accuracy : float or None
+        The share of left-out rows whose class was right, where it is known.
     """
 
     name: str
@@ -229,6 +235,8 @@ class Candidate:
     regularization: float
     error: float
     pull: float
+    strength: float = 0.0
+    accuracy: float | None = None
 
     @property
     def score(self) -> float:
@@ -236,10 +244,13 @@ class Candidate:
         return self.error + self.pull
 
     def __repr__(self) -> str:
-        return (
-            f"{self.name}: error {self.error:.4f} + pull {self.pull:.4f} "
-            f"at λ = {self.regularization:.1e}, {np.count_nonzero(self.weights)} kernels"
-        )
+        if self.accuracy is None:
+            what = f"error {self.error:.4f} + pull {self.pull:.4f}"
+        else:
+            what = f"log-loss {self.error:.4f}, accuracy {self.accuracy:.1%}"
+        metric = f", scales to the power {self.strength:g}" if self.strength else ""
+        n_kernels = np.count_nonzero(self.weights)
+        return f"{self.name}: {what} at λ = {self.regularization:.1e}, {n_kernels} kernels{metric}"
 
 
 @dataclass(frozen=True)
