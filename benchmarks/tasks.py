@@ -71,7 +71,7 @@ MOST_TRAINING_ROWS = 2000
 #: At most this many held-out rows are predicted, for time.
 MOST_TEST_ROWS = 2000
 #: Whether the default takes a table as it was read, with text and missing cells.
-DEFAULT_TAKES_TABLES = False
+DEFAULT_TAKES_TABLES = True
 
 
 @dataclass(frozen=True)

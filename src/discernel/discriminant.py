@@ -41,6 +41,8 @@ Statistics = Literal["loo", "training"]
 #: Smallest variance within the classes along a direction, relative to the largest, and to the mean
 #: square of the scores: where nothing varies within the classes, there is no largest to go by.
 _SMALLEST_VARIANCE = 1e-12
+#: Where all rows are right for certain the loss does not say how sharp to be: then, as Gaussian.
+_FLAT = 1e-6
 #: Left-out rows lie reversed along a direction in which the fit is weaker than 1/n_samples. Below
 #: this share of that, there is nothing to be told.
 _HOPELESS = 0.1
@@ -275,10 +277,12 @@ def _fit_sharpness(discriminant: Discriminant, target: ClassTarget) -> float:
 
     def loss(log_factor: float) -> float:
         posterior = log_softmax(np.exp(log_factor) * likelihood + log_share, axis=1)
-        return -float(_mean(posterior[own], weights))
+        return -float(_mean(posterior[own], weights)) + _FLAT * log_factor**2
 
     # From e^-7, rows far farther out than Gaussian, to e^2.5, classes far apart.
-    return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded").x))
+    options = {"xatol": 1e-9}
+    found = minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded", options=options)
+    return float(np.exp(found.x))
 
 
 def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:

@@ -24,6 +24,8 @@ __all__ = ["Metric", "learn_metric"]
 _LAMBDAS = (1e-1, 1e-2, 1e-3, 1e-4)
 #: A smaller λ must have a leave-one-out error smaller by this share.
 _WORTHWHILE = 0.01
+#: Digits of a scale: single precision knows few more, and on another machine they are others.
+_DIGITS = 4
 #: Rows of which the median distance is taken.
 _MEDIAN_ROWS = 300
 
@@ -89,7 +91,7 @@ def learn_metric(
         gradient, regularization = _squared_gradient(X, scores, weights, scales, regularization)
         if not gradient.max() > 0:
             break
-        scales = np.sqrt(gradient / gradient.max())
+        scales = np.round(np.sqrt(gradient / gradient.max()), _DIGITS)
     return Metric(scales)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from discernel.backend import Cholesky, FloatArray
-from discernel.crossfit.menu import Menu, Single
+from discernel.crossfit.menu import Array, Menu
 from discernel.crossfit.sample import Positions, Sample
 
 __all__ = ["Fold", "FoldError"]
@@ -34,8 +35,8 @@ class Fold:
     """All kernels between the rows outside of a fold, and from those inside to those outside.
 
     With the weights ω of the rows, π = ω/Σω and D = diag(√ω), the normalised kernel outside is
-    D(I − 1πᵀ)K(I − π1ᵀ)D, of trace 1. Matrices are kept raw, in single precision; only the sum of
-    them is centred. The intercept is not penalised.
+    D(I − 1πᵀ)K(I − π1ᵀ)D, of trace 1. Matrices are kept raw;
+    only their sum is centred. The intercept is not penalised.
 
     Parameters
     ----------
@@ -47,6 +48,8 @@ class Fold:
         The metric, learned without the rows of the fold.
     menu : Menu
         The candidate kernels.
+    dtype : type
+        The precision of the matrices, single or double.
     """
 
     def __init__(
@@ -56,19 +59,20 @@ class Fold:
         inside: Positions,
         scales: FloatArray,
         menu: Menu,
+        dtype: type[np.floating[Any]],
     ) -> None:
         self.inside = inside
         weights, scores = sample.weights[outside], sample.scores[outside]
         share = weights / weights.sum()
         self._mean = share @ scores
-        self._root = np.sqrt(weights).astype(np.float32)
-        self._right = self._root[:, None] * (scores - self._mean).astype(np.float32)
+        self._root: Array = np.sqrt(weights).astype(dtype)
+        self._right = self._root[:, None] * (scores - self._mean).astype(dtype)
         self._truth, self._weights = sample.scores[inside], sample.weights[inside]
         rows = (sample.rows * scales)[:, scales > 0]
         order, n = np.concatenate([outside, inside]), len(outside)
-        self._raw: Single = np.empty((menu.n_kernels, len(order), n), dtype=np.float32)
+        self._raw: Array = np.empty((menu.n_kernels, len(order), n), dtype=dtype)
         menu.fill(rows[order], rows[outside], self._raw)
-        self._row_means: Single = self._raw @ share.astype(np.float32)
+        self._row_means: Array = self._raw @ share.astype(dtype)
         self._total_mean = self._row_means[:, :n] @ share
         diagonals = np.diagonal(self._raw[:, :n], axis1=1, axis2=2)
         # The trace of what is centred and weighted, without making it.
@@ -88,7 +92,7 @@ class Fold:
         crossing = combined[len(coef) :]
         errors = predicted - self._truth
         value = float(self._weights @ np.sum(errors**2, axis=1))
-        weighted: Single = (self._weights[:, None] * errors).astype(np.float32)
+        weighted: Array = (self._weights[:, None] * errors).astype(self._root.dtype)
         adjoint = solve(crossing.T @ weighted)
         n, expansion = len(coef), self._root[:, None] * coef
         # Centring takes the mean of each row off, times a sum of coefficients that is 0, and a
@@ -100,27 +104,27 @@ class Fold:
         return FoldError(value, 2.0 * self._units * by_weights)
 
     def _fit(
-        self, combined: Single, regularization: float
-    ) -> tuple[FloatArray, Single, Callable[[Single], Single]]:
+        self, combined: Array, regularization: float
+    ) -> tuple[FloatArray, Array, Callable[[Array], Array]]:
         """Return predictions, dual coefficients, and what solves the system."""
         n = combined.shape[1]
         system = self._root[:, None] * combined[:n]
-        system[np.diag_indices(n)] += np.float32(regularization)
+        system[np.diag_indices(n)] += self._root.dtype.type(regularization)
         factor = Cholesky(system)
 
-        def solve(right: Single) -> Single:
-            return factor.solve(right).astype(np.float32)
+        def solve(right: Array) -> Array:
+            return factor.solve(right).astype(self._root.dtype)
 
         coef = solve(self._right)
         return np.asarray(combined[n:] @ coef + self._mean, dtype=np.float64), coef, solve
 
-    def _combined(self, factors: FloatArray) -> Single:
+    def _combined(self, factors: FloatArray) -> Array:
         """Return the centred sum of kernels, its columns times the roots of the weights."""
         p, n_rows, n = self._raw.shape
-        factors = factors.astype(np.float32)
+        factors = factors.astype(self._root.dtype)
         total = (factors @ self._raw.reshape(p, -1)).reshape(n_rows, n)
         means = factors @ self._row_means
         total -= means[:, None]
-        total += np.float32(factors @ self._total_mean) - means[:n]
+        total += total.dtype.type(factors @ self._total_mean) - means[:n]
         total *= self._root
         return np.asarray(total)

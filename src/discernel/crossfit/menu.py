@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,15 @@ from discernel.backend import FloatArray, city_distances, draw_rows, squared_dis
 from discernel.kernels import RBF, Kernel, Laplace, Linear
 from discernel.kernels.distance import median_distance
 
-__all__ = ["MENU", "Menu", "Single"]
+__all__ = ["MENU", "Array", "Menu"]
 
-Single: TypeAlias = NDArray[np.float32]
+#: Of single or double precision.
+Array: TypeAlias = NDArray[Any]
 
 #: Rows of which median distances are taken.
 _MEDIAN_ROWS = 300
 #: Numbers below the smallest normal one take a hundred times as long: no number that is squared is
-#: below its root.
+#: below its root, which is the exponential of the first.
 _LEAST_EXPONENT, _LEAST = np.float32(-40.0), np.float32(1e-18)
 
 
@@ -53,7 +54,7 @@ class Menu:
             Linear(),
         ]
 
-    def fill(self, X: FloatArray, Z: FloatArray, out: Single) -> None:
+    def fill(self, X: FloatArray, Z: FloatArray, out: Array) -> None:
         """Write the matrices of all kernels between scaled rows, widths from those of Z.
 
         Parameters
@@ -77,10 +78,10 @@ def _medians(rows: FloatArray) -> tuple[float, float]:
     return median_distance(drawn), median_distance(drawn, norm=1)
 
 
-def _fill_powers(distances: FloatArray, widest: float, out: Single, squarings: int) -> None:
+def _fill_powers(distances: FloatArray, widest: float, out: Array, squarings: int) -> None:
     """Write exp(−distances/widest), and the square of the one before that many times, in turn."""
     out[0] = distances
-    out[0] *= np.float32(-1.0 / widest)
+    out[0] *= -1.0 / widest
     np.maximum(out[0], _LEAST_EXPONENT, out=out[0])
     np.exp(out[0], out=out[0])
     for before, here in pairwise(out):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, typical_row
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
 from discernel.criteria.loo import LeaveOneOutProgram
@@ -72,6 +72,8 @@ class Proposal:
 
         Leaving such a row out of the fit is enough to predict it honestly.
         """
+        if not len(self.dependent):
+            return np.arange(len(rows))
         found = np.flatnonzero(~np.isin(rows, self.dependent))
         return found if len(found) >= len(self.sample.rows) // 2 else found[:0]
 
@@ -103,7 +105,8 @@ def propose_kernels(
         Draws rows and folds; None is 0.
     """
     rng = check_random_state(0 if random_state is None else random_state)
-    rows = divided_columns(X, spreads)
+    # Far from the origin, single precision would see no differences at all.
+    rows = divided_columns(X - typical_row(X), spreads)
     most = max(_FEW, min(len(rows) // 2, _MOST), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample

@@ -139,10 +139,8 @@ def _labels(target: Target) -> FloatArray:
 
 
 def _sorted(rows: FloatArray) -> Positions:
-    """Return an order of rows that depends on nothing but what is in them."""
-    rows = np.ascontiguousarray(rows + 0.0)  # -0.0 is 0.0
-    as_one = rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
-    return np.argsort(as_one, kind="stable")
+    """Return an order of rows that depends on what is in them, but not on the units of columns."""
+    return np.lexsort(rows.T[::-1])
 
 
 def _drawn(strata: Positions, most: int, rng: np.random.RandomState) -> Positions:
