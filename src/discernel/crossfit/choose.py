@@ -21,7 +21,7 @@ from discernel.learners.loo import pull_to_equal
 from discernel.learners.simplex import normalize, uniform
 from discernel.metric import Metric
 
-__all__ = ["Choice", "CrossFit", "choose"]
+__all__ = ["Contender", "CrossFit", "choose"]
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Choice:
+class Contender:
     """A candidate: a strength of the metric, weights, λ, and what it predicts for left-out rows.
 
     Attributes
@@ -105,17 +105,17 @@ class CrossFit:
 
         self.folds = each(make, list(zip(metrics, sample.divisions(), strict=True)))
 
-    def choices(self, name: str, weights: FloatArray) -> Callable[[float], Choice]:
+    def choices(self, name: str, weights: FloatArray) -> Callable[[float], Contender]:
         """Return a function of λ: these weights, with what they predict."""
         predictors = each(lambda fold: fold.predictor(weights), self.folds)
 
-        def at(regularization: float) -> Choice:
+        def at(regularization: float) -> Contender:
             parts = each(lambda predict: predict(regularization), predictors)
             predicted = np.empty_like(self.sample.scores)
             for fold, part in zip(self.folds, parts, strict=True):
                 predicted[fold.inside] = part
             losses, right = row_losses(predicted, self.sample.target)
-            return Choice(
+            return Contender(
                 name=name,
                 strength=self.strength,
                 weights=weights,
@@ -134,9 +134,9 @@ class CrossFit:
         weights: FloatArray,
         regularizations: Sequence[float],
         start: float | None = None,
-    ) -> Choice:
+    ) -> Contender:
         """Return weights with the best of some λ: from a start downhill, until the loss grows."""
-        at, found = self.choices(name, weights), dict[int, Choice]()
+        at, found = self.choices(name, weights), dict[int, Contender]()
 
         def loss(position: int) -> float:
             if not 0 <= position < len(regularizations):
@@ -154,7 +154,7 @@ class CrossFit:
             here = there
         return found[here]
 
-    def learn_weights(self, start: Choice, pull: float) -> FloatArray:
+    def learn_weights(self, start: Contender, pull: float) -> FloatArray:
         """Return the weights that descent finds from a candidate, pulled towards equal ones.
 
         Down the squared error of the scores, which has a gradient that costs little, for the λ of
@@ -196,7 +196,7 @@ def each(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
     return [results[position] for position in range(len(jobs))]
 
 
-def clearly_better(first: Choice, second: Choice, shares: FloatArray) -> bool:
+def clearly_better(first: Contender, second: Contender, shares: FloatArray) -> bool:
     """Whether the first is better by more than a standard error of the difference."""
     gains = second.losses - first.losses
     mean = float(shares @ gains)
@@ -210,7 +210,7 @@ def choose(
     pull: float,
     regularization: float | None = None,
     strengths: Sequence[float] = STRENGTHS,
-) -> list[Choice]:
+) -> list[Contender]:
     """Return all candidates, the chosen one first.
 
     The strength is chosen with equal weights, and then whether learned weights are better. What is

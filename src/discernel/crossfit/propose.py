@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from discernel.backend import FloatArray, typical_row
+from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
 from discernel.criteria.loo import LeaveOneOutProgram
-from discernel.crossfit.choose import Choice, choose, each
+from discernel.crossfit.choose import Contender, choose, each
 from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MENU
 from discernel.crossfit.sample import Positions, Sample, draw_sample
@@ -42,7 +42,7 @@ class Proposal:
     ----------
     kernels : list of Kernel
         The kernels of the menu, resolved.
-    candidates : list of Choice
+    candidates : list of Contender
         All that was compared, the chosen one first.
     sample : Sample
         The rows it was compared on.
@@ -56,14 +56,14 @@ class Proposal:
     """
 
     kernels: list[Kernel]
-    candidates: list[Choice]
+    candidates: list[Contender]
     sample: Sample
     metric: Metric
     fold_metrics: list[Metric]
     dependent: Positions
 
     @property
-    def chosen(self) -> Choice:
+    def chosen(self) -> Contender:
         """The candidate that won."""
         return self.candidates[0]
 
@@ -105,8 +105,7 @@ def propose_kernels(
         Draws rows and folds; None is 0.
     """
     rng = check_random_state(0 if random_state is None else random_state)
-    # Far from the origin, single precision would see no differences at all.
-    rows = divided_columns(X - typical_row(X), spreads)
+    rows = divided_columns(X, spreads)
     most = max(_FEW, min(len(rows) // 2, _MOST), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample
@@ -190,7 +189,9 @@ def _of_kept(weights: FloatArray, bank: Bank) -> FloatArray:
     return kept / total if total > 0 else np.full(len(kept), 1.0 / len(kept))
 
 
-def _best_regularization(bank: Bank, target: Target, chosen: Choice, counted: Positions) -> float:
+def _best_regularization(
+    bank: Bank, target: Target, chosen: Contender, counted: Positions
+) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
     system, part = bank.systems(_of_kept(chosen.weights, bank)), target.subset(counted)
     shares = None if part.sample_weights is None else part.sample_weights.shares
@@ -204,7 +205,7 @@ def _best_regularization(bank: Bank, target: Target, chosen: Choice, counted: Po
     return min(losses, key=lambda lam: losses[lam])
 
 
-def _candidate(choice: Choice) -> Candidate:
+def _candidate(choice: Contender) -> Candidate:
     return Candidate(
         choice.name,
         choice.weights,
