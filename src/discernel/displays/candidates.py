@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from discernel.displays.common import (
     LearnedDisplay,
+    are_by_folds,
     candidate_name,
     class_colors,
     format_number,
@@ -137,12 +138,8 @@ class CandidatesDisplay(LearnedDisplay):
         place_legend(self.ax_, "best", loc="lower right", frameon=False)
         return self
 
-    def _by_folds(self) -> bool:
-        """Whether the candidates were compared by folds: some of those have a metric."""
-        return any(each.strength > 0 or each.accuracy is not None for each in self.candidates)
-
     def _cost(self) -> str:
-        if not self._by_folds():
+        if not are_by_folds(self.candidates):
             return "leave-one-out error + pull"
         if self.candidates[0].accuracy is None:
             return "squared error of left-out rows"
@@ -152,7 +149,7 @@ class CandidatesDisplay(LearnedDisplay):
         """Draw errors, pulls to the right of them where there are any, and numbers."""
         errors = [candidate.error for candidate in self.candidates]
         error_color, pull_color = class_colors(2)
-        if self._by_folds():
+        if are_by_folds(self.candidates):
             self.pull_bars_ = None
             self.error_bars_ = self.ax_.barh(y, errors, **{"color": error_color, **bar_options})
             self.ax_.bar_label(self.error_bars_, list(map(_number, self.candidates)), padding=4)

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from discernel.backend import FloatArray
 from discernel.crossfit.menu import MENU
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.kernels import RBF, Kernel, Laplace, Linear, as_kernels, kernel_names
@@ -25,6 +26,7 @@ __all__ = [
     "LINE_STYLES",
     "MARKERS",
     "LearnedDisplay",
+    "are_by_folds",
     "candidate_name",
     "class_colors",
     "fitted_learner",
@@ -35,6 +37,7 @@ __all__ = [
     "make_axes",
     "place_legend",
     "pyplot",
+    "sum_by",
     "wrap",
 ]
 
@@ -186,11 +189,33 @@ def _source(kernel: Any) -> str:
     return kernel.label if kernel.label is not None else describe_columns(kernel.columns)
 
 
+def sum_by(groups: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
+    """Return the groups, in the order they come in, and the sums of their values.
+
+    Parameters
+    ----------
+    groups : sequence of str
+        What each value belongs to.
+    values : ndarray of shape (..., n_values)
+        The values.
+    """
+    names = list(dict.fromkeys(groups))
+    place = {name: position for position, name in enumerate(names)}
+    sums = np.zeros((len(names), *values.shape[:-1]))
+    np.add.at(sums, [place[group] for group in groups], np.moveaxis(values, -1, 0))
+    return names, np.moveaxis(sums, 0, -1)
+
+
 def candidate_name(candidate: Candidate) -> str:
     """Return how the weights of a candidate were found, and the power of its metric, if any."""
     powers = {0.0: "", 0.5: ", metric^½", 1.0: ", metric"}
     power = powers.get(candidate.strength, f", metric^{candidate.strength:g}")
     return f"{candidate.name}{power}"
+
+
+def are_by_folds(candidates: Sequence[Candidate]) -> bool:
+    """Return whether candidates were compared by folds: some of those have a metric."""
+    return any(each.strength > 0 or each.accuracy is not None for each in candidates)
 
 
 class LearnedDisplay(ABC):

@@ -15,6 +15,7 @@ from discernel.displays.common import (
     ink_color,
     kernel_sources,
     make_axes,
+    sum_by,
     wrap,
 )
 from discernel.exceptions import InvalidInputError, unknown_choice
@@ -22,7 +23,7 @@ from discernel.exceptions import InvalidInputError, unknown_choice
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["KernelWeightsDisplay", "sum_by_source"]
+__all__ = ["KernelWeightsDisplay"]
 
 
 class KernelWeightsDisplay:
@@ -217,7 +218,7 @@ class KernelWeightsDisplay:
                 "Weights by source need the source of each kernel. Got by='source' without any "
                 "sources. Draw a fitted estimator, or give sources to the display."
             )
-        return sum_by_source(self.sources, self.weights)
+        return sum_by(self.sources, self.weights)
 
     def _draw_spread(self, names: list[str], columns: FloatArray, spread: str | None) -> FloatArray:
         """Draw the spread over the fits; return where each line ends."""
@@ -238,13 +239,6 @@ class KernelWeightsDisplay:
             )
             return np.asarray(columns.max(axis=0))
         return means
-
-
-def sum_by_source(sources: Sequence[str], weights: FloatArray) -> tuple[list[str], FloatArray]:
-    """Return the names of the sources, in their order, and the weights of each, summed."""
-    names = list(dict.fromkeys(sources))
-    belongs = np.array([[source == name for name in names] for source in sources], dtype=np.float64)
-    return names, weights @ belongs
 
 
 def _lines(
