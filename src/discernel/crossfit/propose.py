@@ -18,6 +18,7 @@ from discernel.crossfit.menu import MENU
 from discernel.crossfit.sample import Positions, Sample, draw_sample
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
+from discernel.learners.loo import find_limit
 from discernel.learners.solution import Candidate, Solution, Status, Task
 from discernel.metric import Metric, learn_metric
 from discernel.targets import Target
@@ -32,6 +33,8 @@ _FOLDS = 5
 _MOST_FOR_REGULARIZATION = 3000
 #: What is tried there, in units of the λ of the sample, and the least of all.
 _FACTORS, _LEAST = tuple(10.0**power for power in (0.5, 0.0, -0.5, -1.0, -1.5, -2.0)), 1e-7
+#: Beyond these λ there was nothing to choose from.
+_LIMITS = (1.0, _LEAST)
 
 
 @dataclass(frozen=True)
@@ -149,9 +152,8 @@ class CrossFitted:
     def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
         chosen = self.proposal.chosen
         weights = _of_kept(chosen.weights, program.bank)
-        lam = program.regularization
-        if lam is None:
-            lam = self._regularization(program.bank, program.target)
+        given = program.regularization
+        lam = self._regularization(program.bank, program.target) if given is None else given
         task.monitor(0, chosen.mean_loss, None, weights)
         return Solution(
             weights,
@@ -160,6 +162,7 @@ class CrossFitted:
             Status.NO_CERTIFICATE,
             len(self.proposal.candidates),
             regularization=lam,
+            regularization_at_limit=None if given is not None else find_limit(lam, _LIMITS),
             considered=tuple(_candidate(choice) for choice in self.proposal.candidates),
         )
 
