@@ -86,6 +86,8 @@ class CrossFit:
         The kernels.
     dtype : type
         The precision. Single is enough to compare, and takes a third of the time.
+    memory : CrossFit, optional
+        One of the same sample, kernels and precision that is not needed any more.
     """
 
     def __init__(
@@ -96,14 +98,19 @@ class CrossFit:
         *,
         menu: Menu = MENU,
         dtype: type[np.floating[Any]] = np.float32,
+        memory: CrossFit | None = None,
     ) -> None:
         self.sample, self.strength, self.n_kernels = sample, strength, menu.n_kernels
 
-        def make(job: tuple[Metric, tuple[Positions, Positions]]) -> Fold:
-            metric, (outside, inside) = job
-            return Fold(sample, outside, inside, metric.of_strength(strength), menu, dtype)
+        def make(job: tuple[Metric, tuple[Positions, Positions], Fold | None]) -> Fold:
+            metric, (outside, inside), old = job
+            scales = metric.of_strength(strength)
+            return Fold(sample, outside, inside, scales, menu, dtype, old)
 
-        self.folds = each(make, list(zip(metrics, sample.divisions(), strict=True)))
+        olds: Sequence[Fold | None] = [None] * len(metrics) if memory is None else memory.folds
+        self.folds: list[Fold] = each(
+            make, list(zip(metrics, sample.divisions(), olds, strict=True))
+        )
 
     def choices(self, name: str, weights: FloatArray) -> Callable[[float], Contender]:
         """Return a function of λ: these weights, with what they predict."""
@@ -215,7 +222,7 @@ def choose(
 
     The strength is chosen with equal weights, and then whether learned weights are better. What is
     less simple must be clearly better: a metric or weights that have seen the labels of a small
-    sample look good by chance.
+    sample look good by chance. Strengths are tried as long as the loss falls.
 
     Parameters
     ----------
@@ -234,13 +241,15 @@ def choose(
     equal = uniform(MENU.n_kernels)
     fit = CrossFit(sample, metrics, strengths[0])
     candidates = [fit.best("average", equal, lambdas)]
+    before = candidates[0]
     for strength in strengths[1:]:
-        other = CrossFit(sample, metrics, strength)
-        found = other.best("average", equal, lambdas, candidates[0].regularization)
-        if clearly_better(found, candidates[0], sample.shares):
-            candidates = [found, *candidates]
-        else:
-            candidates.append(found)
+        fit = CrossFit(sample, metrics, strength, memory=fit)
+        found = fit.best("average", equal, lambdas, candidates[0].regularization)
+        place = 0 if clearly_better(found, candidates[0], sample.shares) else len(candidates)
+        candidates.insert(place, found)
+        if found.mean_loss >= before.mean_loss:
+            break  # more of a metric that does no good does none either
+        before = found
     best = candidates[0]
     # Weights are no choice between few things: in single precision their third digit would depend
     # on the machine, and on the units of the columns.

@@ -25,12 +25,12 @@ from discernel.targets import Target
 
 __all__ = ["CrossFitted", "Proposal", "propose_kernels"]
 
-#: Up to this many rows kernels are chosen on all of them; of more, on half, and on no more than the
-#: second number. The metric of the fit is learned on no more than the third.
+#: Up to this many rows kernels are chosen on all of them; of more, on a third, no fewer than this
+#: and no more than the second number. The metric of the fit is learned on no more than the third.
 _FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500
 _FOLDS = 5
 #: λ for all rows is looked for on no more than this many.
-_MOST_FOR_REGULARIZATION = 3000
+_MOST_FOR_REGULARIZATION = 1500
 #: What is tried there, in units of the λ of the sample, and the least of all.
 _FACTORS, _LEAST = tuple(10.0**power for power in (0.5, 0.0, -0.5, -1.0, -1.5, -2.0)), 1e-7
 #: Beyond these λ there was nothing to choose from.
@@ -109,7 +109,7 @@ def propose_kernels(
     """
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
-    most = max(_FEW, min(len(rows) // 2, _MOST), 3 * target.scores.shape[1])
+    most = max(_FEW, min(len(rows) // 3, _MOST), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample
     if len(rows) > len(sample.rows):
