@@ -56,7 +56,8 @@ def test_the_sharpness_has_the_least_left_out_log_loss_with_the_shares_as_priors
         other = replace(found, sharpness=factor * found.sharpness)
         posterior = other.log_posterior(other.training_scores, shares)
         posterior -= np.logaddexp.reduce(posterior, axis=1, keepdims=True)
-        return -posterior[np.arange(len(y)), y].mean()
+        prior = np.log(other.sharpness) ** 2 / (2 * len(y))
+        return prior - posterior[np.arange(len(y)), y].mean()
 
     assert loss(1.0) <= min(loss(0.97), loss(1.03))
 

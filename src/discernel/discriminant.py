@@ -41,8 +41,6 @@ Statistics = Literal["loo", "training"]
 #: Smallest variance within the classes along a direction, relative to the largest, and to the mean
 #: square of the scores: where nothing varies within the classes, there is no largest to go by.
 _SMALLEST_VARIANCE = 1e-12
-#: Where all rows are right for certain the loss does not say how sharp to be: then, as Gaussian.
-_FLAT = 1e-6
 #: Left-out rows lie reversed along a direction in which the fit is weaker than 1/n_samples. Below
 #: this share of that, there is nothing to be told.
 _HOPELESS = 0.1
@@ -179,6 +177,7 @@ def fit_discriminant(
         scores, counted = fit.leave_one_out, target
     else:
         scores, counted = honest.of(fit, target)
+    scores = _within_reach(scores, target)
     discriminant = replace(
         _with_statistics(scores, _covariance(scores, counted), counted, basis),
         dual_coef=fit.coef,
@@ -201,6 +200,7 @@ def log_posteriors(scores: FloatArray, target: ClassTarget) -> FloatArray:
     target : ClassTarget
         The classes of the rows.
     """
+    scores = _within_reach(scores, target)
     discriminant = _with_statistics(scores, _covariance(scores, target), target, None)
     discriminant = replace(discriminant, sharpness=_fit_sharpness(discriminant, target))
     return np.asarray(log_softmax(discriminant.log_posterior(scores, target.shares), axis=1))
@@ -224,6 +224,17 @@ def _with_statistics(
         training_codes=target.codes,
         training_weights=None if target.sample_weights is None else target.sample_weights.values,
     )
+
+
+def _within_reach(scores: FloatArray, target: ClassTarget) -> FloatArray:
+    """Return scores of left-out rows, none farther out than twice the farthest class.
+
+    A linear kernel says of a row at 1e8 that it is 1e8 times as much of its class as any other. One
+    such row would decide on the covariance of all.
+    """
+    reach = 2.0 * np.sqrt(1.0 / target.shares.min() - 1.0)  # that class is at half of it
+    lengths = np.linalg.norm(scores, axis=1, keepdims=True)
+    return np.asarray(scores * np.minimum(1.0, reach / np.maximum(lengths, reach)))
 
 
 def _covariance(scores: FloatArray, target: ClassTarget) -> FloatArray:
@@ -270,14 +281,17 @@ def _fit_sharpness(discriminant: Discriminant, target: ClassTarget) -> float:
     Scores have heavier tails than Gaussians: most rows lie close to their class, few far out, and
     without the factor those few would be called with far too much confidence. Convex in one
     variable.
+
+    Of few rows that are all on the right side, no factor is large enough. So much is known before:
+    it is about 1, and e or 1/e are a standard deviation away.
     """
-    likelihood = discriminant.log_likelihood(discriminant.training_scores)
+    likelihood, n = discriminant.log_likelihood(discriminant.training_scores), target.total
     log_share = np.log(target.shares)
     own, weights = (np.arange(target.n_samples), target.codes), target.sample_weights
 
     def loss(log_factor: float) -> float:
         posterior = log_softmax(np.exp(log_factor) * likelihood + log_share, axis=1)
-        return -float(_mean(posterior[own], weights)) + _FLAT * log_factor**2
+        return -float(_mean(posterior[own], weights)) + log_factor**2 / (2.0 * n)
 
     # From e^-7, rows far farther out than Gaussian, to e^2.5, classes far apart.
     return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded").x))

@@ -251,9 +251,10 @@ def choose(
             break  # more of a metric that does no good does none either
         before = found
     best = candidates[0]
-    # Weights are no choice between few things: in single precision their third digit would depend
-    # on the machine, and on the units of the columns.
+    # Weights and predictions are no choice between few things: in single precision their third and
+    # fifth digits would depend on the machine, and on the units of the columns.
     fit = CrossFit(sample, metrics, best.strength, dtype=np.float64)
+    candidates[0] = best = fit.choices("average", equal)(best.regularization)
     weights = fit.learn_weights(best, pull)
     learned = fit.best("weights", weights, lambdas, best.regularization)
     place = 0 if clearly_better(learned, best, sample.shares) else 1
