@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -105,13 +105,17 @@ def propose_kernels(
         Draws rows and folds; None is 0.
     """
     rng = check_random_state(0 if random_state is None else random_state)
-    # Far from the origin, single precision would see no differences at all.
-    rows = divided_columns(X - typical_row(X), spreads)
-    most = max(_FEW, min(len(rows) // 2, _MOST), 3 * target.scores.shape[1])
+    rows = divided_columns(X, _without_last_digits(spreads))
+    n = len(rows) if target.sample_weights is None else int(target.sample_weights.copies.sum())
+    most = max(_FEW, min(n // 2, _MOST), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample
-    if len(rows) > len(sample.rows):
+    if n > len(sample.rows):
         wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
+    # Far from the origin, single precision would see no differences at all.
+    origin = typical_row(sample.rows)
+    sample = replace(sample, rows=sample.rows - origin)
+    wider = replace(wider, rows=wider.rows - origin)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
     *fold_metrics, metric = each(_learned_metric, jobs)
@@ -125,6 +129,16 @@ def propose_kernels(
         fold_metrics=fold_metrics,
         dependent=wider.positions if strength > 0 else wider.positions[:0],
     )
+
+
+def _without_last_digits(spreads: tuple[float, ...]) -> tuple[float, ...]:
+    """Return spreads without the digits that depend on the order of the rows they are of.
+
+    Single precision and descents that stop early would make more of them.
+    """
+    values = np.asarray(spreads)
+    units = 10.0 ** np.floor(np.log10(values, out=np.zeros_like(values), where=values > 0))
+    return tuple((np.round(values / units, 9) * units).tolist())
 
 
 def _learned_metric(job: tuple[Sample, Positions]) -> Metric:
@@ -193,13 +207,16 @@ def _of_kept(weights: FloatArray, bank: Bank) -> FloatArray:
 def _best_regularization(bank: Bank, target: Target, chosen: Choice, counted: Positions) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
     system, part = bank.systems(_of_kept(chosen.weights, bank)), target.subset(counted)
+    weights, truth = target.sample_weights, target.scores
+    if weights is not None:
+        truth = truth / weights.roots[:, None]
     shares = None if part.sample_weights is None else part.sample_weights.shares
     losses: dict[float, float] = {}
     for factor in _FACTORS:
         lam = max(factor * chosen.regularization, _LEAST)
         ridge = np.full(bank.n_samples, lam)
-        fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
-        found, _ = row_losses(fit.leave_one_out[counted], part)
+        fit = KernelLeastSquares(system(ridge), ridge, target.scores, weights)
+        found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
         losses[lam] = float(np.average(found, weights=shares))
     return min(losses, key=lambda lam: losses[lam])
 
