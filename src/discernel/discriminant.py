@@ -333,7 +333,7 @@ def _fit_sharpness(discriminant: Discriminant, target: ClassTarget) -> float:
     without the factor those few would be called with far too much confidence. Convex in one
     variable.
     """
-    likelihood = discriminant.log_likelihood(discriminant.training_scores)
+    likelihood = left_out_log_likelihood(discriminant)
     return _best_factor(likelihood, target)
 
 
