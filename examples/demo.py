@@ -3,8 +3,8 @@
 Run ``make demo``, or ``pip install '.[app]'`` and ``python examples/demo.py``. Every number
 it shows is computed in the run. Four methods see the same 75 % of the rows, standardised:
 
-* discernel learns the weights of nine Gaussian kernels and a linear one, and λ, in one fit;
-* the convex program of Ye, Ji and Chen (2008) does the same with a certificate;
+* discernel learns which columns matter, the weights of twelve kernels and λ, in one fit;
+* the convex program of Ye, Ji and Chen (2008) learns weights of these kernels with a certificate;
 * the plain average gives the same kernels equal weights, and chooses λ in the same way;
 * the SVC grid tries 10 widths, over the same range, with 4 values of C by 5-fold cross-validation.
 """
@@ -311,7 +311,7 @@ def print_choice(learner: discernel.MultipleKernelDiscriminant, console: Console
     considered = learner.learned_kernel_.considered
     errors = ", ".join(f"{candidate.name} {candidate.error:.3f}" for candidate in considered)
     console.print(
-        f"λ = {learner.regularization_:.2g}. Leave-one-out errors of what was considered, "
+        f"λ = {learner.regularization_:.2g}. Log-losses of left-out rows of what was considered, "
         f"the chosen first: {errors}."
     )
 

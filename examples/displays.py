@@ -19,6 +19,7 @@ from discernel import MultipleKernelDiscriminant, regularization_path
 from discernel.displays import (
     CandidatesDisplay,
     DiscriminantEmbeddingDisplay,
+    ImportancesDisplay,
     KernelWeightsDisplay,
     LearningPathDisplay,
     RegularizationPathDisplay,
@@ -38,7 +39,7 @@ def learner(kernels="auto", **options) -> Pipeline:
 
 
 def draw_cancer(axes) -> None:
-    """Two classes; one kernel per measurement."""
+    """Two classes; one kernel per measurement, then three widths for each kind of them."""
     data = load_breast_cancer()
     X_train, X_test, y_train, y_test = train_test_split(
         data.data, data.target_names[data.target], stratify=data.target, random_state=0
@@ -51,6 +52,19 @@ def draw_cancer(axes) -> None:
         clf, X_train, y_train, X_held_out=X_test, y_held_out=y_test, ax=axes[1]
     )
     axes[1].set_title("Two classes, one coordinate")
+
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    ImportancesDisplay.from_estimator(learner().fit(X, y), n_columns=10, ax=axes[2])
+    axes[2].set_title("Which columns matter")
+    kinds = {"mean": slice(0, 10), "error": slice(10, 20), "worst": slice(20, 30)}
+    sources = [
+        RBF(width=f"{factor}*median").on(columns, kind)
+        for kind, columns in kinds.items()
+        for factor in (0.5, 1, 2)
+    ]
+    folds = cross_validate(learner(sources, criterion="rkda"), X, y, return_estimator=True)
+    KernelWeightsDisplay.from_estimators(folds["estimator"], by="source", ax=axes[3])
+    axes[3].set_title("Weights by source over five folds")
 
 
 def draw_wine(axes) -> None:
@@ -81,10 +95,10 @@ def draw_wine(axes) -> None:
 
 def draw(target: Path) -> None:
     with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(4, 2, figsize=(11, 16), layout="constrained")
+        figure, axes = plt.subplots(5, 2, figsize=(11, 20), layout="constrained")
         figure.get_layout_engine().set(h_pad=0.12, w_pad=0.12)
-        draw_cancer(axes[0])
-        draw_wine(axes[1:].ravel())
+        draw_cancer(axes[:2].ravel())
+        draw_wine(axes[2:].ravel())
         target.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(target, dpi=100)
 

@@ -1,4 +1,4 @@
-"""The picture of the README: the combination learned, what it separates, and the certificate.
+"""The picture of the README: which columns matter, what is separated, and the certificate.
 
 Run ``pip install '.[app]'`` and ``python examples/overview.py``. Rows and fits are those of the
 example in the README.
@@ -10,35 +10,22 @@ import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from discernel import MultipleKernelDiscriminant
+from discernel.displays import ImportancesDisplay
 
 INK, CLASS_COLORS = "#333344", ["#b5382a", "#e0a030", "#2f6f9f"]
 FIT_COLORS = {"auto": "#4a4a5e", "rkda": "#3f9b76"}
-#: The candidates that are made where none are given: widths in median distances.
-WIDTHS = ["1/16", "1/8", "1/4", "1/2", "1", "2", "4", "8", "16", "linear"]
 
 
-def draw_weights(axes, fits: dict[str, Pipeline]) -> None:
-    places = np.arange(len(WIDTHS))
-    for shift, (criterion, clf) in zip((-0.2, 0.2), fits.items(), strict=True):
-        weights, color = clf[-1].kernel_weights_, FIT_COLORS[criterion]
-        axes.bar(places + shift, weights, 0.4, color=color, label=f'criterion="{criterion}"')
-    axes.set_xticks(places, WIDTHS)
-    axes.set(
-        title="Learned weights of ten candidates",
-        xlabel="Gaussian width, in median distances",
-        ylabel="weight",
-    )
-    axes.legend(frameon=False, loc="upper right")
+def draw_importances(axes, clf: MultipleKernelDiscriminant) -> None:
+    ImportancesDisplay.from_estimator(clf, ax=axes, n_columns=8, color=FIT_COLORS["auto"])
+    axes.set(title="Which columns matter")
 
 
-def draw_plane(axes, clf: Pipeline, X_test, y_test) -> None:
+def draw_plane(axes, clf: MultipleKernelDiscriminant, X_test, y_test) -> None:
     Z = clf.transform(X_test)
     for label, color, marker in zip(clf.classes_, CLASS_COLORS, "osD", strict=True):
         axes.scatter(
@@ -52,8 +39,7 @@ def draw_plane(axes, clf: Pipeline, X_test, y_test) -> None:
     axes.legend(frameon=False, loc="best")
 
 
-def draw_certificate(axes, clf: Pipeline) -> None:
-    learner = clf[-1]
+def draw_certificate(axes, learner: MultipleKernelDiscriminant) -> None:
     gaps = [
         max(step.gap, 1e-16)
         for step in learner.learned_kernel_.history
@@ -71,19 +57,17 @@ def draw_certificate(axes, clf: Pipeline) -> None:
 
 
 def draw(target: Path) -> None:
-    X, y = load_wine(return_X_y=True)
+    X, y = load_wine(return_X_y=True, as_frame=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
     fits = {
-        criterion: make_pipeline(
-            StandardScaler(), MultipleKernelDiscriminant(criterion=criterion)
-        ).fit(X_train, y_train)
+        criterion: MultipleKernelDiscriminant(criterion=criterion).fit(X_train, y_train)
         for criterion in ("auto", "rkda")
     }
     plt.rcParams.update({"font.size": 10, "text.color": INK, "axes.labelcolor": INK})
     figure, (left, middle, right) = plt.subplots(
         1, 3, figsize=(12, 3.9), width_ratios=[1.3, 1.0, 0.8], layout="constrained"
     )
-    draw_weights(left, fits)
+    draw_importances(left, fits["auto"])
     draw_plane(middle, fits["auto"], X_test, y_test)
     draw_certificate(right, fits["rkda"])
     for axes in (left, middle, right):

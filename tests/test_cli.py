@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,8 +20,9 @@ import discernel
 from discernel.cli import app as commands
 from discernel.cli import main
 from discernel.cli.models import Model, fit_model, load_model, save_model
-from discernel.cli.show import show_comparison
+from discernel.cli.show import show_comparison, show_model
 from discernel.datasets import load
+from discernel.displays.common import candidate_name
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.compare import Comparison, comparison_plan
 from discernel.experiments.plan import Cell, Data, Method, Splits
@@ -218,6 +220,65 @@ def test_a_model_predicts_what_it_did_before_it_was_saved(table):
     assert right > 0.9
     invoke("predict", "plants.model", table, "-o", "out.csv")
     assert Path("out.csv").read_text() == result.stdout
+
+
+def test_a_fit_says_what_to_expect_which_columns_matter_and_what_it_considered(table):
+    shown = invoke("fit", table, *CLEAN, "-o", "plants.model").output
+    model = load_model("plants.model")
+    clf = model.pipeline[-1]
+    assert (
+        f"expected of new rows  {clf.expected_!r}".split()
+        == shown.split()[shown.split().index("expected") :][: len(repr(clf.expected_).split()) + 4]
+    )
+    # The two features of the colour are one column of the file.
+    shares, std = 100 * clf.feature_importances_, 100 * clf.feature_importances_std_
+    assert model.preparation.feature_columns == ("size", "weight", "colour", "colour")
+    assert re.search(rf"size +{shares[0]:.1f} +{std[0]:.1f} ", shown)
+    assert re.search(rf"colour +{shares[2] + shares[3]:.1f} +≤ {std[2] + std[3]:.1f}", shown)
+    for position, each in enumerate(clf.learned_kernel_.considered):
+        name = re.escape(candidate_name(each)) + r" \(chosen\)" * (position == 0)
+        assert re.search(rf"{name} +{100 * each.accuracy:.1f} +{each.error:.3f} ", shown)
+    assert "not how important its columns are" in shown
+    unused = "they take all columns alike" in shown
+    assert unused == (clf.learned_kernel_.considered[0].strength == 0)
+
+
+def test_of_many_columns_ten_are_shown_and_the_rest_summed(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 13)), np.arange(60) % 2
+    X += 0.4 * y[:, None]  # all columns say something
+    header = ",".join([f"c{i}" for i in range(13)] + ["y"])
+    rows = np.column_stack([X, y])
+    np.savetxt(tmp_path / "a.csv", rows, delimiter=",", header=header, comments="")
+    shown = invoke("fit", "a.csv", "-o", "a.model").output
+    clf = load_model("a.model").pipeline[-1]
+    order = np.argsort(-clf.feature_importances_)
+    assert re.findall(r"^(c\d+) ", shown, re.MULTILINE) == [f"c{i}" for i in order[:10]]
+    rest = 100 * clf.feature_importances_[order[10:]].sum()
+    assert re.search(rf"three other columns +{rest:.1f}", shown)
+
+
+def test_a_fit_to_views_shows_weights_by_source_and_errors_with_their_pull(tmp_path):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1], 15)
+    views = {name: rng.normal(size=(30, 2)) + y[:, None] for name in ("left", "right")}
+    np.savez(tmp_path / "v.npz", y=y, **views)
+    shown = invoke("fit", "v.npz", "-o", "v.model").output
+    clf = load_model("v.model").pipeline[-1]
+    assert re.search(rf"left +{clf.kernel_weights_[:3].sum():.3f} ", shown)
+    assert re.search(rf"right +{clf.kernel_weights_[3:].sum():.3f} ", shown)
+    best = clf.learned_kernel_.considered[0]
+    assert "leave-one-out error" in shown
+    assert re.search(rf"{best.name} \(chosen\) +{best.error:.3f} +{best.pull:.3f}", shown)
+    assert "importance %" not in shown
+
+
+def test_a_lambda_at_the_limit_is_said(capsys):
+    model, _, _ = fit_model(Data("iris"), "uniform")
+    learned = replace(model.pipeline[-1].learned_kernel_, regularization_at_limit="largest")
+    model.pipeline[-1].learned_kernel_ = learned
+    show_model(Console(width=300, highlight=False), model)
+    assert f"note  {learned.regularization_advice}" in capsys.readouterr().out
 
 
 def test_the_accuracy_counts_the_rows_whose_label_is_known(tmp_path):

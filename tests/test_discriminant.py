@@ -352,7 +352,7 @@ def test_thresholds_that_cannot_work(blobs, threshold):
 # ---- on either side of a number --------------------------------------------------------------
 
 
-def two_gaussians(scores, distance=1.0):
+def two_gaussians(scores, distance=1.0, codes=None):
     """Classes with means ±distance / 2: the log-odds of the second are distance times the score."""
     return Discriminant(
         dual_coef=np.zeros((len(scores), 1)),
@@ -362,6 +362,7 @@ def two_gaussians(scores, distance=1.0):
         center=np.zeros(1),
         explained=np.ones(1),
         training_scores=np.asarray(scores, dtype=float)[:, None],
+        training_codes=np.zeros(len(scores), dtype=int) if codes is None else np.asarray(codes),
     )
 
 
@@ -377,17 +378,15 @@ def two_gaussians(scores, distance=1.0):
 )
 def test_roc_threshold_lies_midway_between_scores_that_differ(probabilities, codes, threshold):
     scores = np.log(probabilities) - np.log1p(-np.array(probabilities))
-    target = ClassTarget(np.arange(2), np.array(codes))
     decision = Decision(np.array([0.5, 0.5]), np.zeros(2))
-    found = decision.choose_threshold(two_gaussians(scores), target)
+    found = decision.choose_threshold(two_gaussians(scores, codes=codes))
     assert found == pytest.approx(threshold)
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_roc_threshold_is_never_0_or_1(sign):
-    target = ClassTarget(np.arange(2), np.array([0, 1, 0, 1]))
     decision = Decision(np.array([0.5, 0.5]), np.zeros(2))
-    found = decision.choose_threshold(two_gaussians([sign * 1e3] * 4), target)
+    found = decision.choose_threshold(two_gaussians([sign * 1e3] * 4, codes=[0, 1, 0, 1]))
     assert found == pytest.approx(1e-12 if sign < 0 else 1.0 - 1e-12, rel=1e-9)
     assert np.isfinite(decision.with_threshold(found).offsets).all()
 
@@ -402,9 +401,12 @@ def test_sharpness_has_limits():
 
 
 def test_sharpness_between_the_limits_is_the_best():
-    """Log-odds 4 with one row of five on the wrong side: they should be log 4."""
-    target = ClassTarget(np.arange(2), np.arange(20) % 2)
-    scores = np.where(target.codes == 1, 1.0, -1.0) * np.where(np.arange(20) < 4, -1.0, 1.0)
+    """Log-odds 4 with one row of five on the wrong side: they should be log 4.
+
+    Of so many rows that the classes are the same without each of them.
+    """
+    target, wrong = ClassTarget(np.arange(2), np.arange(20_000) % 2), np.arange(20_000) < 4000
+    scores = np.where(target.codes == 1, 1.0, -1.0) * np.where(wrong, -1.0, 1.0)
     sharpness = _fit_sharpness(two_gaussians(scores, distance=4.0), target)
     assert sharpness == pytest.approx(np.log(4.0) / 4.0, rel=1e-3)
 

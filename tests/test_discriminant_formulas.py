@@ -65,7 +65,7 @@ def test_the_roc_threshold_counts_rates_and_not_rows(seed):
     X, y = unbalanced(2, seed)
     target, found = ClassTarget.from_labels(y), fitted(X, y).discriminant_
     decision = Decision.make(target, priors=None, class_costs=None, threshold="roc")
-    threshold = decision.choose_threshold(found, target)
+    threshold = decision.choose_threshold(found)
     posterior = found.log_posterior(found.training_scores, decision.priors)
     probability = 1.0 / (1.0 + np.exp(posterior[:, 0] - posterior[:, 1]))
     values = np.unique(probability)

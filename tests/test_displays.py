@@ -20,24 +20,27 @@ from discernel import (
     KernelDiscriminant,
     LearnedKernelTransformer,
     MultipleKernelDiscriminant,
+    MultipleKernelRidge,
     learn_kernel,
     regularization_path,
 )
 from discernel.displays import (
     CandidatesDisplay,
     DiscriminantEmbeddingDisplay,
+    ImportancesDisplay,
     KernelWeightsDisplay,
     LearningPathDisplay,
     RegularizationPathDisplay,
 )
-from discernel.displays.common import format_number, make_axes
+from discernel.displays.common import candidate_name, format_number, kernel_sources, make_axes
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.kernels import RBF, Linear
-from discernel.learners import Progress
+from discernel.learners import Candidate, Progress
 
 KERNELS = {"narrow": RBF(width=2.0), "wide": RBF(width=6.0), "linear": Linear()}
 BY_LEARNER = [
     KernelWeightsDisplay,
+    ImportancesDisplay,
     CandidatesDisplay,
     LearningPathDisplay,
     RegularizationPathDisplay,
@@ -63,6 +66,13 @@ def wine():
 @pytest.fixture(scope="module")
 def auto(wine):
     return MultipleKernelDiscriminant(KERNELS).fit(*wine)
+
+
+@pytest.fixture(scope="module")
+def default(wine):
+    """The default, with names of columns, behind a step of a pipeline."""
+    frame = load_wine(as_frame=True).data
+    return make_pipeline(StandardScaler(), MultipleKernelDiscriminant()).fit(frame, wine[1])
 
 
 @pytest.fixture(scope="module")
@@ -119,8 +129,10 @@ def test_an_estimator_without_a_learned_kernel_is_refused(display, wine):
         display.from_estimator(LogisticRegression().fit(*wine))
 
 
-def test_every_display_draws_on_the_axes_it_is_given_and_again(auto, rkda, wine, path):
+def test_every_display_draws_on_the_axes_it_is_given_and_again(auto, default, rkda, wine, path):
     draw = [
+        lambda ax: ImportancesDisplay.from_estimator(default, ax=ax),
+        lambda ax: CandidatesDisplay.from_estimator(default, ax=ax),
         lambda ax: KernelWeightsDisplay.from_estimator(auto, ax=ax),
         lambda ax: CandidatesDisplay.from_estimator(auto, ax=ax),
         lambda ax: LearningPathDisplay.from_estimator(rkda, ax=ax),
@@ -259,6 +271,49 @@ def test_fits_whose_widths_differ_are_named_as_the_kernels_were_given(wine, esti
     assert names_of(display.ax_.yaxis)[0] == name
 
 
+def test_fits_of_the_default_have_the_names_of_medians(wine):
+    fits = [MultipleKernelDiscriminant().fit(X, y) for X, y in (wine, (wine[0][::2], wine[1][::2]))]
+    names = names_of(KernelWeightsDisplay.from_estimators(fits, sort=False).ax_.yaxis)
+    assert names[:2] == ["RBF(width='4*median')", "RBF(width='2*median')"]
+    assert names[-2:] == ["Laplace(width='0.25*median')", "Linear()"]
+    for fit in fits:
+        # The second name stands for half the width of the first, in the fits as in the names.
+        assert fit.kernels_[0].kernel.width == pytest.approx(2.0 * fit.kernels_[1].kernel.width)
+        ratio = fit.kernels_[-6].kernel.width / fit.kernels_[-2].kernel.width
+        assert ratio == pytest.approx(4.0 / 0.25)
+        assert len(fit.kernels_) == len(names)
+
+
+def test_weights_by_source_are_the_sums_of_its_kernels(wine):
+    kernels = [
+        RBF(width=width).on(columns, name)
+        for name, columns in (("left", [0, 1]), ("right", [2, 3, 4]))
+        for width in (1.0, 2.0)
+    ]
+    clf = MultipleKernelDiscriminant([*kernels, Linear()], criterion="rkda", regularization=0.01)
+    fits = [clf.set_params(regularization=lam).fit(*wine).kernel_weights_ for lam in (0.1, 0.001)]
+    sums = [[w[0] + w[1], w[2] + w[3], w[4]] for w in fits]
+    display = KernelWeightsDisplay.from_estimator(clf, by="source", sort=False)
+    np.testing.assert_allclose([bar.get_width() for bar in display.bars_], sums[-1])
+    assert names_of(display.ax_.yaxis) == ["left", "right", "all columns"]
+    assert display.ax_.get_xlabel() == "weight of all kernels of a source"
+    several = KernelWeightsDisplay(fits, sources=["left", "left", "right", "right", "none"])
+    several.plot(by="source", sort=False)
+    np.testing.assert_allclose(
+        [bar.get_width() for bar in several.bars_], np.mean(sums, axis=0), rtol=1e-12
+    )
+    ends = np.array(several.spread_.get_segments())[:, :, 0]  # of sums, not sums of quartiles
+    np.testing.assert_allclose(ends, np.quantile(sums, [0.25, 0.75], axis=0).T)
+
+
+def test_the_source_of_a_kernel_is_found_under_names_and_factors():
+    on = RBF().on([1, 2], "phenols")
+    found = kernel_sources([on, on.named("wide"), 2.0 * on, RBF().on([1, 2]), RBF(), on + on])
+    assert found[:3] == ["phenols"] * 3
+    assert found[3] == str(RBF().on([1, 2]).name).removeprefix("RBF(width='median') on ")
+    assert found[4:] == ["all columns"] * 2
+
+
 def test_weights_drawn_twice_share_the_lines_of_their_names():
     ax = plt.subplots()[1]
     KernelWeightsDisplay([0.1, 0.9], kernel_names=["a", "b"]).plot(ax)
@@ -283,6 +338,9 @@ def test_bad_weights_are_refused(auto, rkda, wine):
         (lambda: KernelWeightsDisplay([0.5, 0.5], kernel_names=["a"]), "one name per kernel"),
         (lambda: KernelWeightsDisplay([1.0]).plot(max_bars=1), "at least 2. Got 1"),
         (lambda: KernelWeightsDisplay([1.0]).plot(spread="range"), "'quartiles', 'points'"),
+        (lambda: KernelWeightsDisplay([1.0]).plot(by="view"), "'kernel', 'source'"),
+        (lambda: KernelWeightsDisplay([1.0]).plot(by="source"), "without any sources"),
+        (lambda: KernelWeightsDisplay([1.0], sources="ab"), "one source per kernel, here 1"),
         (lambda: KernelWeightsDisplay.from_estimators([]), "at least one estimator"),
         (lambda: KernelWeightsDisplay.from_estimators([auto, other]), "same candidate kernels"),
     ]:
@@ -322,11 +380,127 @@ def test_candidates_drawn_twice_come_below_each_other(auto):
     assert min(b.get_y() for b in second.error_bars_) > max(b.get_y() for b in first.error_bars_)
 
 
+def test_candidates_of_the_default_are_log_losses_with_accuracies(default):
+    considered = default[-1].learned_kernel_.considered
+    display = CandidatesDisplay.from_estimator(default)
+    assert [bar.get_width() for bar in display.error_bars_] == [c.error for c in considered]
+    assert display.pull_bars_ is None
+    assert display.ax_.get_legend() is None
+    assert display.ax_.get_xlabel() == "log-loss of left-out rows (accuracy)"
+    assert [text.get_text() for text in display.ax_.texts] == [
+        f"{c.error:.3f} ({100 * c.accuracy:.1f}%)" for c in considered
+    ]
+    names = [label.partition("\n")[0] for label in names_of(display.ax_.yaxis)]
+    assert names[0].endswith(" (chosen)")
+    assert {"average", "average, metric^½", "average, metric"} <= {
+        name.removesuffix(" (chosen)") for name in names
+    }
+
+
+def test_candidates_of_numbers_are_squared_errors(wine):
+    X, _ = wine
+    ridge = MultipleKernelRidge().fit(X[:, 1:], X[:, 0])
+    display = CandidatesDisplay.from_estimator(ridge)
+    assert display.ax_.get_xlabel() == "squared error of left-out rows"
+    considered = ridge.learned_kernel_.considered
+    assert [t.get_text() for t in display.ax_.texts] == [f"{c.error:.3f}" for c in considered]
+
+
+@pytest.mark.parametrize(
+    ("strength", "name"),
+    [
+        (0.0, "weights"),
+        (0.5, "weights, metric^½"),
+        (1.0, "weights, metric"),
+        (2, "weights, metric^2"),
+    ],
+)
+def test_candidates_are_named_with_the_power_of_the_metric(strength, name):
+    assert candidate_name(Candidate("weights", np.ones(1), 1.0, 0.1, 0.0, strength)) == name
+
+
 def test_only_auto_has_candidates(rkda):
     with pytest.raises(InvalidInputError, match=r"Only criterion='auto'.*criterion='rkda'"):
         CandidatesDisplay.from_estimator(rkda)
     with pytest.raises(InvalidInputError, match="at least one candidate"):
         CandidatesDisplay([])
+
+
+# ---- importances ---------------------------------------------------------------------------------
+
+
+def test_importances_are_sorted_with_the_spread_over_folds(default):
+    learner = default[-1]
+    display = ImportancesDisplay.from_estimator(default)
+    order = np.argsort(-learner.feature_importances_)
+    means, std = learner.feature_importances_[order], learner.feature_importances_std_[order]
+    np.testing.assert_array_equal([bar.get_width() for bar in display.bars_], means)
+    ends = np.array(display.spread_.get_segments())[:, :, 0]
+    np.testing.assert_allclose(ends, np.column_stack([np.maximum(means - std, 0), means + std]))
+    names = load_wine().feature_names
+    assert names_of(display.ax_.yaxis) == [names[i] for i in order]
+    assert display.ax_.get_xlabel() == "importance ± standard deviation over folds"
+    assert display.ax_.texts[0].get_text() == f"{100 * means[0]:.1f}%"
+
+
+def test_of_many_columns_the_rest_share_a_bar_and_nothing_is_lost():
+    importances, std = np.array([0.1, 0.4, 0.0, 0.3, 0.2]), np.array([0.2, 0.1, 0.0, 0.1, 0.1])
+    display = ImportancesDisplay(importances, std=std).plot(n_columns=2)
+    np.testing.assert_allclose([bar.get_width() for bar in display.bars_], [0.4, 0.3, 0.3])
+    assert names_of(display.ax_.yaxis) == ["column 1", "column 3", "3 other columns"]
+    assert display.bars_[-1].get_alpha() == 0.5
+    # What is known of the columns does not say how their sum spreads.
+    assert len(display.spread_.get_segments()) == 2
+    assert len(ImportancesDisplay(importances).plot(n_columns=5).bars_) == 5
+    names = names_of(ImportancesDisplay(importances).plot(n_columns=4).ax_.yaxis)
+    assert names[-1] == "1 other column"
+    assert ImportancesDisplay(importances).plot().spread_ is None
+
+
+def test_importances_of_several_fits_are_means_with_the_deviation_of_the_sum():
+    rows = np.random.default_rng(0).dirichlet([5.0, 3.0, 1.0, 1.0], size=6)
+    display = ImportancesDisplay(rows, feature_names="abcd").plot(n_columns=2)
+    sums = np.column_stack([rows[:, :2], rows[:, 2] + rows[:, 3]])
+    means, std = sums.mean(axis=0), sums.std(axis=0, ddof=1)
+    np.testing.assert_allclose([bar.get_width() for bar in display.bars_], means)
+    ends = np.array(display.spread_.get_segments())[:, :, 0]
+    np.testing.assert_allclose(ends, np.column_stack([means - std, means + std]))
+    assert display.ax_.get_xlabel() == "importance ± standard deviation over fits"
+
+
+def test_columns_without_names_are_numbered_and_fits_are_drawn_together(wine, default):
+    fits = cross_validate(MultipleKernelDiscriminant(), *wine, cv=2, return_estimator=True)
+    display = ImportancesDisplay.from_estimators(fits["estimator"], n_columns=20)
+    rows = [fit.feature_importances_ for fit in fits["estimator"]]
+    order = np.argsort(-np.mean(rows, axis=0))
+    assert names_of(display.ax_.yaxis) == [f"column {i}" for i in order]
+    with pytest.raises(InvalidInputError, match=r"same columns\. Got \['column 0'"):
+        ImportancesDisplay.from_estimators([fits["estimator"][0], default])
+
+
+def test_importances_drawn_twice_share_the_lines_of_their_names():
+    ax = plt.subplots()[1]
+    ImportancesDisplay([0.1, 0.9], feature_names="ab").plot(ax)
+    second = ImportancesDisplay([0.8, 0.2], feature_names="ab").plot(ax)
+    names = names_of(ax.yaxis)
+    lines = [round(bar.get_y() + bar.get_height() / 2) for bar in second.bars_]
+    found = {names[i]: bar.get_width() for i, bar in zip(lines, second.bars_, strict=True)}
+    assert found == {"a": 0.8, "b": 0.2}
+
+
+def test_bad_importances_are_refused(auto):
+    for call, message in [
+        (lambda: ImportancesDisplay.from_estimator(auto), "kernels were given.*kernels='auto'"),
+        (lambda: ImportancesDisplay.from_estimators([]), "at least one estimator"),
+        (lambda: ImportancesDisplay([]), r"shape \(n_columns,\)"),
+        (lambda: ImportancesDisplay([1.0], std=[0.1, 0.2]), "one number per column"),
+        (lambda: ImportancesDisplay([[1.0], [1.0]], std=[0.1]), "of one fit"),
+        (lambda: ImportancesDisplay([0.5, 0.5], feature_names="aa"), "all different, here 2"),
+        (lambda: ImportancesDisplay([0.5, 0.5], feature_names="a"), "one name per column"),
+        (lambda: ImportancesDisplay([1.0]).plot(n_columns=0), "at least 1. Got 0"),
+    ]:
+        with pytest.raises(InvalidInputError, match=message):
+            call()
 
 
 # ---- learning path -------------------------------------------------------------------------------

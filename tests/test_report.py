@@ -15,7 +15,9 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
+from discernel import MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.experiments.compare import file_data
 from discernel.experiments.methods import METHODS
 from discernel.experiments.plan import Cell, Data, Method, Splits
 from discernel.experiments.roc import mean_roc
@@ -45,7 +47,13 @@ def details(method, rng):
     if method == "auto":
         return {
             "history": [[i, 1.0 / (i + 1), None, 0] for i in range(4)],
-            "considered": [["loo", 0.1, 0.01, 1e-3], ["average", 0.12, 0.0, 1e-2]],
+            "considered": [
+                ["average", 0.1, 0.0, 1e-3, 0.5, 0.97],
+                ["weights", 0.09, 0.0, 1e-3, 0.5, 0.98],
+                ["average", 0.12, 0.0, 1e-2, 0.0, 0.96],
+            ],
+            "feature_importances": {"height": 0.7 + 0.1 * rng.random(), "width": 0.2},
+            "sources": {"RBF": "shape", "Linear": "shape", "Function": "notes"},
             "embedding": {
                 "coordinates": rng.normal(size=(30, 2)).tolist(),
                 "labels": ["red", "white"] * 15,
@@ -57,6 +65,7 @@ def details(method, rng):
         return {
             "history": [[i, 2.0 - i, 10.0 ** (-3 * i), s] for s in range(3) for i in range(2)],
             "leave_one_out": PATH,
+            "considered": [["loo", 0.1, 0.01, 1e-3], ["average", 0.12, 0.0, 1e-2]],
         }
     return {}
 
@@ -184,8 +193,9 @@ def test_ids_are_unique_and_what_points_to_them_finds_them(page):
 
 def test_all_sections_are_there_and_in_the_contents(page):
     expected = [
-        "summary", "accuracy", "comparison", "ranks", "time", "weights", "roc", "candidates",
-        "regularization", "convergence", "embedding", "failures", "environment",
+        "summary", "accuracy", "comparison", "ranks", "time", "importances", "sources",
+        "weights", "roc", "candidates", "regularization", "convergence", "embedding",
+        "failures", "environment",
     ]  # fmt: skip
     assert [section["id"] for section in page.all("section")] == expected
     links = [a["href"] for a in page.all("a") if "nav" in a["within"]]
@@ -196,8 +206,124 @@ def test_figures_read_what_methods_write():
     read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', inspect.getsource(figures)))
     cell = Cell(Data("iris"), Method("auto", "discriminant"), Splits(n=1), 0)
     written = METHODS["discriminant"](divide(cell), {}).details
-    assert read == {"considered", "embedding", "history", "leave_one_out"}
-    assert read <= set(written)
+    of_sources = {"sources"}  # only where there are several
+    assert read - of_sources <= set(written)
+    assert read == of_sources | {
+        "considered",
+        "embedding",
+        "feature_importances",
+        "history",
+        "leave_one_out",
+    }
+
+
+def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
+    rng = np.random.default_rng(0)
+    y, colour = np.arange(60) % 2, rng.choice(["red", "blue", "green"], size=60)
+    lines = [f"{a + 2 * b},{c},{b}" for a, b, c in zip(rng.normal(size=60), y, colour, strict=True)]
+    (tmp_path / "a.csv").write_text("\n".join(["size,colour=dark,class", *lines]))
+    np.savez(tmp_path / "v.npz", left=rng.normal(size=(60, 2)) + y[:, None], right=y[:, None], y=y)
+    one = divide(cell_of(file_data(tmp_path / "a.csv", categorical=["colour=dark"])))
+    assert one.columns == ("size", *["colour=dark"] * 3)
+    written = METHODS["discriminant"](one, {}).details
+    clf = MultipleKernelDiscriminant().fit(one.X_train, one.y_train)
+    shares = clf.feature_importances_
+    expected = {"size": shares[0], "colour=dark": shares[1:].sum()}
+    assert written["feature_importances"] == pytest.approx(expected)
+    assert [entry[4:] for entry in written["considered"]] == [
+        [each.strength, each.accuracy] for each in clf.learned_kernel_.considered
+    ]
+    assert "sources" not in written
+    two = METHODS["discriminant"](divide(cell_of(file_data(tmp_path / "v.npz"))), {})
+    assert "feature_importances" not in two.details
+    assert two.details["sources"] == {name: name.partition(":")[0] for name in two.weights}
+    assert set(two.details["sources"].values()) == {"left", "right"}
+
+
+def cell_of(data):
+    return Cell(data, Method("auto", "discriminant"), Splits(n=1), 0)
+
+
+def test_nothing_is_learned_for_the_plain_average():
+    division = divide(cell_of(Data("iris")))
+    found = METHODS["discriminant"](division, {"criterion": "uniform"})
+    assert "feature_importances" not in found.details
+    assert len(set(found.weights.values())) == 1
+
+
+def test_importances_are_means_over_divisions_and_shared_by_methods_that_agree():
+    rows = ({"a": 0.7, "b": 0.3}, {"a": 0.5, "b": 0.4, "c": 0.1})
+    other = ({"a": 0.1, "b": 0.9}, {"a": 0.1, "b": 0.8, "c": 0.1})
+    considered = [["average", 0.1, 0.0, 1e-3, 0.5, 0.9]], [["average", 0.1, 0.0, 1e-3, 0.0, 0.9]]
+    records = [
+        record("wine", "auto", i, 0.9, details={"feature_importances": row, "considered": each})
+        for i, (row, each) in enumerate(zip(rows, considered, strict=True))
+    ]
+    records += [
+        record("wine", method, i, 0.9, details={"feature_importances": row} if row else {})
+        for method, all_rows in (("rkda", rows), ("loo", other), ("lda", ({}, {})))
+        for i, row in enumerate(all_rows)
+    ]
+    first, second = figures.draw_importances(summarize(records), "wine")
+    [ax] = first.figure.axes
+    np.testing.assert_allclose([bar.get_width() for bar in ax.containers[0]], [0.6, 0.35, 0.05])
+    assert first.title == "auto and rkda"
+    assert "1 of 2 divisions" in first.caption
+    assert "largest: a 60.0%, b 35.0% and c 5.0%" in first.alt
+    assert second.title == "loo"
+    assert second.caption == ""
+    [alone] = figures.draw_importances(summarize(records[:1]), "wine")
+    labels = [found.figure.axes[0].get_xlabel() for found in (first, alone)]
+    assert labels == ["mean importance", "importance"]
+    assert figures.draw_importances(summarize(records[-2:]), "wine") == []
+
+
+def test_weights_of_sources_are_sums_with_the_spread_over_divisions():
+    sources = {"sources": {"a: x": "a", "a: y": "a", "b: x": "b"}}
+    weights = [[0.5, 0.3, 0.2], [0.1, 0.3, 0.6], [0.2, 0.0, 0.8]]
+    records = [
+        record("wine", "rkda", i, 0.9, weights=dict(zip(sources["sources"], row, strict=True)),
+               details=sources if i else {})
+        for i, row in enumerate(weights)
+    ]  # fmt: skip
+    [found] = figures.draw_source_weights(summarize(records), "wine")
+    [ax] = found.figure.axes
+    sums = np.array([[0.8, 0.2], [0.4, 0.6], [0.2, 0.8]])[:, ::-1]
+    np.testing.assert_allclose([bar.get_width() for bar in ax.containers[0]], sums.mean(axis=0))
+    ends = np.array(ax.collections[0].get_segments())[:, :, 0]
+    np.testing.assert_allclose(ends, np.quantile(sums, [0.25, 0.75], axis=0).T)
+    assert "largest: b 0.53 and a 0.47" in found.alt
+    assert figures.draw_source_weights(summarize(records[:1]), "wine") == []
+
+
+def test_candidates_of_both_kinds_are_drawn_each_in_its_own_figure():
+    old = [["loo", 0.1, 0.01, 1e-3], ["average", 0.12, 0.0, 1e-2]]
+    first = [["weights", 0.2, 0.0, 1e-3, 0.5, 0.9], ["average", 0.3, 0.0, 1e-3, 0.0, 0.8]]
+    second = [["average", 0.1, 0.0, 1e-3, 0.0, 1.0], ["weights", 0.4, 0.0, 1e-3, 0.0, 0.7]]
+    records = [
+        record("wine", "auto", i, 0.9, details={"considered": each})
+        for i, each in enumerate((old, first, second))
+    ]
+    by_folds, by_leaving_out = figures.draw_candidates(summarize(records), "wine")
+    [ax] = by_folds.figure.axes
+    assert [bar.get_width() for bar in ax.containers[0]] == pytest.approx([0.2, 0.3])
+    names = [label.get_text().replace("\n", " ") for label in ax.get_yticklabels()]
+    assert names == [
+        "average chosen in 1 of 2",
+        "weights, on the best metric chosen in 1 of 2",
+    ]
+    assert [text.get_text() for text in ax.texts] == ["0.200 (90.0%)", "0.300 (80.0%)"]
+    assert "standard error" in by_folds.caption
+    assert "log-loss of left-out rows" in by_folds.alt
+    [ax] = by_leaving_out.figure.axes
+    assert ax.get_xlabel() == "leave-one-out error + pull"
+    assert "least sum" in by_leaving_out.caption
+
+
+def test_the_page_says_that_weights_are_no_importances(page):
+    for id_ in ("weights", "sources"):
+        [section] = page.all("section", id=id_)
+        assert "not how important its columns are" in section["text"]
 
 
 def test_errors_are_means_at_the_lambdas_that_every_division_tried():

@@ -347,9 +347,7 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
         return -float(_mean(posterior[own], weights)) + _FLAT * log_factor**2
 
     # From e^-7, rows far farther out than Gaussian, to e^2.5, classes far apart.
-    options = {"xatol": 1e-9}
-    found = minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded", options=options)
-    return float(np.exp(found.x))
+    return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded").x))
 
 
 def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discernel.crossfit import choose as module
-from discernel.crossfit.choose import Choice, CrossFit, choose, clearly_better
+from discernel.crossfit.choose import Contender, CrossFit, choose, clearly_better
 from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MENU
 from discernel.crossfit.sample import draw_sample
@@ -18,7 +18,7 @@ EQUAL = np.full(MENU.n_kernels, 1.0 / MENU.n_kernels)
 
 def choice(losses):
     losses = np.asarray(losses, dtype=float)
-    return Choice("average", 0.0, EQUAL, 0.1, losses[:, None], losses, losses.mean(), None)
+    return Contender("average", 0.0, EQUAL, 0.1, losses[:, None], losses, losses.mean(), None)
 
 
 @pytest.mark.parametrize(

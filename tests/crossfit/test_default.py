@@ -224,11 +224,13 @@ def test_many_classes_of_few_rows():
 
     clf = MultipleKernelDiscriminant().fit(draw(), y)
     fresh = draw()
+    # With statistics of the same rows, 99 % and 0.01 were promised.
     accuracy = clf.score(fresh, y)
     assert accuracy > 0.5
-    assert abs(clf.expected_.accuracy - accuracy) < 0.2
+    assert clf.expected_.accuracy < accuracy + 0.25
     loss = log_loss(y, clf.predict_proba(fresh))
-    assert abs(clf.expected_.log_loss - loss) < 0.7
+    assert clf.expected_.log_loss > loss - 1.0
+    assert loss < 0.5 * np.log(40)
 
 
 def test_more_rows_than_the_sample():

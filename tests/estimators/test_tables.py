@@ -30,7 +30,7 @@ from discernel import (
 )
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
 from discernel.experiments.baselines import LearnedKernelSVC, SingleKernelClassifier
-from discernel.kernels import RBF, Linear, as_kernels
+from discernel.kernels import RBF, Laplace
 from discernel.tables import TableEncoder
 
 QUICK = {"criterion": "uniform", "regularization": 0.1}
@@ -131,13 +131,12 @@ def test_kernels_are_those_of_an_explicit_encoding():
     encode = explicit(X)
     A, B = clf.encoder_.encode(new), clf.encoder_.encode(X)
     assert any("city is other" in name for name in clf.encoder_.get_feature_names_out())
-    for plain, made in zip((*as_ladder(), Linear()), clf.kernels_, strict=True):
-        expected = plain.resolve(encode(X))(encode(new), encode(X))
-        assert_allclose(made(A, B), expected, rtol=1e-9, atol=1e-12)
-
-
-def as_ladder():
-    return [kernel.kernel for kernel in as_kernels("auto")[:-1]]
+    divisors = np.array(clf.kernels_[0].spreads)  # spreads over the scales of the metric
+    scales = np.divide(clf.encoder_.spreads, divisors, where=divisors > 0, out=0.0 * divisors)
+    scales = scales[np.ptp(B, axis=0) > 0]  # "is other" of colours, of which there are none
+    for made in clf.kernels_:
+        expected = made.kernel(encode(new) * scales, encode(X) * scales)
+        assert_allclose(made(A, B), expected, rtol=1e-7, atol=1e-9)
 
 
 def test_a_category_counts_what_a_number_counts():
@@ -146,8 +145,10 @@ def test_a_category_counts_what_a_number_counts():
     clf = MultipleKernelDiscriminant(**QUICK).fit(X, np.arange(60) % 2)
     pair = pd.DataFrame({"c": ["a", "c", "new"], "n": 3.0})
     rows = clf.encoder_.encode(pair)
+    assert clf.kernels_[0].spreads == clf.encoder_.spreads  # no metric
     for kernel in clf.kernels_[:-1]:
-        off = np.exp(-2.0 / kernel.parameters["width"] ** 2)
+        power = 1 if isinstance(kernel.kernel, Laplace) else 2
+        off = np.exp(-2.0 / kernel.parameters["width"] ** power)
         assert_allclose(kernel(rows), off + (1 - off) * np.eye(3), rtol=1e-12)
 
 
@@ -159,10 +160,11 @@ def test_plain_numbers_are_as_they_were(frame):
     X, y = load_wine(return_X_y=True)
     X[:, 3] = np.round(X[:, 3])
     clf = MultipleKernelDiscriminant().fit(frame(X), y)
-    given = MultipleKernelDiscriminant(as_kernels("auto")).fit(frame(X), y)
+    plain = MultipleKernelDiscriminant().fit(X, y)
     assert clf.encoder_ is None
-    assert_array_equal(clf.kernel_weights_, given.kernel_weights_)
-    assert_array_equal(clf.predict_proba(frame(X)), given.predict_proba(frame(X)))
+    assert_array_equal(clf.combined_kernel_.rows, X)
+    assert_array_equal(clf.kernel_weights_, plain.kernel_weights_)
+    assert_array_equal(clf.predict_proba(frame(X)), plain.predict_proba(X))
 
 
 def test_cells_missing_in_prediction_only_become_the_median():

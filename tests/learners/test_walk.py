@@ -14,7 +14,7 @@ from discernel.kernels import RBF, rbf_ladder
 from discernel.learners.learn import DEFAULT_REGULARIZATIONS
 from discernel.learners.loo import leave_one_out_error
 from discernel.learners.walk import as_good_as_the_least, walk
-from discernel.solvers import SILP
+from discernel.solvers import SILP, Status
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 from tests.learners.test_part import problem_with_unseen
@@ -228,6 +228,24 @@ def test_a_solver_that_takes_no_start_is_asked_once_per_lambda(blurred):
     assert len(stages) == len(learned.leave_one_out)
     path = regularization_path(grams[:3], y, criterion="rkda", tol=1e-5)
     assert learned.regularization == path.best.regularization
+
+
+@pytest.mark.filterwarnings("ignore::discernel.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("solver", "status", "n_more"), [
+    (SILP(), Status.MAX_ITERATIONS, 0),
+    ("newton", Status.STALLED, 1),
+])  # fmt: skip
+def test_what_does_not_reach_the_gap_is_asked_again_only_with_another(
+    blurred, solver, status, n_more
+):
+    grams, y = blurred
+    max_iter = 3 if status is Status.MAX_ITERATIONS else None
+    learned = learn_kernel(
+        grams[:3], y, criterion="rkda", solver=solver, tol=1e-18, max_iter=max_iter
+    )
+    assert learned.status is status
+    stages = {progress.stage for progress in learned.history}
+    assert len(stages) == len(learned.leave_one_out) + n_more
 
 
 @pytest.mark.parametrize("bank", ["dense", "tiled", "factored"])

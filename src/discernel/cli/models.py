@@ -22,7 +22,7 @@ from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.compare import fitting_jobs
 from discernel.experiments.files import open_file
 from discernel.experiments.formats import read_table
-from discernel.experiments.methods import make_kernels
+from discernel.experiments.methods import learner_kernels
 from discernel.experiments.plan import Data
 from discernel.experiments.preparation import Preparation, one_spelling
 from discernel.experiments.tasks import Division
@@ -123,9 +123,9 @@ def fit_model(data: Data, criterion: str = "auto") -> tuple[Model, Dataset, tupl
         preparation, target = _of_catalog(dataset), "target"
     fitting_jobs(len(dataset.y), 1)
     whole = Division(dataset.X, dataset.X, dataset.y, dataset.y, dataset.views)
+    kernels = learner_kernels("auto", whole, criterion)
     pipeline = make_pipeline(
-        StandardScaler(),
-        discernel.MultipleKernelDiscriminant(make_kernels("auto", whole), criterion=criterion),
+        StandardScaler(), discernel.MultipleKernelDiscriminant(kernels, criterion=criterion)
     ).fit(dataset.X, dataset.y)
     return Model(pipeline, preparation, target, dataset.name), dataset, notes
 

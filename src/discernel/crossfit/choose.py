@@ -21,7 +21,7 @@ from discernel.learners.loo import pull_to_equal
 from discernel.learners.simplex import normalize, uniform
 from discernel.metric import Metric
 
-__all__ = ["Choice", "CrossFit", "choose"]
+__all__ = ["Contender", "CrossFit", "choose"]
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
@@ -38,7 +38,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Choice:
+class Contender:
     """A candidate: a strength of the metric, weights, λ, and what it predicts for left-out rows.
 
     Attributes
@@ -86,6 +86,8 @@ class CrossFit:
         The kernels.
     dtype : type
         The precision. Single is enough to compare, and takes a third of the time.
+    memory : CrossFit, optional
+        One of the same sample, kernels and precision that is not needed any more.
     """
 
     def __init__(
@@ -96,26 +98,31 @@ class CrossFit:
         *,
         menu: Menu = MENU,
         dtype: type[np.floating[Any]] = np.float32,
+        memory: CrossFit | None = None,
     ) -> None:
         self.sample, self.strength, self.n_kernels = sample, strength, menu.n_kernels
 
-        def make(job: tuple[Metric, tuple[Positions, Positions]]) -> Fold:
-            metric, (outside, inside) = job
-            return Fold(sample, outside, inside, metric.of_strength(strength), menu, dtype)
+        def make(job: tuple[Metric, tuple[Positions, Positions], Fold | None]) -> Fold:
+            metric, (outside, inside), old = job
+            scales = metric.of_strength(strength)
+            return Fold(sample, outside, inside, scales, menu, dtype, old)
 
-        self.folds = each(make, list(zip(metrics, sample.divisions(), strict=True)))
+        olds: Sequence[Fold | None] = [None] * len(metrics) if memory is None else memory.folds
+        self.folds: list[Fold] = each(
+            make, list(zip(metrics, sample.divisions(), olds, strict=True))
+        )
 
-    def choices(self, name: str, weights: FloatArray) -> Callable[[float], Choice]:
+    def choices(self, name: str, weights: FloatArray) -> Callable[[float], Contender]:
         """Return a function of λ: these weights, with what they predict."""
         predictors = each(lambda fold: fold.predictor(weights), self.folds)
 
-        def at(regularization: float) -> Choice:
+        def at(regularization: float) -> Contender:
             parts = each(lambda predict: predict(regularization), predictors)
             predicted = np.empty_like(self.sample.scores)
             for fold, part in zip(self.folds, parts, strict=True):
                 predicted[fold.inside] = part
             losses, right = row_losses(predicted, self.sample.scores, self.sample.target)
-            return Choice(
+            return Contender(
                 name=name,
                 strength=self.strength,
                 weights=weights,
@@ -134,12 +141,12 @@ class CrossFit:
         weights: FloatArray,
         regularizations: Sequence[float],
         start: float | None = None,
-    ) -> Choice:
+    ) -> Contender:
         """Return weights with the best of some λ: from a start downhill, until the loss grows.
 
         λ that are too small for the precision are passed over.
         """
-        at, found = self.choices(name, weights), dict[int, Choice]()
+        at, found = self.choices(name, weights), dict[int, Contender]()
 
         def loss(position: int) -> float:
             if not 0 <= position < len(regularizations):
@@ -161,7 +168,7 @@ class CrossFit:
             here = there
         return found[here]
 
-    def learn_weights(self, start: Choice, pull: float) -> FloatArray:
+    def learn_weights(self, start: Contender, pull: float) -> FloatArray:
         """Return the weights that descent finds from a candidate, pulled towards equal ones.
 
         Down the squared error of the scores, which has a gradient that costs little, for the λ of
@@ -203,7 +210,7 @@ def each(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
     return [results[position] for position in range(len(jobs))]
 
 
-def clearly_better(first: Choice, second: Choice, shares: FloatArray) -> bool:
+def clearly_better(first: Contender, second: Contender, shares: FloatArray) -> bool:
     """Whether the first is better by more than a standard error of the difference."""
     gains = second.losses - first.losses
     mean = float(shares @ gains)
@@ -217,12 +224,12 @@ def choose(
     pull: float,
     regularization: float | None = None,
     strengths: Sequence[float] = STRENGTHS,
-) -> list[Choice]:
+) -> list[Contender]:
     """Return all candidates, the chosen one first.
 
     The strength is chosen with equal weights, and then whether learned weights are better. What is
     less simple must be clearly better: a metric or weights that have seen the labels of a small
-    sample look good by chance.
+    sample look good by chance. Strengths are tried as long as the loss falls.
 
     Parameters
     ----------
@@ -243,13 +250,15 @@ def choose(
     dtype = np.float32 if regularization is None else np.float64
     fit = CrossFit(sample, metrics, strengths[0], dtype=dtype)
     candidates = [fit.best("average", equal, lambdas)]
+    before = candidates[0]
     for strength in strengths[1:]:
-        other = CrossFit(sample, metrics, strength, dtype=dtype)
-        found = other.best("average", equal, lambdas, candidates[0].regularization)
-        if clearly_better(found, candidates[0], sample.shares):
-            candidates = [found, *candidates]
-        else:
-            candidates.append(found)
+        fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=fit)
+        found = fit.best("average", equal, lambdas, candidates[0].regularization)
+        place = 0 if clearly_better(found, candidates[0], sample.shares) else len(candidates)
+        candidates.insert(place, found)
+        if found.mean_loss >= before.mean_loss:
+            break  # more of a metric that does no good does none either
+        before = found
     best = candidates[0]
     # Weights are no choice between few things: in single precision their third digit would depend
     # on the machine, and on the units of the columns.

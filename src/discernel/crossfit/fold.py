@@ -50,6 +50,9 @@ class Fold:
         The candidate kernels.
     dtype : type
         The precision of the matrices, single or double.
+    memory : Fold, optional
+        One of the same rows that is not needed any more: fresh memory costs as much as what is
+        written to it.
     """
 
     def __init__(
@@ -60,6 +63,7 @@ class Fold:
         scales: FloatArray,
         menu: Menu,
         dtype: type[np.floating[Any]],
+        memory: Fold | None = None,
     ) -> None:
         self.inside = inside
         weights, scores = sample.weights[outside], sample.scores[outside]
@@ -70,7 +74,8 @@ class Fold:
         self._truth, self._weights = sample.scores[inside], sample.weights[inside]
         rows = (sample.rows * scales)[:, scales > 0]
         order, n = np.concatenate([outside, inside]), len(outside)
-        self._raw: Array = np.empty((menu.n_kernels, len(order), n), dtype=dtype)
+        shape = menu.n_kernels, len(order), n
+        self._raw: Array = np.empty(shape, dtype=dtype) if memory is None else memory._raw
         menu.fill(rows[order], rows[outside], self._raw)
         self._row_means: Array = self._raw @ share.astype(dtype)
         self._total_mean = self._row_means[:, :n] @ share

@@ -2,36 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from discernel.backend import FloatArray, typical_row
+from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
 from discernel.criteria.loo import LeaveOneOutProgram
-from discernel.crossfit.choose import Choice, choose, each
+from discernel.crossfit.choose import Contender, choose, each
 from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MENU
 from discernel.crossfit.sample import Positions, Sample, draw_sample
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
+from discernel.learners.loo import find_limit
 from discernel.learners.solution import Candidate, Solution, Status, Task
 from discernel.metric import Metric, learn_metric
 from discernel.targets import Target
 
 __all__ = ["CrossFitted", "Proposal", "propose_kernels"]
 
-#: Up to this many rows kernels are chosen on all of them; of more, on half, and on no more than the
-#: second number. The metric of the fit is learned on no more than the third.
+#: Up to this many rows kernels are chosen on all of them; of more, on a third, no fewer than this
+#: and no more than the second number. The metric of the fit is learned on no more than the third.
 _FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500
 _FOLDS = 5
 #: λ for all rows is looked for on no more than this many.
-_MOST_FOR_REGULARIZATION = 3000
+_MOST_FOR_REGULARIZATION = 1500
 #: What is tried there, in units of the λ of the sample, and the least of all.
 _FACTORS, _LEAST = tuple(10.0**power for power in (0.5, 0.0, -0.5, -1.0, -1.5, -2.0)), 1e-7
+#: Beyond these λ there was nothing to choose from.
+_LIMITS = (1.0, _LEAST)
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Proposal:
     ----------
     kernels : list of Kernel
         The kernels of the menu, resolved.
-    candidates : list of Choice
+    candidates : list of Contender
         All that was compared, the chosen one first.
     sample : Sample
         The rows it was compared on.
@@ -56,14 +59,14 @@ class Proposal:
     """
 
     kernels: list[Kernel]
-    candidates: list[Choice]
+    candidates: list[Contender]
     sample: Sample
     metric: Metric
     fold_metrics: list[Metric]
     dependent: Positions
 
     @property
-    def chosen(self) -> Choice:
+    def chosen(self) -> Contender:
         """The candidate that won."""
         return self.candidates[0]
 
@@ -107,15 +110,11 @@ def propose_kernels(
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, _without_last_digits(spreads))
     n = len(rows) if target.sample_weights is None else int(target.sample_weights.copies.sum())
-    most = max(_FEW, min(n // 2, _MOST), 3 * target.scores.shape[1])
+    most = max(_FEW, min(n // 3, _MOST), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample
     if n > len(sample.rows):
         wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
-    # Far from the origin, single precision would see no differences at all.
-    origin = typical_row(sample.rows)
-    sample = replace(sample, rows=sample.rows - origin)
-    wider = replace(wider, rows=wider.rows - origin)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
     *fold_metrics, metric = each(_learned_metric, jobs)
@@ -164,9 +163,8 @@ class CrossFitted:
     def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
         chosen = self.proposal.chosen
         weights = _of_kept(chosen.weights, program.bank)
-        lam = program.regularization
-        if lam is None:
-            lam = self._regularization(program.bank, program.target)
+        given = program.regularization
+        lam = self._regularization(program.bank, program.target) if given is None else given
         task.monitor(0, chosen.mean_loss, None, weights)
         return Solution(
             weights,
@@ -175,6 +173,7 @@ class CrossFitted:
             Status.NO_CERTIFICATE,
             len(self.proposal.candidates),
             regularization=lam,
+            regularization_at_limit=None if given is not None else find_limit(lam, _LIMITS),
             considered=tuple(_candidate(choice) for choice in self.proposal.candidates),
         )
 
@@ -204,7 +203,9 @@ def _of_kept(weights: FloatArray, bank: Bank) -> FloatArray:
     return kept / total if total > 0 else np.full(len(kept), 1.0 / len(kept))
 
 
-def _best_regularization(bank: Bank, target: Target, chosen: Choice, counted: Positions) -> float:
+def _best_regularization(
+    bank: Bank, target: Target, chosen: Contender, counted: Positions
+) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
     system, part = bank.systems(_of_kept(chosen.weights, bank)), target.subset(counted)
     weights, truth = target.sample_weights, target.scores
@@ -221,7 +222,7 @@ def _best_regularization(bank: Bank, target: Target, chosen: Choice, counted: Po
     return min(losses, key=lambda lam: losses[lam])
 
 
-def _candidate(choice: Choice) -> Candidate:
+def _candidate(choice: Contender) -> Candidate:
     return Candidate(
         choice.name,
         choice.weights,

@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, typical_row
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, Target
 
@@ -31,7 +31,7 @@ class Sample:
     Attributes
     ----------
     rows : ndarray of shape (n_rows, n_columns)
-        Columns in comparable units.
+        Columns in comparable units, less a typical row.
     scores : ndarray of shape (n_rows, n_outputs)
         What is to be predicted.
     weights : ndarray of shape (n_rows,)
@@ -98,21 +98,29 @@ def draw_sample(
         expanded = np.repeat(expanded, _few_copies(known.copies)[expanded])
     strata = np.zeros(len(expanded), dtype=np.intp)
     if isinstance(target, ClassTarget):
-        strata = target.codes[expanded]
+        strata = _by_appearance(target.codes[expanded])
     chosen = _drawn(strata, most, rng)
     positions = expanded[chosen]
     weights, scores = np.ones(len(positions)), target.scores[positions]
     if known is not None:
         weights = (known.values / known.copies)[positions]
         scores = scores / known.roots[positions, None]
+    drawn = rows[positions]
     return Sample(
-        rows=rows[positions],
+        # Far from the origin, single precision would see no differences at all.
+        rows=drawn - typical_row(drawn),
         scores=scores,
         weights=weights,
         target=_part(target, positions, weights),
         positions=positions,
         folds=_dealt(strata[chosen], min(n_folds, len(chosen))),
     )
+
+
+def _by_appearance(codes: Positions) -> Positions:
+    """Return codes in the order in which they first appear: the names of classes do not matter."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
 
 
 def _few_copies(copies: FloatArray) -> Positions:

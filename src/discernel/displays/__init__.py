@@ -2,6 +2,7 @@
 
 from discernel.displays.candidates import CandidatesDisplay
 from discernel.displays.embedding import DiscriminantEmbeddingDisplay
+from discernel.displays.importances import ImportancesDisplay
 from discernel.displays.learning import LearningPathDisplay
 from discernel.displays.regularization import RegularizationPathDisplay
 from discernel.displays.weights import KernelWeightsDisplay
@@ -9,6 +10,7 @@ from discernel.displays.weights import KernelWeightsDisplay
 __all__ = [
     "CandidatesDisplay",
     "DiscriminantEmbeddingDisplay",
+    "ImportancesDisplay",
     "KernelWeightsDisplay",
     "LearningPathDisplay",
     "RegularizationPathDisplay",

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from discernel.displays.common import (
     LearnedDisplay,
+    are_by_folds,
+    candidate_name,
     class_colors,
     format_number,
     make_axes,
@@ -27,7 +29,13 @@ _ERROR, _PULL = "leave-one-out error", "pull to equal weights"
 
 
 class CandidatesDisplay(LearnedDisplay):
-    """Bars of the leave-one-out error and the pull of what ``criterion="auto"`` considered.
+    """Bars of what ``criterion="auto"`` considered: what left-out rows cost under each.
+
+    With ``kernels="auto"``, that is the log-loss of rows of folds that had no part in the
+    candidate, of numbers the squared error; beside it stands the share of rows whose class was
+    right. What is less simple (a metric, learned weights) is chosen where it is better by more
+    than a standard error. With kernels given, it is the leave-one-out error and the pull to equal
+    weights, and the least sum of both is chosen.
 
     Parameters
     ----------
@@ -40,8 +48,10 @@ class CandidatesDisplay(LearnedDisplay):
         Where it was drawn.
     figure_ : Figure
         The figure of the axes.
-    error_bars_, pull_bars_ : BarContainer
-        The two parts of every score, from the top.
+    error_bars_ : BarContainer
+        What left-out rows cost, from the top.
+    pull_bars_ : BarContainer or None
+        What is added for being away from equal weights; None with ``kernels="auto"``.
 
     Examples
     --------
@@ -91,7 +101,7 @@ class CandidatesDisplay(LearnedDisplay):
         return cls(learned.considered).plot(ax, **options)
 
     def plot(self, ax: Any = None, **bar_options: Any) -> Self:
-        """Draw the bars. The least sum of both parts is chosen.
+        """Draw the bars, the chosen one at the top.
 
         Drawn twice on the same axes, the second set comes below the first.
 
@@ -118,21 +128,33 @@ class CandidatesDisplay(LearnedDisplay):
         ]
         self._draw_bars(y, {"height": 0.6, **bar_options})
         if "alpha" not in bar_options:
-            for bar in (*self.error_bars_[1:], *self.pull_bars_[1:]):
+            for bar in (*self.error_bars_[1:], *(self.pull_bars_ or ())[1:]):
                 bar.set_alpha(0.6)  # so that the chosen one stands out
-        self.ax_.margins(x=0.25)
-        self.ax_.set_xlabel("leave-one-out error + pull")
+        self.ax_.margins(x=0.25 if self.pull_bars_ else 0.35)
+        self.ax_.set_xlabel(self._cost())
         self.ax_.set_yticks(range(len(labels)), labels)
         # One more line at the bottom, where the legend covers nothing.
-        self.ax_.set_ylim(len(labels) + 0.6, -0.5)
+        self.ax_.set_ylim(len(labels) + (0.6 if self.pull_bars_ else -0.4), -0.5)
         place_legend(self.ax_, "best", loc="lower right", frameon=False)
         return self
 
+    def _cost(self) -> str:
+        if not are_by_folds(self.candidates):
+            return "leave-one-out error + pull"
+        if self.candidates[0].accuracy is None:
+            return "squared error of left-out rows"
+        return "log-loss of left-out rows (accuracy)"
+
     def _draw_bars(self, y: NDArray[np.intp], bar_options: dict[str, Any]) -> None:
-        """Draw errors, pulls to the right of them, and the sums."""
+        """Draw errors, pulls to the right of them where there are any, and numbers."""
         errors = [candidate.error for candidate in self.candidates]
-        pulls = [candidate.pull for candidate in self.candidates]
         error_color, pull_color = class_colors(2)
+        if are_by_folds(self.candidates):
+            self.pull_bars_ = None
+            self.error_bars_ = self.ax_.barh(y, errors, **{"color": error_color, **bar_options})
+            self.ax_.bar_label(self.error_bars_, list(map(_number, self.candidates)), padding=4)
+            return
+        pulls = [candidate.pull for candidate in self.candidates]
         look = {"color": error_color, "label": _ERROR, **bar_options}
         self.error_bars_ = self.ax_.barh(y, errors, **look)
         look = {"color": pull_color, "label": _PULL, **bar_options}
@@ -143,8 +165,13 @@ class CandidatesDisplay(LearnedDisplay):
         self.ax_.bar_label(self.pull_bars_, scores, padding=4)
 
 
+def _number(candidate: Candidate) -> str:
+    right = "" if candidate.accuracy is None else f" ({candidate.accuracy:.1%})"
+    return f"{candidate.error:.3f}{right}"
+
+
 def _label(candidate: Candidate, *, is_chosen: bool) -> str:
     n_kernels = int(np.count_nonzero(candidate.weights))
     kernels = "1 kernel" if n_kernels == 1 else f"{n_kernels} kernels"
-    name = f"{candidate.name} (chosen)" if is_chosen else candidate.name
+    name = candidate_name(candidate) + (" (chosen)" if is_chosen else "")
     return f"{name}\nλ = {format_number(candidate.regularization)}, {kernels}"

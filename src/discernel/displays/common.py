@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from discernel.backend import FloatArray
+from discernel.crossfit.menu import MENU
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.learners import LearnedKernel
+from discernel.kernels import RBF, Kernel, Laplace, Linear, as_kernels, kernel_names
+from discernel.kernels.base import Restricted
+from discernel.kernels.columns import describe_columns
+from discernel.learners import Candidate, LearnedKernel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,13 +26,18 @@ __all__ = [
     "LINE_STYLES",
     "MARKERS",
     "LearnedDisplay",
+    "are_by_folds",
+    "candidate_name",
     "class_colors",
     "fitted_learner",
     "format_number",
+    "given_names",
     "ink_color",
+    "kernel_sources",
     "make_axes",
     "place_legend",
     "pyplot",
+    "sum_by",
     "wrap",
 ]
 
@@ -148,6 +159,63 @@ def fitted_learner(estimator: Any) -> Any:
             f"refitted search with one. Got {estimator!r}."
         )
     return learners[-1]
+
+
+def given_names(learner: Any) -> list[str]:
+    """Return the names of the kernels as they were given, the same in every fit.
+
+    Widths are multiples of the median, where resolved ones are other numbers in every fit.
+    """
+    if hasattr(learner, "metric_"):
+        # The kernels that were put in the place of "auto".
+        gaussian = [RBF(width=f"{factor:g}*median") for factor in MENU.gaussian]
+        laplace = [Laplace(width=f"{factor:g}*median") for factor in MENU.laplace]
+        return kernel_names([*gaussian, *laplace, Linear()])
+    return kernel_names(
+        as_kernels(learner.kernels if hasattr(learner, "kernels") else learner.kernel)
+    )
+
+
+def kernel_sources(kernels: Sequence[Kernel]) -> list[str]:
+    """Return the source of each kernel: the name of the columns it was put on with ``.on``."""
+    return [_source(kernel) for kernel in kernels]
+
+
+def _source(kernel: Any) -> str:
+    while kernel is not None and not isinstance(kernel, Restricted):
+        kernel = getattr(kernel, "kernel", None)  # of a name, a factor, standardized columns
+    if kernel is None:
+        return "all columns"
+    return kernel.label if kernel.label is not None else describe_columns(kernel.columns)
+
+
+def sum_by(groups: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
+    """Return the groups, in the order they come in, and the sums of their values.
+
+    Parameters
+    ----------
+    groups : sequence of str
+        What each value belongs to.
+    values : ndarray of shape (..., n_values)
+        The values.
+    """
+    names = list(dict.fromkeys(groups))
+    place = {name: position for position, name in enumerate(names)}
+    sums = np.zeros((len(names), *values.shape[:-1]))
+    np.add.at(sums, [place[group] for group in groups], np.moveaxis(values, -1, 0))
+    return names, np.moveaxis(sums, 0, -1)
+
+
+def candidate_name(candidate: Candidate) -> str:
+    """Return how the weights of a candidate were found, and the power of its metric, if any."""
+    powers = {0.0: "", 0.5: ", metric^½", 1.0: ", metric"}
+    power = powers.get(candidate.strength, f", metric^{candidate.strength:g}")
+    return f"{candidate.name}{power}"
+
+
+def are_by_folds(candidates: Sequence[Candidate]) -> bool:
+    """Return whether candidates were compared by folds: some of those have a metric."""
+    return any(each.strength > 0 or each.accuracy is not None for each in candidates)
 
 
 class LearnedDisplay(ABC):

@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 
 from discernel.backend import FloatArray
-from discernel.displays.common import class_colors, fitted_learner, ink_color, make_axes, wrap
+from discernel.displays.common import (
+    class_colors,
+    fitted_learner,
+    given_names,
+    ink_color,
+    kernel_sources,
+    make_axes,
+    sum_by,
+    wrap,
+)
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.kernels import as_kernels, kernel_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,8 +29,8 @@ __all__ = ["KernelWeightsDisplay"]
 class KernelWeightsDisplay:
     """Bars of the kernel weights of one fit, or of their mean and spread over several.
 
-    A weight says how much of a kernel is in the combination, not how important the kernel is: a
-    kernel of pure noise can get weight.
+    A weight says how much of a kernel is in the combination, not how important the kernel or its
+    source is: with a criterion such as ``"rkda"``, a source of pure noise can get weight.
 
     Parameters
     ----------
@@ -30,6 +38,8 @@ class KernelWeightsDisplay:
         The weights.
     kernel_names : sequence of str, optional
         What the weights belong to, all different; by default "kernel 0", "kernel 1", ...
+    sources : sequence of str, optional
+        The source of each kernel, for weights summed by source.
 
     Attributes
     ----------
@@ -59,7 +69,13 @@ class KernelWeightsDisplay:
     bars_: Any
     spread_: Any
 
-    def __init__(self, weights: Any, *, kernel_names: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        weights: Any,
+        *,
+        kernel_names: Sequence[str] | None = None,
+        sources: Sequence[str] | None = None,
+    ) -> None:
         self.weights = np.atleast_2d(np.asarray(weights, dtype=np.float64))
         if self.weights.ndim != 2 or not self.weights.size:
             raise InvalidInputError(
@@ -73,6 +89,11 @@ class KernelWeightsDisplay:
             raise InvalidInputError(
                 f"There must be one name per kernel, all different, here {n_kernels}. "
                 f"Got {self.kernel_names}."
+            )
+        self.sources = None if sources is None else list(map(str, sources))
+        if self.sources is not None and len(self.sources) != n_kernels:
+            raise InvalidInputError(
+                f"There must be one source per kernel, here {n_kernels}. Got {self.sources}."
             )
 
     @classmethod
@@ -117,12 +138,19 @@ class KernelWeightsDisplay:
         if not learners:
             raise InvalidInputError("There must be at least one estimator. Got none.")
         weights = [learner.kernel_weights_ for learner in learners]
-        return cls(weights, kernel_names=_common_names(learners)).plot(ax, **options)
+        kernels = getattr(learners[0], "kernels_", None)
+        display = cls(
+            weights,
+            kernel_names=_common_names(learners),
+            sources=None if kernels is None else kernel_sources(kernels),
+        )
+        return display.plot(ax, **options)
 
     def plot(
         self,
         ax: Any = None,
         *,
+        by: Literal["kernel", "source"] = "kernel",
         sort: bool = True,
         max_bars: int = 12,
         spread: Literal["quartiles", "points"] | None = "quartiles",
@@ -136,6 +164,9 @@ class KernelWeightsDisplay:
         ----------
         ax : Axes, optional
             Where to draw; by default on a new figure.
+        by : {"kernel", "source"}, default="kernel"
+            One bar per kernel, or one per source, the sum of the weights of its kernels: those
+            on the same columns, by ``kernel.on(columns, name)``.
         sort : bool, default=True
             Whether the largest weight comes first; else the kernels keep their order.
         max_bars : int, default=12
@@ -154,7 +185,8 @@ class KernelWeightsDisplay:
         """
         if spread not in ("quartiles", "points", None):
             raise unknown_choice("spread", spread, ["quartiles", "points"])
-        names, columns = self._lines(sort, max_bars)
+        every_name, weights = self._weights_by(by)
+        names, columns = _lines(every_name, weights, sort, max_bars)
         text_lines = max(name.count("\n") + 1 for name in names)
         [self.ax_] = make_axes(ax, height=0.8 + (0.14 + 0.16 * text_lines) * len(names))
         self.figure_ = self.ax_.figure
@@ -162,34 +194,31 @@ class KernelWeightsDisplay:
         means = columns.mean(axis=0)
         options = {"color": class_colors(1)[0], "height": 0.65, **bar_options}
         self.bars_ = self.ax_.barh(names, means, **options)
-        if len(names) < self.weights.shape[1]:
-            self.bars_[-1].set_alpha(0.5)  # a sum, not one kernel
+        if len(names) < len(every_name):
+            self.bars_[-1].set_alpha(0.5)  # a sum of what has no line of its own
         ends = self._draw_spread(names, columns, spread) if len(columns) > 1 else means
         for name, mean, end in zip(names, means, ends, strict=True):
             self.ax_.annotate(
                 _format(mean), (end, name), (6, 0), textcoords="offset points", va="center"
             )
         self.ax_.margins(x=0.2)
-        self.ax_.set_xlabel("kernel weight" if len(columns) == 1 else "mean kernel weight")
+        what = "kernel weight" if by == "kernel" else "weight of all kernels of a source"
+        self.ax_.set_xlabel(what if len(columns) == 1 else f"mean {what}")
         self.ax_.set_ylim(max(self.ax_.get_yticks()) + 0.5, -0.5)
         return self
 
-    def _lines(self, sort: bool, max_bars: int) -> tuple[list[str], FloatArray]:
-        """Return the names and weights of all lines, from the top."""
-        if not (isinstance(max_bars, (int, np.integer)) and max_bars >= 2):
-            raise InvalidInputError(f"max_bars must be an integer of at least 2. Got {max_bars!r}.")
-        means = self.weights.mean(axis=0)
-        order = np.argsort(-means, kind="stable")
-        n_shown = len(order)
-        if n_shown > max_bars:
-            n_shown = min(max_bars - 1, int(np.count_nonzero(means)))
-        shown, others = order[:n_shown], order[n_shown:]
-        shown = shown if sort else np.sort(shown)
-        names, columns = [wrap(self.kernel_names[i]) for i in shown], self.weights[:, shown]
-        if len(others):
-            names.append(f"{len(others)} others")
-            columns = np.column_stack([columns, self.weights[:, others].sum(axis=1)])
-        return names, columns
+    def _weights_by(self, by: str) -> tuple[list[str], FloatArray]:
+        """Return the names and weights of all kernels, or of all sources."""
+        if by == "kernel":
+            return self.kernel_names, self.weights
+        if by != "source":
+            raise unknown_choice("by", by, ["kernel", "source"])
+        if self.sources is None:
+            raise InvalidInputError(
+                "Weights by source need the source of each kernel. Got by='source' without any "
+                "sources. Draw a fitted estimator, or give sources to the display."
+            )
+        return sum_by(self.sources, self.weights)
 
     def _draw_spread(self, names: list[str], columns: FloatArray, spread: str | None) -> FloatArray:
         """Draw the spread over the fits; return where each line ends."""
@@ -212,13 +241,33 @@ class KernelWeightsDisplay:
         return means
 
 
+def _lines(
+    every_name: Sequence[str], weights: FloatArray, sort: bool, max_bars: int
+) -> tuple[list[str], FloatArray]:
+    """Return the names and weights of all lines, from the top."""
+    if not (isinstance(max_bars, (int, np.integer)) and max_bars >= 2):
+        raise InvalidInputError(f"max_bars must be an integer of at least 2. Got {max_bars!r}.")
+    means = weights.mean(axis=0)
+    order = np.argsort(-means, kind="stable")
+    n_shown = len(order)
+    if n_shown > max_bars:
+        n_shown = min(max_bars - 1, int(np.count_nonzero(means)))
+    shown, others = order[:n_shown], order[n_shown:]
+    shown = shown if sort else np.sort(shown)
+    names, columns = [wrap(every_name[i]) for i in shown], weights[:, shown]
+    if len(others):
+        names.append(f"{len(others)} others")
+        columns = np.column_stack([columns, weights[:, others].sum(axis=1)])
+    return names, columns
+
+
 def _common_names(learners: list[Any]) -> list[str]:
     """Return the names of the kernels: those with numbers where all fits have the same."""
     names: list[str] = learners[0].kernel_names_
     if all(learner.kernel_names_ == names for learner in learners):
         return names
     # Widths such as "median" are other numbers in every fit: take the kernels as they were given.
-    given = [kernel_names(as_kernels(_candidates(learner))) for learner in learners]
+    given = [given_names(learner) for learner in learners]
     if any(other != given[0] for other in given):
         raise InvalidInputError(
             "The estimators must have the same candidate kernels. Got "
@@ -226,10 +275,6 @@ def _common_names(learners: list[Any]) -> list[str]:
             + "."
         )
     return given[0]
-
-
-def _candidates(learner: Any) -> Any:
-    return learner.kernels if hasattr(learner, "kernels") else learner.kernel
 
 
 def _format(weight: float) -> str:

@@ -54,7 +54,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
     >>> X, y = load_wine(return_X_y=True)
     >>> svm = make_pipeline(StandardScaler(), LearnedKernelTransformer(), SVC(kernel="precomputed"))
     >>> print(round(cross_val_score(svm, X, y).mean(), 2))
-    0.98
+    0.99
     """
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

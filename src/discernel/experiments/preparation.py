@@ -46,6 +46,11 @@ class Preparation:
         return tuple(name for column in self.columns for name in self._features(column))
 
     @property
+    def feature_columns(self) -> tuple[str, ...]:
+        """The column that each feature comes from."""
+        return tuple(column for column in self.columns for _ in self._features(column))
+
+    @property
     def slices(self) -> dict[str, slice]:
         """The features of each view."""
         sizes = [sum(len(self._features(c)) for c in columns) for columns in self.views.values()]

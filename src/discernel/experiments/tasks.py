@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,9 @@ from discernel.datasets import Dataset, load
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.plan import Cell, Data, Splits
 from discernel.experiments.toys import TOYS
+
+if TYPE_CHECKING:
+    from discernel.experiments.files import OpenedFile
 
 __all__ = ["Division", "divide", "read"]
 
@@ -32,6 +35,8 @@ class Division:
         Their labels.
     views : dict of str to slice
         Columns of each source; empty where there is one only.
+    columns : tuple of str
+        The column of the data that each feature comes from; empty where that is not known.
     seed : int
         For whatever else is random in a cell.
     is_first : bool
@@ -43,18 +48,26 @@ class Division:
     y_train: NDArray[Any]
     y_test: NDArray[Any]
     views: Mapping[str, slice] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
     seed: int = 0
     is_first: bool = False
 
 
 def read(data: Data) -> Dataset:
     """Return the data set that is meant, or raise a clear error."""
-    if data.file:
-        # Only `compare` makes such data; a user's file is read by its own rules.
-        from discernel.experiments.files import open_file
+    return _open(data).dataset if data.file else _load(data.name)
 
-        return open_file(name=data.name, **data.file).dataset
-    return _load(data.name)
+
+def _open(data: Data) -> OpenedFile:
+    # Only `compare` makes such data; a user's file is read by its own rules.
+    from discernel.experiments.files import open_file
+
+    return open_file(name=data.name, **data.file)
+
+
+def _columns(data: Data, dataset: Dataset) -> tuple[str, ...]:
+    """Return the column that each feature comes from; a file is not read again."""
+    return _open(data).preparation.feature_columns if data.file else dataset.feature_names
 
 
 @lru_cache(maxsize=8)
@@ -83,7 +96,8 @@ def divide(cell: Cell) -> Division:
     X_train, X_test = _scale(cell.data.scaling, X[known], X[train], X[test])
     seed = cell.splits.seed + cell.repetition
     first = cell.repetition == 0
-    return Division(X_train, X_test, y[train], y[test], data.views, seed, is_first=first)
+    columns = _columns(cell.data, data)
+    return Division(X_train, X_test, y[train], y[test], data.views, columns, seed, is_first=first)
 
 
 def _members(y: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.bool_]:

@@ -365,6 +365,7 @@ class _Path:
         self._regularizations, self._start = regularizations, start
         self._apart = request.criterion.regularization_is == "apart"
         self._systems: Callable[[FloatArray], System] | None = None
+        self.tol = request.tol
         #: By position, in the order in which they were asked for.
         self.found: dict[int, tuple[LearnedKernel, float]] = {}
 
@@ -442,29 +443,38 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
     Of many samples a part tells where to start, and only for the best λ the gap is closed.
     """
     part = _part_to_look_at(bank, target, request)
-    if part is None:
-        path = _Path(bank, target, request, DEFAULT_REGULARIZATIONS)
-        best, _ = path.found[_walked(path)]
-        return _chosen(path, best, [])
-    rough = replace(request, callback=None, tol=max(request.tol, _ROUGH_TOL))
-    small = _Path(part.bank, part.target, rough, DEFAULT_REGULARIZATIONS)
-    first = _walked(small)
-    scored, start = request, None
-    if _is_smooth(request):
-        scored = replace(request, tol=max(request.tol, _SCORED_TOL))
-
-        def start(lam: float) -> FloatArray:
-            # As in `_coarse_start`: twice the λ for a quarter.
-            more = lam * np.sqrt(bank.n_samples / part.bank.n_samples)
-            solved = _solve_one(part.bank, part.target, rough, more, init=small.nearest(more))
-            return part.on_all(solved.weights[part.bank.kept])
-
-    path = _Path(bank, target, scored, DEFAULT_REGULARIZATIONS, start)
+    path, first = _Path(bank, target, request, DEFAULT_REGULARIZATIONS), None
+    if part is not None:
+        rough = replace(request, callback=None, tol=max(request.tol, _ROUGH_TOL))
+        small = _Path(part.bank, part.target, rough, DEFAULT_REGULARIZATIONS)
+        first = _walked(small)
+        if _is_smooth(request):
+            scored = replace(request, tol=max(request.tol, _SCORED_TOL))
+            start = _start_from(part, small, rough, bank.n_samples)
+            path = _Path(bank, target, scored, DEFAULT_REGULARIZATIONS, start)
     best, _ = path.found[_walked(path, first)]
-    if best.gap is None or best.gap <= request.tol:
+    if best.gap is None or best.gap <= request.tol or path.tol <= request.tol:
         return _chosen(path, best, [])
     closer = path.solve(request, best.regularization, path.weights(best))
     return _chosen(path, closer, [closer])
+
+
+def _start_from(
+    part: Part, small: _Path, request: Request, n_samples: int
+) -> Callable[[float], FloatArray]:
+    """Return the function from λ to weights for all samples, from their path on a part of them.
+
+    Measured, these leave a smaller gap after one round than weights of a neighbouring λ on all.
+    """
+    # As in `_coarse_start`: twice the λ for a quarter.
+    factor = float(np.sqrt(n_samples / part.bank.n_samples))
+
+    def start(lam: float) -> FloatArray:
+        init = small.nearest(factor * lam)
+        solved = _solve_one(part.bank, part.target, request, factor * lam, init=init)
+        return part.on_all(small.weights(solved))
+
+    return start
 
 
 def _walked(path: _Path, start: int | None = None) -> int:

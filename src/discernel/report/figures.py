@@ -4,20 +4,31 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from discernel.backend import FloatArray
 from discernel.displays import (
     CandidatesDisplay,
     DiscriminantEmbeddingDisplay,
+    ImportancesDisplay,
     KernelWeightsDisplay,
     LearningPathDisplay,
     RegularizationPathDisplay,
 )
-from discernel.displays.common import LINE_STYLES, MARKERS, class_colors, format_number, wrap
+from discernel.displays.common import (
+    LINE_STYLES,
+    MARKERS,
+    are_by_folds,
+    candidate_name,
+    class_colors,
+    format_number,
+    sum_by,
+    wrap,
+)
 from discernel.experiments.roc import MeanCurve, mean_roc
 from discernel.experiments.store import Record
 from discernel.experiments.tables import ResultTable
@@ -31,14 +42,26 @@ __all__ = [
     "draw_convergence",
     "draw_embeddings",
     "draw_errors_by_regularization",
+    "draw_importances",
     "draw_roc",
+    "draw_source_weights",
     "draw_time",
     "draw_weights",
 ]
 
-_MOST_BARS = 8
+#: As many as the default has kernels.
+_MOST_BARS = 12
+_MOST_COLUMNS = 10
 #: Rows in a scatter plot: each is an element of the page.
 _MOST_ROWS = 300
+
+
+#: How candidates were judged, of the two kinds there are.
+_BY_FOLDS = (
+    "By rows of folds that had no part in the candidate. What is less simple, a metric or learned "
+    "weights, is chosen where it is better by more than a standard error."
+)
+_BY_LEAVING_OUT = "The least sum of leave-one-out error and pull to equal weights is chosen."
 
 
 @dataclass(frozen=True)
@@ -54,28 +77,80 @@ class Drawing:
 # ---- what was learned ----------------------------------------------------------------------------
 
 
+def draw_importances(table: ResultTable, dataset: str) -> list[Drawing]:
+    """Draw how much the columns matter; methods that learned the same share a figure."""
+    shared: list[tuple[list[str], FloatArray, list[str]]] = []
+    finished = _finished(table, dataset)
+    for method, records in finished.items():
+        stored = [r.result.details.get("feature_importances") for r in records]
+        names, rows = _rows([each for each in stored if each])
+        if not rows.size:
+            continue
+        for columns, other, methods in shared:
+            if columns == names and other.shape == rows.shape and np.allclose(other, rows):
+                methods.append(method)
+                break
+        else:
+            shared.append((names, rows, [method]))
+    drawings = []
+    for names, rows, methods in shared:
+        caption = " ".join(filter(None, (_use_of_metric(each, finished[each]) for each in methods)))
+        drawings.append(_drawn_importances(dataset, names, rows, methods, caption))
+    return drawings
+
+
+def _drawn_importances(
+    dataset: str, names: list[str], rows: FloatArray, methods: list[str], caption: str
+) -> Drawing:
+    shown = np.argsort(-rows.mean(axis=0), kind="stable")[:_MOST_COLUMNS]
+    n_bars = len(shown) + (len(names) > len(shown))
+    ax = _figure_of_bars([names[i] for i in shown], n_bars)
+    ImportancesDisplay(rows, feature_names=names).plot(ax, n_columns=_MOST_COLUMNS)
+    ax.set_xlabel("importance" if len(rows) == 1 else "mean importance")
+    alt = f"Bars of how much the columns of {dataset} matter to {join(methods)}; "
+    return Drawing(ax.figure, join(methods), f"{alt}{_largest(names, rows, '.1%')}.", caption)
+
+
+def _use_of_metric(method: str, records: Sequence[Record]) -> str:
+    """Say how often a method chose kernels on the metric, where it says what it chose."""
+    chosen = [found[0] for found in _considered(records) if are_by_folds(found)]
+    n_used = sum(candidate.strength > 0 for candidate in chosen)
+    if not chosen:
+        return ""
+    return (
+        f"The kernels that {method} chose scale columns by importance in {n_used} of {len(chosen)} "
+        "divisions, else all alike."
+    )
+
+
 def draw_weights(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw the weights of every method that learns them, with their spread over divisions."""
     drawings = []
-    for method, records in _finished(table, dataset).items():
-        weights = [record.result.weights for record in records if record.result.weights]
-        names = list(dict.fromkeys(name for each in weights for name in each))
-        rows = np.array([[each.get(name, 0.0) for name in names] for each in weights])
-        if rows.size == 0 or np.ptp(rows) <= 1e-12:
-            continue  # one kernel, or equal weights: nothing was learned
+    for method, names, rows, _ in _learned_weights(table, dataset):
         # As many lines as the display draws: kernels without weight share the last one.
         n_bars = len(names)
         if n_bars > _MOST_BARS:
             n_bars = min(_MOST_BARS, int(np.count_nonzero(rows.any(axis=0))) + 1)
-        n_lines = max(wrap(name).count("\n") + 1 for name in names)
-        [ax] = new_figure(0.8 + (0.14 + 0.17 * n_lines) * n_bars)
+        ax = _figure_of_bars(names, n_bars)
         KernelWeightsDisplay(rows, kernel_names=names).plot(ax, max_bars=_MOST_BARS)
-        means = rows.mean(axis=0)
-        largest = [
-            f"{names[i]} {means[i]:.2f}" for i in np.argsort(-means, kind="stable")[:3] if means[i]
-        ]
-        alt = f"Bars of kernel weights learned by {method} on {dataset}; largest: {join(largest)}."
-        drawings.append(Drawing(ax.figure, method, alt))
+        what = f"Bars of kernel weights learned by {method} on {dataset}"
+        drawings.append(Drawing(ax.figure, method, f"{what}; {_largest(names, rows)}."))
+    return drawings
+
+
+def draw_source_weights(table: ResultTable, dataset: str) -> list[Drawing]:
+    """Draw the weights of all kernels of a source together, with their spread over divisions."""
+    drawings = []
+    for method, names, rows, of_kernel in _learned_weights(table, dataset):
+        if not of_kernel:
+            continue
+        sources = [of_kernel.get(name, "all columns") for name in names]
+        every_source, sums = sum_by(sources, rows)
+        ax = _figure_of_bars(every_source, min(_MOST_BARS, len(every_source)))
+        display = KernelWeightsDisplay(rows, kernel_names=names, sources=sources)
+        display.plot(ax, by="source", max_bars=_MOST_BARS)
+        what = f"Bars of the weights that {method} gave the sources of {dataset}"
+        drawings.append(Drawing(ax.figure, method, f"{what}; {_largest(every_source, sums)}."))
     return drawings
 
 
@@ -83,23 +158,10 @@ def draw_candidates(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw what ``criterion="auto"`` considered: means over divisions, and how often chosen."""
     drawings = []
     for method, records in _finished(table, dataset).items():
-        considered = [found for r in records if (found := r.result.details.get("considered"))]
-        if not considered:
-            continue
-        chosen = Counter(found[0][0] for found in considered)
-        by_name: dict[str, list[Any]] = defaultdict(list)
-        for entry in (entry for found in considered for entry in found):
-            by_name[entry[0]].append(entry[1:4])
-        candidates = [_mean_candidate(name, parts) for name, parts in by_name.items()]
-        candidates.sort(key=lambda candidate: (-chosen[candidate.name], candidate.score))
-        [ax] = new_figure(1.2 + 0.5 * len(candidates))
-        CandidatesDisplay(candidates).plot(ax)
-        n = len(considered)
-        labels = [f"{wrap(c.name)}\nchosen in {chosen[c.name]} of {n}" for c in candidates]
-        ax.set_yticks(range(len(labels)), labels)
-        scores = [f"{c.name} {c.score:.3f}, chosen {chosen[c.name]} times" for c in candidates]
-        alt = f"Bars of leave-one-out error and pull of what {method} considered on {dataset}: "
-        drawings.append(Drawing(ax.figure, method, f"{alt}{join(scores)}."))
+        for by_folds in (True, False):
+            considered = [e for e in _considered(records) if are_by_folds(e) is by_folds]
+            if considered:
+                drawings.append(_drawn_candidates(method, dataset, considered, by_folds))
     return drawings
 
 
@@ -291,10 +353,91 @@ def _place_legend_below(ax: Any, n_columns: int = 3) -> None:
     ax.figure.legend(loc="outside lower center", ncols=n_columns, frameon=False, fontsize=9.5)
 
 
-def _mean_candidate(name: str, parts: Sequence[Any]) -> Candidate:
-    """Return the mean of what was stored of a candidate; its weights were not."""
-    error, pull, lam = np.mean(parts, axis=0).tolist()
-    return Candidate(name, np.zeros(0), lam, error, pull)
+def _rows(stored: Sequence[dict[str, float]]) -> tuple[list[str], FloatArray]:
+    """Return all names that occur, and a row of numbers per division, 0 for names it has not."""
+    names = list(dict.fromkeys(name for each in stored for name in each))
+    return names, np.array([[each.get(name, 0.0) for name in names] for each in stored])
+
+
+def _learned_weights(
+    table: ResultTable, dataset: str
+) -> Iterator[tuple[str, list[str], FloatArray, dict[str, str]]]:
+    """Yield the methods that learned weights, the names, the weights and the sources of kernels."""
+    for method, records in _finished(table, dataset).items():
+        names, rows = _rows([record.result.weights for record in records if record.result.weights])
+        if rows.size == 0 or np.ptp(rows) <= 1e-12:
+            continue  # one kernel, or equal weights: nothing was learned
+        sources: dict[str, str] = {}
+        for record in records:
+            sources |= record.result.details.get("sources") or {}
+        yield method, names, rows, sources
+
+
+def _figure_of_bars(names: Sequence[str], n_bars: int) -> Any:
+    """Return axes as high as so many bars need, those with these names among them."""
+    n_lines = max(wrap(name).count("\n") + 1 for name in names)
+    [ax] = new_figure(0.8 + (0.14 + 0.17 * n_lines) * n_bars)
+    return ax
+
+
+def _largest(names: Sequence[str], rows: FloatArray, form: str = ".2f") -> str:
+    """Say which three have the largest mean."""
+    means = rows.mean(axis=0)
+    order = np.argsort(-means, kind="stable")[:3]
+    return f"largest: {join([f'{names[i]} {means[i]:{form}}' for i in order if means[i]])}"
+
+
+def _considered(records: Sequence[Record]) -> list[list[Candidate]]:
+    """Return the candidates of every division that stored any."""
+    stored = [record.result.details.get("considered") for record in records]
+    return [[_candidate(entry) for entry in found] for found in stored if found]
+
+
+def _candidate(entry: Sequence[Any]) -> Candidate:
+    """Return what was stored of a candidate; its weights were not, and older records say less."""
+    name, error, pull, regularization, *rest = entry
+    return Candidate(name, np.zeros(0), regularization, error, pull, *rest)
+
+
+def _drawn_candidates(
+    method: str, dataset: str, considered: Sequence[Sequence[Candidate]], by_folds: bool
+) -> Drawing:
+    """Draw the means of candidates that were judged in the same way in some divisions."""
+    n, chosen = len(considered), Counter(_line(found[0]) for found in considered)
+    by_line: dict[str, list[Candidate]] = defaultdict(list)
+    for candidate in (candidate for found in considered for candidate in found):
+        by_line[_line(candidate)].append(candidate)
+    means = {line: _mean_candidate(found) for line, found in by_line.items()}
+    order = sorted(means, key=lambda line: (-chosen[line], means[line].score))
+    [ax] = new_figure(1.2 + 0.5 * len(order))
+    CandidatesDisplay([means[line] for line in order]).plot(ax)
+    labels = [f"{wrap(line)}\nchosen in {chosen[line]} of {n}" for line in order]
+    ax.set_yticks(range(len(labels)), labels)
+    scores = [f"{line} {means[line].score:.3f}, chosen {chosen[line]} times" for line in order]
+    what = "the log-loss of left-out rows" if by_folds else "leave-one-out error and pull"
+    alt = f"Bars of {what} of what {method} considered on {dataset}: {join(scores)}."
+    return Drawing(ax.figure, method, alt, _BY_FOLDS if by_folds else _BY_LEAVING_OUT)
+
+
+def _line(candidate: Candidate) -> str:
+    """Return the line of a candidate in a figure of several divisions.
+
+    Weights are learned on the best metric of a division. Apart for each metric, they would be means
+    over other divisions, which do not compare.
+    """
+    if candidate.accuracy is not None and candidate.name == "weights":
+        return "weights, on the best metric"
+    return candidate_name(candidate)
+
+
+def _mean_candidate(found: Sequence[Candidate]) -> Candidate:
+    """Return the mean of one candidate over divisions."""
+    parts = [(each.regularization, each.error, each.pull) for each in found]
+    lam, error, pull = np.mean(parts, axis=0).tolist()
+    accuracies = [each.accuracy for each in found if each.accuracy is not None]
+    accuracy = float(np.mean(accuracies)) if accuracies else None
+    first = found[0]
+    return Candidate(first.name, np.zeros(0), lam, error, pull, first.strength, accuracy)
 
 
 def _chosen(records: Sequence[Record]) -> str:

@@ -43,6 +43,10 @@ class Section:
 
 
 _Draw = Callable[[ResultTable, str], list[figures.Drawing]]
+_NO_IMPORTANCES = (
+    "A weight says how much of a kernel is used, not how important its columns are: with rkda, a "
+    "source of pure noise can get weight."
+)
 #: Id, title, what a reader must know, and what draws the figures of one data set.
 _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     (
@@ -52,10 +56,25 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
         figures.draw_time,
     ),
     (
+        "importances",
+        "Which columns matter",
+        "The share of each column in the squared gradient of a kernel fit: how much of what it "
+        "predicts changes with the column. Bars are means over divisions, lines one standard "
+        "deviation to each side. Of columns that say the same, one may have the importance of all.",
+        figures.draw_importances,
+    ),
+    (
+        "sources",
+        "Weights by source",
+        "The weights of all kernels of a source, summed. Bars are means over divisions, lines "
+        f"reach from quartile to quartile. {_NO_IMPORTANCES}",
+        figures.draw_source_weights,
+    ),
+    (
         "weights",
         "Kernel weights",
         "Bars are means over divisions, lines reach from quartile to quartile. Weights are over "
-        "kernels normalised to the same trace, so they compare.",
+        f"kernels normalised to the same trace. {_NO_IMPORTANCES}",
         figures.draw_weights,
     ),
     (
@@ -68,8 +87,8 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
     (
         "candidates",
         "What auto considered",
-        "The candidate with the least sum of leave-one-out error and pull to equal weights is "
-        "chosen, in every division anew. Bars are means over divisions.",
+        "What left-out rows cost under each candidate; one is chosen in every division anew. Bars "
+        "are means over divisions.",
         figures.draw_candidates,
     ),
     (

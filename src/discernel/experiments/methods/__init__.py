@@ -10,10 +10,15 @@ from collections.abc import Callable
 from typing import Any
 
 from discernel.experiments.methods import aligned, inductive, margin, transductive
-from discernel.experiments.methods.base import Outcome, fit_and_predict, make_kernels
+from discernel.experiments.methods.base import (
+    Outcome,
+    fit_and_predict,
+    learner_kernels,
+    make_kernels,
+)
 from discernel.experiments.tasks import Division
 
-__all__ = ["METHODS", "Outcome", "fit_and_predict", "make_kernels"]
+__all__ = ["METHODS", "Outcome", "fit_and_predict", "learner_kernels", "make_kernels"]
 
 #: From the kind of a method to what runs it.
 METHODS: dict[str, Callable[[Division, dict[str, Any]], Outcome]] = {

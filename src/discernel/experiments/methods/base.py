@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel import kernels as kernel_families
+from discernel.displays.common import given_names, kernel_sources, sum_by
 from discernel.exceptions import unknown_choice
 from discernel.experiments.tasks import Division
-from discernel.kernels import RBF, Kernel, as_kernels, kernel_names
+from discernel.kernels import RBF, Kernel, as_kernels
 
-__all__ = ["Outcome", "fit_and_predict", "make_kernels"]
+__all__ = ["Outcome", "fit_and_predict", "learner_kernels", "make_kernels"]
 
 #: At most so many training rows, and so many held-out ones, are kept for a picture.
 _DRAWN = 150
@@ -70,10 +71,28 @@ def make_kernels(spec: Any, division: Division) -> list[Kernel]:
     if not division.views:
         return as_kernels(spec)
     return [
-        kernel.on(columns).named(f"{name}: {kernel.name}")
+        kernel.on(columns, name).named(f"{name}: {kernel.name}")
         for name, columns in division.views.items()
         for kernel in (RBF(width=f"{factor}*median") for factor in (0.5, 1, 2))
     ]
+
+
+def learner_kernels(spec: Any, division: Division, criterion: Any) -> Any:
+    """Return what a `MultipleKernelDiscriminant` is given for its kernels.
+
+    ``"auto"`` stays a word, for which the estimator learns a metric. Not for equal weights, the
+    baseline in which nothing is learned, and not for several views, which have kernels of their
+    own.
+
+    Parameters
+    ----------
+    spec, division
+        As in `make_kernels`.
+    criterion : str or Criterion
+        That of the estimator.
+    """
+    learns_metric = isinstance(spec, str) and not division.views and criterion != "uniform"
+    return spec if learns_metric else make_kernels(spec, division)
 
 
 def _make_kernel(family: str, parameters: Mapping[str, Any]) -> Kernel:
@@ -103,6 +122,8 @@ def fit_and_predict(estimator: Any, division: Division) -> Outcome:
         regularization=_number(getattr(estimator, "regularization_", None)),
         gap=_number(getattr(estimator, "gap_", None)),
         details=_details(getattr(estimator, "learned_kernel_", None))
+        | _sources(estimator, names)
+        | _importances(estimator, division)
         | _embedding(estimator, division),
     )
 
@@ -112,7 +133,25 @@ def _weights(estimator: Any) -> tuple[list[str], list[float]]:
     if not (hasattr(estimator, "kernel_weights_") and hasattr(estimator, "kernels")):
         return [], []
     # The names as given: resolved widths differ from one division to the next.
-    return kernel_names(as_kernels(estimator.kernels)), estimator.kernel_weights_.tolist()
+    return given_names(estimator), estimator.kernel_weights_.tolist()
+
+
+def _sources(estimator: Any, names: list[str]) -> dict[str, Any]:
+    """Return the source of each kernel by its name, where sources have several kernels."""
+    sources = kernel_sources(estimator.kernels_) if names else []
+    if not 1 < len(set(sources)) < len(sources):
+        return {}
+    return {"sources": dict(zip(names, sources, strict=True))}
+
+
+def _importances(estimator: Any, division: Division) -> dict[str, Any]:
+    """Return the importance of each column of the data, where it was learned."""
+    if not hasattr(estimator, "feature_importances_"):
+        return {}
+    importances = estimator.feature_importances_
+    columns = division.columns or tuple(f"column {i}" for i in range(len(importances)))
+    names, sums = sum_by(columns, importances)
+    return {"feature_importances": dict(zip(names, sums.tolist(), strict=True))}
 
 
 def _embedding(estimator: Any, division: Division) -> dict[str, Any]:
@@ -154,7 +193,14 @@ def _details(learned: Any) -> dict[str, Any]:
         ],
         "leave_one_out": [[lam, error] for lam, error in learned.leave_one_out.items()],
         "considered": [
-            [found.name, found.error, found.pull, found.regularization]
+            [
+                found.name,
+                found.error,
+                found.pull,
+                found.regularization,
+                found.strength,
+                found.accuracy,
+            ]
             for found in learned.considered
         ],
     }

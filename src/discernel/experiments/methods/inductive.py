@@ -16,7 +16,12 @@ from discernel import AKFDClassifier, MultipleKernelDiscriminant
 from discernel.backend import FloatArray
 from discernel.criteria.akfd import decide, one_against_rest
 from discernel.experiments.baselines import SingleKernelClassifier
-from discernel.experiments.methods.base import Outcome, fit_and_predict, make_kernels
+from discernel.experiments.methods.base import (
+    Outcome,
+    fit_and_predict,
+    learner_kernels,
+    make_kernels,
+)
 from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, kernel_names
 from discernel.learners.alternating import NUS
@@ -34,7 +39,8 @@ __all__ = [
 
 def discriminant(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit a `MultipleKernelDiscriminant`."""
-    kernels = make_kernels(options.pop("kernels", "auto"), division)
+    criterion = options.get("criterion", "auto")
+    kernels = learner_kernels(options.pop("kernels", "auto"), division, criterion)
     return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), division)
 
 
