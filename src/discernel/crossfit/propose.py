@@ -108,7 +108,7 @@ def propose_kernels(
         Draws rows and folds; None is 0.
     """
     rng = check_random_state(0 if random_state is None else random_state)
-    rows = divided_columns(X, _without_last_digits(spreads))
+    rows = divided_columns(X, spreads)
     n = len(rows) if target.sample_weights is None else int(target.sample_weights.copies.sum())
     most = max(_FEW, min(n // 3, _MOST), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
@@ -128,16 +128,6 @@ def propose_kernels(
         fold_metrics=fold_metrics,
         dependent=wider.positions if strength > 0 else wider.positions[:0],
     )
-
-
-def _without_last_digits(spreads: tuple[float, ...]) -> tuple[float, ...]:
-    """Return spreads without the digits that depend on the order of the rows they are of.
-
-    Single precision and descents that stop early would make more of them.
-    """
-    values = np.asarray(spreads)
-    units = 10.0 ** np.floor(np.log10(values, out=np.zeros_like(values), where=values > 0))
-    return tuple((np.round(values / units, 9) * units).tolist())
 
 
 def _learned_metric(job: tuple[Sample, Positions]) -> Metric:
