@@ -31,6 +31,7 @@ __all__ = [
     "Statistics",
     "class_factors",
     "fit_discriminant",
+    "left_out_log_likelihood",
     "log_posteriors",
 ]
 
@@ -44,6 +45,8 @@ _SMALLEST_VARIANCE = 1e-12
 #: Left-out rows lie reversed along a direction in which the fit is weaker than 1/n_samples. Below
 #: this share of that, there is nothing to be told.
 _HOPELESS = 0.1
+#: What is left of a class or a variance without a row, at least, as a share.
+_SMALLEST_REST = 1e-3
 #: Root mean square of fitted scores, of targets of 1, that changes no probability by more.
 _INVISIBLE = 1e-10
 
@@ -72,6 +75,8 @@ class Discriminant:
         The classes of those rows.
     training_weights : ndarray of shape (n_samples,) or None
         How much those rows count; None: all the same.
+    training_copies : ndarray of shape (n_samples,) or None
+        How many rows each of those stands for; None: one.
     sharpness : float
         What log-likelihoods are multiplied by, because classes are not Gaussian.
     """
@@ -85,7 +90,15 @@ class Discriminant:
     training_scores: FloatArray
     training_codes: NDArray[np.intp]
     training_weights: FloatArray | None = None
+    training_copies: FloatArray | None = None
     sharpness: float = 1.0
+
+    @property
+    def counts(self) -> tuple[FloatArray, FloatArray]:
+        """How much each of the training rows counts, and how many rows it stands for."""
+        ones = np.ones(len(self.training_codes))
+        weights, copies = self.training_weights, self.training_copies
+        return ones if weights is None else weights, ones if copies is None else copies
 
     def coordinates(self, scores: FloatArray) -> FloatArray:
         """Return fitted scores in discriminant coordinates, covariance the identity."""
@@ -183,15 +196,16 @@ def fit_discriminant(
         dual_coef=fit.coef,
         intercept=fit.intercept,
     )
-    discriminant = _without_misleading(discriminant, fit, target)
+    discriminant = _without_misleading(discriminant, fit.fitted, target)
     return replace(discriminant, sharpness=_fit_sharpness(discriminant, counted))
 
 
-def log_posteriors(scores: FloatArray, target: ClassTarget) -> FloatArray:
+def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -> FloatArray:
     """Return log p(class | x) of rows whose scores were predicted without them.
 
     By the discriminant of these scores themselves, of shape (n_rows, n_classes): what a user would
-    be told, for comparing kernels by what they are chosen for.
+    be told, for comparing kernels by what they are chosen for. The statistics of the classes are
+    those of the other rows. Where the classes of the scores lie reversed, nothing is told.
 
     Parameters
     ----------
@@ -199,11 +213,56 @@ def log_posteriors(scores: FloatArray, target: ClassTarget) -> FloatArray:
         The scores.
     target : ClassTarget
         The classes of the rows.
+    truth : ndarray of shape (n_rows, n_classes - 1)
+        What the scores should be.
     """
     scores = _within_reach(scores, target)
     discriminant = _with_statistics(scores, _covariance(scores, target), target, None)
-    discriminant = replace(discriminant, sharpness=_fit_sharpness(discriminant, target))
-    return np.asarray(log_softmax(discriminant.log_posterior(scores, target.shares), axis=1))
+    discriminant = _without_misleading(discriminant, truth, target)
+    likelihood = left_out_log_likelihood(discriminant)
+    factor = _best_factor(likelihood, target)
+    return np.asarray(log_softmax(factor * likelihood + np.log(target.shares), axis=1))
+
+
+def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
+    """Return log p(x | class) of the rows that statistics are of, by those of the other rows.
+
+    Up to a constant of the row, without the sharpness; of shape (n_rows, n_classes). Of many
+    classes, or few rows, means and covariance know too much of every row they are of: in some
+    tens of dimensions they tell noise apart. Of a row that stands for several, one is left out.
+
+    Parameters
+    ----------
+    discriminant : Discriminant
+        The statistics and their rows. Coordinates along which all classes are the same count
+        nothing.
+
+    Notes
+    -----
+    The covariance is I in discriminant coordinates z, of d = n − n_classes degrees of freedom.
+    Without a row of residual r, class size m and weight ω, its class mean lies m/(m − ω)·r from it,
+    and the covariance is (dI − a rrᵀ)/(d − ω) with a = ωm/(m − ω).
+    """
+    codes, n_classes = discriminant.training_codes, len(discriminant.means)
+    told = discriminant.means.any(axis=0)
+    means = discriminant.means[:, told]
+    z = discriminant.coordinates(discriminant.training_scores)[:, told]
+    residuals, own = z - means[codes], (np.arange(len(codes)), codes)
+    weights, copies = discriminant.counts
+    one = weights / copies
+    sizes = np.bincount(codes, weights, minlength=n_classes)[codes]
+    freedom = max(float(weights.sum()) - n_classes, 1.0)
+    # A class of one row has no mean without it: it is far from what there would be.
+    stretch = sizes / np.maximum(sizes - one, _SMALLEST_REST * sizes)
+    lost = one * stretch / freedom
+    left = np.maximum(1.0 - lost * np.sum(residuals**2, axis=1), _SMALLEST_REST)
+    inner = np.sum(residuals * z, axis=1)[:, None] - residuals @ means.T  # r · (z − mean)
+    distances = np.sum(z**2, axis=1)[:, None] - 2.0 * z @ means.T + np.sum(means**2, axis=1)
+    inner[own] *= stretch
+    distances[own] *= stretch**2
+    distances += (lost / left)[:, None] * inner**2
+    distances *= (np.maximum(freedom - one, _SMALLEST_REST * freedom) / freedom)[:, None]
+    return np.asarray(-0.5 * distances)
 
 
 def _with_statistics(
@@ -212,7 +271,7 @@ def _with_statistics(
     """Return the discriminant of some scores, without the fit that they are of."""
     means = _class_means(scores, target)
     center, scalings, explained = _discriminant_coordinates(means, covariance, basis, target)
-    nothing = np.empty((0, scores.shape[1]))
+    nothing, weights = np.empty((0, scores.shape[1])), target.sample_weights
     return Discriminant(
         dual_coef=nothing,
         intercept=np.zeros(scores.shape[1]),
@@ -222,7 +281,8 @@ def _with_statistics(
         explained=explained,
         training_scores=scores,
         training_codes=target.codes,
-        training_weights=None if target.sample_weights is None else target.sample_weights.values,
+        training_weights=None if weights is None else weights.values,
+        training_copies=None if weights is None else weights.copies,
     )
 
 
@@ -253,15 +313,17 @@ def _penalized_covariance(fit: KernelLeastSquares, target: ClassTarget) -> Float
 
 
 def _without_misleading(
-    discriminant: Discriminant, fit: KernelLeastSquares, target: ClassTarget
+    discriminant: Discriminant, right: FloatArray, target: ClassTarget
 ) -> Discriminant:
     """Return the discriminant without the coordinates along which left-out rows lie reversed.
+
+    That is, the other way round than the right scores of the rows of a target, or their fit.
 
     With far too much regularisation, leaving a row out moves the constant away from its class by
     more than its neighbours move the fit towards it. Taken at its word, that would turn every
     prediction round; what it says is that there is nothing to be told along this coordinate.
     """
-    trained = _class_means(fit.fitted, target) - _mean(fit.fitted, target.sample_weights)
+    trained = _class_means(right, target) - _mean(right, target.sample_weights)
     agreement = target.sizes @ (discriminant.means * (trained @ discriminant.scalings))
     if (agreement > 0).all():
         return discriminant
@@ -281,17 +343,23 @@ def _fit_sharpness(discriminant: Discriminant, target: ClassTarget) -> float:
     Scores have heavier tails than Gaussians: most rows lie close to their class, few far out, and
     without the factor those few would be called with far too much confidence. Convex in one
     variable.
+    """
+    likelihood = left_out_log_likelihood(discriminant)
+    return _best_factor(likelihood, target)
+
+
+def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
+    """Return the factor of log-likelihoods with the least log-loss.
 
     Of few rows that are all on the right side, no factor is large enough. So much is known before:
     it is about 1, and e or 1/e are a standard deviation away.
     """
-    likelihood, n = discriminant.log_likelihood(discriminant.training_scores), target.total
     log_share = np.log(target.shares)
     own, weights = (np.arange(target.n_samples), target.codes), target.sample_weights
 
     def loss(log_factor: float) -> float:
         posterior = log_softmax(np.exp(log_factor) * likelihood + log_share, axis=1)
-        return -float(_mean(posterior[own], weights)) + log_factor**2 / (2.0 * n)
+        return -float(_mean(posterior[own], weights)) + log_factor**2 / (2.0 * target.total)
 
     # From e^-7, rows far farther out than Gaussian, to e^2.5, classes far apart.
     return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded").x))
@@ -374,8 +442,8 @@ def _discriminant_coordinates(
 class Expectation:
     """What to expect of new rows, from rows that were predicted without their labels.
 
-    The class statistics and the sharpness were taken from the same predictions. They are few
-    numbers, but of few rows the expectation is a little too good for that.
+    The class statistics are those of the other rows. The sharpness is one number of all of them:
+    of few rows the expectation is a little too good for that.
 
     Attributes
     ----------
@@ -386,7 +454,7 @@ class Expectation:
     log_loss : float
         Minus the mean logarithm of the probability of the right class.
     n_rows : int
-        The number of rows.
+        The number of rows; one that stands for several is as many.
     where : str
         How they were predicted.
     """
@@ -401,21 +469,20 @@ class Expectation:
     @classmethod
     def of(cls, discriminant: Discriminant, decision: Decision, where: str) -> Expectation:
         """Return the expectation of what a discriminant and a decision say of their own rows."""
-        scores, codes = discriminant.training_scores, discriminant.training_codes
-        posterior = log_softmax(discriminant.log_posterior(scores, decision.priors), axis=1)
+        codes, (weights, copies) = discriminant.training_codes, discriminant.counts
+        likelihood = discriminant.sharpness * left_out_log_likelihood(discriminant)
+        posterior = log_softmax(likelihood + np.log(decision.priors), axis=1)
         right = (posterior + decision.offsets).argmax(axis=1) == codes
-        weights = discriminant.training_weights
-        weights = np.ones(len(codes)) if weights is None else weights
         accuracy = float(np.average(right, weights=weights))
         # As many rows of one weight as would know the share as well.
-        n = float(weights.sum() ** 2 / (weights**2).sum())
+        n = float(weights.sum() ** 2 / (weights**2 / copies).sum())
         z2 = 1.96**2
         middle = (accuracy + z2 / (2 * n)) / (1 + z2 / n)
         half = np.sqrt(z2 * (accuracy * (1 - accuracy) / n + z2 / (4 * n**2))) / (1 + z2 / n)
         own = posterior[np.arange(len(codes)), codes]
         loss = -float(np.average(own, weights=weights))
         low, high = max(0.0, float(middle - half)), min(1.0, float(middle + half))
-        return cls(accuracy, low, high, loss, len(codes), where)
+        return cls(accuracy, low, high, loss, round(float(copies.sum())), where)
 
     def __repr__(self) -> str:
         return (

@@ -24,6 +24,8 @@ __all__ = ["Metric", "learn_metric"]
 _LAMBDAS = (1e-1, 1e-2, 1e-3, 1e-4)
 #: A smaller λ must have a leave-one-out error smaller by this share.
 _WORTHWHILE = 0.01
+#: Differences of scores that are rounding errors, as a share of the scores.
+_ROUNDING = 1e-6
 #: Digits of a scale: single precision knows few more, and on another machine they are others.
 _DIGITS = 4
 #: Rows of which the median distance is taken.
@@ -61,11 +63,13 @@ def learn_metric(
     Parameters
     ----------
     X : ndarray of shape (n_rows, n_columns)
-        Rows, of columns in comparable units.
+        Rows, of columns in comparable units, with values near 0: single precision sees no
+        differences far from it.
     scores : ndarray of shape (n_rows, n_outputs)
         What is to be predicted, such as indicators of classes.
     sample_weight : ndarray of shape (n_rows,), optional
-        How often each row counts.
+        How much each row counts, whatever their sum. Leave-one-out, by which λ is chosen, leaves
+        out the row.
     rounds : int, default=3
         Fits; the first has all scales 1.
 
@@ -79,7 +83,7 @@ def learn_metric(
     In single precision. A round takes one matrix of n_rows², one or some factorisations and
     n_outputs · n_rows² · n_columns multiplications.
     """
-    X, scores = np.asarray(X, dtype=np.float32), np.asarray(scores, dtype=np.float32)
+    X, scores = np.asarray(X, dtype=np.float32), np.asarray(scores, dtype=np.float64)
     if X.ndim != 2 or scores.ndim != 2 or len(X) != len(scores):
         raise InvalidInputError(
             "X and scores must be matrices with one row per sample. "
@@ -87,7 +91,7 @@ def learn_metric(
         )
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
     scales, regularization = np.ones(X.shape[1]), None
-    for _ in range(rounds):
+    for _ in range(rounds if len(X) > 1 else 0):
         gradient, regularization = _squared_gradient(X, scores, weights, scales, regularization)
         if not gradient.max() > 0:
             break
@@ -134,7 +138,10 @@ class _Ridge:
         trace = float(np.trace(centered))
         centered /= np.float32(trace if trace > 0 else 1.0)
         self._centered = centered
-        self._right = root[:, None] * (scores - share @ scores)
+        differences = scores - share @ scores
+        # Of what is constant, nothing is left but rounding errors.
+        varies = np.abs(differences).max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0)
+        self._right = root[:, None] * (differences * varies).astype(np.float32)
 
     def coef(self, regularization: float) -> FloatArray:
         """Return the coefficients of the kernel at each row."""

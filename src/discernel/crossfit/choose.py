@@ -121,7 +121,7 @@ class CrossFit:
             predicted = np.empty_like(self.sample.scores)
             for fold, part in zip(self.folds, parts, strict=True):
                 predicted[fold.inside] = part
-            losses, right = row_losses(predicted, self.sample.target)
+            losses, right = row_losses(predicted, self.sample.scores, self.sample.target)
             return Contender(
                 name=name,
                 strength=self.strength,
@@ -142,7 +142,10 @@ class CrossFit:
         regularizations: Sequence[float],
         start: float | None = None,
     ) -> Contender:
-        """Return weights with the best of some λ: from a start downhill, until the loss grows."""
+        """Return weights with the best of some λ: from a start downhill, until the loss grows.
+
+        λ that are too small for the precision are passed over.
+        """
         at, found = self.choices(name, weights), dict[int, Contender]()
 
         def loss(position: int) -> float:
@@ -151,12 +154,16 @@ class CrossFit:
             if position not in found:
                 try:
                     found[position] = at(regularizations[position])
-                except NumericalError:  # too small for single precision
+                except NumericalError:
+                    if position == 0:  # the largest
+                        raise
                     return np.inf
             return found[position].mean_loss
 
         middle = len(regularizations) // 2
         here = middle if start is None else regularizations.index(start)
+        while loss(here) == np.inf:
+            here -= 1
         while (there := min((here, here - 1, here + 1), key=loss)) != here:
             here = there
         return found[here]
@@ -239,11 +246,13 @@ def choose(
     """
     lambdas = _LAMBDAS if regularization is None else (regularization,)
     equal = uniform(MENU.n_kernels)
-    fit = CrossFit(sample, metrics, strengths[0])
+    # Some λ that users give are too small for single precision.
+    dtype = np.float32 if regularization is None else np.float64
+    fit = CrossFit(sample, metrics, strengths[0], dtype=dtype)
     candidates = [fit.best("average", equal, lambdas)]
     before = candidates[0]
     for strength in strengths[1:]:
-        fit = CrossFit(sample, metrics, strength, memory=fit)
+        fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=fit)
         found = fit.best("average", equal, lambdas, candidates[0].regularization)
         place = 0 if clearly_better(found, candidates[0], sample.shares) else len(candidates)
         candidates.insert(place, found)

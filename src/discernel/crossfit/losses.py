@@ -16,7 +16,7 @@ _LEAST_LOG = np.log(1e-6)
 
 
 def row_losses(
-    predicted: FloatArray, target: Target
+    predicted: FloatArray, truth: FloatArray, target: Target
 ) -> tuple[FloatArray, NDArray[np.bool_] | None]:
     """Return what the predicted scores of each row cost, and of classes whether they are right.
 
@@ -28,14 +28,13 @@ def row_losses(
     ----------
     predicted : ndarray of shape (n_rows, n_columns)
         The scores.
+    truth : ndarray of shape (n_rows, n_columns)
+        What they should be, in the same units.
     target : Target
-        What is right.
+        The target of these rows.
     """
     if isinstance(target, ClassTarget):
-        posterior = log_posteriors(predicted, target)
+        posterior = log_posteriors(predicted, target, truth)
         own = posterior[np.arange(len(posterior)), target.codes]
         return -np.maximum(own, _LEAST_LOG), posterior.argmax(axis=1) == target.codes
-    truth, weights = target.scores, target.sample_weights
-    if weights is not None:
-        truth = truth / weights.roots[:, None]
     return np.asarray(np.mean((predicted - truth) ** 2, axis=1)), None

@@ -109,10 +109,11 @@ def propose_kernels(
     """
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
-    most = max(_FEW, min(len(rows) // 3, _MOST), 3 * target.scores.shape[1])
+    n = len(rows) if target.sample_weights is None else int(target.sample_weights.copies.sum())
+    most = max(_FEW, min(n // 3, _MOST), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample
-    if len(rows) > len(sample.rows):
+    if n > len(sample.rows):
         wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
@@ -197,13 +198,16 @@ def _best_regularization(
 ) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
     system, part = bank.systems(_of_kept(chosen.weights, bank)), target.subset(counted)
+    weights, truth = target.sample_weights, target.scores
+    if weights is not None:
+        truth = truth / weights.roots[:, None]
     shares = None if part.sample_weights is None else part.sample_weights.shares
     losses: dict[float, float] = {}
     for factor in _FACTORS:
         lam = max(factor * chosen.regularization, _LEAST)
         ridge = np.full(bank.n_samples, lam)
-        fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
-        found, _ = row_losses(fit.leave_one_out[counted], part)
+        fit = KernelLeastSquares(system(ridge), ridge, target.scores, weights)
+        found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
         losses[lam] = float(np.average(found, weights=shares))
     return min(losses, key=lambda lam: losses[lam])
 

@@ -25,7 +25,7 @@ _MOST_COPIES = 10**6
 class Sample:
     """Rows of a training set, at random, divided into folds.
 
-    A row that counts as several is as many rows here, each in a fold of its own: a weight of two
+    A row that counts as several is as many rows here, mostly in different folds: a weight of two
     is the same as two copies.
 
     Attributes
