@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.criteria import KernelLeastSquares, check_leave_one_out
-from discernel.crossfit import Proposal
-from discernel.discriminant import Decision, Expectation, HonestScores, fit_discriminant
-from discernel.estimators.learner import BaseKernelLearner
+from discernel.discriminant import Decision, Expectation, fit_discriminant
+from discernel.estimators.learner import BaseKernelLearner, honest_scores
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners import Request
@@ -69,7 +68,7 @@ class BaseKernelDiscriminant(
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
-            honest = _honest_scores(proposal, target)
+            honest = None if proposal is None else honest_scores(proposal, target)
             discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
         if isinstance(self.threshold, str):
             self.threshold_ = decision.choose_threshold(discriminant)
@@ -206,18 +205,3 @@ class BaseKernelDiscriminant(
         """
         coordinates = self.discriminant_.coordinates(self._scores(X))
         return np.asarray(coordinates[:, : self._n_features_out])
-
-
-def _honest_scores(proposal: Proposal | None, target: ClassTarget) -> HonestScores | None:
-    """Return what class statistics are taken from where the metric has seen labels.
-
-    Rows that had no part in the metric, left out of the fit, or else the predictions of the folds.
-    """
-    if proposal is None or not len(proposal.dependent):
-        return None
-    rows = proposal.independent(np.arange(target.n_samples))
-    if len(rows):
-        return HonestScores(rows, where="leave-one-out, of rows that had no part in the metric")
-    where = f"{proposal.sample.n_folds} folds, the metric learned without each"
-    scores, counted = proposal.chosen.predicted, proposal.sample.target
-    return HonestScores(scores=scores, target=cast(ClassTarget, counted), where=where)

@@ -11,13 +11,18 @@ from discernel.backend import FloatArray
 from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
 from discernel.criteria import Auto, LeaveOneOut
 from discernel.crossfit import CrossFitted, Proposal, propose_kernels
+from discernel.discriminant import HonestScores
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import check_number
 from discernel.kernels import Kernel
 from discernel.learners import Request, learn, make_request
-from discernel.targets import Target
+from discernel.sample_weights import SampleWeights
+from discernel.targets import ClassTarget, Target
 
-__all__ = ["BaseKernelLearner", "Learning"]
+__all__ = ["BaseKernelLearner", "Learning", "honest_scores"]
+
+
+_ALL = slice(None)
 
 
 class Learning(NamedTuple):
@@ -149,3 +154,32 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.gap_ = learned.gap
         self.n_iter_ = max(1, learned.n_iter)
         return Learning(bank, weights, proposal)
+
+
+def honest_scores(
+    proposal: Proposal, target: ClassTarget, column: slice = _ALL
+) -> HonestScores | None:
+    """Return what class statistics are taken from where the metric has seen labels; None: the fit.
+
+    Rows that had no part in the metric, left out of the fit, or else the predictions of the folds.
+
+    Parameters
+    ----------
+    proposal : Proposal
+        Where the kernels come from.
+    target : ClassTarget
+        The classes of all training rows.
+    column : slice
+        The columns of what was predicted that are scores of these classes; all by default.
+    """
+    if not len(proposal.dependent):
+        return None
+    rows = proposal.independent(np.arange(target.n_samples))
+    if len(rows):
+        return HonestScores(rows, where="leave-one-out, of rows that had no part in the metric")
+    sample = proposal.sample
+    part = replace(target.part(sample.positions), sample_weights=SampleWeights.of(sample.weights))
+    if not part.counts.all():
+        return None  # a label so rare that the sample has none
+    where = f"{sample.n_folds} folds, the metric learned without each"
+    return HonestScores(scores=proposal.chosen.predicted[:, column], target=part, where=where)

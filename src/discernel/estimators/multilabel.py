@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from discernel.backend import FloatArray, blas_threads
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import fit_discriminant
-from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.learner import BaseKernelLearner, honest_scores
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import SampleWeights
@@ -136,16 +136,20 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         target = LabelsTarget(has[:, varies], sample_weights)
         request.check_target(target)
         with blas_threads(target.n_samples):
-            bank, weights, _ = self._learn(X, kernels, target, request)
+            bank, weights, proposal = self._learn(X, kernels, target, request)
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
             fits = [
                 KernelLeastSquares(system, ridge, part.scores, sample_weights)
                 for part in target.parts
             ]
+            honest = [
+                None if proposal is None else honest_scores(proposal, part, slice(i, i + 1))
+                for i, part in enumerate(target.parts)
+            ]
             found = [
-                fit_discriminant(fit, ridge, part, "loo")
-                for fit, part in zip(fits, target.parts, strict=True)
+                fit_discriminant(fit, ridge, part, "loo", scores)
+                for fit, part, scores in zip(fits, target.parts, honest, strict=True)
             ]
         self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
         share = has.mean(axis=0) if sample_weights is None else sample_weights.shares @ has
