@@ -62,7 +62,7 @@ class CandidatesDisplay(LearnedDisplay):
     >>> clf = MultipleKernelDiscriminant().fit(scale(X), y)
     >>> display = CandidatesDisplay.from_estimator(clf)
     >>> len(display.error_bars_)
-    4
+    3
     """
 
     ax_: Axes
