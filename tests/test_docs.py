@@ -186,6 +186,14 @@ def test_figures_of_the_measured_page_are_those_of_the_records():
         others = ", ".join(f"{ranks[method]:.2f}" for method in methods.split(","))
         assert f"{ranks['auto']:.2f} ({others})" in page
     assert f"on {default['tasks_where_auto_is_clearly_worse']} tasks" in page
+    forest = {entry["rows"]: entry for entry in results("default_cost")}
+    small, middle, large = (forest[rows]["units"] for rows in (1000, 4000, 10_000))
+    assert f"{small:.1f} at 1,000 rows, {middle:.1f} at 4,000, {large:.1f} at 10,000" in page
+    for entry in forest.values():
+        assert entry["limit"] is None or entry["units"] <= entry["limit"], "the page names no miss"
+    for kind in ("over_forest", "over_forest_of_one_job"):
+        assert f"{forest[1000][kind]:.2f}" in page
+        assert f"{forest[2000][kind]:.2f}" in page
     speed = {case["case"]: case for case in results("speed")["cases"]}
     assert all(case["holds"] in (True, None) for case in speed.values()), "the page names no miss"
     for case, words in SPEED.items():
