@@ -138,7 +138,7 @@ def test_kernels_are_those_of_an_explicit_encoding():
     scales = scales[[np.abs(ours - theirs[:, None]).sum(axis=0).argmin() for theirs in encode(X).T]]
     for made in clf.kernels_:
         expected = made.kernel(encode(new) * scales, encode(X) * scales)
-        assert_allclose(made(A, B), expected, rtol=1e-7, atol=1e-9)
+        assert_allclose(made(A, B), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_a_category_counts_what_a_number_counts():
@@ -152,6 +152,13 @@ def test_a_category_counts_what_a_number_counts():
         power = 1 if isinstance(kernel.kernel, Laplace) else 2
         off = np.exp(-2.0 / kernel.parameters["width"] ** power)
         assert_allclose(kernel(rows), off + (1 - off) * np.eye(3), rtol=1e-12)
+
+
+def test_counts_of_rows_do_not_change_what_a_category_counts():
+    X = pd.DataFrame({"c": ["a"] * 50 + ["b"] * 8 + ["c"] * 2, "n": np.arange(60.0) % 7})
+    counts = np.arange(60) % 3 + 1
+    clf = MultipleKernelDiscriminant(**QUICK).fit(X, np.arange(60) % 2, sample_weight=counts)
+    assert clf.kernels_[0].spreads == clf.encoder_.spreads  # no metric
 
 
 # ---- plain numbers -----------------------------------------------------------------------------

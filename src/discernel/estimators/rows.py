@@ -112,18 +112,30 @@ class BaseRowEstimator(BaseEstimator):
             X = _stacked(X)
         candidates = as_kernels(kernels, n_precomputed=_n_matrices(X))
         if self._takes_tables() and not is_plain(X):
-            X, y, encoder = self._encode_training(X, y, **options)
-            # Divided by its deviation, a rare category would be far from all others.
-            return X, y, _resolve(candidates, X, X, {"spreads": encoder.spreads})
+            X, y = self._encode_training(X, y, **options)
+            return X, y, self._resolve(candidates, X, X)
         X, y = self._validate(X, candidates, y, reset=True, **options)
         if keep and not candidates[0].precomputed:
             X = _owned(X, given)
         if self._takes_tables() and isinstance(X, np.ndarray):
             self._medians = np.median(X, axis=0)
-        return X, y, _resolve(candidates, X, given, {})
+        return X, y, self._resolve(candidates, X, given)
 
-    def _encode_training(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, TableEncoder]:
-        """Return a table as numbers, y checked, and the encoder, which is kept."""
+    def _resolve(self, candidates: list[Kernel], X: Any, frame: Any) -> list[Kernel]:
+        """Return the kernels with all that depends on X fixed."""
+        if candidates[0].precomputed:
+            return candidates
+        names = frame if hasattr(frame, "columns") else X
+        known: Known = {}
+        if self.encoder_ is not None:
+            # Divided by its deviation, a rare category would be far from all others.
+            names, known = X, {"spreads": self.encoder_.spreads}
+        for kernel in (resolved := [kernel.resolve(X, names, known) for kernel in candidates]):
+            kernel.check_rows(X)
+        return resolved
+
+    def _encode_training(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
+        """Return a table as numbers, and y checked; the encoder is kept."""
         X = as_table(X)
         validate_data(self, X, y, skip_check_array=True, reset=True)
         encoder = TableEncoder().fit(X)
@@ -132,7 +144,7 @@ class BaseRowEstimator(BaseEstimator):
         )
         self._is_number, self._n_given = None, 1
         self.encoder_ = encoder
-        return encoded, y, encoder
+        return encoded, y
 
     def _encoder_for(self, X: Any) -> TableEncoder | None:
         """Return what turns new rows into numbers; None where they are numbers already."""
@@ -322,13 +334,3 @@ def _is_table_of_numbers(X: Any) -> bool:
         return np.asarray(X).dtype.kind in "fiub"
     except ValueError:  # rows of different lengths
         return False
-
-
-def _resolve(candidates: list[Kernel], X: Any, frame: Any, known: Known) -> list[Kernel]:
-    """Return the kernels with all that depends on X fixed; what is known of X is not computed."""
-    if candidates[0].precomputed:
-        return candidates
-    names = frame if hasattr(frame, "columns") else X
-    for kernel in (resolved := [kernel.resolve(X, names, known) for kernel in candidates]):
-        kernel.check_rows(X)
-    return resolved

@@ -13,7 +13,7 @@ from sklearn.utils.validation import _num_samples
 from discernel.discriminant import class_factors
 from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel, as_kernels, resolve_kernels
+from discernel.kernels import Kernel, as_kernels
 from discernel.sample_weights import SampleWeights, check_sample_weight
 from discernel.targets import ClassTarget, check_classes_present
 
@@ -67,13 +67,15 @@ class BaseWeightedEstimator(BaseRowEstimator):
         return matrices[np.ix_(present, present)]
 
     def _resolve_on_copies(self, X: Any, given: Any, weights: SampleWeights) -> list[Kernel]:
-        """Return the kernels with widths and spreads of rows that are repeated as often as said."""
+        """Return the kernels with widths and spreads of rows that are repeated as often as said.
+
+        Spreads of tables are those of their encoder, of the rows as they were given.
+        """
         counts, most = weights.copies, max(_MOST_ROWS, 4 * len(weights.copies))
         if counts.sum() > most:
             counts = np.ceil(counts * (most / counts.sum()))
         repeated = X[np.repeat(np.arange(len(counts)), counts.astype(np.intp))]
-        names = given if hasattr(given, "columns") else X
-        return resolve_kernels(as_kernels(self._candidates()), repeated, names)
+        return self._resolve(as_kernels(self._candidates()), repeated, given)
 
     def _validate(
         self, X: Any, kernels: list[Kernel], y: Any = None, *, reset: bool = False, **options: Any
