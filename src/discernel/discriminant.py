@@ -122,8 +122,8 @@ class HonestScores:
     Attributes
     ----------
     rows : ndarray of int or None
-        Training rows for which leaving each out of the fit is enough; None where the scores are
-        given.
+        Training rows for which leaving each out of the fit is enough; None: all, or those of the
+        scores.
     scores : ndarray of shape (n_rows, n_classes - 1) or None
         The scores.
     target : ClassTarget or None
@@ -157,7 +157,7 @@ def fit_discriminant(
     ridge: FloatArray,
     target: ClassTarget,
     statistics: Statistics,
-    honest: HonestScores | None = None,
+    honest: HonestScores = HonestScores(),  # noqa: B008  # frozen
 ) -> Discriminant:
     """Return the discriminant of a least-squares fit of the class scores.
 
@@ -175,9 +175,9 @@ def fit_discriminant(
         vanishing λ. ``"loo"`` takes them from leave-one-out predictions: a flexible kernel fits
         its training rows far better than new ones, and only these say how sure one may be. The
         sharpness is then fitted to them too.
-    honest : HonestScores, optional
-        What ``"loo"`` takes them from instead, where the kernel itself has seen the labels of the
-        rows: their leave-one-out predictions would look too good.
+    honest : HonestScores
+        What ``"loo"`` takes them from: leave-one-out predictions of all rows, or, where the kernel
+        itself has seen labels and these would look too good, others.
     """
     basis = _span(fit, ridge, statistics)
     if statistics == "training":
@@ -186,10 +186,7 @@ def fit_discriminant(
             dual_coef=fit.coef,
             intercept=fit.intercept,
         )
-    if honest is None:
-        scores, counted = fit.leave_one_out, target
-    else:
-        scores, counted = honest.of(fit, target)
+    scores, counted = honest.of(fit, target)
     scores = _within_reach(scores, target)
     discriminant = replace(
         _with_statistics(scores, _covariance(scores, counted), counted, basis),

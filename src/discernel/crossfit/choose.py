@@ -21,7 +21,7 @@ from discernel.learners.loo import pull_to_equal
 from discernel.learners.simplex import normalize, uniform
 from discernel.metric import Metric
 
-__all__ = ["Contender", "CrossFit", "choose"]
+__all__ = ["Contender", "CrossFit", "choose", "clearly_better", "each"]
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
@@ -85,7 +85,7 @@ class CrossFit:
     menu : Menu
         The kernels.
     dtype : type
-        The precision. Single is enough to compare, and takes a third of the time.
+        The precision. Single is enough to compare.
     memory : CrossFit, optional
         One of the same sample, kernels and precision that is not needed any more.
     """

@@ -35,8 +35,8 @@ class Fold:
     """All kernels between the rows outside of a fold, and from those inside to those outside.
 
     With the weights ω of the rows, π = ω/Σω and D = diag(√ω), the normalised kernel outside is
-    D(I − 1πᵀ)K(I − π1ᵀ)D, of trace 1. Matrices are kept raw;
-    only their sum is centred. The intercept is not penalised.
+    D(I − 1πᵀ)K(I − π1ᵀ)D, of trace 1. Matrices are kept raw; only their sum is centred. The
+    intercept is not penalised.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class Fold:
     dtype : type
         The precision of the matrices, single or double.
     memory : Fold, optional
-        One of the same rows that is not needed any more: fresh memory costs as much as what is
-        written to it.
+        One of the same rows that is not needed any more: its matrices are overwritten, so that no
+        two of these stacks are alive.
     """
 
     def __init__(

@@ -68,7 +68,7 @@ class BaseKernelDiscriminant(
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
-            honest = None if proposal is None else honest_scores(proposal, target)
+            honest = honest_scores(proposal, target)
             discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
         if isinstance(self.threshold, str):
             self.threshold_ = decision.choose_threshold(discriminant)
@@ -77,8 +77,7 @@ class BaseKernelDiscriminant(
         self.decision_ = decision
         self.expected_ = None
         if self.statistics == "loo":
-            where = "leave-one-out" if honest is None else honest.where
-            self.expected_ = Expectation.of(discriminant, decision, where)
+            self.expected_ = Expectation.of(discriminant, decision, honest.where)
         self.classes_ = target.classes
         self.priors_ = decision.priors
         n_coordinates = len(discriminant.explained)

@@ -107,10 +107,11 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     Parameters
     ----------
     kernels : "auto", "precomputed", kernel, list of kernels or dict of names to kernels
-        The candidates. ``"auto"`` is a ladder of nine Gaussian kernels around the median
-        distance, plus linear, of columns divided by their spread; it takes tables with categories,
-        text and missing cells too. Other kernels take columns as they are. ``"precomputed"``
-        takes a stack of matrices, kernels last, for X.
+        The candidates. ``"auto"`` is eleven Gaussian and Laplace kernels around the median
+        distance, and linear, of columns divided by their spread and perhaps scaled by a learned
+        metric; of sparse rows nine Gaussian kernels and linear, without. It takes tables with
+        categories, text and missing cells too. Other kernels take columns as they are.
+        ``"precomputed"`` takes a stack of matrices, kernels last, for X.
         Lists and dictionaries hold kernels of `discernel.kernels`, names of scikit-learn pairwise
         kernels, scikit-learn Gaussian process kernels or callables; ``kernel.on(columns)`` is
         one kernel for one data source.
@@ -120,8 +121,9 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         ``"margin"`` [Lanckriet04]_, for two. ``"loo"`` is the leave-one-out error itself, pulled
         towards equal weights; ``"akfd"`` [Fung04]_, ``"alignment"`` [Pothin06]_ and
         ``"separability"`` [Yeung06]_ are those papers'; ``"uniform"`` takes the plain average.
-        ``"auto"`` takes what predicts left-out rows best: plain average, best single kernel,
-        ``"rkda"`` with shrinkage, or ``"loo"``; ``learned_kernel_.considered`` says why.
+        ``"auto"`` takes what predicts left-out rows best: of given kernels plain average, best
+        single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with ``kernels="auto"``, equal or
+        learned weights, with or without the metric. ``learned_kernel_.considered`` says why.
     solver : {"auto", "newton", "galerkin", "sdp", "sdp_approximate", "qcqp", "silp"} or object
         How a convex criterion is minimised. ``"auto"`` is ``"newton"`` or, for ``"rkda"`` on
         many rows, ``"galerkin"``, which takes fewer factorisations.
@@ -186,6 +188,12 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         Everything the solver said.
     encoder_ : TableEncoder or None
         What became of the columns of a table; None where they are plain numbers.
+    feature_importances_, feature_importances_std_ : ndarray of shape (n_features_in_,)
+        How much each column that was given matters, summing to 1, and its spread over folds. With
+        ``kernels="auto"`` and dense rows only; so has ``metric_``, the scales of the columns.
+    expected_ : Expectation or None
+        What to expect of new rows: accuracy with an interval, log-loss, and of which rows. None
+        with ``statistics="training"``.
     classes_ : ndarray of shape (n_classes,)
         The labels.
     combined_kernel_ : CombinedKernel

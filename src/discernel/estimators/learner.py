@@ -157,29 +157,30 @@ class BaseKernelLearner(BaseWeightedEstimator):
 
 
 def honest_scores(
-    proposal: Proposal, target: ClassTarget, column: slice = _ALL
-) -> HonestScores | None:
-    """Return what class statistics are taken from where the metric has seen labels; None: the fit.
+    proposal: Proposal | None, target: ClassTarget, column: slice = _ALL
+) -> HonestScores:
+    """Return what class statistics are taken from: all rows, left out of the fit.
 
-    Rows that had no part in the metric, left out of the fit, or else the predictions of the folds.
+    Where the metric has seen labels, only rows that had no part in it, or else the predictions of
+    the folds.
 
     Parameters
     ----------
-    proposal : Proposal
-        Where the kernels come from.
+    proposal : Proposal or None
+        Where the kernels come from; None where they were given.
     target : ClassTarget
         The classes of all training rows.
     column : slice
         The columns of what was predicted that are scores of these classes; all by default.
     """
-    if not len(proposal.dependent):
-        return None
+    if proposal is None or not len(proposal.dependent):
+        return HonestScores()
     rows = proposal.independent(np.arange(target.n_samples))
     if len(rows):
         return HonestScores(rows, where="leave-one-out, of rows that had no part in the metric")
     sample = proposal.sample
     part = replace(target.part(sample.positions), sample_weights=SampleWeights.of(sample.weights))
     if not part.counts.all():
-        return None  # a label so rare that the sample has none
+        return HonestScores()  # a label so rare that the sample has none
     where = f"{sample.n_folds} folds, the metric learned without each"
     return HonestScores(scores=proposal.chosen.predicted[:, column], target=part, where=where)

@@ -144,7 +144,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
                 for part in target.parts
             ]
             honest = [
-                None if proposal is None else honest_scores(proposal, part, slice(i, i + 1))
+                honest_scores(proposal, part, slice(i, i + 1))
                 for i, part in enumerate(target.parts)
             ]
             found = [
