@@ -19,6 +19,7 @@ from discernel.crossfit.sample import Positions, Sample
 from discernel.exceptions import NumericalError
 from discernel.learners.loo import pull_to_equal
 from discernel.learners.simplex import normalize, uniform
+from discernel.learners.walk import downhill
 from discernel.metric import Metric
 
 __all__ = ["Contender", "CrossFit", "choose", "clearly_better", "each"]
@@ -149,24 +150,16 @@ class CrossFit:
         at, found = self.choices(name, weights), dict[int, Contender]()
 
         def loss(position: int) -> float:
-            if not 0 <= position < len(regularizations):
+            try:
+                found[position] = at(regularizations[position])
+            except NumericalError:
+                if position == 0:  # the largest
+                    raise
                 return np.inf
-            if position not in found:
-                try:
-                    found[position] = at(regularizations[position])
-                except NumericalError:
-                    if position == 0:  # the largest
-                        raise
-                    return np.inf
             return found[position].mean_loss
 
-        middle = len(regularizations) // 2
-        here = middle if start is None else regularizations.index(start)
-        while loss(here) == np.inf:
-            here -= 1
-        while (there := min((here, here - 1, here + 1), key=loss)) != here:
-            here = there
-        return found[here]
+        n, middle = len(regularizations), len(regularizations) // 2
+        return found[downhill(loss, n, middle if start is None else regularizations.index(start))]
 
     def learn_weights(self, start: Contender, pull: float) -> FloatArray:
         """Return the weights that descent finds from a candidate, pulled towards equal ones.

@@ -100,12 +100,12 @@ class Fold:
         weighted: Array = (self._weights[:, None] * errors).astype(self._root.dtype)
         adjoint = solve(crossing.T @ weighted)
         n, expansion = len(coef), self._root[:, None] * coef
-        # Centring takes the mean of each row off, times a sum of coefficients that is 0, and a
-        # constant, which the adjoint, of sum 0 too, does not see.
-        products = self._raw @ expansion
-        constants = self._row_means[:, :n] @ expansion
-        by_weights = np.einsum("ijk,jk->i", products[:, n:] - constants[:, None], weighted)
-        by_weights -= np.einsum("ijk,jk->i", products[:, :n], self._root[:, None] * adjoint)
+        # Every ⟨K_i, M⟩ of one matrix M of low rank, in one pass over the matrices. Centring takes
+        # the mean of each row off, times a sum of coefficients that is 0, and a constant, which the
+        # adjoint, of sum 0 too, does not see.
+        left = np.concatenate([-self._root[:, None] * adjoint, weighted])
+        by_weights = self._raw.reshape(len(self._raw), -1) @ (left @ expansion.T).ravel()
+        by_weights -= (self._row_means[:, :n] @ expansion) @ weighted.sum(axis=0)
         return FoldError(value, 2.0 * self._units * by_weights)
 
     def _fit(

@@ -20,6 +20,7 @@ from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
 from discernel.learners.loo import find_limit
 from discernel.learners.solution import Candidate, Solution, Status, Task
+from discernel.learners.walk import downhill
 from discernel.metric import Metric, learn_metric
 from discernel.targets import Target
 
@@ -31,8 +32,10 @@ _FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500
 _FOLDS = 5
 #: λ for all rows is looked for on no more than this many.
 _MOST_FOR_REGULARIZATION = 1500
-#: What is tried there, in units of the λ of the sample, and the least of all.
+#: What is tried there, in units of the λ of the sample, and the least of all. More rows want less
+#: of it, so it goes downhill from the third.
 _FACTORS, _LEAST = tuple(10.0**power for power in (0.5, 0.0, -0.5, -1.0, -1.5, -2.0)), 1e-7
+_START = 2
 #: Beyond these λ there was nothing to choose from.
 _LIMITS = (1.0, _LEAST)
 
@@ -202,14 +205,15 @@ def _best_regularization(
     if weights is not None:
         truth = truth / weights.roots[:, None]
     shares = None if part.sample_weights is None else part.sample_weights.shares
-    losses: dict[float, float] = {}
-    for factor in _FACTORS:
-        lam = max(factor * chosen.regularization, _LEAST)
-        ridge = np.full(bank.n_samples, lam)
+    lambdas = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
+
+    def loss(position: int) -> float:
+        ridge = np.full(bank.n_samples, lambdas[position])
         fit = KernelLeastSquares(system(ridge), ridge, target.scores, weights)
         found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
-        losses[lam] = float(np.average(found, weights=shares))
-    return min(losses, key=lambda lam: losses[lam])
+        return float(np.average(found, weights=shares))
+
+    return lambdas[downhill(loss, len(lambdas), _START)]
 
 
 def _candidate(choice: Contender) -> Candidate:

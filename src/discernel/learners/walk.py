@@ -8,7 +8,7 @@ import numpy as np
 
 from discernel.learners.loo import FLAT
 
-__all__ = ["as_good_as_the_least", "walk"]
+__all__ = ["as_good_as_the_least", "downhill", "walk"]
 
 #: Where no start is known, every so manyth λ is scored first.
 _STRIDE = 4
@@ -69,3 +69,31 @@ def walk(
     while at(here - 1) <= (1.0 + FLAT) * min(errors.values()):
         here -= 1
     return errors
+
+
+def downhill(loss: Callable[[int], float], n_positions: int, start: int) -> int:
+    """Return the position where the loss grows on both sides: a valley, for few calls.
+
+    Parameters
+    ----------
+    loss : callable
+        From a position to the loss there; called once per position. Infinite where there is none,
+        as for λ that are too small; the first position has one.
+    n_positions : int
+        The length of the path, λ falling.
+    start : int
+        Where to begin.
+    """
+    losses: dict[int, float] = {-1: np.inf, n_positions: np.inf}
+
+    def at(position: int) -> float:
+        if position not in losses:
+            losses[position] = loss(position)
+        return losses[position]
+
+    here = start
+    while at(here) == np.inf:
+        here -= 1
+    while (there := min((here, here - 1, here + 1), key=at)) != here:
+        here = there
+    return here
