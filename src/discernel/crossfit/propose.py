@@ -26,7 +26,7 @@ from discernel.targets import Target
 
 __all__ = ["CrossFitted", "Proposal", "propose_kernels"]
 
-#: Up to this many rows kernels are chosen on all of them; of more, on a third, no fewer than this
+#: Up to this many rows kernels are chosen on all of them; of more, on a quarter, no fewer than this
 #: and no more than the second number. The metric of the fit is learned on no more than the third.
 _FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500
 _FOLDS = 5
@@ -113,7 +113,7 @@ def propose_kernels(
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
     n = len(rows) if target.sample_weights is None else int(target.sample_weights.copies.sum())
-    most = max(_FEW, min(n // 3, _MOST), 3 * target.scores.shape[1])
+    most = max(_FEW, min(n // 4, _MOST), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample
     if n > len(sample.rows):
