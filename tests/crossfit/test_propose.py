@@ -78,21 +78,21 @@ def test_without_a_metric_no_row_depends_on_it():
 def test_sizes_of_samples_and_copies(monkeypatch):
     for name, value in {"_FEW": 60, "_MOST": 100, "_MOST_FOR_METRIC": 150}.items():
         monkeypatch.setattr(f"discernel.crossfit.propose.{name}", value)
-    X, y = few_matter(300, 6)
+    X, y = few_matter(400, 6)
     for n, sample_size, metric_size in [
         (50, 50, 50),
         (70, 60, 70),
         (140, 60, 140),
-        (240, 80, 150),
-        (300, 100, 150),
+        (320, 80, 150),
+        (400, 100, 150),
     ]:
         proposal = propose(X[:n], y[:n])
         assert len(proposal.sample.rows) == sample_size
         if proposal.chosen.strength > 0:
             assert len(proposal.dependent) == metric_size
     # Each row twice, by weight or by repetition.
-    twice = propose(X[:120], y[:120], np.full(120, 2))
-    again = propose(np.repeat(X[:120], 2, axis=0), np.repeat(y[:120], 2))
+    twice = propose(X[:160], y[:160], np.full(160, 2))
+    again = propose(np.repeat(X[:160], 2, axis=0), np.repeat(y[:160], 2))
     assert len(twice.sample.rows) == len(again.sample.rows) == 80
     np.testing.assert_array_equal(twice.metric.scales, again.metric.scales)
     np.testing.assert_allclose(twice.sample.rows, again.sample.rows, atol=1e-9)
