@@ -12,6 +12,8 @@ import discernel
 ROOT = Path(discernel.__file__).parent
 ORDER = (
     "exceptions",
+    "machine",
+    "progress",
     "backend",
     "sample_weights",
     "kernels",
@@ -24,6 +26,7 @@ ORDER = (
     "discriminant",
     "metric",
     "crossfit",
+    "planning",
     "estimators",
     "persistence",
     "displays",

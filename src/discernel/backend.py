@@ -6,7 +6,6 @@ products only through it, so that another array library needs to be taught here 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -47,7 +46,6 @@ __all__ = [
     "one_blas_thread",
     "orthonormal",
     "pairwise_inner",
-    "physical_memory",
     "quadratic_forms",
     "self_product",
     "self_product_less",
@@ -60,14 +58,6 @@ __all__ = [
 FloatArray: TypeAlias = NDArray[np.float64]
 Job = TypeVar("Job")
 Part = TypeVar("Part")
-
-
-def physical_memory() -> int | None:
-    """Return the bytes of memory of this machine; None where the system does not say."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def n_rows(X: Any) -> int:

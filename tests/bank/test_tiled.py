@@ -246,8 +246,8 @@ def test_the_cache_decides_which_bank(rows):
 @pytest.mark.parametrize(("kind", "needed"), [("tiled", 2), ("dense", 4)])
 def test_too_many_rows_for_the_machine_are_refused(rows, monkeypatch, kind, needed):
     kernels = [RBF(width=1.0), RBF(width=2.0)]
-    monkeypatch.setattr(make, "physical_memory", lambda: needed * 8 * N**2 - 1)
+    monkeypatch.setattr(make, "memory_limit", lambda: needed * 8 * N**2 - 1)
     with pytest.raises(InvalidInputError, match=r"must fit into memory.*Take some of the rows"):
         choose_bank(kind, kernels, rows)
-    monkeypatch.setattr(make, "physical_memory", lambda: needed * 8 * N**2)
+    monkeypatch.setattr(make, "memory_limit", lambda: needed * 8 * N**2)
     assert choose_bank(kind, kernels, rows) == kind

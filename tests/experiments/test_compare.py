@@ -120,7 +120,7 @@ def test_the_smallest_class_that_is_allowed_works():
 
 def test_only_so_many_cells_run_side_by_side_as_memory_holds(monkeypatch):
     each = 24 * 10 * 1000**2
-    monkeypatch.setattr(module, "physical_memory", lambda: 3 * each)
+    monkeypatch.setattr(module, "memory_limit", lambda: 3 * each)
     assert fitting_jobs(1000, 8) == 3
     assert fitting_jobs(1000, 2) == 2
     assert fitting_jobs(100, 8) == 8

@@ -420,7 +420,7 @@ def test_a_million_columns_are_refused_from_the_header_alone(tmp_path):
 
 
 def test_what_does_not_fit_into_memory_is_refused(write, monkeypatch):
-    monkeypatch.setattr(formats, "physical_memory", lambda: 100)
+    monkeypatch.setattr(formats, "memory_limit", lambda: 100)
     with pytest.raises(InvalidInputError, match="must fit into memory three times: about"):
         read_file("mine", write(GOOD))
 

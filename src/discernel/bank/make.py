@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, cast, get_args
 
-from discernel.backend import n_rows, physical_memory
+from discernel.backend import n_rows
 from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
@@ -13,6 +13,7 @@ from discernel.bank.factored import FactoredBank, have_low_rank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
+from discernel.machine import memory_limit
 from discernel.sample_weights import SampleWeights
 
 __all__ = ["choose_bank", "make_bank"]
@@ -47,7 +48,7 @@ def choose_bank(
 
 def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
     """Raise a clear error, before any work, where the machine has too little memory."""
-    memory, one = physical_memory(), 8 * n_rows(X) ** 2
+    memory, one = memory_limit(), 8 * n_rows(X) ** 2
     given = any(kernel.precomputed for kernel in kernels)
     n_stored = len(kernels) if kind == "dense" and not given else 0
     needed = (2 + n_stored) * one

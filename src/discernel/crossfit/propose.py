@@ -205,7 +205,7 @@ def _best_regularization(
     if weights is not None:
         truth = truth / weights.roots[:, None]
     shares = None if part.sample_weights is None else part.sample_weights.shares
-    lambdas = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
+    lambdas: list[float] = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
 
     def loss(position: int) -> float:
         ridge = np.full(bank.n_samples, lambdas[position])

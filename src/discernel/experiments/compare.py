@@ -13,7 +13,6 @@ from typing import Any, Literal
 import numpy as np
 from joblib import effective_n_jobs
 
-from discernel.backend import physical_memory
 from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.files import digest, open_file
@@ -23,6 +22,7 @@ from discernel.experiments.store import Record, Store
 from discernel.experiments.tables import Entry, ResultTable, summarize
 from discernel.experiments.tasks import read
 from discernel.experiments.writing import make_folder_of
+from discernel.machine import memory_limit
 
 __all__ = [
     "DEFAULT_STORE",
@@ -189,7 +189,7 @@ def fitting_jobs(n_train: int, n_jobs: int | None = None) -> int:
         The most; by default the cores of this machine.
     """
     wanted = effective_n_jobs(-1 if n_jobs is None else n_jobs)
-    memory = physical_memory()
+    memory = memory_limit()
     if memory is None:
         return int(wanted)
     each = _BYTES_AN_ENTRY * _KERNELS * n_train**2

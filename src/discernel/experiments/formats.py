@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import physical_memory
 from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.machine import memory_limit
 
 __all__ = ["ENDINGS", "check_file", "import_pandas", "listed", "printable", "read_table"]
 
@@ -275,7 +275,7 @@ def _check_size(path: Path, n_rows: int, n_columns: int) -> None:
 
 
 def _check_bytes(path: Path, n_bytes: int) -> None:
-    memory = physical_memory()
+    memory = memory_limit()
     # The table, the features made of it and one division of them are held at the same time.
     if memory is not None and 3 * n_bytes > memory:
         raise InvalidInputError(

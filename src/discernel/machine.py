@@ -1,0 +1,46 @@
+"""What this machine lets the process take."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path, PurePosixPath
+
+__all__ = ["memory_limit"]
+
+
+def memory_limit() -> int | None:
+    """Return the bytes of memory that this process may take; None where the system does not say.
+
+    Those of the machine, or of the container if that has fewer.
+    """
+    try:
+        found = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
+    except (AttributeError, ValueError, OSError):
+        found = []
+    return min([*found, *_container_limits()], default=None)
+
+
+def _container_limits(root: Path = Path("/")) -> list[int]:
+    """Return the limits of the control groups of this process, of both versions of Linux."""
+    groups = root / "proc/self/cgroup"
+    limits = []
+    for line in groups.read_text().splitlines() if groups.exists() else []:
+        _, controllers, path = line.split(":", 2)
+        if controllers not in ("", "memory"):
+            continue
+        mount = root / "sys/fs/cgroup" / controllers
+        name = "memory.max" if controllers == "" else "memory.limit_in_bytes"
+        # Inside a container the mount may begin at the group itself, whatever its path says.
+        inside = [
+            mount / part.lstrip("/") for part in (path, *map(str, PurePosixPath(path).parents))
+        ]
+        for folder in {mount, *inside}:
+            limits += _number_in(folder / name)
+    return limits
+
+
+def _number_in(path: Path) -> list[int]:
+    try:
+        return [int(path.read_text())]
+    except (OSError, ValueError):  # not there, or "max"
+        return []

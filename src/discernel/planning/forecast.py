@@ -1,0 +1,192 @@
+"""Which way of computing a fit takes, chosen from rows, kernels, memory and the user's time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from discernel.exceptions import InvalidInputError
+from discernel.machine import memory_limit
+from discernel.planning.costs import RANK, Cost, Kind, cost_of, work_of
+from discernel.planning.speed import Speed
+from discernel.progress import in_words
+
+__all__ = ["Forecast", "Problem", "parse_duration", "plan_fit"]
+
+#: The share of the memory that a fit may take.
+_SHARE = 0.8
+#: Without a limit by the user, an exact fit is taken up to this forecast, in seconds.
+_PATIENCE = 600.0
+#: The least rank that is worth a fit; shorter times are refused.
+_LEAST_RANK = 200
+#: Below this many rows nothing is worth a choice.
+_FEW = 2000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The sizes of what is to be fitted.
+
+    Attributes
+    ----------
+    n_rows, n_columns, n_kernels, n_outputs : int
+        The sizes.
+    chooses : bool
+        Whether the default chooses its kernels first.
+    n_programs : float
+        How many times weights are learned on all rows; 0: they are known before.
+    approximable : bool
+        Whether kernels can be approximated: they are of rows, and known to be kernels.
+    """
+
+    n_rows: int
+    n_columns: int
+    n_kernels: int
+    n_outputs: int
+    chooses: bool
+    n_programs: float
+    approximable: bool = True
+
+    def cost(self, kind: Kind, speed: Speed, rank: int = RANK) -> Cost:
+        """Return the forecast of one way."""
+        work = work_of(
+            kind,
+            self.n_rows,
+            n_kernels=self.n_kernels,
+            n_outputs=self.n_outputs,
+            n_columns=self.n_columns,
+            chooses=self.chooses,
+            n_programs=self.n_programs,
+            rank=rank,
+        )
+        return cost_of(work, speed, self.n_rows)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What a fit will do, and what that will take.
+
+    Attributes
+    ----------
+    kind : str
+        The bank: ``"dense"``, ``"tiled"``, ``"factored"``, ``"iterative"`` or ``"lowrank"``.
+    seconds : float
+        The forecast of the time; right within a factor of two, mostly.
+    n_bytes : float
+        The forecast of the memory beside the training rows.
+    n_rows : int
+        The training rows.
+    reason : str
+        Why, in a few words.
+    rank : int or None
+        The total rank where that is low.
+    """
+
+    kind: str
+    seconds: float
+    n_bytes: float
+    n_rows: int
+    reason: str
+    rank: int | None = None
+
+    def __str__(self) -> str:
+        rank = "" if self.rank is None else f", rank {self.rank:,}"
+        return (
+            f"{self.n_rows:,} rows: bank={self.kind!r}{rank} ({self.reason}), about "
+            f"{in_words(self.seconds)} and {self.n_bytes / 1e9:.2g} GB"
+        )
+
+
+def plan_fit(
+    problem: Problem, speed: Speed, *, asked: str = "auto", max_time: float | None = None
+) -> Forecast:
+    """Return the way to take, or raise a clear error where there is none.
+
+    Exact ways come first: of those that fit into memory, the fastest. Where that takes longer than
+    the user has time for (10 minutes, where nothing is said), a low rank is taken, the largest
+    that there is time and memory for.
+
+    Parameters
+    ----------
+    problem : Problem
+        The sizes.
+    speed : Speed
+        The rates of this machine.
+    asked : str
+        ``"auto"``, or the way that the user asks for.
+    max_time : float, optional
+        The seconds that the user has.
+    """
+    room = _SHARE * (memory_limit() or np.inf)
+    exact: tuple[Kind, ...] = ("tiled", "iterative") if problem.approximable else ("tiled",)
+    if asked != "auto":
+        kind: Any = asked
+        cost = problem.cost("tiled" if kind == "factored" else kind, speed)
+        found = Forecast(kind, cost.seconds, cost.n_bytes, problem.n_rows, "asked for")
+        return replace(found, rank=RANK) if kind == "lowrank" else found
+    costs = {kind: problem.cost(kind, speed) for kind in exact}
+    fitting = {kind: cost for kind, cost in costs.items() if cost.n_bytes <= room}
+    patience = _PATIENCE if max_time is None else max_time
+    if fitting:
+        best = min(fitting, key=lambda kind: fitting[kind].seconds)
+        cost = fitting[best]
+        if cost.seconds <= patience or problem.n_rows <= _FEW or not problem.approximable:
+            reason = "exact" if len(fitting) == 1 else "exact, the faster of two"
+            return Forecast(best, cost.seconds, cost.n_bytes, problem.n_rows, reason)
+    if not problem.approximable:
+        raise _too_large(problem, costs["tiled"].n_bytes)
+    return _low_rank(problem, speed, room, patience, max_time)
+
+
+def _low_rank(
+    problem: Problem, speed: Speed, room: float, patience: float, max_time: float | None
+) -> Forecast:
+    rank = RANK
+    cost = problem.cost("lowrank", speed, rank)
+    while rank > _LEAST_RANK and (cost.n_bytes > room or cost.seconds > patience):
+        rank = max(_LEAST_RANK, int(rank / np.sqrt(2)))
+        cost = problem.cost("lowrank", speed, rank)
+    if max_time is not None and cost.seconds > max_time:
+        raise InvalidInputError(
+            f"max_time must leave time for a fit of rank {_LEAST_RANK}, here about "
+            f"{in_words(cost.seconds)}. Got {in_words(max_time)}. Allow more, or take some of the "
+            f"{problem.n_rows:,} rows, drawn at random."
+        )
+    reason = "an exact fit would take too long or too much memory"
+    return Forecast("lowrank", cost.seconds, cost.n_bytes, problem.n_rows, reason, rank)
+
+
+def _too_large(problem: Problem, n_bytes: float) -> InvalidInputError:
+    return InvalidInputError(
+        f"Two matrices of {problem.n_rows:,} × {problem.n_rows:,} numbers must fit into memory, "
+        f"about {n_bytes / 1e9:,.0f} GB. There are {(memory_limit() or 0) / 1e9:,.0f} GB. Take "
+        "some of the rows, drawn at random."
+    )
+
+
+_UNITS: dict[str, float] = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
+
+
+def parse_duration(given: Any) -> float | None:
+    """Return seconds from a number or words such as ``"10m"``, or raise a clear error.
+
+    Parameters
+    ----------
+    given : float, str or None
+        Seconds, or a number with ``s``, ``m``, ``min`` or ``h``; None for no limit.
+    """
+    if given is None:
+        return None
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", str(given).lower())
+    seconds = None
+    if found and found[2] in _UNITS and found[1].count(".") <= 1 and found[1] != ".":
+        seconds = float(found[1]) * _UNITS[found[2]]
+    if seconds is None or seconds <= 0:
+        raise InvalidInputError(
+            "max_time must be a positive number of seconds, or a number with a unit such as '90s', "
+            f"'10m' or '1.5h'. Got {given!r}."
+        )
+    return seconds

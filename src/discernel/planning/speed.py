@@ -1,0 +1,100 @@
+"""How fast this machine is right now: some hundredths of a second of what fits are made of."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import joblib
+import numpy as np
+
+from discernel.backend import Buffers, Cholesky, draw_rows, n_rows
+from discernel.kernels import Kernel
+from discernel.kernels.evaluate import KernelSet
+
+__all__ = ["Speed", "measure_speed"]
+
+#: Rows of the matrix that is factored and multiplied, and how much faster large ones are.
+_ROWS, _LARGE = 1000, 1.4
+#: Rows and columns of the tile that kernels are computed on.
+_TILE = 256, 512
+#: The least of so many times is taken: what else the machine does is not ours.
+_REPEATS = 3
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Rates of this machine, for the kernels and rows of a fit.
+
+    Attributes
+    ----------
+    factorisation : float
+        Operations per second of a large Cholesky factorisation, all threads together.
+    product : float
+        Operations per second of a product of large matrices.
+    entry : float
+        Seconds per entry of the matrices of all kernels, on one thread.
+    n_threads : int
+        Threads that tiles go to.
+    """
+
+    factorisation: float
+    product: float
+    entry: float
+    n_threads: int
+
+
+def measure_speed(kernels: Sequence[Kernel], X: Any) -> Speed:
+    """Return the rates of this machine.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The candidates, resolved.
+    X : array-like of shape (n_samples, n_features)
+        The training rows.
+    """
+    factorisation, product = _rates()
+    safe = all(kernel.thread_safe for kernel in kernels)
+    n_threads = int(joblib.cpu_count()) if safe else 1
+    return Speed(factorisation, product, _entry_seconds(kernels, X), n_threads)
+
+
+@lru_cache(maxsize=1)
+def _rates() -> tuple[float, float]:
+    rng = np.random.default_rng(0)
+    half = rng.standard_normal((_ROWS, _ROWS))
+    product_seconds = _least_seconds(lambda: half @ half.T)
+    matrix = half @ half.T + _ROWS * np.eye(_ROWS)
+    seconds = _least_seconds(lambda: Cholesky(matrix.copy()))
+    return _LARGE * _ROWS**3 / 3 / seconds, 2 * _ROWS**3 / product_seconds
+
+
+def _entry_seconds(kernels: Sequence[Kernel], X: Any) -> float:
+    """Return the seconds per entry of all kernels together, computed as banks compute them."""
+    height, width = _TILE
+    rows = draw_rows(X, height + width)
+    kernel_set = KernelSet(kernels)
+    if isinstance(X, np.ndarray):
+        rows = kernel_set.prepare(rows)
+    n = min(n_rows(X), height + width)
+    top, left, buffers = slice(0, min(height, n)), slice(max(0, n - width), n), Buffers()
+
+    def compute() -> None:
+        for _, matrix in kernel_set.matrices(rows[top], rows[left], buffers):
+            matrix.sum()
+
+    return _least_seconds(compute) / ((top.stop - top.start) * (left.stop - left.start))
+
+
+def _least_seconds(work: Callable[[], Any]) -> float:
+    work()  # what is set up once is not counted
+    found = []
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - start)
+    return min(found)
