@@ -26,8 +26,8 @@ _METRIC_CUBE = 6.0
 _LEAVE_ONE_OUT = 1.0
 #: Passes of an iterative solve, beside those of its certificate, and the rank of what steers it.
 ITERATIVE_PASSES, PRECONDITIONER_RANK = 30, 1000
-#: The total rank of a fit of low rank.
-RANK = 1500
+#: The total rank of a fit of low rank, and the rows of a chunk.
+RANK, _CHUNK = 1500, 8192
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,8 @@ def work_of(
             entries=n * r * (1.0 if n_programs == 0 else n_kernels),
             factored=10.0 * r**3 * factorisations,
             multiplied=2.0 * n * r * r * factorisations,
-            numbers=3.0 * n * r,
+            # Known weights need sums over rows only, of one chunk after another.
+            numbers=3.0 * n * r if n_programs else 4.0 * r * r + _CHUNK * r,
         )
     elif kind == "iterative":
         steering = float(min(PRECONDITIONER_RANK, n_rows))
