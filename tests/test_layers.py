@@ -15,6 +15,7 @@ ORDER = (
     "backend",
     "sample_weights",
     "kernels",
+    "features",
     "tables",
     "bank",
     "targets",
