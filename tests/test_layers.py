@@ -17,6 +17,7 @@ ORDER = (
     "backend",
     "sample_weights",
     "kernels",
+    "features",
     "tables",
     "bank",
     "targets",

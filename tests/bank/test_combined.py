@@ -15,7 +15,6 @@ from sklearn.gaussian_process.kernels import RationalQuadratic
 from discernel import MultipleKernelDiscriminant
 from discernel.backend import in_threads
 from discernel.bank import Centering, CombinedKernel
-from discernel.bank import combined as module
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
     RBF,
@@ -27,6 +26,7 @@ from discernel.kernels import (
     Precomputed,
     rbf_ladder,
 )
+from discernel.kernels import weighted as module
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise
 
 M = 70  # training rows
@@ -333,7 +333,7 @@ INTERRUPTED = """
 import threading
 import numpy as np
 from discernel.bank import Centering, CombinedKernel
-from discernel.bank import combined as module
+from discernel.kernels import weighted as module
 from discernel.kernels import RBF
 
 module.joblib.cpu_count = lambda: 2

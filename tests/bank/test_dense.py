@@ -554,7 +554,7 @@ def test_product_in_blocks_of_rows_equals_the_whole_product(
     combined = combined_kernel(kernels, X, weights + 0.1)
     expected = combined(new) @ vectors
     seen.clear()
-    monkeypatch.setattr("discernel.bank.combined._BLOCK_BYTES", block_bytes)
+    monkeypatch.setattr("discernel.kernels.weighted._BLOCK_BYTES", block_bytes)
     assert_allclose(combined.product(new, vectors), expected, rtol=1e-10, atol=1e-13)
     assert seen == blocks
 
@@ -565,13 +565,13 @@ def test_product_of_sparse_rows_in_blocks(X, vectors, monkeypatch, container) ->
     weights = np.array([0.4, 0.6, 0.9])
     kernels = [RBF(width=1.5), Linear(), RBF(width=1.0).on([0, 2])]
     expected = combined_kernel(kernels, X, weights)(new) @ vectors
-    monkeypatch.setattr("discernel.bank.combined._BLOCK_BYTES", 8 * 14 * 4)
+    monkeypatch.setattr("discernel.kernels.weighted._BLOCK_BYTES", 8 * 14 * 4)
     sparse = combined_kernel(kernels, container(X), weights)
     assert_allclose(sparse.product(container(new), vectors), expected, rtol=1e-9, atol=1e-12)
 
 
 def test_combined_kernel_of_precomputed_matrices(X, grams, weights, vectors, monkeypatch) -> None:
-    monkeypatch.setattr("discernel.bank.combined._BLOCK_BYTES", 8 * 14 * 4)
+    monkeypatch.setattr("discernel.kernels.weighted._BLOCK_BYTES", 8 * 14 * 4)
     new = make_rows(10, seed=6)
     bank = DenseBank(grams)
     coefficients, centering = bank.coefficients(weights), bank.centering(weights)

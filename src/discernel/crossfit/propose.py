@@ -30,7 +30,7 @@ __all__ = ["CrossFitted", "Proposal", "propose_kernels"]
 #: and no more than the second number. The metric of the fit is learned on no more than the third.
 _FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500
 _FOLDS = 5
-#: λ for all rows is looked for on no more than this many.
+#: λ for all rows is looked for on no more than this many, unless many λ are as cheap as one.
 _MOST_FOR_REGULARIZATION = 1500
 #: What is tried there, in units of the λ of the sample, and the least of all. More rows want less
 #: of it, so it goes downhill from the third.
@@ -178,7 +178,7 @@ class CrossFitted:
         """
         chosen, n = self.proposal.chosen, bank.n_samples
         rows = np.arange(n)
-        if n > _MOST_FOR_REGULARIZATION:
+        if n > _MOST_FOR_REGULARIZATION and not bank.cheap_path:
             drawn = np.random.RandomState(0).permutation(n)[:_MOST_FOR_REGULARIZATION]
             rows = np.sort(drawn)
         counted = self.proposal.independent(rows)

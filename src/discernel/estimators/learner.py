@@ -7,13 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from discernel.backend import FloatArray
-from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
+from discernel.backend import FloatArray, n_rows
+from discernel.bank import (
+    Bank,
+    BlendBank,
+    CombinedFeatures,
+    CombinedKernel,
+    LowRankBank,
+    choose_bank,
+    default_rank,
+    make_bank,
+)
 from discernel.criteria import Auto, LeaveOneOut
 from discernel.crossfit import CrossFitted, Proposal, propose_kernels
 from discernel.discriminant import HonestScores
 from discernel.estimators.weighted import BaseWeightedEstimator
-from discernel.exceptions import check_number
+from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import Kernel
 from discernel.learners import Request, learn, make_request
 from discernel.sample_weights import SampleWeights
@@ -32,6 +41,12 @@ class Learning(NamedTuple):
     weights: FloatArray
     #: Where the kernels come from; None where they were given.
     proposal: Proposal | None
+
+    def coef(self, dual: FloatArray) -> FloatArray:
+        """Return what `combined_kernel_` multiplies, for a function expanded in training rows."""
+        if isinstance(self.bank, (BlendBank, LowRankBank)):
+            return self.bank.feature_coef(self.weights, dual)
+        return dual
 
 
 class BaseKernelLearner(BaseWeightedEstimator):
@@ -53,6 +68,7 @@ class BaseKernelLearner(BaseWeightedEstimator):
         random_state: Any = None,
         bank: str = "auto",
         cache_size: float = 256,
+        rank: int | None = None,
         callback: Any = None,
     ) -> None:
         self.kernels = kernels
@@ -64,6 +80,7 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.random_state = random_state
         self.bank = bank
         self.cache_size = cache_size
+        self.rank = rank
         self.callback = callback
 
     def _request(self) -> Request:
@@ -122,30 +139,24 @@ class BaseKernelLearner(BaseWeightedEstimator):
             kernels = proposal.kernels
             if isinstance(request.criterion, Auto) and request.automatic:
                 request = replace(request, solver=CrossFitted(proposal))
-        cache_size = getattr(self, "cache_size", 256)
-        check_number("cache_size", cache_size, positive=True)
-        n_bytes = cache_size * 2**20
-        # One program takes some ten passes, in which a large stack does not earn its page faults.
-        given = request.criterion.regularization_is == "given"
-        one_program = given and request.regularization != "loo"
-        room = n_bytes / 4 if one_program else n_bytes
-        kind = choose_bank(getattr(self, "bank", "auto"), kernels, X, room)
         near = kernels
         if request.criterion.normalization == "centered_trace":
             # The same once centred; raw traces would not be the same.
             near = [kernel.shifted(X) for kernel in kernels]
-        normalization = request.criterion.normalization
-        bank = make_bank(kind, near, X, normalization, n_bytes, target.sample_weights)
-        self.bank_ = kind
+        bank = self._make_bank(X, near, target, request)
         learned = learn(bank, target, request)
         weights = learned.weights[bank.kept]
-        active = np.flatnonzero(learned.coefficients)
-        self.combined_kernel_ = CombinedKernel(
-            [near[i] for i in active],
-            learned.coefficients[active],
-            None if kernels[0].precomputed else X,
-            bank.centering(weights),
-        )
+        self.combined_kernel_: CombinedKernel | CombinedFeatures
+        if isinstance(bank, (BlendBank, LowRankBank)):
+            self.combined_kernel_ = bank.combined_features(weights)
+        else:
+            active = np.flatnonzero(learned.coefficients)
+            self.combined_kernel_ = CombinedKernel(
+                [near[i] for i in active],
+                learned.coefficients[active],
+                None if kernels[0].precomputed else X,
+                bank.centering(weights),
+            )
         self.learned_kernel_ = learned
         self.kernels_ = kernels
         self.kernel_names_ = bank.names
@@ -154,6 +165,33 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.gap_ = learned.gap
         self.n_iter_ = max(1, learned.n_iter)
         return Learning(bank, weights, proposal)
+
+    def _make_bank(self, X: Any, kernels: list[Kernel], target: Target, request: Request) -> Bank:
+        """Return the bank that is asked for, or the better one; `bank_` says which."""
+        cache_size, rank = getattr(self, "cache_size", 256), getattr(self, "rank", None)
+        check_number("cache_size", cache_size, positive=True)
+        n_bytes = cache_size * 2**20
+        if rank is not None:
+            if not (isinstance(rank, (int, np.integer)) and rank >= 1):
+                raise InvalidInputError(f"The rank must be an integer of at least 1. Got {rank!r}.")
+            rank = int(rank)
+        # One program takes some ten passes, in which a large stack does not earn its page faults.
+        given = request.criterion.regularization_is == "given"
+        one_program = given and request.regularization != "loo"
+        room = n_bytes / 4 if one_program else n_bytes
+        kind = choose_bank(getattr(self, "bank", "auto"), kernels, X, room)
+        self.bank_ = kind
+        normalization, solver = request.criterion.normalization, request.solver
+        if kind == "lowrank" and isinstance(solver, CrossFitted):
+            return BlendBank.of_rank(
+                kernels,
+                solver.proposal.chosen.weights,
+                X,
+                default_rank(n_rows(X), n_bytes) if rank is None else rank,
+                normalization=normalization,
+                sample_weights=target.sample_weights,
+            )
+        return make_bank(kind, kernels, X, normalization, n_bytes, target.sample_weights, rank)
 
 
 def honest_scores(

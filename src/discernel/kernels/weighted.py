@@ -1,0 +1,189 @@
+"""Σ c_i k_i of several kernels, a tile at a time: what they have in common is computed once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import joblib
+import numpy as np
+
+from discernel.backend import Buffers, FloatArray, in_threads, n_rows
+from discernel.exceptions import InvalidInputError
+from discernel.kernels.base import Kernel
+from discernel.kernels.evaluate import KernelSet
+
+__all__ = ["WeightedKernels", "slices"]
+
+#: Rows and entries of a tile of dense rows: 512 KiB, of which a core holds four in its cache.
+_TILE_ROWS, _TILE_ENTRIES = 256, 2**16
+#: Bytes of one matrix between some new rows and all training rows, of kernels that are not
+#: computed in tiles; more rows are taken in turns.
+_BLOCK_BYTES = 16 * 2**20
+#: Entries of all kernels together, some milliseconds of work, from which on threads pay.
+_THREADED_ENTRIES = 2**20
+
+#: What is done with Σ c_i k_i between some new rows and some training rows, which may be changed;
+#: a thread goes through all training rows, from the first on, with the same buffers.
+Use = Callable[[slice, slice, FloatArray, Buffers], None]
+
+
+@dataclass(frozen=True)
+class WeightedKernels:
+    """Σ c_i k_i as one kernel that is never held as more than a tile of each.
+
+    Attributes
+    ----------
+    kernels : list of Kernel
+        The kernels, resolved.
+    coefficients : ndarray of shape (n_kernels,)
+        Their factors.
+    """
+
+    kernels: list[Kernel]
+    coefficients: FloatArray
+
+    def __call__(self, X: Any, Z: Any) -> FloatArray:
+        """Return the matrix between the rows of X and of Z."""
+        out = np.empty((n_rows(X), n_rows(Z)))
+        self.write(X, Z, out)
+        return out
+
+    def write(self, X: Any, Z: Any, out: FloatArray) -> None:
+        """Write the matrix between the rows of X and of Z to ``out``, or raise a clear error."""
+        out[:] = 0.0
+
+        def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
+            out[rows, columns] += matrix
+
+        self.each_tile(X, Z, n_rows(Z), use)
+        self.check_finite(X, Z, out)
+
+    def product(self, X: Any, Z: Any, vectors: FloatArray) -> FloatArray:
+        """Return the matrix between the rows of X and of Z times ``vectors``.
+
+        In memory that grows by the result only.
+        """
+        out = np.zeros((n_rows(X), vectors.shape[1]))
+
+        def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
+            out[rows] += np.matmul(matrix, vectors[columns])
+
+        self.each_tile(X, Z, len(vectors), use)
+        self.check_finite(X, Z, out)
+        return out
+
+    def diagonal(self, X: Any) -> FloatArray:
+        """Return the value of every row of X with itself, of shape (n_rows_X,)."""
+        total = np.zeros(n_rows(X))
+        for factor, kernel in zip(self.coefficients, self.kernels, strict=True):
+            total += factor * kernel.diagonal(X)
+        return total
+
+    # ---- tiles -------------------------------------------------------------------------------
+
+    def each_tile(self, X: Any, Z: Any, n_columns: int, use: Use) -> None:
+        """Call ``use`` with Σ c_i k_i, a part of it at a time; the parts add up.
+
+        A block of new rows is the work of one thread. Kernels made of distances or inner products
+        of dense rows are computed tile by tile, others on all training rows at once.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            New rows.
+        Z : array-like of shape (n_columns, n_features) or None
+            Training rows; None for precomputed kernels.
+        n_columns : int
+            Their number.
+        use : callable
+            What is done with a part: called with the slices of new and training rows, the part,
+            which may be changed, and the buffers of the thread.
+        """
+        kernels, m = KernelSet(self.kernels), n_columns
+        tiled = isinstance(X, np.ndarray) and isinstance(Z, np.ndarray)
+        training = kernels.prepare(Z) if tiled else Z
+        block = max(1, _BLOCK_BYTES // (8 * m))
+        height = min(_TILE_ROWS, n_rows(X)) if tiled else block
+        width = max(1, _TILE_ENTRIES // height) if tiled else m
+
+        def work(rows: slice, buffers: Buffers) -> None:
+            for position in kernels.direct:
+                matrix = self.kernels[position](X[rows], Z)
+                self._check_shape(position, matrix, (rows.stop - rows.start, m))
+                with _not_finite_is_found_later():
+                    use(rows, slice(0, m), matrix * self.coefficients[position], buffers)
+            for tile in slices(rows, height) if kernels.groups else ():
+                new = kernels.prepare(X[tile], training) if tiled else X[tile]
+                for columns in slices(slice(0, m), width):
+                    found = kernels.shared_matrices(new, training[columns], buffers)
+                    shape = tile.stop - tile.start, columns.stop - columns.start
+                    with _not_finite_is_found_later():
+                        use(tile, columns, self._total(found, shape, buffers), buffers)
+
+        blocks = slices(slice(0, n_rows(X)), block if kernels.direct else height)
+        n_threads = self._n_threads(n_rows(X) * m * len(self.kernels))
+        in_threads(work, blocks, [Buffers() for _ in range(min(n_threads, len(blocks)))])
+
+    def _n_threads(self, entries: int) -> int:
+        if entries < _THREADED_ENTRIES or not all(kernel.thread_safe for kernel in self.kernels):
+            return 1
+        return int(joblib.cpu_count())
+
+    def _total(
+        self, found: Iterator[tuple[int, FloatArray]], shape: tuple[int, int], buffers: Buffers
+    ) -> FloatArray:
+        """Return Σ c_i k_i of one tile, in a buffer."""
+        total, term = buffers("total", shape), buffers("term", shape)
+        out = total
+        for position, matrix in found:
+            self._check_shape(position, matrix, shape)
+            np.multiply(matrix, self.coefficients[position], out=out)
+            if out is term:
+                total += term
+            out = term
+        return total
+
+    # ---- checks ------------------------------------------------------------------------------
+
+    def _check_shape(self, position: int, matrix: FloatArray, shape: tuple[int, int]) -> None:
+        if matrix.shape != shape:
+            raise InvalidInputError(
+                f"{self.kernels[position].name} must return a matrix with one row per new row and "
+                f"one column per training row, here {shape}. Got shape {matrix.shape}."
+            )
+
+    def check_finite(self, X: Any, Z: Any, results: FloatArray) -> None:
+        """Raise an error that names the kernel because of which results are not finite.
+
+        Parameters
+        ----------
+        X, Z : array-like of shape (n_rows, n_features)
+            New and training rows.
+        results : ndarray of shape (n_rows_X, n)
+            What was made of the kernels; NaN or infinite in the rows of a kernel that is.
+        """
+        with _not_finite_is_found_later():
+            if np.isfinite(results.sum()):
+                return
+        row = int(np.argmin(np.isfinite(results).all(axis=1)))
+        for kernel in self.kernels:
+            values = kernel(X[row : row + 1], Z)[0]
+            if not np.isfinite(values).all():
+                column = int(np.argmax(~np.isfinite(values)))
+                raise InvalidInputError(
+                    f"Kernels must not be NaN or infinite. {kernel.name} is {values[column]} "
+                    f"between new row {row} and training row {column}. Clean or impute the new "
+                    "rows, or correct the kernel."
+                )
+
+
+def _not_finite_is_found_later() -> np.errstate:
+    return np.errstate(invalid="ignore", over="ignore")
+
+
+def slices(rows: slice, step: int) -> list[slice]:
+    """Return the parts of a slice, ``step`` rows each but the last."""
+    starts = range(rows.start, rows.stop, step)
+    return [slice(start, min(start + step, rows.stop)) for start in starts]
