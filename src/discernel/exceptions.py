@@ -34,6 +34,7 @@ __all__ = [
     "InvalidGramError",
     "InvalidInputError",
     "LeftOutColumnWarning",
+    "LongFitWarning",
     "MissingExtraError",
     "NumericalError",
     "check_number",
@@ -76,6 +77,10 @@ class DiscernelWarning(UserWarning):
 
 class DroppedKernelWarning(DiscernelWarning):
     """A kernel is constant on the training set and was left out."""
+
+
+class LongFitWarning(DiscernelWarning):
+    """A fit is expected to take minutes, and nothing would be seen of it."""
 
 
 class LeftOutColumnWarning(DiscernelWarning):

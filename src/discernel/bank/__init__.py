@@ -7,7 +7,7 @@ from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank
 from discernel.bank.identity import WithIdentity
 from discernel.bank.lowrank import LowRankBank, default_rank
-from discernel.bank.make import choose_bank, make_bank
+from discernel.bank.make import Kind, choose_bank, make_bank
 from discernel.bank.subspace import Subspace
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 from discernel.bank.tiled import TiledBank
@@ -23,6 +23,7 @@ __all__ = [
     "DenseBank",
     "FactoredBank",
     "Inverse",
+    "Kind",
     "LowRankBank",
     "Matrices",
     "Normalization",

@@ -17,9 +17,9 @@ from discernel.kernels import Kernel, kernel_names
 from discernel.machine import memory_limit
 from discernel.sample_weights import SampleWeights
 
-__all__ = ["choose_bank", "make_bank"]
+__all__ = ["Kind", "choose_bank", "make_bank"]
 
-Kind = Literal["dense", "tiled", "factored", "lowrank"]
+Kind = Literal["dense", "tiled", "factored", "lowrank", "iterative"]
 
 #: From this many kernels on it is worth trying whether their ranks are low.
 _MANY = 64
@@ -43,7 +43,8 @@ def choose_bank(
         The room for kernel matrices.
     """
     kind = _choose(asked, kernels, X, cache_bytes)
-    _check_memory(kind, kernels, X)
+    if asked != "auto" or kind == "dense":  # of others, a forecast says whether they fit
+        _check_memory(kind, kernels, X)
     return kind
 
 

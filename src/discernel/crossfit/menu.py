@@ -13,13 +13,13 @@ from discernel.backend import FloatArray, city_distances, draw_rows, squared_dis
 from discernel.kernels import RBF, Kernel, Laplace, Linear
 from discernel.kernels.distance import median_distance
 
-__all__ = ["MENU", "Array", "Menu"]
+__all__ = ["MEDIAN_ROWS", "MENU", "Array", "Menu"]
 
 #: Of single or double precision.
 Array: TypeAlias = NDArray[Any]
 
 #: Rows of which median distances are taken.
-_MEDIAN_ROWS = 300
+MEDIAN_ROWS = 300
 #: Numbers below the smallest normal one take a hundred times as long: no number that is squared is
 #: below its root, which is the exponential of the first.
 _LEAST_EXPONENT, _LEAST = np.float32(-40.0), np.float32(1e-18)
@@ -74,7 +74,7 @@ class Menu:
 
 def _medians(rows: FloatArray) -> tuple[float, float]:
     """Return the median distance of some rows in the 2-norm and in the 1-norm."""
-    drawn = draw_rows(rows, _MEDIAN_ROWS)
+    drawn = draw_rows(rows, MEDIAN_ROWS)
     return median_distance(drawn), median_distance(drawn, norm=1)
 
 

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils import check_random_state
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, draw_rows
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
 from discernel.criteria.loo import LeaveOneOutProgram
 from discernel.crossfit.choose import Contender, choose, each
 from discernel.crossfit.losses import row_losses
-from discernel.crossfit.menu import MENU
+from discernel.crossfit.menu import MEDIAN_ROWS, MENU
 from discernel.crossfit.sample import Positions, Sample, draw_sample
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
@@ -24,7 +24,7 @@ from discernel.learners.walk import downhill
 from discernel.metric import Metric, learn_metric
 from discernel.targets import Target
 
-__all__ = ["CrossFitted", "Proposal", "propose_kernels"]
+__all__ = ["CrossFitted", "Proposal", "menu_kernels", "propose_kernels"]
 
 #: Up to this many rows kernels are chosen on all of them; of more, on a quarter, no fewer than this
 #: and no more than the second number. The metric of the fit is learned on no more than the third.
@@ -143,6 +143,12 @@ def _kernels(scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray) -
     divisors = np.divide(spreads, scales, out=np.zeros(len(scales)), where=scales > 0)
     kept = tuple(divisors.tolist())
     return [Standardized(kernel, kept) for kernel in MENU.kernels(rows * scales)]
+
+
+def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:
+    """Return the kernels of the menu without a metric: what the default's kernels cost."""
+    rows = divided_columns(draw_rows(X, MEDIAN_ROWS), spreads)
+    return _kernels(np.ones(rows.shape[1]), spreads, rows)
 
 
 @dataclass(frozen=True)

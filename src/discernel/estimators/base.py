@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads
+from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares, check_leave_one_out
 from discernel.discriminant import Decision, Expectation, fit_discriminant
 from discernel.estimators.learner import BaseKernelLearner, honest_scores
@@ -64,7 +64,7 @@ class BaseKernelDiscriminant(
         target = ClassTarget.from_labels(y, sample_weights)
         target = with_class_weight(target, self.class_weight)
         decision = self._check_target(target, request)
-        with blas_threads(target.n_samples):
+        with self._working(X, kernels, target, request):
             learning = self._learn(X, kernels, target, request)
             bank, weights, proposal = learning
             ridge = request.criterion.sample_ridge(target, self.regularization_)

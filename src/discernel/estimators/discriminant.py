@@ -177,6 +177,13 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     rank : int, optional
         The rank of all kernels together, for ``bank="lowrank"``; by default 1,500, or what there
         is room for. With ``kernels="auto"`` it is the number of landmarks.
+    max_time : float or str, optional
+        The time there is, in seconds or as ``"90s"``, ``"10m"`` or ``"1.5h"``. ``bank="auto"``
+        keeps to it: where an exact fit is expected to take longer, by a low rank. Without it, an
+        exact fit may take ten minutes.
+    verbose : bool, default=False
+        Whether to say which bank was chosen, with the memory and time to expect, and to show how
+        far the fit is. Without it, fits of two minutes or more warn.
     callback : callable, optional
         Called with a `Progress` once an iteration.
 
@@ -193,6 +200,9 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         None where the criterion is not convex.
     learned_kernel_ : LearnedKernel
         Everything the solver said.
+    forecast_ : Forecast or None
+        The bank that was chosen and why, with the time and memory that were expected; None for
+        few rows, unless `verbose`.
     encoder_ : TableEncoder or None
         What became of the columns of a table; None where they are plain numbers.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features_in_,)
@@ -240,6 +250,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         bank: str = "auto",
         cache_size: float = 256,
         rank: int | None = None,
+        max_time: Any = None,
+        verbose: bool = False,
         callback: Any = None,
     ) -> None:
         self.kernels = kernels
@@ -258,4 +270,6 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         self.bank = bank
         self.cache_size = cache_size
         self.rank = rank
+        self.max_time = max_time
+        self.verbose = verbose
         self.callback = callback

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from discernel.backend import FloatArray, n_rows
+from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import (
     Bank,
     BlendBank,
@@ -21,6 +23,7 @@ from discernel.bank import (
 from discernel.criteria import Auto, LeaveOneOut
 from discernel.crossfit import CrossFitted, Proposal, propose_kernels
 from discernel.discriminant import HonestScores
+from discernel.estimators.planned import forecast_fit, showing
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import Kernel
@@ -56,6 +59,9 @@ class BaseKernelLearner(BaseWeightedEstimator):
     say otherwise which candidates there are and what is to be learned.
     """
 
+    #: Whether a kernel of low rank serves as well.
+    _approximable: ClassVar[bool] = True
+
     def __init__(
         self,
         kernels: Any = "auto",
@@ -69,6 +75,8 @@ class BaseKernelLearner(BaseWeightedEstimator):
         bank: str = "auto",
         cache_size: float = 256,
         rank: int | None = None,
+        max_time: Any = None,
+        verbose: bool = False,
         callback: Any = None,
     ) -> None:
         self.kernels = kernels
@@ -81,6 +89,8 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.bank = bank
         self.cache_size = cache_size
         self.rank = rank
+        self.max_time = max_time
+        self.verbose = verbose
         self.callback = callback
 
     def _request(self) -> Request:
@@ -132,6 +142,29 @@ class BaseKernelLearner(BaseWeightedEstimator):
             shares.std(axis=0, ddof=1) if len(shares) > 1 else 0.0 * shares[0]
         )
 
+    @contextmanager
+    def _working(
+        self, X: Any, kernels: list[Kernel], target: Target, request: Request
+    ) -> Iterator[None]:
+        """Choose the way, say so, and show how far the work within is; `forecast_` keeps it."""
+        self._check_room()
+        verbose, max_time = getattr(self, "verbose", False), getattr(self, "max_time", None)
+        self.forecast_ = forecast_fit(
+            X,
+            kernels,
+            target,
+            request,
+            asked=getattr(self, "bank", "auto"),
+            chooses=self._takes_tables() and isinstance(X, np.ndarray),
+            cache_bytes=self._cache_bytes(request),
+            max_time=max_time,
+            approximable=self._approximable,
+            always=bool(verbose),
+        )
+        shown = showing(self.forecast_, verbose, limited=max_time is not None)
+        with shown, blas_threads(target.n_samples):
+            yield
+
     def _learn(self, X: Any, kernels: list[Kernel], target: Target, request: Request) -> Learning:
         """Learn and store; return the bank, the weights of its kernels and what was proposed."""
         proposal = self._propose(X, kernels, target, request)
@@ -166,20 +199,30 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.n_iter_ = max(1, learned.n_iter)
         return Learning(bank, weights, proposal)
 
-    def _make_bank(self, X: Any, kernels: list[Kernel], target: Target, request: Request) -> Bank:
-        """Return the bank that is asked for, or the better one; `bank_` says which."""
-        cache_size, rank = getattr(self, "cache_size", 256), getattr(self, "rank", None)
-        check_number("cache_size", cache_size, positive=True)
-        n_bytes = cache_size * 2**20
-        if rank is not None:
-            if not (isinstance(rank, (int, np.integer)) and rank >= 1):
-                raise InvalidInputError(f"The rank must be an integer of at least 1. Got {rank!r}.")
-            rank = int(rank)
+    def _check_room(self) -> None:
+        check_number("cache_size", getattr(self, "cache_size", 256), positive=True)
+        rank = getattr(self, "rank", None)
+        if rank is not None and not (isinstance(rank, (int, np.integer)) and rank >= 1):
+            raise InvalidInputError(f"The rank must be an integer of at least 1. Got {rank!r}.")
+
+    def _cache_bytes(self, request: Request | None = None) -> float:
+        """Return the room for kernel matrices; with a request, for a stack of them."""
+        n_bytes = float(getattr(self, "cache_size", 256) * 2**20)
+        if request is None:
+            return n_bytes
         # One program takes some ten passes, in which a large stack does not earn its page faults.
         given = request.criterion.regularization_is == "given"
-        one_program = given and request.regularization != "loo"
-        room = n_bytes / 4 if one_program else n_bytes
-        kind = choose_bank(getattr(self, "bank", "auto"), kernels, X, room)
+        return n_bytes / 4 if given and request.regularization != "loo" else n_bytes
+
+    def _make_bank(self, X: Any, kernels: list[Kernel], target: Target, request: Request) -> Bank:
+        """Return the bank that is asked for, or the better one; `bank_` says which."""
+        n_bytes, rank = self._cache_bytes(), getattr(self, "rank", None)
+        forecast = self.forecast_
+        if forecast is None:
+            asked, room = getattr(self, "bank", "auto"), self._cache_bytes(request)
+            kind = choose_bank(asked, kernels, X, room)
+        else:
+            kind, rank = forecast.kind, forecast.rank if rank is None else rank
         self.bank_ = kind
         normalization, solver = request.criterion.normalization, request.solver
         if kind == "lowrank" and isinstance(solver, CrossFitted):

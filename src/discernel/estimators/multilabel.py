@@ -14,7 +14,7 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from discernel.backend import FloatArray, blas_threads
+from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import fit_discriminant
 from discernel.estimators.learner import BaseKernelLearner, honest_scores
@@ -45,7 +45,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
     class_weight : dict, "balanced" or None, default=None
         Where rows have one class: what the weights of the rows of each are multiplied by, as in
         `MultipleKernelDiscriminant`.
-    tol, max_iter, random_state, bank, cache_size, rank, callback
+    tol, max_iter, random_state, bank, cache_size, rank, max_time, verbose, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes
@@ -92,6 +92,8 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         bank: str = "auto",
         cache_size: float = 256,
         rank: int | None = None,
+        max_time: Any = None,
+        verbose: bool = False,
         callback: Any = None,
     ) -> None:
         super().__init__(
@@ -105,6 +107,8 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
             bank=bank,
             cache_size=cache_size,
             rank=rank,
+            max_time=max_time,
+            verbose=verbose,
             callback=callback,
         )
         self.class_weight = class_weight
@@ -138,7 +142,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         varies = _check_labels(has, self.classes_)
         target = LabelsTarget(has[:, varies], sample_weights)
         request.check_target(target)
-        with blas_threads(target.n_samples):
+        with self._working(X, kernels, target, request):
             learning = self._learn(X, kernels, target, request)
             bank, weights, proposal = learning
             ridge = request.criterion.sample_ridge(target, self.regularization_)

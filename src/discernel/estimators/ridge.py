@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads
+from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.targets import RegressionTarget
@@ -28,7 +28,9 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         As in `MultipleKernelDiscriminant`.
     criterion : {"auto", "rkda", "loo", "uniform"} or object, default="auto"
         As in `MultipleKernelDiscriminant`; ``"rkda"`` is here the regularised squared error.
-    solver, regularization, tol, max_iter, random_state, bank, cache_size, rank, callback
+    solver, regularization, tol, max_iter, random_state
+        As in `MultipleKernelDiscriminant`.
+    bank, cache_size, rank, max_time, verbose, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes
@@ -86,7 +88,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         y = np.asarray(y, dtype=np.float64)
         target = RegressionTarget.from_values(y, sample_weights)
         request.check_target(target)
-        with blas_threads(target.n_samples):
+        with self._working(X, kernels, target, request):
             learning = self._learn(X, kernels, target, request)
             bank, weights, _ = learning
             ridge = np.full(target.n_samples, self.regularization_)

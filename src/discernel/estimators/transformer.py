@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads, n_rows
+from discernel.backend import FloatArray, n_rows
 from discernel.bank import Centering, CombinedKernel
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.exceptions import InvalidInputError
@@ -31,7 +31,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
     ----------
     kernels, criterion, solver, regularization, tol, max_iter, random_state
         As in `MultipleKernelDiscriminant`; λ only serves the learning of the weights.
-    bank, cache_size, rank, callback
+    bank, cache_size, rank, max_time, verbose, callback
         As there.
 
     Attributes
@@ -57,6 +57,8 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
     >>> print(round(cross_val_score(svm, X, y).mean(), 2))
     0.99
     """
+
+    _approximable: ClassVar[bool] = False
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel.
@@ -90,7 +92,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
         target = ClassTarget.from_labels(y, sample_weights)
         request.check_target(target)
-        with blas_threads(target.n_samples):
+        with self._working(X, kernels, target, request):
             self._learn(X, kernels, target, request)
         if all_rows is not None and isinstance(self.combined_kernel_, CombinedKernel):
             assert present is not None  # there are rows of weight 0

@@ -7,13 +7,11 @@ to be right within a factor of two, and `benchmarks/forecasts.py` says whether t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from discernel.bank import Kind
 from discernel.planning.speed import Speed
 
 __all__ = ["Cost", "Work", "work_of"]
-
-Kind = Literal["dense", "tiled", "iterative", "lowrank"]
 
 #: Rows that the default learns its metric on, at most, and those that it chooses on.
 _METRIC_ROWS, _CHOICE_ROWS, _FEW_ROWS = 1500, 1000, 600

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from discernel.bank import Kind
 from discernel.exceptions import InvalidInputError
 from discernel.machine import memory_limit
-from discernel.planning.costs import RANK, Cost, Kind, cost_of, work_of
+from discernel.planning.costs import RANK, Cost, cost_of, work_of
 from discernel.planning.speed import Speed
 from discernel.progress import in_words
 
@@ -85,7 +86,7 @@ class Forecast:
         The total rank where that is low.
     """
 
-    kind: str
+    kind: Kind
     seconds: float
     n_bytes: float
     n_rows: int

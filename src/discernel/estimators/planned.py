@@ -1,0 +1,144 @@
+"""Before heavy work: which way, how much memory, how long; and while it runs, how far it is."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from discernel.backend import n_rows
+from discernel.bank import choose_bank
+from discernel.criteria import RKDA, Auto, FisherRatio, LeaveOneOut, Uniform
+from discernel.crossfit import menu_kernels
+from discernel.exceptions import InvalidInputError, LongFitWarning
+from discernel.kernels import Kernel
+from discernel.learners import Request
+from discernel.planning import Forecast, Problem, measure_speed, parse_duration, plan_fit
+from discernel.progress import in_words, reporting
+from discernel.targets import Target
+
+__all__ = ["forecast_fit", "showing"]
+
+#: From this many rows on a forecast is worth the tenth of a second that measuring takes.
+_WORTH_A_FORECAST = 2000
+#: Seconds from which on silence would be rude.
+_LONG = 120.0
+#: How many times weights are learned where λ is given, learned with them, or looked for on a path;
+#: and by a search among criteria.
+_PROGRAMS = {"given": 1.0, "joint": 2.0, "loo": 3.0}
+_SEARCH = 4.0
+
+
+def forecast_fit(
+    X: Any,
+    kernels: Sequence[Kernel],
+    target: Target,
+    request: Request,
+    *,
+    asked: str,
+    chooses: bool,
+    cache_bytes: float,
+    max_time: Any = None,
+    approximable: bool = True,
+    always: bool = False,
+) -> Forecast | None:
+    """Return which way a fit will take and what that costs; None where few rows are no work.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        The training rows.
+    kernels : sequence of Kernel
+        The candidates, resolved.
+    target : Target
+        What is to be predicted.
+    request : Request
+        What is to be learned.
+    asked : str
+        The bank that the user asks for, or ``"auto"``.
+    chooses : bool
+        Whether the default chooses its kernels first.
+    cache_bytes : float
+        The room for kernel matrices.
+    max_time : float, str or None
+        The user's time.
+    approximable : bool
+        Whether kernels of low rank serve as well.
+    always : bool
+        Whether few rows are forecast as well.
+    """
+    limit = parse_duration(max_time)
+    if n_rows(X) < _WORTH_A_FORECAST and limit is None and not always:
+        return None
+    given = kernels[0].precomputed
+    kind = choose_bank(asked, kernels, X, cache_bytes)
+    measured = kernels
+    if chooses and isinstance(X, np.ndarray):
+        measured = menu_kernels(X, kernels[0].spreads)  # type: ignore[attr-defined]
+    programs = 0.0 if chooses and isinstance(request.criterion, Auto) else _programs(request)
+    shape = getattr(X, "shape", (n_rows(X), 1))
+    problem = Problem(
+        n_rows=n_rows(X),
+        n_columns=int(shape[1]) if len(shape) > 1 else 1,
+        n_kernels=len(measured),
+        n_outputs=target.scores.shape[1],
+        chooses=chooses,
+        n_programs=programs,
+        approximable=approximable
+        and not given
+        and _needs_products_only(request, chooses)
+        and all(kernel.trusted for kernel in kernels),
+    )
+    speed = measure_speed(kernels if given else measured, X)
+    if asked == "auto" and kind != "tiled":
+        asked = kind  # small enough to be kept, or known to have a low rank
+    return plan_fit(problem, speed, asked=asked, max_time=limit)
+
+
+def _programs(request: Request) -> float:
+    if isinstance(request.criterion, LeaveOneOut):
+        return _SEARCH
+    path = request.regularization if isinstance(request.regularization, str) else "given"
+    return _PROGRAMS.get(path, _PROGRAMS["loo"])
+
+
+def _needs_products_only(request: Request, chooses: bool) -> bool:
+    """Whether products, traces and systems are all that is asked of kernels."""
+    criterion = request.criterion
+    if isinstance(criterion, Auto):
+        return chooses
+    return isinstance(criterion, (RKDA, FisherRatio, Uniform))
+
+
+@contextmanager
+def showing(forecast: Forecast | None, verbose: Any, *, limited: bool) -> Iterator[None]:
+    """Say what was chosen, and show how far the fit within is.
+
+    Parameters
+    ----------
+    forecast : Forecast or None
+        None where there is nothing to say.
+    verbose : bool
+        Whether to show anything; without it, long fits still warn.
+    limited : bool
+        Whether the user has said how long it may take; no warning then.
+    """
+    if not isinstance(verbose, (bool, int, np.bool_)):
+        raise InvalidInputError(f"verbose must be True or False. Got {verbose!r}.")
+    if forecast is None:
+        yield
+        return
+    if verbose:
+        print(forecast)
+    elif forecast.seconds > _LONG and not limited:
+        warnings.warn(
+            f"This fit is expected to take {in_words(forecast.seconds)}: {forecast}. "
+            "verbose=True shows how far it is, and max_time limits it.",
+            LongFitWarning,
+            stacklevel=4,
+        )
+    with reporting(forecast.seconds, verbose=bool(verbose)):
+        yield

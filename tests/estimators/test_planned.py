@@ -1,0 +1,106 @@
+"""Before heavy work a fit says which way it takes; what it chooses keeps to memory and time."""
+
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from discernel import LearnedKernelTransformer, MultipleKernelDiscriminant
+from discernel.estimators import planned
+from discernel.exceptions import InvalidInputError, LongFitWarning
+from discernel.kernels import rbf_ladder
+from discernel.planning import Forecast, Speed
+
+SLOW = Speed(factorisation=1e7, product=1e7, entry=1e-6, n_threads=1)
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((240, 3))
+    return X, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+def few_are_many(monkeypatch, speed=None):
+    monkeypatch.setattr(planned, "_WORTH_A_FORECAST", 100)
+    monkeypatch.setattr("discernel.planning.forecast._FEW", 100)
+    if speed is not None:
+        monkeypatch.setattr(planned, "measure_speed", lambda kernels, X: speed)
+
+
+def test_few_rows_have_no_forecast(rows):
+    assert MultipleKernelDiscriminant().fit(*rows).forecast_ is None
+
+
+def test_verbose_says_what_was_chosen_and_how_far_it_is(rows, capsys):
+    clf = MultipleKernelDiscriminant(verbose=True).fit(*rows)
+    shown = capsys.readouterr()
+    assert str(clf.forecast_) in shown.out
+    assert "240 rows: bank='dense'" in shown.out
+    assert "done in" in shown.err
+    assert clf.bank_ == clf.forecast_.kind == "dense"
+
+
+def test_long_fits_warn_and_say_what_to_do(rows, monkeypatch):
+    few_are_many(monkeypatch, SLOW)
+    with pytest.warns(LongFitWarning, match=r"expected to take .* verbose=True .* max_time"):
+        MultipleKernelDiscriminant(bank="tiled").fit(*rows)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LongFitWarning)
+        MultipleKernelDiscriminant(bank="tiled", verbose=True).fit(*rows)
+
+
+def test_the_rank_of_the_forecast_is_that_of_the_fit(rows, monkeypatch):
+    asked = {}
+
+    def plan(problem, speed, **options):
+        asked.update(options)
+        return Forecast("lowrank", 1.0, 1e6, problem.n_rows, "no time", rank=60)
+
+    monkeypatch.setattr(planned, "plan_fit", plan)
+    clf = MultipleKernelDiscriminant(
+        rbf_ladder(4), criterion="rkda", regularization=0.01, max_time="2m"
+    ).fit(*rows)
+    assert asked == {"asked": "dense", "max_time": 120.0}
+    assert clf.bank_ == "lowrank"
+    assert clf.discriminant_.dual_coef.shape[0] <= 60
+
+
+def test_no_time_for_any_rank_is_an_error_before_any_work(rows, monkeypatch):
+    few_are_many(monkeypatch, SLOW)
+    monkeypatch.setattr("discernel.estimators.learner.learn", None)
+    clf = MultipleKernelDiscriminant(rbf_ladder(4), criterion="rkda", cache_size=1, max_time=0.1)
+    with pytest.raises(InvalidInputError, match="max_time must leave time"):
+        clf.fit(*rows)
+
+
+@pytest.mark.parametrize("given", ["soon", 0, -3])
+def test_bad_times_are_refused_before_any_work(rows, given):
+    with pytest.raises(InvalidInputError, match="max_time must be"):
+        MultipleKernelDiscriminant(max_time=given).fit(*rows)
+
+
+def test_bad_verbose_is_refused(rows):
+    with pytest.raises(InvalidInputError, match="verbose must be True or False"):
+        MultipleKernelDiscriminant(verbose="yes").fit(*rows)
+
+
+def test_criteria_that_need_whole_matrices_are_not_approximated(rows, monkeypatch):
+    few_are_many(monkeypatch, replace(SLOW, factorisation=1e5))
+    for criterion in ("loo", "alignment"):
+        with pytest.warns(LongFitWarning):
+            clf = MultipleKernelDiscriminant(rbf_ladder(3), criterion=criterion, cache_size=1).fit(
+                *rows
+            )
+        assert clf.bank_ == "tiled"
+    with pytest.warns(LongFitWarning):
+        kernel = LearnedKernelTransformer(cache_size=1).fit(*rows)
+    assert kernel.bank_ == "tiled"
+
+
+def test_what_does_not_fit_into_memory_and_cannot_be_approximated_is_refused(rows, monkeypatch):
+    few_are_many(monkeypatch)
+    monkeypatch.setattr("discernel.planning.forecast.memory_limit", lambda: 8 * 240**2)
+    with pytest.raises(InvalidInputError, match="240 × 240 numbers must fit into memory"):
+        MultipleKernelDiscriminant(rbf_ladder(3), criterion="loo", cache_size=1).fit(*rows)
