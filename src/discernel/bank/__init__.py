@@ -6,6 +6,8 @@ from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank
 from discernel.bank.identity import WithIdentity
+from discernel.bank.iterative import IterativeBank
+from discernel.bank.iterative_system import IterativeSystem
 from discernel.bank.lowrank import LowRankBank, default_rank
 from discernel.bank.make import Kind, choose_bank, make_bank
 from discernel.bank.subspace import Subspace
@@ -23,6 +25,8 @@ __all__ = [
     "DenseBank",
     "FactoredBank",
     "Inverse",
+    "IterativeBank",
+    "IterativeSystem",
     "Kind",
     "LowRankBank",
     "Matrices",

@@ -10,6 +10,7 @@ from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank, have_low_rank
+from discernel.bank.iterative import IterativeBank
 from discernel.bank.lowrank import LowRankBank, default_rank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
@@ -32,9 +33,10 @@ def choose_bank(
 
     Parameters
     ----------
-    asked : {"auto", "dense", "tiled", "factored", "lowrank"}
+    asked : {"auto", "dense", "tiled", "factored", "lowrank", "iterative"}
         ``"auto"`` is a stack of matrices where there is room for it. Else 64 kernels or more are
         factored if a sample of them has a low rank, or they are computed in tiles.
+        Whether other ways are better for many rows is for a forecast to say.
     kernels : sequence of Kernel
         The candidates.
     X : array-like of shape (n_samples, n_features)
@@ -50,7 +52,7 @@ def choose_bank(
 
 def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
     """Raise a clear error, before any work, where the machine has too little memory."""
-    if kind == "lowrank":
+    if kind in ("lowrank", "iterative"):
         return
     memory, one = memory_limit(), 8 * n_rows(X) ** 2
     given = any(kernel.precomputed for kernel in kernels)
@@ -61,7 +63,8 @@ def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
         raise InvalidInputError(
             f"Two matrices{stack} of {n_rows(X):,} × {n_rows(X):,} numbers must fit into memory, "
             f"about {needed / 1e9:,.0f} GB. This machine has {memory / 1e9:,.0f} GB. Take "
-            "some of the rows, drawn at random" + (", or bank='auto'." if stack else ".")
+            "some of the rows, drawn at random, or bank='iterative', which needs none of them"
+            + (", or bank='auto'." if stack else ".")
         )
 
 
@@ -69,7 +72,7 @@ def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float) -
     if asked not in ("auto", *get_args(Kind)):
         raise unknown_choice("bank", asked, ["auto", *get_args(Kind)])
     given = any(kernel.precomputed for kernel in kernels)
-    if given and asked in ("tiled", "factored", "lowrank"):
+    if given and asked in ("tiled", "factored", "lowrank", "iterative"):
         raise InvalidInputError(
             f"bank='{asked}' computes kernels of rows, but these are given as matrices. Use "
             "bank='auto', or give rows and kernels."
@@ -82,7 +85,7 @@ def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float) -
         )
     if asked == "dense" or given:
         return "dense"
-    if asked in ("tiled", "factored", "lowrank"):
+    if asked != "auto":
         return cast(Kind, asked)
     if 8 * len(kernels) * n_rows(X) ** 2 <= cache_bytes:
         return "dense"
@@ -102,7 +105,7 @@ def make_bank(
 
     Parameters
     ----------
-    kind : {"dense", "tiled", "factored", "lowrank"}
+    kind : {"dense", "tiled", "factored", "lowrank", "iterative"}
         From `choose_bank`.
     kernels : sequence of Kernel
         The candidates, resolved.
@@ -120,6 +123,8 @@ def make_bank(
     options: dict[str, Any] = {"normalization": normalization, "sample_weights": sample_weights}
     if kind == "tiled":
         return TiledBank(kernels, X, cache_bytes=cache_bytes, **options)
+    if kind == "iterative":
+        return IterativeBank(kernels, X, cache_bytes=cache_bytes, **options)
     if kind == "factored":
         return FactoredBank.from_kernels(kernels, X, **options)
     if kind == "lowrank":
