@@ -25,6 +25,7 @@ ORDER = (
     "discriminant",
     "metric",
     "crossfit",
+    "streams",
     "estimators",
     "persistence",
     "displays",
