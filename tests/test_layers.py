@@ -28,6 +28,7 @@ ORDER = (
     "metric",
     "crossfit",
     "planning",
+    "streams",
     "estimators",
     "persistence",
     "displays",

@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from discernel.backend import FloatArray
-from discernel.criteria import KernelLeastSquares
+from discernel.criteria import LeastSquares
 from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
@@ -137,7 +137,7 @@ class HonestScores:
     target: ClassTarget | None = None
     where: str = "leave-one-out"
 
-    def of(self, fit: KernelLeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
+    def of(self, fit: LeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
         """Return the scores that statistics are taken from, and the classes of their rows.
 
         Classes with fewer than two of the rows are there with all of their rows, for want of
@@ -153,7 +153,7 @@ class HonestScores:
 
 
 def fit_discriminant(
-    fit: KernelLeastSquares,
+    fit: LeastSquares,
     ridge: FloatArray,
     target: ClassTarget,
     statistics: Statistics,
@@ -163,7 +163,7 @@ def fit_discriminant(
 
     Parameters
     ----------
-    fit : KernelLeastSquares
+    fit : LeastSquares
         The fit of ``target.scores``.
     ridge : ndarray of shape (n_samples,)
         Its ridge.
@@ -301,12 +301,11 @@ def _covariance(scores: FloatArray, target: ClassTarget) -> FloatArray:
     return np.asarray(residuals.T @ weighted / max(target.total - target.n_classes, 1.0))
 
 
-def _penalized_covariance(fit: KernelLeastSquares, target: ClassTarget) -> FloatArray:
+def _penalized_covariance(fit: LeastSquares, target: ClassTarget) -> FloatArray:
     """Return Wᵀ(S_w + λI)W in the coordinates of the fit, with the sample weights 1/ρ."""
     residuals = fit.fitted - _class_means(fit.fitted, target)[target.codes]
     scatter = residuals.T @ (residuals / fit.ridge[:, None])
-    penalty = fit.coef.T @ (fit.fitted - fit.intercept)
-    return np.asarray((scatter + penalty) / np.sum(1.0 / fit.ridge))
+    return np.asarray((scatter + fit.penalty) / np.sum(1.0 / fit.ridge))
 
 
 def _without_misleading(
@@ -378,7 +377,7 @@ def _times_weights(rows: FloatArray, target: ClassTarget) -> FloatArray:
     return rows if weights is None else rows * weights.values[:, None]
 
 
-def _span(fit: KernelLeastSquares, ridge: FloatArray, statistics: Statistics) -> FloatArray | None:
+def _span(fit: LeastSquares, ridge: FloatArray, statistics: Statistics) -> FloatArray | None:
     """Return a basis of the directions in which scores of rows vary at all; None for all of them.
 
     A kernel of a rank r below n_classes − 1 has scores of r dimensions, in which those of new rows

@@ -404,16 +404,16 @@ def test_no_matrix_of_all_samples_is_made(monkeypatch):
 
 @pytest.mark.parametrize(("n", "rank"), [(300, 40), (4000, 250), (50_000, 1600), (10**6, 80)])
 def test_the_rank_follows_rows_and_memory(n, rank, monkeypatch):
-    monkeypatch.setattr(iterative, "physical_memory", lambda: 2**40)
+    monkeypatch.setattr(iterative, "memory_limit", lambda: 2**40)
     assert abs(iterative._largest_rank(n) - rank) <= 0.05 * rank
-    monkeypatch.setattr(iterative, "physical_memory", lambda: None)
+    monkeypatch.setattr(iterative, "memory_limit", lambda: None)
     assert abs(iterative._largest_rank(n) - rank) <= 0.05 * rank
-    monkeypatch.setattr(iterative, "physical_memory", lambda: 2**28)
+    monkeypatch.setattr(iterative, "memory_limit", lambda: 2**28)
     assert 8 * n * iterative._largest_rank(n) <= max(2**24, 8 * n)
 
 
 def test_more_rows_than_matrices_fit_into_memory_are_taken(monkeypatch):
-    monkeypatch.setattr(make, "physical_memory", lambda: 10**6)
+    monkeypatch.setattr(make, "memory_limit", lambda: 10**6)
     X, _ = rows()
     kernels = [RBF(width=1.0)]
     assert choose_bank("iterative", kernels, X) == "iterative"

@@ -1,6 +1,6 @@
 """The candidate kernels on one training set."""
 
-from discernel.bank.base import Bank, Centering, Matrices, Normalization
+from discernel.bank.base import Bank, Centering, Matrices, Normalization, Uncentered
 from discernel.bank.blend import BlendBank
 from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
@@ -35,6 +35,7 @@ __all__ = [
     "Subspace",
     "System",
     "TiledBank",
+    "Uncentered",
     "WithIdentity",
     "WoodburySystem",
     "Workspace",

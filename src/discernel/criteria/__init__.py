@@ -19,7 +19,7 @@ from discernel.criteria.base import (
     relative_gap,
 )
 from discernel.criteria.fdr import FisherRatio
-from discernel.criteria.least_squares import KernelLeastSquares
+from discernel.criteria.least_squares import KernelLeastSquares, LeastSquares
 from discernel.criteria.loo import Auto, LeaveOneOut
 from discernel.criteria.margin import Margin
 from discernel.criteria.rkda import RKDA
@@ -38,6 +38,7 @@ __all__ = [
     "Criterion",
     "FisherRatio",
     "KernelLeastSquares",
+    "LeastSquares",
     "LeaveOneOut",
     "Margin",
     "Point",

@@ -7,6 +7,7 @@ all samples it is that of [Ye08]_, with weights inverse to the class sizes that 
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -14,7 +15,39 @@ from discernel.backend import FloatArray
 from discernel.bank import System
 from discernel.sample_weights import SampleWeights
 
-__all__ = ["KernelLeastSquares", "left_out_diagonal"]
+__all__ = ["KernelLeastSquares", "LeastSquares", "left_out_diagonal"]
+
+
+class LeastSquares(Protocol):
+    """A fit with an intercept, as far as what is made of it needs to know."""
+
+    @property
+    def coef(self) -> FloatArray:
+        """The expansion of f in rows."""
+
+    @property
+    def intercept(self) -> FloatArray:
+        """The constant b."""
+
+    @property
+    def fitted(self) -> FloatArray:
+        """The predictions for the training rows."""
+
+    @property
+    def leave_one_out(self) -> FloatArray:
+        """The prediction for each training row of the fit to all the others."""
+
+    @property
+    def ridge(self) -> FloatArray:
+        """What each row is fitted with."""
+
+    @property
+    def penalty(self) -> FloatArray:
+        """‖f‖², between all pairs of targets."""
+
+    @property
+    def sample_weights(self) -> SampleWeights | None:
+        """How much each row counts."""
 
 
 class KernelLeastSquares:
@@ -72,6 +105,11 @@ class KernelLeastSquares:
         """ρ_i/ω_i: what row i is fitted with."""
         weights = self.sample_weights
         return self._ridge if weights is None else self._ridge / weights.values
+
+    @property
+    def penalty(self) -> FloatArray:
+        """‖f‖², between all pairs of targets."""
+        return np.asarray(self.coef.T @ (self.fitted - self.intercept))
 
     @cached_property
     def leave_one_out(self) -> FloatArray:

@@ -61,6 +61,8 @@ class BaseKernelLearner(BaseWeightedEstimator):
 
     #: Whether a kernel of low rank serves as well.
     _approximable: ClassVar[bool] = True
+    #: How the rows were learned from: the bank, or ``"stream"``.
+    bank_: str
 
     def __init__(
         self,

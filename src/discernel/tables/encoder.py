@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self, TypeAlias
 
@@ -17,6 +18,7 @@ from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
 from discernel.kernels.columns import column_spreads
 from discernel.tables.cells import Column, as_table, column_names, read_column
+from discernel.tables.facts import ColumnFacts
 
 __all__ = ["EncodedNumbers", "EncodedValues", "LeftOut", "TableEncoder"]
 
@@ -156,13 +158,13 @@ _Encoded: TypeAlias = EncodedNumbers | EncodedValues
 # ---- learning it -------------------------------------------------------------------------------
 
 
-def _learn(column: Column, position: int) -> _Encoded | LeftOut:
+def _learn(column: Column, position: int, facts: ColumnFacts) -> _Encoded | LeftOut:
     """Return how a column of the training rows is encoded, or why it is left out."""
     _refuse_dates(column)
     if not column.kinds:
         return LeftOut(column.name, "no value at all", "Drop it.")
     if column.declared or column.kinds == {"text"}:
-        return _learn_values(column, position)
+        return _learn_values(column, position, facts)
     if {"number", "text"} <= column.kinds:
         raise InvalidInputError(
             f"The column {column.name!r} must hold numbers or text, not both. Got "
@@ -170,7 +172,7 @@ def _learn(column: Column, position: int) -> _Encoded | LeftOut:
             "with pd.to_numeric, or text with astype(str)."
         )
     if column.kinds == {"number"}:
-        return _learn_numbers(column, position)
+        return _learn_numbers(column, position, facts)
     thing = column.example(["other"])
     return LeftOut(
         column.name,
@@ -188,7 +190,7 @@ def _refuse_dates(column: Column) -> None:
         )
 
 
-def _learn_numbers(column: Column, position: int) -> _Encoded | LeftOut:
+def _learn_numbers(column: Column, position: int, facts: ColumnFacts) -> _Encoded | LeftOut:
     numbers = _finite_numbers(column)
     known = np.sort(numbers[~np.isnan(numbers)])  # sorted, the order of rows does not matter
     if len(known) == 0:
@@ -197,7 +199,7 @@ def _learn_numbers(column: Column, position: int) -> _Encoded | LeftOut:
     tells_missing = n_missing >= _ENOUGH and len(known) >= _ENOUGH
     if known[0] == known[-1] and not tells_missing:
         return LeftOut(column.name, "one value")
-    if column.is_integer and _number_the_rows(known):
+    if column.is_integer and _number_the_rows(known, facts.n_known):
         return LeftOut(
             column.name,
             f"{len(known)} different integers from {known[0]:.0f} to {known[-1]:.0f}, which "
@@ -208,15 +210,16 @@ def _learn_numbers(column: Column, position: int) -> _Encoded | LeftOut:
     return EncodedNumbers(position, float(np.median(known)), spread, tells_missing)
 
 
-def _number_the_rows(known: FloatArray) -> bool:
+def _number_the_rows(known: FloatArray, n_known: int) -> bool:
     """Whether sorted integers are all different and close together, as numbers of rows are.
 
-    Some of them may be absent: the training rows are often a part of all rows.
+    Some of them may be absent: the training rows are often a part of all rows. Of ``n_known``
+    numbers, some may be at hand.
     """
     return bool(
         len(known) > _MANY
         and (np.diff(known) > 0).all()
-        and known[-1] - known[0] + 1 <= 2 * len(known)
+        and known[-1] - known[0] + 1 <= 2 * n_known
     )
 
 
@@ -232,18 +235,22 @@ def _finite_numbers(column: Column) -> FloatArray:
     return numbers
 
 
-def _learn_values(column: Column, position: int) -> _Encoded | LeftOut:
-    words = [word for word, gone in zip(column.words, column.missing, strict=True) if not gone]
-    counts = Counter(words)
-    if len(counts) > _MANY and 2 * len(counts) > len(words):
+def _learn_values(column: Column, position: int, facts: ColumnFacts) -> _Encoded | LeftOut:
+    if facts.counts is None:  # too many to be counted over all rows: those at hand decide
+        words = zip(column.words, column.missing, strict=True)
+        counts = Counter(word for word, missing in words if not missing)
+    else:
+        counts = Counter(facts.counts)
+    n_known = sum(counts.values())
+    if len(counts) > _MANY and 2 * len(counts) > n_known:
         return LeftOut(
             column.name,
-            f"text with {len(counts)} different values in {len(words)} rows",
+            f"text with {len(counts)} different values in {n_known} rows",
             "Drop it, encode it, or compute a kernel of it with "
             f"Function(f).on([{column.name!r}]).",
         )
     kept = _frequent(counts)
-    has_missing = bool(column.missing.any())
+    has_missing = facts.n_missing > 0
     if not kept and not has_missing and len(counts) > 1:
         return LeftOut(
             column.name, "every value in one row only", "Drop it, or put values together."
@@ -329,7 +336,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         encoder.left_out_, encoder.n_features_in_ = (), len(medians)
         return encoder
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, *, facts: Sequence[ColumnFacts] | None = None) -> Self:
         """Learn how to encode a table.
 
         Parameters
@@ -338,6 +345,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             The training rows.
         y : object
             Not used.
+        facts : sequence of ColumnFacts, optional
+            What is known of each column where X is a random part of the training rows: values
+            that are not in it have columns too.
 
         Returns
         -------
@@ -351,7 +361,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 f"Found a table with 1 sample (shape={X.shape}) while a minimum of 2 is required."
             )
         names = column_names(X)
-        found = [_learn(read_column(X, i, name), i) for i, name in enumerate(names)]
+        columns = [read_column(X, i, name) for i, name in enumerate(names)]
+        known = [ColumnFacts.of(column, "X") for column in columns] if facts is None else facts
+        found = [_learn(column, i, known[i]) for i, column in enumerate(columns)]
         self.columns_ = tuple(column for column in found if not isinstance(column, LeftOut))
         self.left_out_ = tuple(column for column in found if isinstance(column, LeftOut))
         self._report()

@@ -1,0 +1,15 @@
+"""Rows without limit: a chunk at a time, from files, memory or whatever makes them."""
+
+from discernel.streams.chunks import Chunk, Place, Reduction, RowProgress
+from discernel.streams.sources import ArraySource, ChunkSource, Source, open_rows
+
+__all__ = [
+    "ArraySource",
+    "Chunk",
+    "ChunkSource",
+    "Place",
+    "Reduction",
+    "RowProgress",
+    "Source",
+    "open_rows",
+]

@@ -1,0 +1,235 @@
+"""Some rows of many, where they stand, and what to say of a cell that cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
+
+from discernel.backend import FloatArray, n_rows
+from discernel.exceptions import InvalidInputError
+
+__all__ = [
+    "Chunk",
+    "Place",
+    "Reduction",
+    "Report",
+    "RowProgress",
+    "as_weights",
+    "is_frame",
+    "stack_rows",
+    "take_rows",
+]
+
+State = TypeVar("State")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the rows of a chunk stand.
+
+    Attributes
+    ----------
+    name : str
+        The file, the partition or the array.
+    part : int
+        Its number, from 0.
+    first : int
+        The number of the first row of the chunk in it, from 0.
+    """
+
+    name: str
+    part: int = 0
+    first: int = 0
+
+    def of_row(self, row: int) -> str:
+        """Return the words for a row of the chunk."""
+        return f"row {self.first + row} of {self.name}"
+
+
+@dataclass(frozen=True, eq=False)
+class Chunk:
+    """Some rows.
+
+    Attributes
+    ----------
+    X : array, sparse matrix or dataframe of shape (n_rows, n_features)
+        The rows.
+    y : ndarray of shape (n_rows,) or None
+        What is to be predicted; None where it is not known.
+    weights : ndarray of shape (n_rows,) or None
+        How much each row counts; None: all the same.
+    place : Place
+        Where they stand.
+    """
+
+    X: Any
+    y: NDArray[Any] | None
+    weights: FloatArray | None
+    place: Place
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return n_rows(self.X)
+
+    def checked(self) -> Chunk:
+        """Return the rows that count, or raise an error that names the row.
+
+        Every row has a label, and a weight that is a number; rows of weight 0 are absent.
+        """
+        if self.y is not None:
+            self._check_labels(self.y)
+        if self.weights is None:
+            return self
+        bad = np.flatnonzero(~(np.isfinite(self.weights) & (self.weights >= 0)))
+        if len(bad):
+            raise InvalidInputError(
+                f"Weights must be finite and at least 0. Got {self.weights[bad[0]]} in "
+                f"{self.place.of_row(int(bad[0]))}. Leave such rows out, or give them the weight 0."
+            )
+        return self
+
+    def _check_labels(self, y: NDArray[Any]) -> None:
+        if len(y) != self.n_rows:
+            raise InvalidInputError(
+                f"There must be one label per row. Got {self.n_rows} rows and {len(y)} labels in "
+                f"{self.place.name}."
+            )
+        if y.dtype.kind == "f":
+            missing = ~np.isfinite(y)
+        elif y.dtype.kind == "O":
+            missing = np.array([_is_absent(label) for label in y.tolist()], dtype=bool)
+        else:
+            return
+        if missing.any():
+            row = int(missing.argmax())
+            raise InvalidInputError(
+                f"Every row must have a label. Got {y[row]!r} in {self.place.of_row(row)}. Leave "
+                "such rows out; `predict` takes rows without labels."
+            )
+
+
+def _is_absent(label: Any) -> bool:
+    is_nan = isinstance(label, (float, np.floating)) and not np.isfinite(label)
+    return label is None or is_nan or type(label).__name__ in ("NAType", "NaTType")
+
+
+def as_weights(weights: Any, name: str) -> FloatArray:
+    """Return weights as numbers, or raise a clear error.
+
+    Parameters
+    ----------
+    weights : array-like of shape (n_rows,)
+        The weights.
+    name : str
+        Where they stand.
+    """
+    try:
+        return np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"Weights must be numbers. In {name}: {error}.") from error
+
+
+# ---- rows of any kind --------------------------------------------------------------------------
+
+
+def is_frame(X: Any) -> bool:
+    """Whether rows have columns with names and types of their own."""
+    return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
+
+
+def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
+    """Return some rows of an array, a sparse matrix or a dataframe."""
+    if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
+        return X[rows]
+    return _safe_indexing(X, rows)
+
+
+def stack_rows(parts: Sequence[Any]) -> Any:
+    """Return the rows of several parts of one kind, one after another."""
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    if hasattr(first, "tocsr"):
+        from scipy import sparse
+
+        return sparse.vstack(parts, format="csr")
+    if not is_frame(first):
+        return np.concatenate([np.asarray(part) for part in parts])
+    if type(first).__module__.partition(".")[0] == "polars":
+        import polars
+
+        return polars.concat(parts, how="vertical_relaxed")
+    return _stacked_frames(parts)
+
+
+def _stacked_frames(parts: Sequence[Any]) -> Any:
+    """Return dataframes of pandas as one; a column of categories stays one, of all values."""
+    import pandas as pd
+
+    parts = [part.reset_index(drop=True) for part in parts]
+    for name in parts[0].columns:
+        declared = [isinstance(part[name].dtype, pd.CategoricalDtype) for part in parts]
+        if any(declared):
+            known: dict[Any, None] = {}
+            for part in parts:
+                known |= dict.fromkeys(part[name].astype("category").cat.categories)
+            both = pd.CategoricalDtype(list(known))
+            parts = [part.assign(**{name: part[name].astype(both)}) for part in parts]
+    return pd.concat(parts, ignore_index=True)
+
+
+# ---- what is done with chunks ------------------------------------------------------------------
+
+
+class Reduction(Protocol, Generic[State]):
+    """Something that is summed up over chunks: in any order, on any number of machines.
+
+    `add` may change the state that it is given, and `merge` its first, so that a large sum has
+    one place in memory.
+    """
+
+    def start(self) -> State:
+        """Return the state of no rows."""
+
+    def add(self, state: State, chunk: Chunk) -> State:
+        """Return the state with the rows of a chunk."""
+
+    def merge(self, state: State, other: State) -> State:
+        """Return the state of the rows of both."""
+
+
+@dataclass(frozen=True)
+class RowProgress:
+    """What a callback is told of rows, once a chunk.
+
+    Attributes
+    ----------
+    stage, n_stages : int
+        Which pass over the rows it is, from 0, and how many there are.
+    rows : int
+        The rows that this pass has done.
+    n_rows : int or None
+        How many there are, or about as many; None where nobody knows.
+    """
+
+    stage: int
+    n_stages: int
+    rows: int
+    n_rows: int | None
+
+    @property
+    def fraction(self) -> float | None:
+        """The share that is done of this pass, at most 1; None where it is not known."""
+        if self.n_rows is None:
+            return None
+        return min(1.0, self.rows / max(1, self.n_rows))
+
+
+#: What is told how many rows are done.
+Report = Callable[[int], Any]

@@ -1,0 +1,153 @@
+"""From sums over all rows to the least-squares fit, and what it says of rows left out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.linalg
+
+from discernel.backend import FloatArray
+from discernel.exceptions import InvalidInputError
+from discernel.sample_weights import SampleWeights
+from discernel.streams.summary import FeatureSums
+
+__all__ = ["SampledFit", "SummedSystem"]
+
+
+class SummedSystem:
+    """Minimise Σω‖t − f(x) − b‖²/λ + ‖f‖² for any λ, from the sums of all rows.
+
+    Over functions f(x) = φ(x)·β, in units in which the centred kernel of all rows has trace 1: the
+    same as `KernelLeastSquares` for the kernel φ(x)·φ(z) over the centred trace of k.
+
+    Parameters
+    ----------
+    summary : FeatureSums
+        The sums.
+
+    Attributes
+    ----------
+    unit : float
+        The centred trace of k over all rows: Σωk(x, x) less what the mean of all rows takes.
+    captured : float
+        The share of it that the features have.
+    mean : ndarray of shape (rank,)
+        The mean of the features.
+    """
+
+    def __init__(self, summary: FeatureSums) -> None:
+        self.summary = summary
+        self.mean = summary.features / summary.weight
+        products = np.tril(summary.products)
+        products += np.tril(products, -1).T
+        products -= summary.weight * np.outer(self.mean, self.mean)
+        self.unit = summary.diagonal - summary.weight * float(self.mean @ self.mean)
+        if not self.unit > 0:
+            raise InvalidInputError(
+                "The kernel must vary over the rows, but it is constant on all of them. Check the "
+                "rows, and the kernels for far too large widths."
+            )
+        products /= self.unit
+        values, self._vectors = scipy.linalg.eigh(
+            products, overwrite_a=True, check_finite=False, driver="evd"
+        )
+        self._values = np.maximum(values, 0.0)
+        self.captured = min(1.0, float(self._values.sum()))
+
+    def fit(self, table: FloatArray, regularization: float) -> tuple[FloatArray, FloatArray]:
+        """Return β and b with which f(x) + b = φ(x)·β + b.
+
+        Parameters
+        ----------
+        table : ndarray of shape (n_values, n_targets)
+            How targets are made of values: t = v·table.
+        regularization : float
+            λ.
+        """
+        turned = self._right(table) / (self._values + regularization)[:, None]
+        beta = self._vectors @ turned / self.unit
+        return beta, self._target_mean(table) - self.mean @ beta
+
+    def penalty(self, table: FloatArray, regularization: float) -> FloatArray:
+        """Return ‖f‖², between all pairs of targets."""
+        turned = self._right(table) / (self._values + regularization)[:, None]
+        return np.asarray(turned.T @ turned / self.unit)
+
+    def sampled(
+        self, features: FloatArray, weights: FloatArray, copies: FloatArray, table: FloatArray
+    ) -> Callable[[float], tuple[FloatArray, FloatArray]]:
+        """Return a function of λ: the fit for some of the rows, and the share left without each.
+
+        That share is 1 − κh, with h the leverage of a row and κ = 1/copies the part of it that is
+        left out: the error of the fit without the row is that of the fit over the share.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_rows, rank)
+            Features of rows that are among those of the sums; overwritten.
+        weights, copies : ndarray of shape (n_rows,)
+            What they weigh in the sums, and how many rows each stands for.
+        table : ndarray of shape (n_values, n_targets)
+            How targets are made of values.
+        """
+        features -= self.mean
+        turned = np.matmul(features, self._vectors)
+        right, constant = self._right(table), self._target_mean(table)
+
+        def at(regularization: float) -> tuple[FloatArray, FloatArray]:
+            shrunk = 1.0 / (self.unit * (self._values + regularization))
+            fitted = turned @ (shrunk[:, None] * right) + constant
+            squared = np.einsum("ij,j,ij->i", turned, shrunk, turned, optimize=False)
+            leverage = weights * (squared + 1.0 / self.summary.weight)
+            return fitted, 1.0 - leverage / copies
+
+        return at
+
+    def _target_mean(self, table: FloatArray) -> FloatArray:
+        return np.asarray(self.summary.values @ table / self.summary.weight)
+
+    def _right(self, table: FloatArray) -> FloatArray:
+        """Return Σω(φ − mean)tᵀ along the eigenvectors."""
+        centered = self.summary.cross - np.outer(self.mean, self.summary.values)
+        return np.asarray(self._vectors.T @ (centered @ table))
+
+
+@dataclass(frozen=True, eq=False)
+class SampledFit:
+    """The fit to all rows, as far as it is known: on a sample of them.
+
+    It has what `fit_discriminant` asks of a `KernelLeastSquares`.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (rank, n_targets)
+        The expansion of f in the landmarks: f(x) = Σ_j coef_j k(z_j, x).
+    intercept : ndarray of shape (n_targets,)
+        b.
+    fitted, leave_one_out : ndarray of shape (n_rows, n_targets)
+        The predictions for the rows of the sample of the fit to all rows, and of that to all
+        others.
+    regularization : float
+        λ.
+    sample_weights : SampleWeights or None
+        How much the rows of the sample count among themselves.
+    penalty : ndarray of shape (n_targets, n_targets)
+        ‖f‖² between all pairs, for a sample instead of all rows.
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    fitted: FloatArray
+    leave_one_out: FloatArray
+    regularization: float
+    sample_weights: SampleWeights | None
+    penalty: FloatArray
+
+    @property
+    def ridge(self) -> FloatArray:
+        """What each row is fitted with."""
+        weights = self.sample_weights
+        ones = np.ones(len(self.fitted))
+        return np.asarray(self.regularization * (ones if weights is None else 1.0 / weights.values))

@@ -1,0 +1,425 @@
+"""Rows that need not be in memory together, a chunk at a time, as often as wanted."""
+
+from __future__ import annotations
+
+import glob
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import n_rows, physical_memory
+from discernel.exceptions import InvalidInputError
+from discernel.streams.chunks import Chunk, Place, Reduction, Report, as_weights, is_frame
+
+__all__ = ["ArraySource", "ChunkSource", "Source", "open_rows", "rows_of_a_chunk"]
+
+State = TypeVar("State")
+Result = TypeVar("Result")
+
+#: A chunk is no larger than this, nor than this share of the memory of the machine.
+_CHUNK_BYTES, _CHUNK_SHARE = 2**25, 1 / 64
+_MOST_ROWS = 2**14
+
+
+class Source(ABC):
+    """Rows, a chunk at a time; `chunks` may be called again and begins anew.
+
+    Attributes
+    ----------
+    n_rows : int or None
+        How many rows there are; None where nobody has counted.
+    columns : list of str or None
+        The names of the columns of X; None where they have none.
+    """
+
+    n_rows: int | None = None
+    columns: list[str] | None = None
+
+    @property
+    def about_n_rows(self) -> int | None:
+        """About how many rows there are, for showing progress."""
+        return self.n_rows
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield all rows, from the first on."""
+
+    def map(self, work: Callable[[Chunk], Result]) -> Iterator[Result]:
+        """Yield what work makes of every chunk that has rows, in their order.
+
+        Parameters
+        ----------
+        work : callable
+            Takes a `Chunk`.
+        """
+        return (work(chunk) for chunk in self.chunks() if chunk.n_rows)
+
+    def reduce(self, reduction: Reduction[State], report: Report | None = None) -> State:
+        """Return what is summed up over all chunks.
+
+        Parameters
+        ----------
+        reduction : Reduction
+            What is summed up. Here one chunk after another is added; where chunks lie on several
+            machines, sums of each are merged.
+        report : callable, optional
+            Told how many rows are done, after every chunk.
+        """
+        state, done = reduction.start(), 0
+        for chunk in self.chunks():
+            if chunk.n_rows == 0:
+                continue
+            state = reduction.add(state, chunk)
+            done += chunk.n_rows
+            if report is not None:
+                report(done)
+        if done == 0:
+            raise InvalidInputError(
+                f"There must be rows. Got none in {self!r}. Look at the files, or what gives the "
+                "chunks."
+            )
+        return state
+
+
+def rows_of_a_chunk(n_columns: int, asked: int | None) -> int:
+    """Return how many rows a chunk has: those asked for, or fewer where memory is small.
+
+    Parameters
+    ----------
+    n_columns : int
+        The numbers in a row.
+    asked : int or None
+        What the user wants; None for whatever is good.
+    """
+    if asked is not None and not (isinstance(asked, (int, np.integer)) and asked >= 1):
+        raise InvalidInputError(f"chunk_rows must be a whole number above 0. Got {asked!r}.")
+    memory, row = physical_memory() or np.inf, 8 * max(1, n_columns)
+    most = int(min(memory * _CHUNK_SHARE, 2**40) // row)
+    if most < 1:
+        raise InvalidInputError(
+            f"A row must fit into {_CHUNK_SHARE:.0%} of the memory, here of "
+            f"{memory / 2**20:,.0f} MiB. Got rows of {n_columns:,} columns. Take fewer columns."
+        )
+    wanted = min(_MOST_ROWS, max(1, _CHUNK_BYTES // row)) if asked is None else int(asked)
+    return min(wanted, most)
+
+
+# ---- rows in memory, or mapped into it ---------------------------------------------------------
+
+
+class ArraySource(Source):
+    """Rows of an array, be it mapped from a file, of a sparse matrix or of a dataframe.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or dataframe of shape (n_samples, n_features)
+        The rows. Those of a memory-mapped array are read when they are needed.
+    y : array-like of shape (n_samples,), optional
+        What is to be predicted.
+    weights : array-like of shape (n_samples,), optional
+        How much each row counts.
+    chunk_rows : int, optional
+        Rows of a chunk.
+    name : str
+        What to call the rows in errors.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        weights: Any = None,
+        *,
+        chunk_rows: int | None = None,
+        name: str = "X",
+    ) -> None:
+        if getattr(X, "ndim", 2) != 2:
+            raise InvalidInputError(
+                f"Rows must be given as a table of two dimensions. Got shape {X.shape}."
+            )
+        self.X = X.tocsr() if hasattr(X, "tocsr") else X
+        self.y = None if y is None else _labels(y)
+        self.weights = None if weights is None else as_weights(weights, name)
+        self.n_rows, self.name = n_rows(X), name
+        for what, given in (("label", self.y), ("weight", self.weights)):
+            if given is not None and len(given) != self.n_rows:
+                raise InvalidInputError(
+                    f"There must be one {what} per row. Got {self.n_rows} rows and {len(given)} "
+                    f"{what}s."
+                )
+        self.columns = [str(name) for name in X.columns] if is_frame(X) else None
+        self.chunk_rows = rows_of_a_chunk(_numbers_a_row(self.X), chunk_rows)
+
+    def chunks(self) -> Iterator[Chunk]:
+        for first in range(0, n_rows(self.X), self.chunk_rows):
+            part = slice(first, first + self.chunk_rows)
+            rows = self.X.iloc[part] if hasattr(self.X, "iloc") else self.X[part]
+            yield Chunk(
+                np.array(rows) if isinstance(rows, np.memmap) else rows,
+                None if self.y is None else np.asarray(self.y[part]),
+                None if self.weights is None else self.weights[part],
+                Place(self.name, 0, first),
+            ).checked()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}, {self.n_rows} rows)"
+
+
+def _labels(y: Any) -> NDArray[Any]:
+    labels = np.asarray(y)
+    if labels.ndim != 1:
+        raise InvalidInputError(
+            f"y should be a 1d array of labels, one per row. Got shape {labels.shape}."
+        )
+    return labels
+
+
+def _numbers_a_row(X: Any) -> int:
+    """Return the numbers that a row has, of a sparse matrix those that are stored."""
+    if hasattr(X, "tocsr"):
+        return max(1, 2 * int(X.nnz) // max(1, n_rows(X)))
+    return int(X.shape[1])
+
+
+# ---- chunks that somebody else makes -----------------------------------------------------------
+
+
+class ChunkSource(Source):
+    """Chunks of a list, or of a function that begins anew whenever it is called.
+
+    Parameters
+    ----------
+    chunks : sequence or callable
+        Chunks, or what returns an iterator of them. A chunk is X, a pair (X, y), three things
+        (X, y, weights), or, with ``target``, a dataframe that has y as a column.
+    target, weights : str, optional
+        Columns of dataframes that hold y and the weights.
+    """
+
+    def __init__(self, chunks: Any, target: str | None = None, weights: str | None = None) -> None:
+        if not callable(chunks) and iter(chunks) is chunks:
+            raise InvalidInputError(
+                "Chunks must be there for a second pass. Got an iterator, which is used up by the "
+                "first. Give a list, or a function without arguments that returns an iterator; or "
+                "call partial_fit with each chunk."
+            )
+        self._given, self._target, self._weights = chunks, target, weights
+
+    def chunks(self) -> Iterator[Chunk]:
+        given: Iterable[Any] = self._given() if callable(self._given) else self._given
+        for number, one in enumerate(given):
+            chunk = self._chunk(one, Place(f"chunk {number}", number))
+            if chunk.n_rows == 0:
+                continue
+            self._check_columns(chunk)
+            yield chunk.checked()
+
+    def _chunk(self, given: Any, place: Place) -> Chunk:
+        if self._target is not None or self._weights is not None:
+            X, y, weights = _split(given, self._target, self._weights, place.name)
+        else:
+            parts = given if isinstance(given, tuple) else (given,)
+            X, y, weights = (*parts, None, None)[:3]
+        X = X if is_frame(X) or hasattr(X, "tocsr") else np.asarray(X)
+        found = None if weights is None else as_weights(weights, place.name)
+        return Chunk(X, None if y is None else _labels(y), found, place)
+
+    def _check_columns(self, chunk: Chunk) -> None:
+        names = [str(name) for name in chunk.X.columns] if is_frame(chunk.X) else None
+        if names is None:
+            return
+        if chunk.place.part == 0 or self.columns is None:
+            self.columns = names
+        _refuse_other_columns(self.columns, names, chunk.place.name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self._given).__name__})"
+
+
+def _refuse_other_columns(expected: list[str], names: list[str], where: str) -> None:
+    """Raise an error that names a column that is missing, or is there for once."""
+    missing = [name for name in expected if name not in names]
+    strange = [name for name in names if name not in expected]
+    if missing or strange:
+        wrong = f"no {missing[0]!r}" if missing else f"{strange[0]!r}, which the first has not"
+        raise InvalidInputError(
+            f"All parts must have the same columns. {where} has {wrong}. Add it, or leave the "
+            "part out."
+        )
+
+
+def _split(
+    frame: Any, target: str | None, weights: str | None, where: str
+) -> tuple[Any, NDArray[Any] | None, Any]:
+    """Return the columns of a dataframe without those of labels and weights, and these."""
+    if not is_frame(frame):
+        raise InvalidInputError(
+            f"With the name of a target, chunks must be dataframes. Got {type(frame).__name__} in "
+            f"{where}."
+        )
+    names, taken = list(frame.columns), [name for name in (target, weights) if name is not None]
+    for name in taken:
+        if name not in names:
+            raise InvalidInputError(
+                f"The column {name!r} must be in every part. {where} has {_few(names)}."
+            )
+    y = None if target is None else np.asarray(frame[target])
+    numbers = None if weights is None else np.asarray(frame[weights])
+    return frame[[name for name in names if name not in taken]], y, numbers
+
+
+def _few(names: list[Any]) -> str:
+    listed = ", ".join(map(str, names[:8]))
+    return f"{listed}, …" if len(names) > 8 else listed
+
+
+# ---- the way in --------------------------------------------------------------------------------
+
+
+def open_rows(
+    rows: Any,
+    target: Any = None,
+    *,
+    weights: Any = None,
+    chunk_rows: int | None = None,
+) -> Source:
+    """Return rows that need not fit into memory, for ``fit`` and ``predict`` of an estimator.
+
+    Nothing is read but what says which columns there are.
+
+    Parameters
+    ----------
+    rows : str, path, list of them, array, dataframe, list of chunks or callable
+        Files that end with ``.parquet`` or ``.csv``: one, several, a folder of them or a pattern
+        such as ``"data/*.parquet"``. A ``.npy`` file, which is mapped into memory. An array,
+        perhaps a ``np.memmap``, a sparse matrix or a dataframe. A list of chunks, or a function
+        that returns an iterator of chunks, each of which is X, (X, y), (X, y, weights) or a
+        dataframe.
+    target : str or array-like of shape (n_samples,), optional
+        The column that is to be predicted; of arrays, y itself. Rows to predict need none.
+    weights : str or array-like of shape (n_samples,), optional
+        How much each row counts: a column, or of arrays the numbers themselves.
+    chunk_rows : int, optional
+        The most rows that are held at a time; fewer where the machine has little memory. The
+        result does not depend on it, but for rounding.
+
+    Returns
+    -------
+    Source
+        To be given to ``fit``, ``predict`` or ``predict_proba`` in place of X.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discernel import MultipleKernelDiscriminant, open_rows
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(400, 2))
+    >>> y = np.hypot(*X.T) > 1.2
+    >>> rows = open_rows(X, y, chunk_rows=100)
+    >>> clf = MultipleKernelDiscriminant().fit(rows)
+    >>> [part.shape for part in clf.predict(rows)]
+    [(100,), (100,), (100,), (100,)]
+    """
+    if isinstance(rows, Source):
+        return rows
+    if isinstance(rows, (str, PathLike)) or _are_paths(rows):
+        return _open_files(rows, target, weights, chunk_rows)
+    if callable(rows) or (isinstance(rows, (list, tuple, Iterator)) and _are_chunks(rows, target)):
+        return ChunkSource(rows, target, weights)
+    if is_frame(rows):
+        return _open_frame(rows, target, weights, chunk_rows)
+    X = rows if hasattr(rows, "tocsr") or isinstance(rows, np.ndarray) else np.asarray(rows)
+    return ArraySource(X, target, weights, chunk_rows=chunk_rows)
+
+
+def _are_paths(rows: Any) -> bool:
+    return (
+        isinstance(rows, (list, tuple))
+        and len(rows) > 0
+        and all(isinstance(each, (str, PathLike)) for each in rows)
+    )
+
+
+def _are_chunks(rows: Any, target: Any) -> bool:
+    """Whether a list is one of chunks, and not of rows, which are lists of numbers."""
+    if isinstance(rows, Iterator):
+        return True
+    labelled = target is None or isinstance(target, str)
+    kinds = (np.ndarray, tuple)
+    return labelled and all(
+        (isinstance(each, kinds) and np.ndim(each[0] if isinstance(each, tuple) else each) == 2)
+        or is_frame(each)
+        or hasattr(each, "tocsr")
+        or (isinstance(each, tuple) and (is_frame(each[0]) or hasattr(each[0], "tocsr")))
+        for each in rows
+    )
+
+
+def _open_frame(X: Any, target: Any, weights: Any, chunk_rows: int | None) -> Source:
+    names = [name if isinstance(name, str) else None for name in (target, weights)]
+    rest, y, numbers = _split(X, names[0], names[1], "X")
+    return ArraySource(
+        rest,
+        target if names[0] is None else y,
+        weights if names[1] is None else numbers,
+        chunk_rows=chunk_rows,
+    )
+
+
+def _open_files(rows: Any, target: Any, weights: Any, chunk_rows: int | None) -> Source:
+    from discernel.streams.files import FileSource
+
+    paths = _found(rows)
+    if paths[0].suffix.lower() == ".npy":
+        if len(paths) > 1:
+            raise InvalidInputError(
+                f"Of .npy files one is taken. Got {len(paths)}. Give a list of arrays, each "
+                "np.load(path, mmap_mode='r')."
+            )
+        y, numbers = (_loaded(each) for each in (target, weights))
+        X = np.load(paths[0], mmap_mode="r")
+        return ArraySource(X, y, numbers, chunk_rows=chunk_rows, name=str(paths[0]))
+    for what, given in (("target", target), ("weights", weights)):
+        if given is not None and not isinstance(given, str):
+            raise InvalidInputError(
+                f"The {what} of files must be the name of a column. Got {type(given).__name__}."
+            )
+    return FileSource(paths, target, weights=weights, chunk_rows=chunk_rows)
+
+
+def _loaded(given: Any) -> Any:
+    if isinstance(given, (str, PathLike)):
+        return np.load(given, mmap_mode="r")
+    return given
+
+
+def _found(rows: Any) -> list[Path]:
+    """Return the files that a path, a folder, a pattern or a list of these stands for, sorted."""
+    given = [rows] if isinstance(rows, (str, PathLike)) else list(rows)
+    return [path for each in given for path in _found_one(str(each))]
+
+
+def _found_one(given: str) -> list[Path]:
+    path = Path(given)
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        within = [each for each in sorted(path.rglob("*")) if each.is_file()]
+    else:
+        within = [Path(each) for each in sorted(glob.glob(given, recursive=True))]
+    # Names that begin so are those of logs and marks, as Spark leaves them.
+    seen = [each for each in within if each.is_file() and each.name[0] not in "._"]
+    kinds = {each.suffix.lower() for each in seen} & {".parquet", ".pq", ".csv"}
+    if path.is_dir() and kinds:
+        seen = [each for each in seen if each.suffix.lower() in kinds]
+    if not seen:
+        raise InvalidInputError(
+            f"Rows must be a file, a folder of Parquet or CSV files, or a pattern that fits some. "
+            f"Got {given!r}, where there is none."
+        )
+    return seen

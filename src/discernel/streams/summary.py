@@ -1,0 +1,200 @@
+"""The second pass: sums over rows of features, which are all that a least-squares fit needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray, n_rows, physical_memory
+from discernel.exceptions import InvalidInputError
+from discernel.features import NystromMap
+from discernel.streams.chunks import Chunk
+
+__all__ = ["FeatureSums", "Labelled", "Prepare", "Summing", "check_room", "one_hot"]
+
+#: Bytes of the features of some rows that are made at a time.
+_BLOCK_BYTES = 2**25
+#: Matrices of rank² numbers that are alive while the fit is found from the sums.
+_MATRICES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows as the kernels take them, what is to be fitted for each, and how much each counts.
+
+    Attributes
+    ----------
+    X : array or CSR of shape (n_rows, n_columns)
+        The rows.
+    values : ndarray of shape (n_rows, n_values)
+        The columns that targets are made of: 1 for the class of a row, or numbers.
+    weights : ndarray of shape (n_rows,)
+        How much each counts.
+    """
+
+    X: Any
+    values: FloatArray
+    weights: FloatArray
+
+
+#: From a chunk to rows as the kernels take them.
+Prepare = Callable[[Chunk], Labelled]
+
+
+class FeatureSums:
+    """Sums over rows of weights ω, features φ and values v; those of two parts add up.
+
+    Parameters
+    ----------
+    rank : int
+        The number of features.
+    n_values : int
+        The columns of v.
+
+    Attributes
+    ----------
+    n_rows : int
+        The rows.
+    weight : float
+        Σω.
+    features : ndarray of shape (rank,)
+        Σωφ.
+    products : ndarray of shape (rank, rank)
+        Σωφφᵀ; the lower triangle only.
+    values : ndarray of shape (n_values,)
+        Σωv.
+    squares : ndarray of shape (n_values,)
+        Σωv².
+    cross : ndarray of shape (rank, n_values)
+        Σωφvᵀ.
+    diagonal : float
+        Σωk(x, x).
+    """
+
+    def __init__(self, rank: int, n_values: int) -> None:
+        self.n_rows, self.weight, self.diagonal = 0, 0.0, 0.0
+        self.features = np.zeros(rank)
+        self.products = np.zeros((rank, rank), order="F")
+        self.values, self.squares = np.zeros(n_values), np.zeros(n_values)
+        self.cross = np.zeros((rank, n_values))
+
+    def add(self, features: FloatArray, rows: Labelled, diagonal: FloatArray) -> None:
+        """Add rows.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_rows, rank)
+            Their features, which are overwritten.
+        rows : Labelled
+            The rows.
+        diagonal : ndarray of shape (n_rows,)
+            k(x, x) of each.
+        """
+        weights, weighted = rows.weights, rows.weights[:, None] * rows.values
+        self.n_rows += len(features)
+        self.weight += float(weights.sum())
+        self.features += weights @ features
+        self.values += weighted.sum(axis=0)
+        self.squares += np.einsum("ij,ij->j", weighted, rows.values)
+        self.cross += features.T @ weighted
+        self.diagonal += float(weights @ diagonal)
+        if (weights != 1.0).any():
+            features *= np.sqrt(weights)[:, None]
+        self.products = scipy.linalg.blas.dsyrk(
+            1.0, features.T, beta=1.0, c=self.products, lower=1, overwrite_c=1
+        )
+
+    def __iadd__(self, other: FeatureSums) -> FeatureSums:
+        self.n_rows += other.n_rows
+        self.weight += other.weight
+        self.diagonal += other.diagonal
+        for name in ("features", "products", "values", "squares", "cross"):
+            array = getattr(self, name)
+            array += getattr(other, name)
+        return self
+
+    def decay(self, factor: float) -> FeatureSums:
+        """Let all rows so far count less, and return the summary.
+
+        Parameters
+        ----------
+        factor : float
+            What their weights are multiplied by.
+        """
+        self.weight *= factor
+        self.diagonal *= factor
+        for name in ("features", "products", "values", "squares", "cross"):
+            array = getattr(self, name)
+            array *= factor
+        return self
+
+
+@dataclass(frozen=True)
+class Summing:
+    """Sum up features chunk by chunk.
+
+    Attributes
+    ----------
+    prepare : callable
+        From a chunk to rows as the kernels take them.
+    features : NystromMap
+        From rows to features.
+    n_values : int
+        The columns that targets are made of.
+    """
+
+    prepare: Prepare
+    features: NystromMap
+    n_values: int
+
+    def start(self) -> FeatureSums:
+        return FeatureSums(self.features.rank, self.n_values)
+
+    def add(self, state: FeatureSums, chunk: Chunk) -> FeatureSums:
+        return self.add_rows(state, self.prepare(chunk))
+
+    def add_rows(self, state: FeatureSums, rows: Labelled) -> FeatureSums:
+        """Return the sums with rows that are as the kernels take them."""
+        rank = self.features.rank
+        step = max(1, _BLOCK_BYTES // (8 * rank))
+        block = np.empty((min(step, n_rows(rows.X)), rank))
+        for first in range(0, n_rows(rows.X), step):
+            part = slice(first, first + step)
+            some = Labelled(rows.X[part], rows.values[part], rows.weights[part])
+            found = block[: n_rows(some.X)]
+            self.features.write(some.X, found)
+            state.add(found, some, self.features.kernel.diagonal(some.X))
+        return state
+
+    def merge(self, state: FeatureSums, other: FeatureSums) -> FeatureSums:
+        state += other
+        return state
+
+
+def check_room(rank: int) -> None:
+    """Raise a clear error, before a pass over the rows, where the sums would not fit into memory.
+
+    Parameters
+    ----------
+    rank : int
+        The number of features.
+    """
+    memory, needed = physical_memory(), _MATRICES * 8 * rank**2 + 2 * _BLOCK_BYTES
+    if memory is not None and needed > memory:
+        raise InvalidInputError(
+            f"{_MATRICES} matrices of {rank:,} × {rank:,} numbers must fit into memory, about "
+            f"{needed / 1e9:,.1f} GB. This machine has {memory / 1e9:,.1f} GB. Take fewer "
+            "landmarks."
+        )
+
+
+def one_hot(codes: NDArray[np.intp], n_classes: int) -> FloatArray:
+    """Return 1 where a row is in a class, else 0."""
+    found = np.zeros((len(codes), n_classes))
+    found[np.arange(len(codes)), codes] = 1.0
+    return found

@@ -1,0 +1,200 @@
+"""Rows in chunks: whole, in order, as often as wanted, and errors that name the row."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+
+from discernel.exceptions import InvalidInputError
+from discernel.streams import open_rows
+from discernel.streams.chunks import stack_rows
+from discernel.streams.sources import rows_of_a_chunk
+
+
+def table(n=25):
+    rng = np.random.default_rng(0)
+    return pd.DataFrame(
+        {
+            "age": rng.normal(size=n),
+            "colour": rng.choice(["red", "blue"], n),
+            "y": rng.choice(["a", "b"], n),
+            "weight": rng.integers(1, 4, n).astype(float),
+        }
+    )
+
+
+def together(source):
+    chunks = [chunk for chunk in source.chunks() if chunk.n_rows]
+    X = stack_rows([chunk.X for chunk in chunks])
+    y = None if chunks[0].y is None else np.concatenate([chunk.y for chunk in chunks])
+    weights = None
+    if chunks[0].weights is not None:
+        weights = np.concatenate([chunk.weights for chunk in chunks])
+    return X, y, weights
+
+
+def files(folder, frame, kind, parts=3):
+    paths = []
+    for i, rows in enumerate(np.array_split(np.arange(len(frame)), parts)):
+        path, part = folder / f"part-{i}.{kind}", frame.iloc[rows]
+        part.to_parquet(path) if kind == "parquet" else part.to_csv(path, index=False)
+        paths.append(path)
+    return paths
+
+
+# ---- all rows, in order, again and again -------------------------------------------------------
+
+
+def sources(tmp_path):
+    frame = table()
+    X, y = frame[["age", "weight"]].to_numpy(), frame["y"].to_numpy()
+    np.save(tmp_path / "X.npy", X)
+    np.save(tmp_path / "y.npy", y.astype(str))
+    pairs = [(X[:10], y[:10]), (X[10:10], y[10:10]), (X[10:], y[10:])]
+    given = {
+        "array": open_rows(X, y, chunk_rows=7),
+        "memmap": open_rows(tmp_path / "X.npy", tmp_path / "y.npy", chunk_rows=7),
+        "list": open_rows(pairs),
+        "callable": open_rows(lambda: iter(pairs)),
+        "sparse": open_rows(sparse.csr_matrix(X), y, chunk_rows=7),
+        "frame": open_rows(frame[["age", "weight"]], y, chunk_rows=7),
+        "named": open_rows(frame.drop(columns="colour"), "y", chunk_rows=7),
+        "polars": open_rows(pl.from_pandas(frame.drop(columns="colour")), "y", chunk_rows=7),
+        "frames": open_rows([f.drop(columns="colour") for f in (frame[:9], frame[9:])], "y"),
+    }
+    return X, y, given
+
+
+@pytest.mark.parametrize("time", ["first", "second"])
+def test_every_kind_of_source_gives_all_rows_in_order(tmp_path, time):
+    X, y, given = sources(tmp_path)
+    for name, source in given.items():
+        if time == "second":
+            list(source.chunks())
+        rows, labels, weights = together(source)
+        rows = rows.toarray() if hasattr(rows, "toarray") else np.asarray(rows, dtype=float)
+        assert np.array_equal(rows, X), name
+        assert labels.tolist() == y.tolist(), name
+        assert weights is None
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+@pytest.mark.parametrize("given", ["folder", "pattern", "list"])
+def test_files_give_all_rows_in_order(tmp_path, kind, given):
+    frame = table()
+    paths = files(tmp_path, frame, kind)
+    (tmp_path / "_SUCCESS").touch()
+    where = {"folder": tmp_path, "pattern": f"{tmp_path}/*.{kind}", "list": paths}[given]
+    source = open_rows(where, "y", weights="weight", chunk_rows=4)
+    X, y, weights = together(source)
+    assert source.columns == ["age", "colour"]
+    assert np.allclose(X["age"], frame["age"], rtol=1e-14)
+    assert X["colour"].tolist() == frame["colour"].tolist()
+    assert y.tolist() == frame["y"].tolist()
+    assert np.array_equal(weights, frame["weight"])
+    assert max(chunk.n_rows for chunk in source.chunks()) <= 4
+    assert source.n_rows == (25 if kind == "parquet" else None)
+    assert 15 <= source.about_n_rows <= 35
+
+
+def test_places_name_files_and_rows(tmp_path):
+    source = open_rows(files(tmp_path, table(), "parquet"), "y", chunk_rows=4)
+    places = [chunk.place for chunk in source.chunks()]
+    assert [place.first for place in places[:4]] == [0, 4, 8, 0]
+    assert places[3].of_row(2) == f"row 2 of {tmp_path / 'part-1.parquet'}"
+
+
+def test_a_frame_of_categories_keeps_all_of_them():
+    parts = [pd.DataFrame({"c": pd.Categorical([1, 2])}), pd.DataFrame({"c": pd.Categorical([3])})]
+    stacked = stack_rows(parts)
+    assert isinstance(stacked["c"].dtype, pd.CategoricalDtype)
+    assert stacked["c"].tolist() == [1, 2, 3]
+
+
+# ---- faults ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_column_that_one_file_has_not_is_named(tmp_path, kind):
+    paths = files(tmp_path, table(), kind)
+    frame = table().drop(columns="age")
+    frame.to_parquet(paths[1]) if kind == "parquet" else frame.to_csv(paths[1], index=False)
+    with pytest.raises(InvalidInputError, match=rf"part-1.{kind} has no 'age'"):
+        open_rows(paths, "y")
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_another_kind_of_column_in_one_file_is_named(tmp_path, kind):
+    paths, frame = files(tmp_path, table(), kind), table().assign(age="old")
+    frame.to_parquet(paths[2]) if kind == "parquet" else frame.to_csv(paths[2], index=False)
+    with pytest.raises(InvalidInputError, match=r"'age' holds numbers in .* and text in .*part-2"):
+        open_rows(paths, "y")
+
+
+def test_text_that_comes_late_in_a_column_of_numbers_is_named(tmp_path):
+    path, n = tmp_path / "long.csv", 400_000
+    lines = [f"{i}.5,a" for i in range(n)] + ["old,b"]
+    path.write_text("age,y\n" + "\n".join(lines) + "\n")
+    source = open_rows(path, "y")
+    with pytest.raises(InvalidInputError, match=r"long\.csv must be .*'old'"):
+        list(source.chunks())
+
+
+def test_empty_files_and_parts_are_passed_over(tmp_path):
+    paths = files(tmp_path, table(), "parquet")
+    table().iloc[:0].to_parquet(paths[1])
+    (tmp_path / "part-3.parquet").touch()
+    X, _, _ = together(open_rows(tmp_path, "y"))
+    assert len(X) == 25 - 8
+    (tmp_path / "csv").mkdir()
+    paths = files(tmp_path / "csv", table(), "csv")
+    paths[1].write_text(",".join(table().columns) + "\n")
+    X, _, _ = together(open_rows(tmp_path / "csv", "y"))
+    assert len(X) == 25 - 8
+
+
+def test_a_label_that_is_missing_is_named(tmp_path):
+    frame = table()
+    frame.loc[10, "y"] = None
+    source = open_rows(files(tmp_path, frame, "parquet"), "y", chunk_rows=1)
+    with pytest.raises(InvalidInputError, match=r"Got .* in row 1 of .*part-1\.parquet"):
+        list(source.chunks())
+
+
+def test_a_bad_weight_is_named():
+    with pytest.raises(InvalidInputError, match=r"Got -1.0 in row 2 of X"):
+        list(open_rows(np.ones((3, 1)), [0, 1, 0], weights=[1, 1, -1]).chunks())
+
+
+def test_labels_with_zeros_in_front_stay_text(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,y\n1,007\n2,7\n3,7\n")
+    assert together(open_rows(path, "y"))[1].tolist() == ["007", "7", "7"]
+    path.write_text("x,y\n1,70\n2,7\n3,7\n")
+    assert together(open_rows(path, "y"))[1].tolist() == [70, 7, 7]
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: open_rows(iter([np.ones((2, 2))])), "iterator, which is used up"),
+        (lambda: open_rows("nowhere/*.parquet"), "where there is none"),
+        (lambda: open_rows(np.ones((3, 2)), [0, 1]), "3 rows and 2 labels"),
+        (lambda: open_rows(np.ones(3), [0, 1, 0]), "two dimensions"),
+        (lambda: open_rows(np.ones((3, 2)), chunk_rows=0), "chunk_rows must be"),
+        (lambda: list(open_rows([table(), table().drop(columns="age")], "y").chunks()), "no 'age'"),
+        (lambda: list(open_rows([table()], "z").chunks()), "'z' must be in every part"),
+        (lambda: open_rows(table(), "z"), "'z' must be in every part"),
+    ],
+)
+def test_what_cannot_be_rows_is_refused(make, words):
+    with pytest.raises(InvalidInputError, match=words):
+        make()
+
+
+def test_little_memory_makes_small_chunks_or_a_clear_error(monkeypatch):
+    monkeypatch.setattr("discernel.streams.sources.physical_memory", lambda: 2**20)
+    assert rows_of_a_chunk(1, 10**6) == 2**20 // 64 // 8
+    with pytest.raises(InvalidInputError, match="A row must fit into"):
+        rows_of_a_chunk(10**6, None)
