@@ -194,7 +194,7 @@ def test_what_cannot_be_rows_is_refused(make, words):
 
 
 def test_little_memory_makes_small_chunks_or_a_clear_error(monkeypatch):
-    monkeypatch.setattr("discernel.streams.sources.physical_memory", lambda: 2**20)
+    monkeypatch.setattr("discernel.streams.sources.memory_limit", lambda: 2**20)
     assert rows_of_a_chunk(1, 10**6) == 2**20 // 64 // 8
     with pytest.raises(InvalidInputError, match="A row must fit into"):
         rows_of_a_chunk(10**6, None)

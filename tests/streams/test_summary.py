@@ -159,6 +159,6 @@ def test_a_kernel_that_does_not_vary_and_too_little_memory_are_refused(monkeypat
     summary = open_rows(X, np.arange(20) % 2).reduce(folding(phi, 2))
     with pytest.raises(InvalidInputError, match="must vary over the rows"):
         SummedSystem(summary)
-    monkeypatch.setattr("discernel.streams.summary.physical_memory", lambda: 2**20)
+    monkeypatch.setattr("discernel.streams.summary.memory_limit", lambda: 2**20)
     with pytest.raises(InvalidInputError, match="5 matrices of 1,500 × 1,500"):
         check_room(1500)

@@ -21,12 +21,12 @@ from discernel.discriminant import (
     HonestScores,
     fit_discriminant,
 )
-from discernel.estimators.learner import honest_scores
+from discernel.estimators.learner import Way, honest_scores
 from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners import Request
-from discernel.streams import Source
+from discernel.streams import ArraySource, Source
 from discernel.streams.fit import StreamedFit
 from discernel.targets import ClassTarget
 
@@ -79,13 +79,16 @@ class BaseKernelDiscriminant(
                 )
             return self._store_streamed(self._fit_source(X))
         self._stream = None
-        request = self._request()
+        given, request = (X, y, sample_weight), self._request()
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
         target = ClassTarget.from_labels(y, sample_weights)
         target = with_class_weight(target, self.class_weight)
         decision = self._check_target(target, request)
-        with self._working(X, kernels, target, request):
-            learning = self._learn(X, kernels, target, request)
+        with self._working(X, kernels, target, request) as way:
+            if self._sums_are_enough(way, request, target.n_samples):
+                del X, y, target
+                return self._store_streamed(self._fit_source(ArraySource(*given), rank=way.rank))
+            learning = self._learn(X, kernels, target, request, way)
             bank, weights, proposal = learning
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
@@ -144,6 +147,12 @@ class BaseKernelDiscriminant(
         if self._stream is None:
             return self._store_streamed(self._fit_first(X, y, classes, sample_weight))
         return self._store_streamed(self._add_rows(X, y, sample_weight, float(forget)))
+
+    def _sums_are_enough(self, way: Way, request: Request, n_samples: int) -> bool:
+        """Whether features of all rows would not fit into the cache: they are then summed up."""
+        n_bytes = 8 * n_samples * (way.rank or 1)
+        too_many = n_bytes > self._cache_bytes()
+        return way.kind == "lowrank" and too_many and not request.criterion.balanced
 
     def _store_streamed(self, found: StreamedFit) -> Self:
         """Store what a fit from sums predicts with."""

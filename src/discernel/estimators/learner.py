@@ -28,10 +28,11 @@ from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import Kernel
 from discernel.learners import Request, learn, make_request
+from discernel.progress import phase
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, Target
 
-__all__ = ["BaseKernelLearner", "Learning", "honest_scores"]
+__all__ = ["BaseKernelLearner", "Learning", "Way", "honest_scores"]
 
 
 _ALL = slice(None)
@@ -50,6 +51,16 @@ class Learning(NamedTuple):
         if isinstance(self.bank, (BlendBank, LowRankBank)):
             return self.bank.feature_coef(self.weights, dual)
         return dual
+
+
+class Way(NamedTuple):
+    """How to compute: the bank, or ``"auto"``, and its rank where that is to be low."""
+
+    kind: str
+    rank: int | None = None
+
+
+AUTOMATIC = Way("auto")
 
 
 class BaseKernelLearner(BaseWeightedEstimator):
@@ -147,16 +158,17 @@ class BaseKernelLearner(BaseWeightedEstimator):
     @contextmanager
     def _working(
         self, X: Any, kernels: list[Kernel], target: Target, request: Request
-    ) -> Iterator[None]:
+    ) -> Iterator[Way]:
         """Choose the way, say so, and show how far the work within is; `forecast_` keeps it."""
         self._check_room()
+        asked, rank = getattr(self, "bank", "auto"), getattr(self, "rank", None)
         verbose, max_time = getattr(self, "verbose", False), getattr(self, "max_time", None)
         self.forecast_ = forecast_fit(
             X,
             kernels,
             target,
             request,
-            asked=getattr(self, "bank", "auto"),
+            asked=asked,
             chooses=self._takes_tables() and isinstance(X, np.ndarray),
             cache_bytes=self._cache_bytes(request),
             max_time=max_time,
@@ -165,10 +177,21 @@ class BaseKernelLearner(BaseWeightedEstimator):
         )
         shown = showing(self.forecast_, verbose, limited=max_time is not None)
         with shown, blas_threads(target.n_samples):
-            yield
+            if self.forecast_ is None:
+                yield Way(asked, rank)
+            else:
+                yield Way(self.forecast_.kind, rank or self.forecast_.rank)
 
-    def _learn(self, X: Any, kernels: list[Kernel], target: Target, request: Request) -> Learning:
+    def _learn(
+        self,
+        X: Any,
+        kernels: list[Kernel],
+        target: Target,
+        request: Request,
+        way: Way = AUTOMATIC,
+    ) -> Learning:
         """Learn and store; return the bank, the weights of its kernels and what was proposed."""
+        phase("choosing kernels")
         proposal = self._propose(X, kernels, target, request)
         if proposal is not None:
             kernels = proposal.kernels
@@ -178,8 +201,11 @@ class BaseKernelLearner(BaseWeightedEstimator):
         if request.criterion.normalization == "centered_trace":
             # The same once centred; raw traces would not be the same.
             near = [kernel.shifted(X) for kernel in kernels]
-        bank = self._make_bank(X, near, target, request)
+        phase("looking at all rows")
+        bank = self._make_bank(X, near, target, request, way)
+        phase("learning weights and λ")
         learned = learn(bank, target, request)
+        phase("fitting the discriminant")
         weights = learned.weights[bank.kept]
         self.combined_kernel_: CombinedKernel | CombinedFeatures
         if isinstance(bank, (BlendBank, LowRankBank)):
@@ -216,15 +242,17 @@ class BaseKernelLearner(BaseWeightedEstimator):
         given = request.criterion.regularization_is == "given"
         return n_bytes / 4 if given and request.regularization != "loo" else n_bytes
 
-    def _make_bank(self, X: Any, kernels: list[Kernel], target: Target, request: Request) -> Bank:
-        """Return the bank that is asked for, or the better one; `bank_` says which."""
-        n_bytes, rank = self._cache_bytes(), getattr(self, "rank", None)
-        forecast = self.forecast_
-        if forecast is None:
-            asked, room = getattr(self, "bank", "auto"), self._cache_bytes(request)
-            kind = choose_bank(asked, kernels, X, room)
-        else:
-            kind, rank = forecast.kind, forecast.rank if rank is None else rank
+    def _make_bank(
+        self,
+        X: Any,
+        kernels: list[Kernel],
+        target: Target,
+        request: Request,
+        way: Way,
+    ) -> Bank:
+        """Return the bank of a way; `bank_` says which."""
+        n_bytes, rank = self._cache_bytes(), way.rank
+        kind = choose_bank(way.kind, kernels, X, self._cache_bytes(request))
         self.bank_ = kind
         normalization, solver = request.criterion.normalization, request.solver
         if kind == "lowrank" and isinstance(solver, CrossFitted):

@@ -142,8 +142,8 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         varies = _check_labels(has, self.classes_)
         target = LabelsTarget(has[:, varies], sample_weights)
         request.check_target(target)
-        with self._working(X, kernels, target, request):
-            learning = self._learn(X, kernels, target, request)
+        with self._working(X, kernels, target, request) as way:
+            learning = self._learn(X, kernels, target, request, way)
             bank, weights, proposal = learning
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)

@@ -88,8 +88,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         y = np.asarray(y, dtype=np.float64)
         target = RegressionTarget.from_values(y, sample_weights)
         request.check_target(target)
-        with self._working(X, kernels, target, request):
-            learning = self._learn(X, kernels, target, request)
+        with self._working(X, kernels, target, request) as way:
+            learning = self._learn(X, kernels, target, request, way)
             bank, weights, _ = learning
             ridge = np.full(target.n_samples, self.regularization_)
             system = bank.system(weights, ridge)

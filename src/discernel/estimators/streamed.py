@@ -23,6 +23,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap, draw_landmarks
 from discernel.kernels import Kernel, as_kernels
 from discernel.learners import Request
+from discernel.progress import phase
 from discernel.streams import ArraySource, Chunk, Place, RowProgress, Source
 from discernel.streams.fit import (
     StreamedFit,
@@ -158,8 +159,11 @@ class BaseStreamedLearner(BaseKernelLearner):
 
     # ---- two passes --------------------------------------------------------------------------
 
-    def _fit_source(self, source: Source, classes: Any = None) -> StreamedFit:
+    def _fit_source(
+        self, source: Source, classes: Any = None, rank: int | None = None
+    ) -> StreamedFit:
         """Survey all rows, learn the kernel on a sample, sum up features, and fit."""
+        rank = getattr(self, "rank", None) if rank is None else rank
         request = self._request()
         self._refuse_unstreamable(request)
         surveying = Surveying.of(
@@ -172,7 +176,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         survey, kernels = self._encoded(survey)
         labels = self._all_classes(survey, classes)
         with blas_threads(len(survey.drawn)):
-            features, sample = self._learn_on_sample(survey, kernels, request)
+            features, sample = self._learn_on_sample(survey, kernels, request, rank)
             survey = replace(survey, sample=sample)
             factors = self._class_factors(survey, labels)
             summing = self._summing(features, labels, factors)
@@ -197,11 +201,16 @@ class BaseStreamedLearner(BaseKernelLearner):
                 "class_weight='balanced' to have all classes count the same."
             )
 
-    def _report(self, stage: int, total: int | None) -> Callable[[int], Any] | None:
+    def _report(self, stage: int, total: int | None) -> Callable[[int], None]:
         callback = getattr(self, "callback", None)
-        if callback is None:
-            return None
-        return lambda rows: callback(RowProgress(stage, 2, rows, total))
+
+        def report(rows: int) -> None:
+            of_all = "" if total is None else f" of {total:,}"
+            phase(f"reading rows, pass {stage + 1} of 2: {rows:,}{of_all}")
+            if callback is not None:
+                callback(RowProgress(stage, 2, rows, total))
+
+        return report
 
     def _encoded(self, survey: Survey) -> tuple[Survey, list[Kernel]]:
         """Return the survey with rows as kernels take them, and these, fixed to the rows."""
@@ -231,7 +240,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         return with_class_weight(survey.target(survey.classes, rows), self.class_weight)
 
     def _learn_on_sample(
-        self, survey: Survey, kernels: list[Kernel], request: Request
+        self, survey: Survey, kernels: list[Kernel], request: Request, rank: int | None
     ) -> tuple[NystromMap, RowSample]:
         """Learn the kernel and draw landmarks; return features, and which rows were looked at."""
         sample = survey.drawn
@@ -246,7 +255,8 @@ class BaseStreamedLearner(BaseKernelLearner):
             sample = sample.with_involved(rows[proposal.dependent])
         self._fallback = self._fallback_of(proposal, target, survey)
         kernel = self.combined_kernel_
-        chosen = draw_landmarks(sample.X, n_landmarks(survey.n_rows))
+        assert isinstance(kernel, CombinedKernel)  # of few rows, the way is exact
+        chosen = draw_landmarks(sample.X, rank or n_landmarks(survey.n_rows))
         features = NystromMap(kernel.kernels, kernel.coefficients, sample.X[chosen])
         check_room(features.rank)
         return features, sample

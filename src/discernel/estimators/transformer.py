@@ -92,8 +92,8 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
         target = ClassTarget.from_labels(y, sample_weights)
         request.check_target(target)
-        with self._working(X, kernels, target, request):
-            self._learn(X, kernels, target, request)
+        with self._working(X, kernels, target, request) as way:
+            self._learn(X, kernels, target, request, way)
         if all_rows is not None and isinstance(self.combined_kernel_, CombinedKernel):
             assert present is not None  # there are rows of weight 0
             self.combined_kernel_ = _on_all_rows(self.combined_kernel_, all_rows, present)

@@ -24,8 +24,8 @@ _METRIC_CUBE = 6.0
 _LEAVE_ONE_OUT = 1.0
 #: Passes of an iterative solve, beside those of its certificate, and the rank of what steers it.
 ITERATIVE_PASSES, PRECONDITIONER_RANK = 30, 1000
-#: The total rank of a fit of low rank, and the rows of a chunk.
-RANK, _CHUNK = 1500, 8192
+#: The total rank of a fit of low rank, and the numbers that are kept of features at most.
+RANK, _KEPT = 1500, 1e8
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,8 @@ def work_of(
             entries=n * r * (1.0 if n_programs == 0 else n_kernels),
             factored=10.0 * r**3 * factorisations,
             multiplied=2.0 * n * r * r * factorisations,
-            # Known weights need sums over rows only, of one chunk after another.
-            numbers=3.0 * n * r if n_programs else 4.0 * r * r + _CHUNK * r,
+            # Where features of all rows are too many to be kept, their sums are enough.
+            numbers=min(3.0 * n * r, _KEPT) + 4.0 * r * r,
         )
     elif kind == "iterative":
         steering = float(min(PRECONDITIONER_RANK, n_rows))

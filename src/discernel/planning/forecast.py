@@ -23,8 +23,8 @@ _SHARE = 0.8
 _PATIENCE = 600.0
 #: The least rank that is worth a fit; shorter times are refused.
 _LEAST_RANK = 200
-#: Below this many rows nothing is worth a choice.
-_FEW = 2000
+#: Below the first number of rows nothing is worth a choice, below the second a factorisation is.
+_FEW, _FACTORED = 2000, 4000
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,8 @@ def plan_fit(
         The seconds that the user has.
     """
     room = _SHARE * (memory_limit() or np.inf)
-    exact: tuple[Kind, ...] = ("tiled", "iterative") if problem.approximable else ("tiled",)
+    iterates = problem.approximable and problem.n_rows > _FACTORED
+    exact: tuple[Kind, ...] = ("tiled", "iterative") if iterates else ("tiled",)
     if asked != "auto":
         kind: Any = asked
         cost = problem.cost("tiled" if kind == "factored" else kind, speed)

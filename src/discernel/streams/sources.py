@@ -12,8 +12,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import n_rows, physical_memory
+from discernel.backend import n_rows
 from discernel.exceptions import InvalidInputError
+from discernel.machine import memory_limit
 from discernel.streams.chunks import Chunk, Place, Reduction, Report, as_weights, is_frame
 
 __all__ = ["ArraySource", "ChunkSource", "Source", "open_rows", "rows_of_a_chunk"]
@@ -98,7 +99,7 @@ def rows_of_a_chunk(n_columns: int, asked: int | None) -> int:
     """
     if asked is not None and not (isinstance(asked, (int, np.integer)) and asked >= 1):
         raise InvalidInputError(f"chunk_rows must be a whole number above 0. Got {asked!r}.")
-    memory, row = physical_memory() or np.inf, 8 * max(1, n_columns)
+    memory, row = memory_limit() or np.inf, 8 * max(1, n_columns)
     most = int(min(memory * _CHUNK_SHARE, 2**40) // row)
     if most < 1:
         raise InvalidInputError(

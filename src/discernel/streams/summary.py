@@ -10,9 +10,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, n_rows, physical_memory
+from discernel.backend import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap
+from discernel.machine import memory_limit
 from discernel.streams.chunks import Chunk
 
 __all__ = ["FeatureSums", "Labelled", "Prepare", "Summing", "check_room", "one_hot"]
@@ -184,7 +185,7 @@ def check_room(rank: int) -> None:
     rank : int
         The number of features.
     """
-    memory, needed = physical_memory(), _MATRICES * 8 * rank**2 + 2 * _BLOCK_BYTES
+    memory, needed = memory_limit(), _MATRICES * 8 * rank**2 + 2 * _BLOCK_BYTES
     if memory is not None and needed > memory:
         raise InvalidInputError(
             f"{_MATRICES} matrices of {rank:,} × {rank:,} numbers must fit into memory, about "
