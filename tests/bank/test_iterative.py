@@ -11,7 +11,15 @@ from discernel import (
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
 )
-from discernel.bank import IterativeBank, TiledBank, choose_bank, iterative, make, tiled
+from discernel.bank import (
+    IterativeBank,
+    TiledBank,
+    choose_bank,
+    gram_stack,
+    iterative,
+    make,
+    tiled,
+)
 from discernel.criteria import KernelLeastSquares
 from discernel.criteria.fdr import FisherRatioProgram
 from discernel.criteria.rkda import RKDAProgram
@@ -19,6 +27,7 @@ from discernel.exceptions import ConvergenceWarning, InvalidInputError, Numerica
 from discernel.kernels import RBF, Laplace, Linear, Polynomial, Precomputed, rbf_ladder
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
+from discernel.testing import check_bank
 
 N = 300
 
@@ -485,3 +494,12 @@ def test_parts_of_many_rows_are_iterative_too(monkeypatch):
     few = bank.select(np.array([2, 0]))
     expected = TiledBank(kernels, X).select(np.array([2, 0])).system(weights[:2], 1e-3)
     assert relative(few.system(weights[:2], 1e-3).solve(X), expected.solve(X)) < 1e-7
+
+
+@pytest.mark.parametrize("kernels", KERNELS.values(), ids=KERNELS)
+def test_it_is_a_bank(kernels):
+    X, _ = rows()
+    kernels = [kernel.resolve(X) for kernel in kernels]
+    check_bank(IterativeBank(kernels, X), gram_stack(kernels, X), rtol=1e-6)
+    bank = IterativeBank(kernels, X, normalization="trace")
+    check_bank(bank, gram_stack(kernels, X), "trace", rtol=1e-6)

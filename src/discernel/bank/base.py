@@ -202,8 +202,8 @@ class Bank(Matrices):
     names: list[str]
     kept: NDArray[np.intp]
     scales: FloatArray
-    #: Whether there is an `inverse`.
-    has_inverse: ClassVar[bool] = True
+    #: Whether there are `combined` and `inverse`, of n_samples² numbers.
+    has_matrices: ClassVar[bool] = True
 
     @property
     def n_kernels(self) -> int:

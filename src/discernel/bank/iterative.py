@@ -255,7 +255,7 @@ class IterativeBank(TiledBank):
 
     # ---- what would need a matrix of n_samples² numbers ---------------------------------------
 
-    has_inverse: ClassVar[bool] = False
+    has_matrices: ClassVar[bool] = False
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> NoReturn:
         self._refuse("whole matrix of the combined kernel", "criterion='margin'")

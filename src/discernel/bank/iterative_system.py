@@ -79,8 +79,8 @@ class IterativeSystem(System):
     n_passes : int
         Products so far.
     diagonal_error : float or None
-        The standard error of an entry of `inverse_diagonal`, as a share of it; None before it is
-        asked for.
+        The standard error of `inverse_diagonal`, as a share of the entries and in the mean over
+        them; None before it is asked for.
 
     Notes
     -----
@@ -92,7 +92,6 @@ class IterativeSystem(System):
         self, operator: Operator, ridge: FloatArray, factor: PartialFactor, tol: float
     ) -> None:
         self.tol, self.n_passes = tol, 0
-        self.diagonal_error: float | None = None
         self._operator, self._ridge, self._factor = operator, ridge, factor
         self._is_constant = bool((ridge == ridge[0]).all())
         self._known: dict[bytes, tuple[float, FloatArray, FloatArray]] = {}

@@ -17,7 +17,15 @@ class System(ABC):
     """N = diag(ridge) + Σ w_i K_i.
 
     Asking it for one thing never spoils another: it may be asked in any order, any number of times.
+
+    Attributes
+    ----------
+    diagonal_error : float or None
+        The standard error of `inverse_diagonal`, as a share of the entries and in the mean over
+        them, once it was asked for; None where it is exact.
     """
+
+    diagonal_error: float | None = None
 
     @abstractmethod
     def solve(self, right: FloatArray) -> FloatArray:
