@@ -190,7 +190,7 @@ def _check_systems(bank: Bank, K: FloatArray, rtol: float) -> None:
     _require_close(rough, exact, "rough_system, to three digits", 1e-3)
 
 
-def _check_diagonal(system: System, expected: FloatArray, rtol: float) -> None:
+def _check_diagonal(system: System, expected: NDArray[Any], rtol: float) -> None:
     diagonal, error = system.inverse_diagonal(), system.diagonal_error
     if error is None:
         return _require_close(diagonal, expected, "diagonal", rtol)
