@@ -86,6 +86,16 @@ def test_speed_is_measured_on_the_kernels_and_rows_at_hand():
     assert measure_speed(one, X[:3]).entry > 0
 
 
+def test_a_busy_machine_is_slower(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((600, 5))
+    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0), raising=False)
+    quiet = measure_speed([RBF(width=1.0)], X)
+    monkeypatch.setattr("os.getloadavg", lambda: (1e3, 0.0, 0.0), raising=False)
+    busy = measure_speed([RBF(width=1.0)], X)
+    assert busy.factorisation < quiet.factorisation / 2
+    assert busy.entry > 2 * quiet.entry
+
+
 @pytest.mark.parametrize(
     ("given", "seconds"),
     [(None, None), (5, 5.0), ("90s", 90.0), ("10m", 600.0), ("1.5 h", 5400.0), ("2min", 120.0)],

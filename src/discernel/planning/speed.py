@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -60,7 +61,20 @@ def measure_speed(kernels: Sequence[Kernel], X: Any) -> Speed:
     factorisation, product = _rates()
     safe = all(kernel.thread_safe for kernel in kernels)
     n_threads = int(joblib.cpu_count()) if safe else 1
-    return Speed(factorisation, product, _entry_seconds(kernels, X), n_threads)
+    entry, busy = _entry_seconds(kernels, X), _slowdown()
+    return Speed(factorisation / busy, product / busy, entry * busy, n_threads)
+
+
+def _slowdown() -> float:
+    """Return how much longer everything takes because of what else the machine does.
+
+    Short measurements do not see it: they end before the others have their turn.
+    """
+    try:
+        waiting = os.getloadavg()[0]
+    except (AttributeError, OSError):  # Windows
+        return 1.0
+    return max(1.0, waiting / int(joblib.cpu_count()))
 
 
 @lru_cache(maxsize=1)
