@@ -22,6 +22,7 @@ NAMES = [
     "Status",
     "align_kernels",
     "learn_kernel",
+    "open_rows",
     "regularization_path",
     "reweigh_spectrum",
 ]

@@ -20,6 +20,7 @@ from discernel.learners import (
     regularization_path,
     reweigh_spectrum,
 )
+from discernel.streams import open_rows
 
 __all__ = [
     "AKFDClassifier",
@@ -33,6 +34,7 @@ __all__ = [
     "Status",
     "align_kernels",
     "learn_kernel",
+    "open_rows",
     "regularization_path",
     "reweigh_spectrum",
 ]

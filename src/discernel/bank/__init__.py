@@ -1,6 +1,6 @@
 """The candidate kernels on one training set."""
 
-from discernel.bank.base import Bank, Centering, Matrices, Normalization
+from discernel.bank.base import Bank, Centering, Matrices, Normalization, Uncentered
 from discernel.bank.combined import CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank
@@ -23,6 +23,7 @@ __all__ = [
     "Subspace",
     "System",
     "TiledBank",
+    "Uncentered",
     "WithIdentity",
     "Workspace",
     "choose_bank",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Literal, Self
 
@@ -20,7 +20,7 @@ from discernel.backend import Cholesky, FloatArray
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 from discernel.sample_weights import SampleWeights, centered
 
-__all__ = ["Bank", "Centering", "Matrices", "Normalization"]
+__all__ = ["Bank", "Centering", "Matrices", "Normalization", "Uncentered"]
 
 #: ``"centered_trace"``: the centred matrix has trace 1 [Ye08]_. ``"trace"``: the raw matrix has
 #: trace n_samples [Kim06]_.
@@ -59,6 +59,22 @@ class Centering:
         else:
             vectors = vectors - np.outer(self.shares, vectors.sum(axis=0))
         return vectors, (self.row_means - self.grand_mean) @ vectors
+
+
+@dataclass(frozen=True)
+class Uncentered(Centering):
+    """No centring: kernels as they are."""
+
+    row_means: FloatArray = field(default_factory=lambda: np.zeros(1))
+    grand_mean: float = 0.0
+
+    ignores_constants = False
+
+    def apply(self, cross: FloatArray) -> FloatArray:
+        return cross
+
+    def of_product(self, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return vectors, np.zeros(vectors.shape[1])
 
 
 class Matrices(ABC):

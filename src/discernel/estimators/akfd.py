@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads
-from discernel.bank import Centering, CombinedKernel, gram_stack
+from discernel.bank import CombinedKernel, Uncentered, gram_stack
 from discernel.bank.checks import check_grams
 from discernel.criteria.akfd import AKFD, decide, one_against_rest
 from discernel.estimators.weighted import BaseWeightedEstimator, with_class_weight
@@ -28,22 +27,6 @@ __all__ = ["AKFDClassifier"]
 #: six times as long and is no better; the paper itself reports 3 to 4 iterations.
 _COARSE_TOL = 1e-2
 _COARSE_MAX_ITER = 10
-
-
-@dataclass(frozen=True)
-class _Uncentered(Centering):
-    """No centring: the paper takes kernels as they are."""
-
-    row_means: FloatArray = field(default_factory=lambda: np.zeros(1))
-    grand_mean: float = 0.0
-
-    ignores_constants = False
-
-    def apply(self, cross: FloatArray) -> FloatArray:
-        return cross
-
-    def of_product(self, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return vectors, np.zeros(vectors.shape[1])
 
 
 class AKFDClassifier(ClassifierMixin, BaseWeightedEstimator):
@@ -178,7 +161,7 @@ class AKFDClassifier(ClassifierMixin, BaseWeightedEstimator):
             [kernels[i] for i in active],
             found.weights[active],
             None if kernels[0].precomputed else X,
-            _Uncentered(),
+            Uncentered(),
         )
         self.kernels_ = kernels
         self.kernel_names_ = names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -12,18 +13,27 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.criteria import KernelLeastSquares, check_leave_one_out
-from discernel.discriminant import Decision, Expectation, fit_discriminant
-from discernel.estimators.learner import BaseKernelLearner, honest_scores
+from discernel.discriminant import (
+    Decision,
+    Discriminant,
+    Expectation,
+    HonestScores,
+    fit_discriminant,
+)
+from discernel.estimators.learner import honest_scores
+from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners import Request
+from discernel.streams import Source
+from discernel.streams.fit import StreamedFit
 from discernel.targets import ClassTarget
 
 __all__ = ["BaseKernelDiscriminant"]
 
 
 class BaseKernelDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseKernelLearner
+    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseStreamedLearner
 ):
     """Learn a kernel and its discriminant; then predict."""
 
@@ -36,17 +46,19 @@ class BaseKernelDiscriminant(
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the kernel and its discriminant.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like of shape (n_samples, n_features) or Source
             Training rows: an array, a sparse matrix, a dataframe, with ``kernels="auto"`` of any
             columns, what callable kernels take, or for precomputed kernels a stack of shape
-            (n_samples, n_samples, n_kernels).
+            (n_samples, n_samples, n_kernels). What `open_rows` returned is read twice, a chunk at
+            a time: the kernel is learned on a random sample of some thousands of rows, and the
+            discriminant, of kernels at landmarks, on all of them.
         y : array-like of shape (n_samples,)
-            Class labels.
+            Class labels; of a `Source` nothing, which has them.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, at least 0; a row of weight 0 is absent. Whole numbers are
             counts: a row of weight 2 is two rows, of which leave-one-out leaves out one. Other
@@ -58,6 +70,14 @@ class BaseKernelDiscriminant(
         self
             Fitted.
         """
+        if isinstance(X, Source):
+            if y is not None or sample_weight is not None:
+                raise InvalidInputError(
+                    "Labels and weights of rows in chunks come with them. Got them for fit; name "
+                    "their columns, or give them, to open_rows."
+                )
+            return self._store_streamed(self._fit_source(X))
+        self._stream = None
         request = self._request()
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
         target = ClassTarget.from_labels(y, sample_weights)
@@ -70,6 +90,74 @@ class BaseKernelDiscriminant(
             fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
             honest = honest_scores(proposal, target)
             discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
+        return self._store(discriminant, decision, target, honest)
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        forget: float = 1.0,
+    ) -> Self:
+        """Learn from these rows too.
+
+        The first call learns the kernel and draws the landmarks, from its rows alone, so these
+        should be some thousands; after `fit` of a `Source` its kernel stays. Every further call
+        adds rows to sums, and the discriminant is that of one fit to all rows so far. It costs
+        some seconds with 1,500 landmarks, whatever the number of rows: give many at a time.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), optional
+            In the first call, all labels that there will be; by default those of its rows.
+            ``classes_`` are those seen so far.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts.
+        forget : float, default=1.0
+            What the weights of all rows of the calls before are multiplied by, above 0 and at
+            most 1.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        if not (isinstance(forget, Real) and 0 < forget <= 1):
+            raise InvalidInputError(
+                f"forget must be a number above 0 and at most 1, which forgets nothing. Got "
+                f"{forget!r}."
+            )
+        if isinstance(self.class_weight, str):
+            raise InvalidInputError(
+                f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
+                "not know. Give a dictionary of class to number."
+            )
+        if self._stream is None:
+            return self._store_streamed(self._fit_first(X, y, classes, sample_weight))
+        return self._store_streamed(self._add_rows(X, y, sample_weight, float(forget)))
+
+    def _store_streamed(self, found: StreamedFit) -> Self:
+        """Store what a fit from sums predicts with."""
+        fit, target, honest = found.fit, found.target, found.honest
+        ridge = np.full(target.n_samples, fit.regularization)
+        discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
+        decision = self._check_target(target, self._request())
+        return self._store(discriminant, decision, target, honest)
+
+    def _store(
+        self,
+        discriminant: Discriminant,
+        decision: Decision,
+        target: ClassTarget,
+        honest: HonestScores,
+    ) -> Self:
+        """Store what predictions are made with."""
         if isinstance(self.threshold, str):
             self.threshold_ = decision.choose_threshold(discriminant)
             decision = decision.with_threshold(self.threshold_)
@@ -122,13 +210,14 @@ class BaseKernelDiscriminant(
         scores = self._scores(X)
         return np.asarray(self.discriminant_.log_posterior(scores, self.decision_.priors))
 
+    @by_chunks
     def decision_function(self, X: Any) -> FloatArray:
         """Return how strongly each row belongs to the classes.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            New rows.
+        X : array-like of shape (n_rows, n_features) or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned.
 
         Returns
         -------
@@ -142,13 +231,14 @@ class BaseKernelDiscriminant(
             return decision[:, 1] - decision[:, 0]
         return decision
 
+    @by_chunks
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            New rows.
+        X : array-like of shape (n_rows, n_features) or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned.
 
         Returns
         -------
@@ -159,13 +249,14 @@ class BaseKernelDiscriminant(
         codes = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
         return np.asarray(self.classes_[codes])
 
+    @by_chunks
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class; costs and thresholds do not change it.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            New rows.
+        X : array-like of shape (n_rows, n_features) or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned.
 
         Returns
         -------
@@ -174,13 +265,14 @@ class BaseKernelDiscriminant(
         """
         return np.asarray(softmax(self._log_posterior(X), axis=1))
 
+    @by_chunks
     def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithm of `predict_proba`.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            New rows.
+        X : array-like of shape (n_rows, n_features) or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned.
 
         Returns
         -------
@@ -189,13 +281,14 @@ class BaseKernelDiscriminant(
         """
         return np.asarray(log_softmax(self._log_posterior(X), axis=1))
 
+    @by_chunks
     def transform(self, X: Any) -> FloatArray:
         """Return discriminant coordinates, in which the classes have covariance one.
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features)
-            New rows.
+        X : array-like of shape (n_rows, n_features) or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned.
 
         Returns
         -------

@@ -41,6 +41,9 @@ class BaseKernelLearner(BaseWeightedEstimator):
     say otherwise which candidates there are and what is to be learned.
     """
 
+    #: How the rows were learned from: the bank, or ``"stream"``.
+    bank_: str
+
     def __init__(
         self,
         kernels: Any = "auto",

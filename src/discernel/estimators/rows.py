@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, ClassVar, Self
@@ -21,6 +21,7 @@ from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
 from discernel.kernels.settings import get_settings, with_settings
 from discernel.tables import TableEncoder
 from discernel.tables.cells import as_table, is_plain
+from discernel.tables.facts import ColumnFacts
 
 __all__ = ["BaseRowEstimator"]
 
@@ -99,11 +100,18 @@ class BaseRowEstimator(BaseEstimator):
         return isinstance(kernels, str) and kernels == "auto"
 
     def _validate_training(
-        self, X: Any, y: Any, *, keep: bool = True, **options: Any
+        self,
+        X: Any,
+        y: Any,
+        *,
+        keep: bool = True,
+        facts: Sequence[ColumnFacts] | None = None,
+        **options: Any,
     ) -> tuple[Any, Any, list[Kernel]]:
         """Return X and y, checked, and the kernels with all that depends on X fixed.
 
-        Rows that are to be kept are our own: what the caller does to them later is not seen.
+        Rows that are to be kept are our own: what the caller does to them later is not seen. With
+        ``facts``, X is a random part of the training rows, of the columns of which this is known.
         """
         given, kernels = X, self._candidates()
         self.encoder_: TableEncoder | None = None
@@ -112,7 +120,7 @@ class BaseRowEstimator(BaseEstimator):
             X = _stacked(X)
         candidates = as_kernels(kernels, n_precomputed=_n_matrices(X))
         if self._takes_tables() and not is_plain(X):
-            X, y = self._encode_training(X, y, **options)
+            X, y = self._encode_training(X, y, facts, **options)
             return X, y, self._resolve(candidates, X, X)
         X, y = self._validate(X, candidates, y, reset=True, **options)
         if keep and not candidates[0].precomputed:
@@ -134,11 +142,13 @@ class BaseRowEstimator(BaseEstimator):
             kernel.check_rows(X)
         return resolved
 
-    def _encode_training(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any]:
+    def _encode_training(
+        self, X: Any, y: Any, facts: Sequence[ColumnFacts] | None, **options: Any
+    ) -> tuple[Any, Any]:
         """Return a table as numbers, and y checked; the encoder is kept."""
         X = as_table(X)
         validate_data(self, X, y, skip_check_array=True, reset=True)
-        encoder = TableEncoder().fit(X)
+        encoder = TableEncoder().fit(X, facts=facts)
         encoded, y = check_X_y(
             encoder.encode(X), y, dtype=np.float64, ensure_min_samples=2, estimator=self, **options
         )

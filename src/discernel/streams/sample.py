@@ -67,6 +67,8 @@ class RowSample:
         The share of that which is not forgotten.
     keys : ndarray of shape (n_rows,)
         The least are kept.
+    involved : ndarray of bool, of shape (n_rows,)
+        Which of them had a part in the metric.
     """
 
     X: Any
@@ -74,6 +76,7 @@ class RowSample:
     weights: FloatArray
     decays: FloatArray
     keys: FloatArray
+    involved: NDArray[np.bool_]
 
     @classmethod
     def of(cls, chunk: Chunk, seed: int, rows: Positions, most: int, *, classes: bool) -> RowSample:
@@ -83,7 +86,12 @@ class RowSample:
         kept = chosen_rows(keys, y if classes else None, most)
         weights = np.ones(len(rows)) if chunk.weights is None else chunk.weights[rows]
         return cls(
-            take_rows(chunk.X, rows[kept]), y[kept], weights[kept], np.ones(len(kept)), keys[kept]
+            take_rows(chunk.X, rows[kept]),
+            y[kept],
+            weights[kept],
+            np.ones(len(kept)),
+            keys[kept],
+            np.zeros(len(kept), dtype=bool),
         )
 
     def __len__(self) -> int:
@@ -107,6 +115,7 @@ class RowSample:
             np.concatenate([self.weights, other.weights])[both],
             np.concatenate([self.decays, other.decays])[both],
             keys[both],
+            np.concatenate([self.involved, other.involved])[both],
         )
 
     def decayed(self, factor: float) -> RowSample:
@@ -116,6 +125,12 @@ class RowSample:
     def with_rows(self, X: Any) -> RowSample:
         """Return the sample with its rows written in another way."""
         return replace(self, X=X)
+
+    def with_involved(self, rows: Positions) -> RowSample:
+        """Return the sample with a note of the rows that had a part in the metric."""
+        involved = np.zeros(len(self), dtype=bool)
+        involved[rows] = True
+        return replace(self, involved=involved)
 
     def first(self, most: int, *, classes: bool) -> Positions:
         """Return the positions of a random part, with some of every class."""

@@ -40,7 +40,7 @@ Result = TypeVar("Result")
 
 #: A chunk is no larger than this, nor than this share of the memory of the machine.
 _CHUNK_BYTES, _CHUNK_SHARE = 2**25, 1 / 64
-_MOST_ROWS = 2**16
+_MOST_ROWS = 2**14
 
 
 class Source(ABC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -15,7 +15,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap
 from discernel.streams.chunks import Chunk
 
-__all__ = ["FeatureSums", "Labelled", "Prepare", "Summing", "check_room"]
+__all__ = ["FeatureSums", "Labelled", "Prepare", "Summing", "check_room", "one_hot"]
 
 #: Bytes of the features of some rows that are made at a time.
 _BLOCK_BYTES = 2**25
@@ -44,17 +44,6 @@ class Labelled:
 
 #: From a chunk to rows as the kernels take them.
 Prepare = Callable[[Chunk], Labelled]
-
-
-class _Features(Protocol):
-    """What a summary needs of a map: how many features there are, and how they are written."""
-
-    @property
-    def rank(self) -> int:
-        """The number of features."""
-
-    def write(self, X: Any, out: FloatArray) -> None:
-        """Write the features of rows to ``out``."""
 
 
 class FeatureSums:
@@ -167,7 +156,11 @@ class Summing:
         return FeatureSums(self.features.rank, self.n_values)
 
     def add(self, state: FeatureSums, chunk: Chunk) -> FeatureSums:
-        rows, rank = self.prepare(chunk), self.features.rank
+        return self.add_rows(state, self.prepare(chunk))
+
+    def add_rows(self, state: FeatureSums, rows: Labelled) -> FeatureSums:
+        """Return the sums with rows that are as the kernels take them."""
+        rank = self.features.rank
         step = max(1, _BLOCK_BYTES // (8 * rank))
         block = np.empty((min(step, n_rows(rows.X)), rank))
         for first in range(0, n_rows(rows.X), step):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -44,8 +44,6 @@ class Survey:
         What the rows of each class weigh together; empty where y holds numbers.
     whole : bool
         Whether all weights are whole numbers, which are counts.
-    is_plain : bool
-        Whether all rows are finite numbers.
     facts : tuple of ColumnFacts, or None
         What is known of each column; None for sparse rows.
     sample : RowSample or None
@@ -53,15 +51,10 @@ class Survey:
     """
 
     n_rows: int = 0
-    labels: Mapping[Any, float] = None  # type: ignore[assignment]
+    labels: Mapping[Any, float] = field(default_factory=dict)
     whole: bool = True
-    is_plain: bool = True
     facts: tuple[ColumnFacts, ...] | None = None
     sample: RowSample | None = None
-
-    def __post_init__(self) -> None:
-        if self.labels is None:
-            object.__setattr__(self, "labels", {})
 
     @property
     def classes(self) -> NDArray[Any]:
@@ -107,6 +100,20 @@ class Survey:
         if self.whole:
             return SampleWeights(values, weights)
         return SampleWeights(values / values.mean(), np.ones(len(values)))
+
+    @property
+    def everywhere(self) -> Positions:
+        """The positions of all rows of the sample."""
+        return np.arange(len(self.drawn))
+
+    def check_kinds(self) -> None:
+        """Raise an error that names the parts where a column is numbers in one, text in another."""
+        for position, column in enumerate(self.facts or ()):
+            if {"number", "text"} <= column.kinds.keys():
+                raise InvalidInputError(
+                    f"A column must hold numbers or text, not both. Column {position} holds "
+                    f"numbers in {column.kinds['number']} and text in {column.kinds['text']}."
+                )
 
     @property
     def drawn(self) -> RowSample:
@@ -170,7 +177,6 @@ class Surveying:
             state.n_rows + other.n_rows,
             labels,
             state.whole and other.whole,
-            state.is_plain and other.is_plain,
             facts,
             state.sample.merged(other.sample, self.most, classes=self.classes),
         )
@@ -184,7 +190,7 @@ class Surveying:
         present = np.arange(chunk.n_rows)
         if chunk.weights is not None:
             present = np.flatnonzero(chunk.weights)
-        plain = check_cells(chunk, takes_tables=self.takes_tables)
+        check_cells(chunk, takes_tables=self.takes_tables)
         if len(present) == 0:
             return Survey()
         weights = None if chunk.weights is None else chunk.weights[present]
@@ -194,7 +200,6 @@ class Surveying:
             len(present),
             labels,
             weights is None or bool((weights == np.round(weights)).all()),
-            plain,
             _facts(chunk),
             RowSample.of(chunk, self.seed, present, self.most, classes=self.classes),
         )
@@ -264,8 +269,8 @@ def _bytes(X: Any) -> int:
 # ---- cells that cannot be ----------------------------------------------------------------------
 
 
-def check_cells(chunk: Chunk, *, takes_tables: bool) -> bool:
-    """Return whether rows are plain numbers, or raise an error that names the row and column.
+def check_cells(chunk: Chunk, *, takes_tables: bool) -> None:
+    """Raise an error that names the row and column of a cell that cannot be.
 
     Parameters
     ----------
@@ -274,14 +279,14 @@ def check_cells(chunk: Chunk, *, takes_tables: bool) -> bool:
     takes_tables : bool
         Whether cells may be missing, or be text.
     """
-    if is_plain(chunk.X) and not hasattr(chunk.X, "tocsr"):
-        return True
     if hasattr(chunk.X, "tocsr"):
         if not np.isfinite(chunk.X.data).all():
             row = int(np.flatnonzero(~np.isfinite(chunk.X.data))[0])
             row = int(np.searchsorted(chunk.X.indptr, row, side="right") - 1)
             raise _bad_cell("a number that is not finite", chunk.place.of_row(row), "")
-        return True
+        return
+    if is_plain(chunk.X):
+        return
     for position, name in enumerate(column_names(chunk.X)):
         column = read_column(chunk.X, position, name)
         if column.kinds == {"number"}:
@@ -289,9 +294,9 @@ def check_cells(chunk: Chunk, *, takes_tables: bool) -> bool:
         elif not takes_tables and (column.missing.any() or not column.declared):
             text = np.flatnonzero(column.missing)
             row = int(text[0]) if len(text) else 0
-            what = repr(column.cells[row])
+            cell = column.cells[row]
+            what = repr(cell.item() if isinstance(cell, np.generic) else cell)
             raise _bad_cell(what, chunk.place.of_row(row), name, AUTO_TAKES_TABLES)
-    return False
 
 
 def _check_numbers(numbers: FloatArray, name: str, chunk: Chunk, *, takes_tables: bool) -> None:

@@ -1,0 +1,339 @@
+"""Rows that are not in memory: fitting in two passes, adding rows, predicting chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from discernel.backend import FloatArray, blas_threads, n_rows
+from discernel.bank import CombinedKernel, Uncentered
+from discernel.crossfit import Proposal
+from discernel.discriminant import HonestScores, class_factors
+from discernel.estimators.learner import BaseKernelLearner, honest_scores
+from discernel.estimators.weighted import with_class_weight
+from discernel.exceptions import InvalidInputError
+from discernel.features import NystromMap, draw_landmarks
+from discernel.kernels import Kernel, as_kernels
+from discernel.learners import Request
+from discernel.streams import ArraySource, Chunk, Place, RowProgress, Source
+from discernel.streams.fit import (
+    StreamedFit,
+    StreamState,
+    fit_stream,
+    n_landmarks,
+    statistics_rows,
+)
+from discernel.streams.sample import RowSample
+from discernel.streams.summary import Labelled, Summing, check_room, one_hot
+from discernel.streams.survey import Survey, Surveying, check_cells, codes_of
+from discernel.targets import ClassTarget
+
+__all__ = ["BaseStreamedLearner", "Streamed", "by_chunks"]
+
+#: Rows of the sample that kernels, metric and weights are learned on.
+_LEARNED_ON = 3_000
+#: The part that rows of `partial_fit` are, beyond those of any source.
+_LATER = 2**40
+
+Method = TypeVar("Method", bound=Callable[[Any, Any], Any])
+
+
+def by_chunks(method: Method) -> Method:
+    """Return a method of rows that gives an iterator of its results for the chunks of a source."""
+
+    @wraps(method)
+    def either(self: Any, X: Any) -> Any:
+        if not isinstance(X, Source):
+            return method(self, X)
+
+        def work(chunk: Chunk) -> Any:
+            with _naming(chunk.place):
+                return method(self, chunk.X)
+
+        return X.map(work)
+
+    return cast(Method, either)
+
+
+@contextmanager
+def _naming(place: Place) -> Iterator[None]:
+    """Say where the rows stand that something is wrong with."""
+    try:
+        yield
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{error} These are rows of {place.name}, from row {place.first} on."
+        ) from error
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What a fit that reads its rows in chunks is based on.
+
+    Attributes
+    ----------
+    n_rows : int
+        All rows.
+    n_sample : int
+        Those of them, drawn at random, that the kernel was learned on and that λ and the
+        statistics of classes are taken from.
+    rank : int
+        The landmarks, whose kernels the discriminant is a sum of.
+    captured : float
+        The share of the variance of all rows in the space of the kernel that these span. Where it
+        is small and more accuracy is needed, a fit in memory may have it.
+    """
+
+    n_rows: int
+    n_sample: int
+    rank: int
+    captured: float
+
+
+class _Preparing:
+    """From a chunk to numbers, classes and weights; small enough to be sent to other machines.
+
+    Parameters
+    ----------
+    estimator : BaseStreamedLearner
+        What knows how rows are checked and encoded.
+    kernels : list of Kernel
+        The kernels that take them.
+    classes : ndarray of shape (n_classes,)
+        All labels, sorted.
+    factors : ndarray of shape (n_classes,)
+        What rows of each class weigh more.
+    """
+
+    def __init__(
+        self,
+        estimator: BaseStreamedLearner,
+        kernels: list[Kernel],
+        classes: NDArray[Any],
+        factors: FloatArray,
+    ) -> None:
+        # Without what is learned, which rows need not know, and what may not travel.
+        self._checker = copy(estimator)
+        needed = ("encoder_", "n_features_in_", "feature_names_in_", "kernel", "kernels")
+        for name in list(vars(self._checker)):
+            if name not in needed and not name.startswith("_"):
+                setattr(self._checker, name, None)
+        self._checker._stream = None
+        self._kernels, self.classes, self.factors = kernels, classes, factors
+
+    def __call__(self, chunk: Chunk) -> Labelled:
+        return self.labelled(self.encoded(chunk))
+
+    def encoded(self, chunk: Chunk) -> Chunk:
+        """Return a chunk with rows as the kernels take them."""
+        with _naming(chunk.place):
+            return replace(chunk, X=self._checker._validate(chunk.X, self._kernels))
+
+    def labelled(self, chunk: Chunk) -> Labelled:
+        """Return what is summed up of a chunk of such rows."""
+        X, codes = chunk.X, codes_of(np.asarray(chunk.y), self.classes, chunk.place.name)
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        if not weights.all():
+            present = np.flatnonzero(weights)
+            X, codes, weights = X[present], codes[present], weights[present]
+        return Labelled(X, one_hot(codes, len(self.classes)), weights * self.factors[codes])
+
+
+class BaseStreamedLearner(BaseKernelLearner):
+    """Learn from a `Source`, in two passes, and from more rows as they come."""
+
+    class_weight: Any
+    statistics: Any
+    _stream: StreamState | None = None
+    #: What stands in for honest rows, where the first rows were few.
+    _fallback: tuple[HonestScores, float] | None = None
+
+    # ---- two passes --------------------------------------------------------------------------
+
+    def _fit_source(self, source: Source, classes: Any = None) -> StreamedFit:
+        """Survey all rows, learn the kernel on a sample, sum up features, and fit."""
+        request = self._request()
+        self._refuse_unstreamable(request)
+        surveying = Surveying.of(
+            source, seed=_seed(request.random_state), takes_tables=self._takes_tables()
+        )
+        self._stream = None
+        self.__dict__.pop("streamed_", None)
+        survey = source.reduce(surveying, self._report(0, source.about_n_rows))
+        survey.check_kinds()
+        survey, kernels = self._encoded(survey)
+        labels = self._all_classes(survey, classes)
+        with blas_threads(len(survey.drawn)):
+            features, sample = self._learn_on_sample(survey, kernels, request)
+            survey = replace(survey, sample=sample)
+            factors = self._class_factors(survey, labels)
+            summing = self._summing(features, labels, factors)
+            sums = source.reduce(summing, self._report(1, survey.n_rows))
+            n_seen = source.n_rows or survey.n_rows
+            state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
+            found = self._fit_state(state, request)
+        self._stream = state
+        return found
+
+    def _refuse_unstreamable(self, request: Request) -> None:
+        """Raise a clear error for what needs all rows at once."""
+        if as_kernels(self._candidates())[0].precomputed:
+            raise InvalidInputError(
+                "Rows in chunks need kernels of rows. Got kernels='precomputed'. Give kernels, or "
+                "matrices to fit(X, y)."
+            )
+        if request.criterion.balanced:
+            raise InvalidInputError(
+                "Rows in chunks are fitted with the same λ for all. Got criterion="
+                f"{request.criterion.name!r}, which has one per class. Use 'auto' or 'rkda', with "
+                "class_weight='balanced' to have all classes count the same."
+            )
+
+    def _report(self, stage: int, total: int | None) -> Callable[[int], Any] | None:
+        callback = getattr(self, "callback", None)
+        if callback is None:
+            return None
+        return lambda rows: callback(RowProgress(stage, 2, rows, total))
+
+    def _encoded(self, survey: Survey) -> tuple[Survey, list[Kernel]]:
+        """Return the survey with rows as kernels take them, and these, fixed to the rows."""
+        given = survey.drawn
+        X, _, kernels = self._validate_training(given.X, given.y, facts=survey.facts)
+        return replace(survey, sample=given.with_rows(X), facts=None), kernels
+
+    def _all_classes(self, survey: Survey, given: Any) -> NDArray[Any]:
+        """Return the labels that there may be, or raise a clear error."""
+        ClassTarget.from_labels(survey.drawn.y)
+        if given is None:
+            return survey.classes
+        classes = np.unique(np.asarray(given))
+        codes_of(survey.classes, classes)
+        return classes
+
+    def _class_factors(self, survey: Survey, classes: NDArray[Any]) -> FloatArray:
+        """Return what rows of each class weigh more; 1 for those that were not seen."""
+        seen, factors = survey.classes, np.ones(len(classes))
+        found = class_factors(self.class_weight, survey.target(seen, survey.everywhere))
+        if found is not None:
+            factors[codes_of(seen, classes)] = found
+        return factors
+
+    def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
+        """Return the classes of rows of the sample; only those that were seen."""
+        return with_class_weight(survey.target(survey.classes, rows), self.class_weight)
+
+    def _learn_on_sample(
+        self, survey: Survey, kernels: list[Kernel], request: Request
+    ) -> tuple[NystromMap, RowSample]:
+        """Learn the kernel and draw landmarks; return features, and which rows were looked at."""
+        sample = survey.drawn
+        rows = sample.first(_LEARNED_ON, classes=True)
+        X, target = sample.X[rows], self._target(survey, rows)
+        self._check_target(target, request)
+        weights = target.sample_weights
+        if weights is not None and weights.copies.max() > 1:
+            kernels = self._resolve_on_copies(X, X, weights)
+        _, _, proposal = self._learn(X, kernels, target, request)
+        if proposal is not None:
+            sample = sample.with_involved(rows[proposal.dependent])
+        self._fallback = self._fallback_of(proposal, target, survey)
+        kernel = self.combined_kernel_
+        chosen = draw_landmarks(sample.X, n_landmarks(survey.n_rows))
+        features = NystromMap(kernel.kernels, kernel.coefficients, sample.X[chosen])
+        check_room(features.rank)
+        return features, sample
+
+    def _fallback_of(
+        self, proposal: Proposal | None, target: ClassTarget, survey: Survey
+    ) -> tuple[HonestScores, float] | None:
+        """Return scores and λ of the folds where too few rows had no part in the metric."""
+        if proposal is None or not len(proposal.dependent):
+            return None
+        if len(survey.drawn) - len(proposal.dependent) >= len(proposal.sample.rows) // 2:
+            return None
+        share = 1.0 - 1.0 / proposal.sample.n_folds
+        return honest_scores(proposal, target), proposal.chosen.regularization * share
+
+    def _summing(self, features: NystromMap, classes: NDArray[Any], factors: FloatArray) -> Summing:
+        prepare = _Preparing(self, self.kernels_, classes, factors)
+        return Summing(prepare, features, len(classes))
+
+    def _fit_state(self, state: StreamState, request: Request) -> StreamedFit:
+        """Return the fit to all rows there were so far, and store what it says of the kernel."""
+        given = request.regularization if isinstance(request.regularization, float) else None
+        rows = statistics_rows(state)
+        target = self._target(state.survey, rows)
+        fallback = self._fallback
+        if fallback is not None and not self._still_few(state):
+            fallback = self._fallback = None
+        found = fit_stream(state, target, rows, regularization=given, fallback=fallback)
+        kernel = state.features.kernel
+        landmarks = state.features.landmarks
+        self.combined_kernel_ = CombinedKernel(
+            kernel.kernels, kernel.coefficients / found.unit, landmarks, Uncentered()
+        )
+        learned = self.learned_kernel_
+        self.regularization_ = found.fit.regularization
+        scale = float(np.max(kernel.coefficients)) / found.unit / np.max(learned.coefficients)
+        self.learned_kernel_ = replace(
+            learned,
+            regularization=self.regularization_,
+            coefficients=learned.coefficients * scale,
+            regularization_at_limit=found.regularization_at_limit,
+        )
+        self.bank_ = "stream"
+        self.streamed_ = Streamed(
+            state.sums.n_rows, len(state.survey.drawn), state.features.rank, found.captured
+        )
+        return found
+
+    def _still_few(self, state: StreamState) -> bool:
+        """Whether too few rows had no part in the metric."""
+        involved = state.survey.drawn.involved
+        return bool(2 * np.count_nonzero(~involved) < np.count_nonzero(involved))
+
+    # ---- more rows ---------------------------------------------------------------------------
+
+    def _fit_first(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> StreamedFit:
+        """Learn the kernel, and fit, on the first rows."""
+        return self._fit_source(ArraySource(_table(X), y, sample_weight), classes)
+
+    def _add_rows(self, X: Any, y: Any, sample_weight: Any, forget: float) -> StreamedFit:
+        """Add rows to those there were, and fit anew."""
+        state, request = self._stream, self._request()
+        assert state is not None
+        source = ArraySource(_table(X), y, sample_weight, chunk_rows=max(1, n_rows(X)))
+        (given,) = source.chunks()
+        chunk = replace(given, place=Place("X", _LATER, state.n_seen))
+        check_cells(chunk, takes_tables=self._takes_tables())
+        prepare = _Preparing(self, self.kernels_, state.classes, state.factors)
+        chunk = prepare.encoded(chunk)
+        rows = prepare.labelled(chunk)
+        survey = state.surveying.add(state.survey.decayed(forget), chunk)
+        # Whatever could be wrong with the rows was found before any sum is changed.
+        with blas_threads(state.features.rank):
+            sums = Summing(prepare, state.features, len(state.classes)).add_rows(
+                state.sums.decay(forget), rows
+            )
+            n_seen = state.n_seen + chunk.n_rows
+            self._stream = replace(state, survey=survey, sums=sums, n_seen=n_seen)
+            return self._fit_state(self._stream, request)
+
+
+def _table(X: Any) -> Any:
+    is_table = hasattr(X, "tocsr") or hasattr(X, "columns") or isinstance(X, np.ndarray)
+    return X if is_table else np.asarray(X)
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None or isinstance(random_state, (int, np.integer)):
+        return int(random_state or 0)
+    return int(check_random_state(random_state).randint(2**31))

@@ -1,0 +1,197 @@
+"""From what two passes found to the fit: λ, and honest scores of rows of the sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray
+from discernel.crossfit.losses import row_losses
+from discernel.discriminant import HonestScores
+from discernel.features import NystromMap
+from discernel.learners.loo import find_limit
+from discernel.learners.solution import Limit
+from discernel.streams.sample import Positions
+from discernel.streams.solve import SampledFit, SummedSystem
+from discernel.streams.summary import FeatureSums
+from discernel.streams.survey import Survey, Surveying
+from discernel.targets import ClassTarget
+
+__all__ = ["StreamState", "StreamedFit", "class_table", "fit_stream", "n_landmarks"]
+
+#: λ to choose from, falling, in units of the normalised kernel: more rows want less.
+_LAMBDAS = tuple(float(10.0**power) for power in np.arange(0.0, -10.25, -0.5))
+#: Bytes of the features of the rows that λ and class statistics are taken from.
+_FEATURE_BYTES = 2**27
+#: Landmarks, and from how many rows on there are twice as many.
+_LANDMARKS, _MANY_ROWS = 1_500, 200_000
+
+
+def n_landmarks(n_rows: int) -> int:
+    """Return how many landmarks so many rows are worth."""
+    return _LANDMARKS if n_rows < _MANY_ROWS else 2 * _LANDMARKS
+
+
+@dataclass(frozen=True, eq=False)
+class StreamState:
+    """What a model keeps of the rows it has seen, and adds new ones to.
+
+    Attributes
+    ----------
+    survey : Survey
+        Class sizes and the sample, its rows as the kernels take them.
+    surveying : Surveying
+        How the sample is drawn.
+    features : NystromMap
+        From rows to features.
+    sums : FeatureSums
+        The sums over all rows.
+    classes : ndarray of shape (n_classes,)
+        All labels that there may be, sorted.
+    factors : ndarray of shape (n_classes,)
+        What rows of each class weigh more.
+    n_seen : int
+        How many rows there were, those of weight 0 too.
+    """
+
+    survey: Survey
+    surveying: Surveying
+    features: NystromMap
+    sums: FeatureSums
+    classes: NDArray[Any]
+    factors: FloatArray
+    n_seen: int
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedFit:
+    """The fit to all rows.
+
+    Attributes
+    ----------
+    fit : SampledFit
+        The fit, and what it says of the rows of the sample.
+    target : ClassTarget
+        The classes of these rows, which weigh as much as those of all rows.
+    honest : HonestScores
+        Which of them had no part in the metric.
+    regularization_at_limit : {"smallest", "largest"} or None
+        Whether a better λ may lie beyond those considered.
+    unit : float
+        The centred trace of the kernel over all rows.
+    captured : float
+        The share of it that the features have.
+    """
+
+    fit: SampledFit
+    target: ClassTarget
+    honest: HonestScores
+    regularization_at_limit: Limit | None
+    unit: float
+    captured: float
+
+
+def statistics_rows(state: StreamState) -> Positions:
+    """Return the rows of the sample that λ and class statistics are taken from."""
+    room = _FEATURE_BYTES // (8 * state.features.rank)
+    return state.survey.drawn.first(room, classes=True)
+
+
+def fit_stream(
+    state: StreamState,
+    target: ClassTarget,
+    rows: Positions,
+    *,
+    regularization: float | None,
+    fallback: tuple[HonestScores, float] | None,
+) -> StreamedFit:
+    """Return the fit to all rows.
+
+    Parameters
+    ----------
+    state : StreamState
+        What is known of them.
+    target : ClassTarget
+        The classes of the rows of the sample that are looked at.
+    rows : ndarray of int
+        Their positions in the sample.
+    regularization : float or None
+        λ; None for that with the least leave-one-out log-loss of rows that had no part in the
+        metric.
+    fallback : (HonestScores, float), optional
+        Scores and λ where there are too few such rows.
+    """
+    sample, system = state.survey.drawn, SummedSystem(state.sums)
+    table = np.zeros((len(state.classes), target.n_classes - 1))
+    table[np.searchsorted(state.classes, target.classes)] = class_table(target)
+    weights = sample.weights[rows]
+    codes = np.searchsorted(state.classes, target.classes)[target.codes]
+    at = system.sampled(
+        state.features(sample.X[rows]),
+        weights * sample.decays[rows] * state.factors[codes],
+        weights if state.survey.whole else np.ones(len(rows)),
+        table,
+    )
+    truth = table[codes]
+    counted = np.flatnonzero(~sample.involved[rows])
+    honest = HonestScores()
+    if len(counted) < len(rows):
+        where = f"leave-one-out, of {len(counted)} drawn rows that had no part in the metric"
+        honest = HonestScores(counted, where=where)
+    elif len(rows) < state.survey.n_rows:
+        honest = HonestScores(where=f"leave-one-out, of {len(rows)} drawn rows")
+    at_limit: Limit | None = None
+    if fallback is not None:
+        honest, instead = fallback
+        chosen = instead if regularization is None else regularization
+    elif regularization is None:
+        chosen = _best(at, truth, target, counted)
+        at_limit = find_limit(chosen, _LAMBDAS)
+    else:
+        chosen = regularization
+    fitted, left = at(chosen)
+    beta, intercept = system.fit(table, chosen)
+    # A share of all rows: where the sample stands for them, it has so much of the penalty.
+    share = target.total / float(state.sums.weight)
+    fit = SampledFit(
+        coef=state.features.expansion(beta) * system.unit,
+        intercept=intercept,
+        fitted=fitted,
+        leave_one_out=truth - (truth - fitted) / left[:, None],
+        regularization=chosen,
+        sample_weights=target.sample_weights,
+        penalty=system.penalty(table, chosen) * share,
+    )
+    return StreamedFit(fit, target, honest, at_limit, system.unit, system.captured)
+
+
+def _best(
+    at: Callable[[float], tuple[FloatArray, FloatArray]],
+    truth: FloatArray,
+    target: ClassTarget,
+    counted: Positions,
+) -> float:
+    """Return the λ with the least leave-one-out log-loss of some rows."""
+    part = target.part(counted)
+    if not part.counts.all():  # a class so rare that all of its rows were looked at
+        counted, part = np.arange(len(truth)), target
+    shares = None if part.sample_weights is None else part.sample_weights.shares
+    losses: dict[float, float] = {}
+    for lam in _LAMBDAS:
+        fitted, left = at(lam)
+        predicted = truth - (truth - fitted) / left[:, None]
+        found, _ = row_losses(predicted[counted], truth[counted], part)
+        losses[lam] = float(np.average(found, weights=shares))
+    return min(losses, key=lambda lam: losses[lam])
+
+
+def class_table(target: ClassTarget) -> FloatArray:
+    """Return the scores of each class, of shape (n_classes, n_classes − 1)."""
+    _, first = np.unique(target.codes, return_index=True)
+    weights = target.sample_weights
+    scores = target.scores[first]
+    return np.asarray(scores if weights is None else scores / weights.roots[first, None])

@@ -1,0 +1,186 @@
+"""Rows that come one after another: the model is that of one fit to all of them."""
+
+from copy import deepcopy
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import RBF, Laplace
+from discernel.streams.solve import SummedSystem
+from tests.streams.test_fit import explicit, rings
+
+FIRST = 300
+
+
+def in_calls(model, X, y, ends, **options):
+    """Return a model fitted to parts of rows that end where it says."""
+    for a, b in zip([0, *ends[:-1]], ends, strict=True):
+        later = {} if a == 0 else options
+        model.partial_fit(X[a:b], y[a:b], np.unique(y), **later)
+    return model
+
+
+def same(one, other, X, tol=1e-8):
+    assert one.regularization_ == other.regularization_
+    assert np.array_equal(one.classes_, other.classes_)
+    for name in ("predict_proba", "transform", "decision_function"):
+        assert np.allclose(getattr(one, name)(X), getattr(other, name)(X), rtol=tol, atol=tol), name
+
+
+@pytest.mark.parametrize("kernels", ["auto", "given"])
+def test_any_number_of_calls_gives_one_model(kernels):
+    X, y = rings()
+    make = MultipleKernelDiscriminant if kernels == "auto" else explicit
+    one = in_calls(make(), X, y, [FIRST, 900])
+    other = in_calls(make(), X, y, [FIRST, 310, 550, 551, 900])
+    same(one, other, X)
+    assert one.streamed_.n_rows == other.streamed_.n_rows == 900
+    assert np.isclose(one.expected_.log_loss, other.expected_.log_loss)
+    assert one.expected_.accuracy == other.expected_.accuracy
+
+
+def test_calls_give_the_fit_of_all_rows_with_these_landmarks():
+    """Against sums of all rows in one product, by the same features."""
+    X, y = rings()
+    clf = in_calls(explicit(regularization=1e-3), X, y, [FIRST, 500, 900])
+    state = clf._stream
+    F, V = state.features(X), np.eye(3)[np.searchsorted(clf.classes_, y)]
+    assert np.allclose(np.tril(state.sums.products), np.tril(F.T @ F), rtol=0, atol=1e-8)
+    assert np.allclose(state.sums.cross, F.T @ V, rtol=0, atol=1e-8)
+    unit = SummedSystem(state.sums).unit
+    shares = V.mean(axis=0)
+    centered = F - F.mean(axis=0)
+    inverse = np.linalg.inv(centered.T @ centered / unit + 1e-3 * np.eye(F.shape[1]))
+    indicator = (V / np.sqrt(shares) - np.sqrt(shares)) / 1.0
+    hat = centered @ inverse @ centered.T / unit
+    ours = clf._scores(X)
+    # scores are the indicator in some basis: products of both do not depend on it
+    assert np.allclose(ours @ ours.T, hat @ indicator @ indicator.T @ hat.T, rtol=0, atol=1e-7)
+
+
+def test_new_rows_are_learned_from():
+    X, y = rings(3000)
+    new, truth = rings(2000, seed=1)
+    clf = explicit().partial_fit(X[:200], y[:200])
+    before = clf.score(new, truth)
+    clf.partial_fit(X[200:], y[200:])
+    assert clf.score(new, truth) > before + 0.005
+    assert clf.streamed_.n_rows == 3000
+
+
+def test_weights_that_decay_are_weights():
+    X, y = rings()
+    weights = np.ones(900)
+    weights[:FIRST] = 0.25
+    weights[FIRST:600] = 0.5
+    forgetting = in_calls(explicit(regularization=1e-3), X, y, [FIRST, 600, 900], forget=0.5)
+    weighted = explicit(regularization=1e-3).partial_fit(X[:FIRST], y[:FIRST])
+    state = weighted._stream
+    F = state.features(X)
+    products = F.T @ (weights[:, None] * F)
+    assert np.allclose(np.tril(forgetting._stream.sums.products), np.tril(products), atol=1e-8)
+    sizes = [weights[y == label].sum() for label in forgetting.classes_]
+    assert np.allclose(forgetting.priors_, np.array(sizes) / weights.sum())
+
+
+def test_forgetting_follows_what_changes():
+    X, y = rings(2000)
+    turned = X[:, [2, 3, 0, 1]]  # the labels depend on other columns from now on
+    kept = explicit().partial_fit(X, y)
+    gone = deepcopy(kept)
+    for a in range(0, 2000, 500):
+        kept.partial_fit(turned[a : a + 500], y[a : a + 500])
+        gone.partial_fit(turned[a : a + 500], y[a : a + 500], forget=0.2)
+    new, truth = rings(2000, seed=1)
+    new = new[:, [2, 3, 0, 1]]
+    assert gone.score(new, truth) > kept.score(new, truth) + 0.05
+    ages = gone._stream.survey.sample.decays
+    assert np.unique(ages).tolist() == pytest.approx([0.2**4, 0.2**3, 0.2**2, 0.2, 1.0])
+
+
+def test_a_class_that_comes_later_is_known_from_the_first_call():
+    X, y = rings()
+    two = y != "out"
+    clf = explicit().partial_fit(X[two][:FIRST], y[two][:FIRST], classes=["in", "mid", "out"])
+    assert clf.classes_.tolist() == ["in", "mid"]
+    clf.partial_fit(X[FIRST:], y[FIRST:])
+    assert clf.classes_.tolist() == ["in", "mid", "out"]
+    assert clf.predict_proba(X).shape == (900, 3)
+    assert clf.score(X, y) > 0.7
+
+
+def test_rows_can_be_added_to_a_fit_of_a_source_but_not_to_one_in_memory():
+    X, y = rings()
+    clf = explicit().fit(open_rows(X[:600], y[:600], chunk_rows=100))
+    kernels = clf.kernels_
+    clf.partial_fit(X[600:], y[600:])
+    assert clf.streamed_.n_rows == 900
+    assert clf.kernels_ is kernels
+    clf.fit(X, y)
+    assert clf._stream is None
+    clf.partial_fit(X[:FIRST], y[:FIRST])  # the first call of a new stream
+    assert clf.streamed_.n_rows == FIRST
+
+
+@pytest.mark.parametrize("kind", ["frame", "sparse"])
+def test_tables_and_sparse_rows(kind):
+    X, y = rings(600)
+    if kind == "sparse":
+        rows = sparse.csr_matrix(np.where(np.abs(X) > 0.3, X, 0.0))
+        clf = KernelDiscriminant(RBF(width=1.0))
+        parts = [(rows[:300], y[:300]), (rows[300:], y[300:])]
+    else:
+        rows = pd.DataFrame(X, columns=list("abcd")).assign(
+            town=np.where(y == "in", "York", "Bath")
+        )
+        rows.loc[::5, "b"] = np.nan
+        clf = MultipleKernelDiscriminant()
+        parts = [(rows[:300], y[:300]), (rows[300:].assign(town="Ely"), y[300:])]
+    for part in parts:
+        clf.partial_fit(*part)
+    assert clf.streamed_.n_rows == 600
+    assert clf.score(rows, y) > 0.6
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda clf, X, y: clf.partial_fit(X, y, forget=0), "forget must be"),
+        (lambda clf, X, y: clf.partial_fit(X, y, forget=1.5), "forget must be"),
+        (lambda clf, X, y: clf.partial_fit(X, np.full(900, "new")), "Got 'new' in X"),
+        (lambda clf, X, y: clf.partial_fit(X * np.nan, y), "nan in row"),
+        (lambda clf, X, y: clf.partial_fit(X[:, :3], y), "3 features"),
+        (lambda clf, X, y: clf.partial_fit(X, y[:5]), "900 rows and 5 labels"),
+        (
+            lambda clf, X, y: clf.set_params(class_weight="balanced").partial_fit(X, y),
+            "depends on all rows",
+        ),
+    ],
+)
+def test_bad_calls_are_refused_and_change_nothing(call, words):
+    X, y = rings()
+    clf = explicit().partial_fit(X, y)
+    before, sums = clf.predict_proba(X), clf._stream.sums.products.copy()
+    with pytest.raises(InvalidInputError, match=words):
+        call(clf, X, y)
+    assert np.array_equal(clf.predict_proba(X), before)
+    assert np.array_equal(clf._stream.sums.products, sums)
+
+
+def test_class_weights_by_name_count_in_every_call():
+    X, y = rings()
+    weight = {"out": 3.0}
+    one = in_calls(
+        MultipleKernelDiscriminant([Laplace(width=2.0)], class_weight=weight), X, y, [FIRST, 900]
+    )
+    factors = np.where(y == "out", 3.0, 1.0)
+    F = one._stream.features(X)
+    assert np.allclose(
+        np.tril(one._stream.sums.products), np.tril(F.T @ (factors[:, None] * F)), atol=1e-8
+    )
+    sizes = [factors[y == label].sum() for label in one.classes_]
+    assert np.allclose(one.priors_, np.array(sizes) / factors.sum())
