@@ -116,13 +116,13 @@ def test_the_order_in_which_tasks_are_done_changes_no_bit():
 
 
 def test_merging_changes_nothing_that_another_task_made():
-    from discernel.streams.dask import _Layout, _merged, _Sent, _Summary
+    from discernel.streams.dask import Layout, Sent, _merged, _Summary
 
     X, y, _ = task()
     fold = summing(X)
     states = [open_rows([pair]).reduce(fold) for pair in chunks(X, y) if len(pair[0])]
     before = [state.products.copy() for state in states]
-    sent = _Sent(_Layout(None, 3, None, None), fold)
+    sent = Sent(Layout(None, 3, None, None), fold)
     twice = [_merged(sent, [None, *(_Summary(state, 1) for state in states)]) for _ in range(2)]
     assert np.array_equal(twice[0].state.products, twice[1].state.products)
     assert all(

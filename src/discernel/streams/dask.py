@@ -15,7 +15,7 @@ from discernel.streams.chunks import Chunk, Place, Reduction, Report, as_weights
 from discernel.streams.cluster import SMALLER, active_client, computed, memory_of_threads, reduced
 from discernel.streams.sources import Source, as_labels, refuse_other_columns, split_columns
 
-__all__ = ["DaskSource"]
+__all__ = ["DaskSource", "Layout", "Sent", "new_name"]
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -52,7 +52,7 @@ class DaskSource(Source):
                 f"Rows must be given as a table of two dimensions. Got shape {X.shape}."
             )
         names = [each if isinstance(each, str) else None for each in (y, weights)]
-        layout = _Layout.of(X, names[0], names[1])
+        layout = Layout.of(X, names[0], names[1])
         if not is_table:
             X = X.rechunk({1: -1})
             self.n_rows = None if np.isnan(X.shape[0]) else int(X.shape[0])
@@ -78,6 +78,7 @@ class DaskSource(Source):
         return int(self._rows_of_first * self.n_partitions)
 
     def chunks(self) -> Iterator[Chunk]:
+        self._check_room(active_client())
         for part in range(self.n_partitions):
             (chunk,) = self._mapped(_chunk, None, range(part, part + 1))
             self._rows_of_first = self._rows_of_first or chunk.n_rows or None
@@ -92,14 +93,14 @@ class DaskSource(Source):
         client = active_client()
         self._check_room(client)
         graph, keys = self._tasks(_summed, reduction, range(self.n_partitions))
-        sent, token = graph[keys[0]][1], _token()
+        sent, count, merge = graph[keys[0]][1], new_name("count"), new_name("merge")
         # The client asks for the numbers of rows, so that a summary is dropped once it is merged.
-        counts = [(f"count-{token}", i) for i in range(len(keys))]
-        graph |= {count: (_n_rows, key) for count, key in zip(counts, keys, strict=True)}
+        counts = [(count, i) for i in range(len(keys))]
+        graph |= {each: (_n_rows, key) for each, key in zip(counts, keys, strict=True)}
         level = 0
         while len(keys) > 1:
             groups = [keys[i : i + _FAN_IN] for i in range(0, len(keys), _FAN_IN)]
-            keys = [(f"merge-{token}-{level}", i) for i in range(len(groups))]
+            keys = [(merge, level, i) for i in range(len(groups))]
             graph |= {key: (_merged, sent, some) for key, some in zip(keys, groups, strict=True)}
             level += 1
         found: _Summary[State] | None = reduced(client, graph, keys[0], counts, report)
@@ -115,9 +116,9 @@ class DaskSource(Source):
         self, work: Callable[..., Any], value: Any, parts: range
     ) -> tuple[dict[Any, Any], list[Any]]:
         """Return tasks, and the keys of those that do work for each of some partitions."""
-        name, sent = f"{work.__name__.strip('_')}-{_token()}", f"sent-{_token()}"
+        name, sent = new_name(work.__name__.strip("_")), new_name("sent")
         tasks: dict[Any, Any] = {(name, i): (work, sent, i, *self._keys[i]) for i in parts}
-        return {**self._graph, sent: _Sent(self._layout, value), **tasks}, list(tasks)
+        return {**self._graph, sent: Sent(self._layout, value), **tasks}, list(tasks)
 
     def _check_room(self, client: Any) -> None:
         """Raise a clear error where a partition is known not to fit into the memory of a worker."""
@@ -137,7 +138,7 @@ class DaskSource(Source):
 
 
 @dataclass(frozen=True)
-class _Layout:
+class Layout:
     """What is in every partition; workers compare theirs with it.
 
     Attributes
@@ -156,7 +157,7 @@ class _Layout:
     weights: str | None
 
     @classmethod
-    def of(cls, X: Any, target: str | None, weights: str | None) -> _Layout:
+    def of(cls, X: Any, target: str | None, weights: str | None) -> Layout:
         if is_frame(X):
             rest, _, _ = split_columns(X._meta, target, weights, "the dataframe")
             names = [str(name) for name in rest.columns]
@@ -214,8 +215,15 @@ def _partitions(given: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]
     return graph, list(zip(*columns, strict=False))
 
 
-def _token() -> str:
-    return uuid.uuid4().hex
+def new_name(what: str) -> str:
+    """Return a name that no other task has.
+
+    Parameters
+    ----------
+    what : str
+        What the task does, which Dask shows.
+    """
+    return f"{what}-{uuid.uuid4().hex}"
 
 
 def _aligned(given: Any, X: Any, what: str) -> Any:
@@ -261,14 +269,14 @@ def _largest_bytes(X: Any) -> int | None:
 # ---- tasks -------------------------------------------------------------------------------------
 
 
-class _Sent:
+class Sent:
     """What all tasks need, as one task: it is sent once, and workers have it from each other.
 
     Not scattered, since what was scattered is gone with the last worker that has it. Not a
     dataclass, into which Dask would look for collections.
     """
 
-    def __init__(self, layout: _Layout, value: Any) -> None:
+    def __init__(self, layout: Layout, value: Any) -> None:
         self.layout, self.value = layout, value
 
 
@@ -280,11 +288,11 @@ class _Summary(Generic[State]):
     n_rows: int
 
 
-def _chunk(sent: _Sent, part: int, X: Any, y: Any, weights: Any) -> Chunk:
+def _chunk(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> Chunk:
     return sent.layout.chunk(part, X, y, weights)
 
 
-def _summed(sent: _Sent, part: int, X: Any, y: Any, weights: Any) -> _Summary[Any] | None:
+def _summed(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> _Summary[Any] | None:
     """Return the summary of a partition; None without rows."""
     chunk = sent.layout.chunk(part, X, y, weights)
     if chunk.n_rows == 0:
@@ -293,7 +301,7 @@ def _summed(sent: _Sent, part: int, X: Any, y: Any, weights: Any) -> _Summary[An
     return _Summary(reduction.add(reduction.start(), chunk), chunk.n_rows)
 
 
-def _merged(sent: _Sent, parts: Sequence[_Summary[Any] | None]) -> _Summary[Any] | None:
+def _merged(sent: Sent, parts: Sequence[_Summary[Any] | None]) -> _Summary[Any] | None:
     """Return the summary of several, in their order.
 
     They are merged into one of no rows: a task must not change what another made, since it may be
@@ -313,7 +321,7 @@ def _n_rows(summary: _Summary[Any] | None) -> int:
     return 0 if summary is None else summary.n_rows
 
 
-def _worked(sent: _Sent, part: int, X: Any, y: Any, weights: Any) -> tuple[Any] | None:
+def _worked(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> tuple[Any] | None:
     """Return what work makes of a partition; None without rows."""
     chunk = sent.layout.chunk(part, X, y, weights)
     return (sent.value(chunk),) if chunk.n_rows else None
