@@ -11,9 +11,16 @@ from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace
 from discernel.streams.solve import SummedSystem
+from discernel.streams.summary import sums_are_of_kernels
 from tests.streams.test_fit import explicit, rings
 
 FIRST = 300
+
+
+def summed(features, X):
+    """Return what is summed up over rows."""
+    assert sums_are_of_kernels(features)
+    return features.kernel(X, features.landmarks)
 
 
 def in_calls(model, X, y, ends, **options):
@@ -48,10 +55,11 @@ def test_calls_give_the_fit_of_all_rows_with_these_landmarks():
     X, y = rings()
     clf = in_calls(explicit(regularization=1e-3), X, y, [FIRST, 500, 900])
     state = clf._stream
-    F, V = state.features(X), np.eye(3)[np.searchsorted(clf.classes_, y)]
+    F, V = summed(state.features, X), np.eye(3)[np.searchsorted(clf.classes_, y)]
     assert np.allclose(np.tril(state.sums.products), np.tril(F.T @ F), rtol=0, atol=1e-8)
     assert np.allclose(state.sums.cross, F.T @ V, rtol=0, atol=1e-8)
-    unit = SummedSystem(state.sums).unit
+    F = state.features(X)
+    unit = SummedSystem(state.sums, state.features).unit
     shares = V.mean(axis=0)
     centered = F - F.mean(axis=0)
     inverse = np.linalg.inv(centered.T @ centered / unit + 1e-3 * np.eye(F.shape[1]))
@@ -80,7 +88,7 @@ def test_weights_that_decay_are_weights():
     forgetting = in_calls(explicit(regularization=1e-3), X, y, [FIRST, 600, 900], forget=0.5)
     weighted = explicit(regularization=1e-3).partial_fit(X[:FIRST], y[:FIRST])
     state = weighted._stream
-    F = state.features(X)
+    F = summed(state.features, X)
     products = F.T @ (weights[:, None] * F)
     assert np.allclose(np.tril(forgetting._stream.sums.products), np.tril(products), atol=1e-8)
     sizes = [weights[y == label].sum() for label in forgetting.classes_]
@@ -178,7 +186,7 @@ def test_class_weights_by_name_count_in_every_call():
         MultipleKernelDiscriminant([Laplace(width=2.0)], class_weight=weight), X, y, [FIRST, 900]
     )
     factors = np.where(y == "out", 3.0, 1.0)
-    F = one._stream.features(X)
+    F = summed(one._stream.features, X)
     assert np.allclose(
         np.tril(one._stream.sums.products), np.tril(F.T @ (factors[:, None] * F)), atol=1e-8
     )

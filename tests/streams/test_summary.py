@@ -11,7 +11,7 @@ from discernel.kernels import RBF, Laplace, Linear
 from discernel.sample_weights import SampleWeights
 from discernel.streams import open_rows
 from discernel.streams.solve import SummedSystem
-from discernel.streams.summary import Labelled, Summing, check_room, one_hot
+from discernel.streams.summary import Labelled, Summing, check_room, one_hot, sums_are_of_kernels
 from discernel.targets import ClassTarget
 
 N = 300
@@ -25,8 +25,15 @@ def task(weighted):
     return X, y, weights
 
 
-def features(X, m=40):
-    return NystromMap([RBF(width=1.0), Laplace(width=2.0), Linear()], [0.5, 0.3, 0.2], X[:m])
+def features(X, smooth=False):
+    """Return features of a kernel; a smooth one is too near to singular to be summed up itself."""
+    if smooth:
+        found = NystromMap([RBF(width=3.0), Linear()], [0.9, 0.1], X[:40])
+    else:
+        kernels = [RBF(width=1.0), Laplace(width=2.0), Linear()]
+        found = NystromMap(kernels, [0.5, 0.3, 0.2], X[:40])
+    assert sums_are_of_kernels(found) is not smooth
+    return found
 
 
 def folding(phi, n_classes=3):
@@ -37,10 +44,10 @@ def folding(phi, n_classes=3):
     return Summing(prepare, phi, n_classes)
 
 
-def summary_of(weighted=False, chunk_rows=64):
+def summary_of(weighted=False, chunk_rows=64, smooth=False):
     X, y, weights = task(weighted)
     source = open_rows(X, y, weights=weights, chunk_rows=chunk_rows)
-    return source.reduce(folding(features(X)))
+    return source.reduce(folding(features(X, smooth)))
 
 
 ARRAYS = ("features", "values", "squares", "cross", "weight", "diagonal", "n_rows")
@@ -55,12 +62,13 @@ def same(one, other, tol=1e-10):
         assert np.allclose(first, second, rtol=1e-11, atol=tol), name
 
 
+@pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_sums_are_those_of_all_rows(weighted):
+def test_sums_are_those_of_all_rows(weighted, smooth):
     X, y, weights = task(weighted)
     weights = np.ones(N) if weights is None else weights
-    phi, found = features(X), summary_of(weighted)
-    F, V = phi(X), np.eye(3)[y]
+    phi, found = features(X, smooth), summary_of(weighted, smooth=smooth)
+    F, V = phi(X) if smooth else phi.kernel(X, phi.landmarks), np.eye(3)[y]
     assert found.n_rows == N
     assert np.isclose(found.weight, weights.sum())
     assert np.allclose(found.features, weights @ F)
@@ -97,16 +105,17 @@ def test_what_decays_counts_less():
     same(found, expected)
 
 
+@pytest.mark.parametrize("smooth", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("lam", [1e-1, 1e-3, 1e-6])
-def test_the_fit_is_that_of_all_rows_in_memory(weighted, lam):
+def test_the_fit_is_that_of_all_rows_in_memory(weighted, lam, smooth):
     """Against a Cholesky factor of λI + the low-rank kernel matrix of all rows."""
     X, y, given = task(weighted)
     weights = None if given is None else SampleWeights(given, given)
     target = ClassTarget.from_labels(y, weights)
-    phi, ones = features(X), np.ones(N) if given is None else given
+    phi, ones = features(X, smooth), np.ones(N) if given is None else given
     F = phi(X)
-    system = SummedSystem(summary_of(weighted))
+    system = SummedSystem(summary_of(weighted, smooth=smooth), phi)
     # the centred trace of k itself; the mean of rows lies within the landmarks' reach
     mean = ones @ F / ones.sum()
     unit = ones @ phi.kernel.diagonal(X) - ones.sum() * mean @ mean
@@ -145,9 +154,9 @@ def test_numbers_are_fitted_as_classes_are():
     phi = features(X)
     fold = Summing(lambda chunk: Labelled(chunk.X, values, np.ones(N)), phi, 2)
     summary = open_rows(X, np.zeros(N)).reduce(fold)
-    beta, intercept = SummedSystem(summary).fit(np.eye(2), 1e-4)
+    beta, intercept = SummedSystem(summary, phi).fit(np.eye(2), 1e-4)
     F = phi(X)
-    centered, unit = F - F.mean(axis=0), SummedSystem(summary).unit
+    centered, unit = F - F.mean(axis=0), SummedSystem(summary, phi).unit
     gram = centered.T @ centered / unit + 1e-4 * np.eye(phi.rank)
     expected = np.linalg.solve(gram, centered.T @ (values - values.mean(axis=0)) / unit)
     assert np.allclose(F @ beta + intercept, centered @ expected + values.mean(axis=0), atol=1e-8)
@@ -158,7 +167,7 @@ def test_a_kernel_that_does_not_vary_and_too_little_memory_are_refused(monkeypat
     phi = NystromMap([RBF(width=1.0)], [1.0], X[:1])
     summary = open_rows(X, np.arange(20) % 2).reduce(folding(phi, 2))
     with pytest.raises(InvalidInputError, match="must vary over the rows"):
-        SummedSystem(summary)
+        SummedSystem(summary, phi)
     monkeypatch.setattr("discernel.streams.summary.physical_memory", lambda: 2**20)
     with pytest.raises(InvalidInputError, match="5 matrices of 1,500 × 1,500"):
         check_room(1500)

@@ -125,7 +125,7 @@ def fit_stream(
     fallback : (HonestScores, float), optional
         Scores and λ where there are too few such rows.
     """
-    sample, system = state.survey.drawn, SummedSystem(state.sums)
+    sample, system = state.survey.drawn, SummedSystem(state.sums, state.features)
     table = np.zeros((len(state.classes), target.n_classes - 1))
     table[np.searchsorted(state.classes, target.classes)] = class_table(target)
     weights = sample.weights[rows]

@@ -10,8 +10,9 @@ import scipy.linalg
 
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
+from discernel.features import NystromMap
 from discernel.sample_weights import SampleWeights
-from discernel.streams.summary import FeatureSums
+from discernel.streams.summary import FeatureSums, sums_are_of_kernels
 
 __all__ = ["SampledFit", "SummedSystem"]
 
@@ -26,6 +27,8 @@ class SummedSystem:
     ----------
     summary : FeatureSums
         The sums.
+    features : NystromMap
+        What they are of.
 
     Attributes
     ----------
@@ -37,13 +40,19 @@ class SummedSystem:
         The mean of the features.
     """
 
-    def __init__(self, summary: FeatureSums) -> None:
-        self.summary = summary
-        self.mean = summary.features / summary.weight
+    def __init__(self, summary: FeatureSums, features: NystromMap) -> None:
+        self.weight, self._values_sum = summary.weight, summary.values
+        mean = summary.features / summary.weight
+        cross = summary.cross - np.outer(mean, summary.values)
         products = np.tril(summary.products)
         products += np.tril(products, -1).T
-        products -= summary.weight * np.outer(self.mean, self.mean)
-        self.unit = summary.diagonal - summary.weight * float(self.mean @ self.mean)
+        products -= summary.weight * np.outer(mean, mean)
+        if sums_are_of_kernels(features):
+            mean, cross = (_solved(features.lower, each) for each in (mean, cross))
+            products = _solved(features.lower, products)
+            products = _solved(features.lower, products.T)
+        self.mean, self._cross = mean, cross
+        self.unit = summary.diagonal - summary.weight * float(mean @ mean)
         if not self.unit > 0:
             raise InvalidInputError(
                 "The kernel must vary over the rows, but it is constant on all of them. Check the "
@@ -100,18 +109,22 @@ class SummedSystem:
             shrunk = 1.0 / (self.unit * (self._values + regularization))
             fitted = turned @ (shrunk[:, None] * right) + constant
             squared = np.einsum("ij,j,ij->i", turned, shrunk, turned, optimize=False)
-            leverage = weights * (squared + 1.0 / self.summary.weight)
+            leverage = weights * (squared + 1.0 / self.weight)
             return fitted, 1.0 - leverage / copies
 
         return at
 
     def _target_mean(self, table: FloatArray) -> FloatArray:
-        return np.asarray(self.summary.values @ table / self.summary.weight)
+        return np.asarray(self._values_sum @ table / self.weight)
 
     def _right(self, table: FloatArray) -> FloatArray:
         """Return Σω(φ − mean)tᵀ along the eigenvectors."""
-        centered = self.summary.cross - np.outer(self.mean, self.summary.values)
-        return np.asarray(self._vectors.T @ (centered @ table))
+        return np.asarray(self._vectors.T @ (self._cross @ table))
+
+
+def _solved(lower: FloatArray, right: FloatArray) -> FloatArray:
+    """Return L⁻¹R."""
+    return np.asarray(scipy.linalg.solve_triangular(lower, right, lower=True, check_finite=False))
 
 
 @dataclass(frozen=True, eq=False)
