@@ -122,7 +122,7 @@ def test_merging_changes_nothing_that_another_task_made():
     fold = summing(X)
     states = [open_rows([pair]).reduce(fold) for pair in chunks(X, y) if len(pair[0])]
     before = [state.products.copy() for state in states]
-    sent = Sent(Layout(None, 3, None, None), fold)
+    sent = Sent(Layout(None, 3), fold)
     twice = [_merged(sent, [None, *(_Summary(state, 1) for state in states)]) for _ in range(2)]
     assert np.array_equal(twice[0].state.products, twice[1].state.products)
     assert all(
@@ -214,6 +214,8 @@ def test_a_column_that_is_missing_or_moved_in_one_partition():
     X, y, weights = task()
     parts = [part for (part,) in chunks(frame(X, y, weights))]
     whole = open_rows(partitions(parts), "y").reduce(Surveying())
+    less = open_rows(partitions(parts), "y", drop=["b"]).reduce(Surveying())
+    assert list(less.sample.X.columns) == ["a", "c", "weights"]
     parts[3] = parts[3][["c", "y", "weights", "b", "a"]]
     moved = open_rows(partitions(parts), "y").reduce(Surveying())
     assert np.array_equal(whole.sample.X, moved.sample.X)

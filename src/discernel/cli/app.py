@@ -15,16 +15,16 @@ from rich.console import Console
 
 import discernel
 from discernel import bench
-from discernel.cli import models, show
+from discernel.cli import many, models, show
 from discernel.exceptions import DiscernelError, InvalidInputError
 from discernel.experiments import reproduce as reproductions
 from discernel.experiments.compare import DEFAULT_STORE, compare, file_data, stored_records
 from discernel.experiments.formats import ENDINGS, printable
 from discernel.experiments.plan import Data
+from discernel.experiments.progress import row_bars
 from discernel.experiments.store import Store
 from discernel.experiments.writing import (
     check_place,
-    csv_text,
     make_folder_of,
     refuse_same_file,
     write_file,
@@ -69,6 +69,14 @@ def _on_one_line(what: object) -> str:
 _DataName = Annotated[
     str,
     typer.Argument(metavar="DATA", help="A CSV, Parquet or NPZ file, or the name of a data set."),
+]
+_ManyData = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help="A CSV, Parquet or NPZ file, or the name of a data set. Several files, a folder, a "
+        "pattern in quotes, or a large file are read in chunks.",
+    ),
 ]
 _Target = Annotated[
     str | None,
@@ -320,7 +328,7 @@ def _open_store(path: Path) -> Store:
 
 @app.command("fit")
 def _fit(
-    data: _DataName,
+    data: _ManyData,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")
     ],
@@ -332,14 +340,28 @@ def _fit(
         str, typer.Option(metavar="NAME", help="What makes a combination good.")
     ] = "auto",
 ) -> None:
-    """Learn the kernel and its discriminant on all rows, and save the model."""
+    """Learn the kernel and its discriminant on all rows, and save the model.
+
+    Rows of several files, or of a large one, are read twice, in chunks, and need not fit into
+    memory. Categories and missing cells are then taken as they are.
+    """
     with _one_line_errors():
-        refuse_same_file(data=_file(data), model=output)
+        refuse_same_file(data=_file(data[0]), model=output)
         check_place("model", output)
-        meant = _data(data, target, drop, categorical, missing)
-        model, dataset, notes = models.fit_model(meant, criterion)
+        if many.are_many(data):
+            if categorical or missing != "error":
+                raise InvalidInputError(
+                    "--categorical and --missing are for a file that fits into memory. Rows in "
+                    "chunks have categories and missing cells taken as they are. Leave them out."
+                )
+            with row_bars(["first pass", "second pass"]) as told:
+                model = many.fit_many(data, target, drop or (), criterion, told)
+            show.show_streamed(_out, model)
+        else:
+            meant = _data(data[0], target, drop, categorical, missing)
+            model, dataset, notes = models.fit_model(meant, criterion)
+            show.show_data(_out, dataset, notes)
         path = models.save_model(model, output)
-        show.show_data(_out, dataset, notes)
         show.show_model(_out, model)
         _say_where("model", path)
 
@@ -347,42 +369,45 @@ def _fit(
 @app.command("predict")
 def _predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `discernel fit` wrote.")],
-    data: _DataName,
+    data: _ManyData,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="A CSV file. (default: the terminal)"),
+        typer.Option(
+            "--output",
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A CSV or Parquet file. (default: CSV to the terminal)",
+        ),
     ] = None,
 ) -> None:
-    """Predict the classes of rows, with their probabilities, as CSV.
+    """Predict the classes of rows, with their probabilities, as CSV or Parquet.
 
     A class whose name a spreadsheet would take for a formula, one that begins with =, +, -, @, a
-    tab or the end of a line and is no number, has an apostrophe in front.
+    tab or the end of a line and is no number, has an apostrophe in front in CSV. Rows of several
+    files, or of a large one, are predicted in chunks.
     """
     with _one_line_errors():
-        refuse_same_file(model=model, data=_file(data), predictions=output)
+        refuse_same_file(model=model, data=_file(data[0]), predictions=output)
         if output is not None:
             check_place("predictions", output)
-        found = models.predict_rows(models.load_model(model), data)
-        text = _predictions_text(found)
+        loaded, where = models.load_model(model), _to_the_terminal if output is None else output
+        if many.are_many(data):
+            with row_bars(["predicting"]) as told:
+                known = many.write_predictions(many.predict_many(loaded, data, told), where)
+        else:
+            known = many.write_predictions([models.predict_rows(loaded, data[0])], where)
         if output is None:
-            sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
             sys.stdout.flush()  # a pipe that is closed, or a full disk, is said here
         else:
-            _say_where("predictions", write_file(output, text.encode()))
-        if found.n_known:
-            share = found.n_right / found.n_known
-            typer.echo(f"accuracy {share:.3f} on {found.n_known:,} rows", err=True)
+            _say_where("predictions", output)
+        n_known, n_right = known
+        if n_known:
+            typer.echo(f"accuracy {n_right / n_known:.3f} on {n_known:,} rows", err=True)
 
 
-def _predictions_text(found: models.Predictions) -> str:
-    rows = zip(found.labels.tolist(), found.probabilities, strict=True)
-    return csv_text(
-        ["row", "predicted", *(f"probability of {c}" for c in found.classes)],
-        (
-            [row, label, *(f"{p:.4f}" for p in shares)]
-            for row, (label, shares) in enumerate(rows, 1)
-        ),
-    )
+def _to_the_terminal(text: str) -> None:
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
 
 
 @app.command("bench")

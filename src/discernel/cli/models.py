@@ -21,27 +21,37 @@ from discernel.datasets import Dataset, load
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.compare import fitting_jobs
 from discernel.experiments.files import open_file
-from discernel.experiments.formats import read_table
+from discernel.experiments.formats import listed, read_table
 from discernel.experiments.methods import learner_kernels
 from discernel.experiments.plan import Data
 from discernel.experiments.preparation import Preparation, one_spelling
 from discernel.experiments.tasks import Division
 from discernel.experiments.writing import check_place, write_file
 
-__all__ = ["Model", "Predictions", "fit_model", "load_model", "predict_rows", "save_model"]
+__all__ = [
+    "Model",
+    "Predictions",
+    "count_right",
+    "fit_model",
+    "load_model",
+    "predict_rows",
+    "save_model",
+]
 
-#: Raised with every change that an older version could not read.
-_FORMAT = 1
+#: Raised with every change that an older version could not read: 2 has models of tables.
+_FORMAT = 2
 #: The first skops that builds nothing it was not told to trust.
 _SKOPS = (0, 12)
 #: Our own parts of a model.
 _OURS = (
     "discernel.bank.base.Centering",
+    "discernel.bank.base.Uncentered",
     "discernel.bank.combined.CombinedKernel",
     "discernel.discriminant.Decision",
     "discernel.discriminant.Discriminant",
     "discernel.discriminant.Expectation",
     "discernel.estimators.discriminant.MultipleKernelDiscriminant",
+    "discernel.estimators.streamed.Streamed",
     "discernel.kernels.base.Named",
     "discernel.kernels.base.Restricted",
     "discernel.kernels.base.Standardized",
@@ -86,19 +96,42 @@ class Model:
     Attributes
     ----------
     pipeline : Pipeline
-        Standardisation, then a `MultipleKernelDiscriminant`.
+        Standardisation, then a `MultipleKernelDiscriminant`; of many files the latter alone.
     preparation : Preparation
         What is done to the columns of a file.
     target : str
         The column with the labels.
     dataset : str
         What it was fitted to.
+    takes_tables : bool
+        Whether the pipeline itself knows what to do with columns of any kind.
     """
 
     pipeline: Pipeline
     preparation: Preparation
     target: str
     dataset: str
+    takes_tables: bool = False
+
+    def features(self, table: Any, where: str) -> Any:
+        """Return rows of a file as the pipeline takes them, or raise a clear error.
+
+        Parameters
+        ----------
+        table : DataFrame
+            The rows.
+        where : str
+            What the table is called in messages.
+        """
+        if not self.takes_tables:
+            return self.preparation.apply(table, where)
+        columns = list(self.preparation.columns)
+        if absent := [column for column in columns if column not in table.columns]:
+            raise InvalidInputError(
+                f"{where} must have the columns the model was fitted to. Got none named "
+                f"{listed(absent)}."
+            )
+        return table[columns]
 
 
 @dataclass(frozen=True)
@@ -142,7 +175,7 @@ def predict_rows(model: Model, source: str) -> Predictions:
         table, _ = read_table(
             path, lambda name: name == model.target or model.preparation.as_written(name)
         )
-        X = model.preparation.apply(table, path.name)
+        X = model.features(table, path.name)
         y = table[model.target] if model.target in table.columns else None
     else:
         dataset = load(source)
@@ -157,11 +190,11 @@ def predict_rows(model: Model, source: str) -> Predictions:
         labels,
         model.pipeline.predict_proba(X),
         model.pipeline.classes_,
-        *((0, 0) if y is None else _count_right(labels, y)),
+        *((0, 0) if y is None else count_right(labels, y)),
     )
 
 
-def _count_right(labels: NDArray[Any], truth: Any) -> tuple[int, int]:
+def count_right(labels: NDArray[Any], truth: Any) -> tuple[int, int]:
     """Return how many labels are known, and how many of these are predicted."""
     import pandas as pd
 
@@ -196,12 +229,13 @@ def save_model(model: Model, path: str | Path) -> Path:
     """Write a model to a file that loading runs no code from."""
     check_place("model", path)
     stored = {
-        "format": _FORMAT,
+        "format": _FORMAT if model.takes_tables else 1,
         "version": discernel.__version__,
         "pipeline": model.pipeline,
         "preparation": model.preparation.as_plain(),
         "target": model.target,
         "dataset": model.dataset,
+        "takes_tables": model.takes_tables,
     }
     return write_file(path, _skops().dumps(stored))
 
@@ -265,7 +299,7 @@ def _checked(stored: Any, path: Path) -> Model:
     number, version = stored["format"], stored["version"]
     if not isinstance(number, int) or not isinstance(version, str):
         raise TypeError("its version is not said")
-    if number != _FORMAT:
+    if not 1 <= number <= _FORMAT:
         remedy = (
             "a newer version. Update discernel"
             if number > _FORMAT
@@ -277,11 +311,16 @@ def _checked(stored: Any, path: Path) -> Model:
         Preparation.from_plain(stored["preparation"]),
         stored["target"],
         stored["dataset"],
+        stored.get("takes_tables", False) is True,
     )
     if not isinstance(model.target, str) or not isinstance(model.dataset, str):
         raise TypeError("the names of target and data set must be text")
     # Whatever else is missing, or does not go together, breaks the prediction of a row.
-    row = np.zeros((1, len(model.preparation.feature_names)))
+    row: Any = np.zeros((1, len(model.preparation.feature_names)))
+    if model.takes_tables:
+        import pandas as pd
+
+        row = pd.DataFrame([[None] * row.shape[1]], columns=list(model.preparation.columns))
     shape = model.pipeline.predict_proba(row).shape
     if model.pipeline.predict(row).shape != (1,) or shape != (1, len(model.pipeline.classes_)):
         raise ValueError("it does not predict")

@@ -43,6 +43,7 @@ __all__ = [
     "show_model",
     "show_reproducible",
     "show_reproduction",
+    "show_streamed",
 ]
 
 #: From how many columns on there is room for a drawing of the intervals.
@@ -84,6 +85,20 @@ def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> 
     )
     for note in notes:
         console.print(f"[yellow]note[/]  {escape(note)}")
+
+
+def show_streamed(console: Console, model: Model) -> None:
+    """Say what the rows of many files are, and what the model is made of."""
+    clf = model.pipeline[-1]
+    facts = clf.streamed_
+    console.print(
+        f"[bold]{escape(model.dataset)}[/]  {facts.n_rows:,} rows in chunks, "
+        f"{clf.n_features_in_:,} columns, {len(clf.classes_)} classes"
+    )
+    console.print(
+        f"[dim]kernel learned on rows of a sample of {facts.n_sample:,}; {facts.rank:,} landmarks "
+        f"have {facts.captured:.0%} of its variance[/]"
+    )
 
 
 # ---- compare -----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.formats import check_file, import_pandas, listed, read_table
 from discernel.experiments.preparation import NUMBER, Preparation, flags, refuse_text, spelt
 
-__all__ = ["OpenedFile", "digest", "open_file"]
+__all__ = ["OpenedFile", "digest", "find_target", "open_file"]
 
 #: Column names that are taken for the target where none is named.
 TARGET_NAMES = ("target", "class", "label", "y")
@@ -151,7 +151,7 @@ def _open(
     table, views = read_table(Path(path), lambda name: name in categorical or labels(name))
     if not len(table):
         raise InvalidInputError(f"{where} must have rows below the column names. Got none.")
-    target = _find_target(list(table.columns), target, where)
+    target = find_target(list(table.columns), target, where)
     _check_names(table, (*drop, *categorical), target, where)
     notes: list[str] = []
     table, y = _labels(table, target, missing, where, notes)
@@ -179,7 +179,18 @@ def _open(
 # ---- the checks --------------------------------------------------------------------------------
 
 
-def _find_target(columns: Sequence[str], target: str | None, where: str) -> str:
+def find_target(columns: Sequence[str], target: str | None, where: str) -> str:
+    """Return the column with the labels, or raise a clear error.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The columns of a file.
+    target : str or None
+        The one that is meant; None where its name says so.
+    where : str
+        What the file is called in messages.
+    """
     if target is None:
         guesses = [column for column in columns if str(column).lower() in TARGET_NAMES]
         if len(guesses) == 1:

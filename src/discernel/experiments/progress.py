@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from discernel.exceptions import missing_extra
 from discernel.experiments.formats import printable
+from discernel.streams import RowProgress
 
-__all__ = ["Bar", "progress_bar"]
+__all__ = ["Bar", "progress_bar", "row_bars"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,49 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]
     if not show:
         yield Bar()
         return
+    with _display() as display:
+        console = display.console
+        task = display.add_task(printable(title), total=total, completed=done, last="")
+        yield Bar(
+            lambda name: display.update(task, advance=1, last=printable(name)),
+            lambda line: console.print(
+                printable(line), markup=False, highlight=False, soft_wrap=True
+            ),
+        )
+
+
+@contextmanager
+def row_bars(titles: Sequence[str]) -> Iterator[Callable[[Any], None]]:
+    """Show a bar per pass over rows.
+
+    Parameters
+    ----------
+    titles : sequence of str
+        What each pass does.
+
+    Yields
+    ------
+    callable
+        To be called with a `RowProgress`; other things are passed over.
+    """
+    with _display() as display:
+        tasks: dict[int, Any] = {}
+
+        def told(progress: Any) -> None:
+            if not isinstance(progress, RowProgress):
+                return
+            stage = progress.stage
+            if stage not in tasks:
+                tasks[stage] = display.add_task(printable(titles[stage]), last="rows")
+            # About as many rows as a file's size says may be fewer than there are.
+            total = None if progress.n_rows is None else max(progress.n_rows, progress.rows)
+            display.update(tasks[stage], completed=progress.rows, total=total)
+
+        yield told
+
+
+def _display() -> Any:
+    """Return a display of bars on the terminal."""
     try:
         from rich.console import Console
         from rich.progress import (
@@ -73,12 +118,4 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]
     )
     # The estimate is made from all steps so far: they may take longer than rich looks back.
     always = float("inf")
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, speed_estimate_period=always) as display:
-        task = display.add_task(printable(title), total=total, completed=done, last="")
-        yield Bar(
-            lambda name: display.update(task, advance=1, last=printable(name)),
-            lambda line: console.print(
-                printable(line), markup=False, highlight=False, soft_wrap=True
-            ),
-        )
+    return Progress(*columns, console=Console(stderr=True), speed_estimate_period=always)

@@ -12,16 +12,16 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, BinaryIO
 
 from discernel.exceptions import FileWriteError, InvalidInputError
 
-__all__ = ["check_place", "csv_text", "make_folder_of", "refuse_same_file", "write_file"]
+__all__ = ["check_place", "csv_text", "drafted", "make_folder_of", "refuse_same_file", "write_file"]
 
 #: What a spreadsheet takes for the beginning of a formula, behind apostrophes or not.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
@@ -30,10 +30,6 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 def write_file(path: str | Path, content: bytes) -> Path:
     """Write a file whole or not at all, and return its path.
-
-    The content goes to a new file in the same folder, to the disk, and then takes the place of
-    the old file, whose rights it keeps. A link stays a link. What is no file, such as a pipe, is
-    written to as it is.
 
     Parameters
     ----------
@@ -47,27 +43,57 @@ def write_file(path: str | Path, content: bytes) -> Path:
     FileWriteError
         If it cannot be written. The old file, if any, is as it was.
     """
+    with drafted(path) as file:
+        file.write(content)
+    return Path(path)
+
+
+@contextmanager
+def drafted(path: str | Path) -> Iterator[BinaryIO]:
+    """Open a file to be written whole or not at all, be it a part at a time.
+
+    What is written goes to a new file in the same folder, to the disk, and then takes the place of
+    the old file, whose rights it keeps. A link stays a link. What is no file, such as a pipe, is
+    written to as it is.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Yields
+    ------
+    file
+        Open for bytes. If what is done with it fails, the old file is as it was.
+
+    Raises
+    ------
+    FileWriteError
+        If it cannot be written. The old file, if any, is as it was.
+    """
     path = Path(path)
     try:
         if path.exists() and not path.is_file():
-            path.write_bytes(content)
+            with path.open("wb") as file:
+                yield file
         else:
-            _replace(path.resolve(), content)
+            with _replacing(path.resolve()) as file:
+                yield file
     except OSError as error:
         raise FileWriteError(
             f"{path} could not be written: {error.strerror or error}. What was there before is as "
             "it was. See that there is room and that you may write there, or name another file."
         ) from error
-    return path
 
 
-def _replace(path: Path, content: bytes) -> None:
+@contextmanager
+def _replacing(path: Path) -> Iterator[BinaryIO]:
     if path.exists() and not os.access(path, os.W_OK):  # replacing would not ask
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     draft = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
         with draft.open("xb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         if path.exists():

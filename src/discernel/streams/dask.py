@@ -43,16 +43,20 @@ class DaskSource(Source):
         known chunks also an array in memory.
     weights : str or Dask collection of one dimension, optional
         How much each row counts, likewise.
+    drop : sequence of str, optional
+        Columns to leave out.
     """
 
-    def __init__(self, X: Any, y: Any = None, weights: Any = None) -> None:
+    def __init__(
+        self, X: Any, y: Any = None, weights: Any = None, drop: Sequence[str] = ()
+    ) -> None:
         is_table = is_frame(X)
         if not is_table and X.ndim != 2:
             raise InvalidInputError(
                 f"Rows must be given as a table of two dimensions. Got shape {X.shape}."
             )
         names = [each if isinstance(each, str) else None for each in (y, weights)]
-        layout = Layout.of(X, names[0], names[1])
+        layout = Layout.of(X, names[0], names[1], drop)
         if not is_table:
             X = X.rechunk({1: -1})
             self.n_rows = None if np.isnan(X.shape[0]) else int(X.shape[0])
@@ -149,31 +153,40 @@ class Layout:
         Their number.
     target, weights : str or None
         Further columns, of labels and weights.
+    drop : tuple of str
+        Columns to leave out.
     """
 
     columns: list[str] | None
     n_columns: int
-    target: str | None
-    weights: str | None
+    target: str | None = None
+    weights: str | None = None
+    drop: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, X: Any, target: str | None, weights: str | None) -> Layout:
+    def of(
+        cls,
+        X: Any,
+        target: str | None = None,
+        weights: str | None = None,
+        drop: Sequence[str] = (),
+    ) -> Layout:
         if is_frame(X):
-            rest, _, _ = split_columns(X._meta, target, weights, "the dataframe")
+            rest, _, _ = split_columns(X._meta, target, weights, drop, "the dataframe")
             names = [str(name) for name in rest.columns]
-            return cls(names, len(names), target, weights)
-        if target is not None or weights is not None:
+            return cls(names, len(names), target, weights, tuple(drop))
+        if named := [name for name in (target, weights, *drop) if name is not None]:
             raise InvalidInputError(
-                f"An array has no columns with names. Got {target or weights!r}; give y and the "
-                "weights as Dask arrays."
+                f"An array has no columns with names. Got {named[0]!r}; give y and the weights as "
+                "Dask arrays."
             )
-        return cls(None, int(X.shape[1]), None, None)
+        return cls(None, int(X.shape[1]))
 
     def chunk(self, part: int, X: Any, y: Any, weights: Any) -> Chunk:
         """Return a partition as a chunk, or raise an error that names it."""
         place = Place(f"partition {part}", part)
         if self.columns is not None:
-            X, labels, numbers = split_columns(X, self.target, self.weights, place.name)
+            X, labels, numbers = split_columns(X, self.target, self.weights, self.drop, place.name)
             y, weights = (labels if y is None else y), (numbers if weights is None else weights)
             found = {str(name): name for name in X.columns}
             refuse_other_columns(self.columns, list(found), place.name)

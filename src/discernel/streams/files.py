@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.streams.chunks import Chunk, Place, as_weights
-from discernel.streams.sources import Source, rows_of_a_chunk
+from discernel.streams.sources import Source, refuse_absent, rows_of_a_chunk
 
 __all__ = ["FileSource"]
 
@@ -36,6 +36,8 @@ class FileSource(Source):
         The column that is to be predicted.
     weights : str, optional
         The column that says how much each row counts.
+    drop : sequence of str, optional
+        Columns to leave out.
     chunk_rows : int, optional
         Rows of a chunk.
     """
@@ -46,6 +48,7 @@ class FileSource(Source):
         target: str | None = None,
         *,
         weights: str | None = None,
+        drop: Sequence[str] = (),
         chunk_rows: int | None = None,
     ) -> None:
         self.paths = [path for path in paths if path.stat().st_size > 0]
@@ -60,6 +63,9 @@ class FileSource(Source):
         self._arrow = _pyarrow()
         schemas = [self._schema(path) for path in self.paths]
         self._types = self._agreed(schemas)
+        refuse_absent(drop, list(self._types), str(self.paths[0]))
+        for name in drop:
+            del self._types[name]
         taken = (target, weights)
         self.columns = [name for name in self._types if name not in taken]
         self.chunk_rows = rows_of_a_chunk(len(self._types), chunk_rows)

@@ -32,7 +32,7 @@ def lazily(work: Callable[[Chunk], NDArray[Any]], X: Any, n_columns: int | None,
     from dask.core import flatten
     from dask.highlevelgraph import HighLevelGraph
 
-    layout = Layout.of(X, None, None)
+    layout = Layout.of(X)
     is_array = layout.columns is None
     X = X.rechunk({1: -1}) if is_array else X.optimize()
     empty = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ __all__ = [
     "Source",
     "as_labels",
     "open_rows",
+    "refuse_absent",
     "refuse_other_columns",
     "rows_of_a_chunk",
     "split_columns",
@@ -227,16 +228,24 @@ class ChunkSource(Source):
         (X, y, weights), or, with ``target``, a dataframe that has y as a column.
     target, weights : str, optional
         Columns of dataframes that hold y and the weights.
+    drop : sequence of str, optional
+        Columns of dataframes to leave out.
     """
 
-    def __init__(self, chunks: Any, target: str | None = None, weights: str | None = None) -> None:
+    def __init__(
+        self,
+        chunks: Any,
+        target: str | None = None,
+        weights: str | None = None,
+        drop: Sequence[str] = (),
+    ) -> None:
         if not callable(chunks) and iter(chunks) is chunks:
             raise InvalidInputError(
                 "Chunks must be there for a second pass. Got an iterator, which is used up by the "
                 "first. Give a list, or a function without arguments that returns an iterator; or "
                 "call partial_fit with each chunk."
             )
-        self._given, self._target, self._weights = chunks, target, weights
+        self._given, self._target, self._weights, self._drop = chunks, target, weights, drop
 
     def chunks(self) -> Iterator[Chunk]:
         given: Iterable[Any] = self._given() if callable(self._given) else self._given
@@ -248,8 +257,10 @@ class ChunkSource(Source):
             yield chunk.checked()
 
     def _chunk(self, given: Any, place: Place) -> Chunk:
-        if self._target is not None or self._weights is not None:
-            X, y, weights = split_columns(given, self._target, self._weights, place.name)
+        if self._target is not None or self._weights is not None or self._drop:
+            X, y, weights = split_columns(
+                given, self._target, self._weights, self._drop, place.name
+            )
         else:
             parts = given if isinstance(given, tuple) else (given,)
             X, y, weights = (*parts, None, None)[:3]
@@ -292,7 +303,7 @@ def refuse_other_columns(expected: list[str], names: list[str], where: str) -> N
 
 
 def split_columns(
-    frame: Any, target: str | None, weights: str | None, where: str
+    frame: Any, target: str | None, weights: str | None, drop: Sequence[str], where: str
 ) -> tuple[Any, NDArray[Any] | None, Any]:
     """Return the columns of a dataframe without those of labels and weights, and these.
 
@@ -302,6 +313,8 @@ def split_columns(
         Some rows.
     target, weights : str or None
         The columns of labels and weights.
+    drop : sequence of str
+        Columns to leave out.
     where : str
         Where the rows stand.
     """
@@ -310,15 +323,31 @@ def split_columns(
             f"With the name of a target, chunks must be dataframes. Got {type(frame).__name__} in "
             f"{where}."
         )
-    names, taken = list(frame.columns), [name for name in (target, weights) if name is not None]
-    for name in taken:
+    names = list(frame.columns)
+    taken = [name for name in (target, weights, *drop) if name is not None]
+    refuse_absent(taken, names, where)
+    y = None if target is None else np.asarray(frame[target])
+    numbers = None if weights is None else np.asarray(frame[weights])
+    return frame[[name for name in names if name not in taken]], y, numbers
+
+
+def refuse_absent(wanted: Sequence[str], names: list[Any], where: str) -> None:
+    """Raise a clear error for a column that is named but not there.
+
+    Parameters
+    ----------
+    wanted : sequence of str
+        Columns that a user named.
+    names : list
+        Those that there are.
+    where : str
+        Of which part.
+    """
+    for name in wanted:
         if name not in names:
             raise InvalidInputError(
                 f"The column {name!r} must be in every part. {where} has {_few(names)}."
             )
-    y = None if target is None else np.asarray(frame[target])
-    numbers = None if weights is None else np.asarray(frame[weights])
-    return frame[[name for name in names if name not in taken]], y, numbers
 
 
 def _few(names: list[Any]) -> str:
@@ -334,6 +363,7 @@ def open_rows(
     target: Any = None,
     *,
     weights: Any = None,
+    drop: Sequence[str] = (),
     chunk_rows: int | None = None,
 ) -> Source:
     """Return rows that need not fit into memory, for ``fit`` and ``predict`` of an estimator.
@@ -352,6 +382,8 @@ def open_rows(
         The column that is to be predicted; of arrays, y itself. Rows to predict need none.
     weights : str or array-like of shape (n_samples,), optional
         How much each row counts: a column, or of arrays the numbers themselves.
+    drop : sequence of str, optional
+        Columns of files and dataframes to leave out.
     chunk_rows : int, optional
         The most rows that are held at a time; fewer where the machine has little memory. The
         result does not depend on it, but for rounding.
@@ -376,15 +408,15 @@ def open_rows(
     if isinstance(rows, Source):
         return rows
     if isinstance(rows, (str, PathLike)) or _are_paths(rows):
-        return _open_files(rows, target, weights, chunk_rows)
+        return _open_files(rows, target, weights, drop, chunk_rows)
     if is_dask(rows):
         from discernel.streams.dask import DaskSource
 
-        return DaskSource(rows, target, weights)
+        return DaskSource(rows, target, weights, drop)
     if callable(rows) or (isinstance(rows, (list, tuple, Iterator)) and _are_chunks(rows, target)):
-        return ChunkSource(rows, target, weights)
+        return ChunkSource(rows, target, weights, drop)
     if is_frame(rows):
-        return _open_frame(rows, target, weights, chunk_rows)
+        return _open_frame(rows, target, weights, drop, chunk_rows)
     X = rows if hasattr(rows, "tocsr") or isinstance(rows, np.ndarray) else np.asarray(rows)
     return ArraySource(X, target, weights, chunk_rows=chunk_rows)
 
@@ -412,9 +444,11 @@ def _are_chunks(rows: Any, target: Any) -> bool:
     )
 
 
-def _open_frame(X: Any, target: Any, weights: Any, chunk_rows: int | None) -> Source:
+def _open_frame(
+    X: Any, target: Any, weights: Any, drop: Sequence[str], chunk_rows: int | None
+) -> Source:
     names = [name if isinstance(name, str) else None for name in (target, weights)]
-    rest, y, numbers = split_columns(X, names[0], names[1], "X")
+    rest, y, numbers = split_columns(X, names[0], names[1], drop, "X")
     return ArraySource(
         rest,
         target if names[0] is None else y,
@@ -423,7 +457,9 @@ def _open_frame(X: Any, target: Any, weights: Any, chunk_rows: int | None) -> So
     )
 
 
-def _open_files(rows: Any, target: Any, weights: Any, chunk_rows: int | None) -> Source:
+def _open_files(
+    rows: Any, target: Any, weights: Any, drop: Sequence[str], chunk_rows: int | None
+) -> Source:
     from discernel.streams.files import FileSource
 
     paths = _found(rows)
@@ -441,7 +477,7 @@ def _open_files(rows: Any, target: Any, weights: Any, chunk_rows: int | None) ->
             raise InvalidInputError(
                 f"The {what} of files must be the name of a column. Got {type(given).__name__}."
             )
-    return FileSource(paths, target, weights=weights, chunk_rows=chunk_rows)
+    return FileSource(paths, target, weights=weights, drop=drop, chunk_rows=chunk_rows)
 
 
 def _loaded(given: Any) -> Any:

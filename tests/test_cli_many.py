@@ -1,0 +1,134 @@
+"""The command line on many files: read in chunks, predicted in chunks, whole or not at all."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from discernel.cli import app as commands
+from discernel.cli import many
+from discernel.cli.models import load_model
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(commands, "_out", Console(width=100, highlight=False))
+
+
+def invoke(*words, code=0):
+    result = CliRunner().invoke(commands.app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def table(n=300):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, 3))
+    frame = pd.DataFrame(X, columns=["a", "b", "id"])
+    frame["town"] = rng.choice(["York", "Bath"], n)
+    frame["kind"] = np.where(np.hypot(X[:, 0], X[:, 1]) > 1.2, "out", "in")
+    frame.loc[::9, "a"] = np.nan
+    return frame
+
+
+@pytest.fixture(params=["parquet", "csv"])
+def folder(request, tmp_path):
+    path, frame = tmp_path / "data", table()
+    path.mkdir()
+    for i in range(3):
+        part = frame.iloc[100 * i : 100 * (i + 1)]
+        name = path / f"part-{i}.{request.param}"
+        part.to_parquet(name) if request.param == "parquet" else part.to_csv(name, index=False)
+    return path
+
+
+def test_a_folder_is_fitted_and_predicted_in_chunks(folder):
+    result = invoke("fit", folder, "-o", "m.model", "--target", "kind", "--drop", "id")
+    assert "300 rows in chunks, 3 columns, 2 classes" in result.output
+    assert "expected of new rows" in result.output
+    model = load_model("m.model")
+    assert model.preparation.columns == ("a", "b", "town")
+    assert model.pipeline[-1]._stream is None
+    invoke("predict", "m.model", folder, "--out", "p.parquet")
+    found = pd.read_parquet("p.parquet")
+    frame = table()
+    assert found["row"].tolist() == list(range(1, 301))
+    assert list(found.columns[1:]) == ["predicted", "probability of in", "probability of out"]
+    expected = model.pipeline.predict_proba(frame[["a", "b", "town"]])
+    assert np.allclose(found.iloc[:, 2:], expected, atol=1e-10)
+    assert (found["predicted"] == frame["kind"]).mean() > 0.8
+
+
+def test_files_patterns_and_csv_say_the_same(folder):
+    files = sorted(folder.iterdir())
+    invoke("fit", folder, "-o", "m.model", "--target", "kind")
+    one = invoke("predict", "m.model", *files, "-o", "files.csv")
+    assert "on 300 rows" in one.output
+    invoke("predict", "m.model", f"{folder}/part-*", "-o", "pattern.csv")
+    shown = invoke("predict", "m.model", folder)
+    texts = [Path(name).read_text() for name in ("files.csv", "pattern.csv")]
+    assert texts[0] == texts[1]
+    assert texts[0] in shown.stdout
+    assert texts[0].count("probability of in") == 1
+    assert len(texts[0].splitlines()) == 301
+
+
+def test_one_small_file_is_predicted_by_a_model_of_many(folder):
+    invoke("fit", folder, "-o", "m.model", "--target", "kind")
+    invoke("predict", "m.model", sorted(folder.iterdir())[0], "-o", "p.csv")
+    assert len(Path("p.csv").read_text().splitlines()) == 101
+
+
+def test_many_files_are_predicted_by_a_model_of_one(tmp_path):
+    frame = table().drop(columns=["town"]).fillna(0.0)
+    frame.to_csv("one.csv", index=False)
+    (tmp_path / "more").mkdir()
+    for i in range(2):
+        frame.iloc[150 * i : 150 * (i + 1)].to_csv(f"more/{i}.csv", index=False)
+    invoke("fit", "one.csv", "-o", "m.model", "--target", "kind", "--criterion", "uniform")
+    invoke("predict", "m.model", "one.csv", "-o", "one.predicted.csv")
+    invoke("predict", "m.model", "more", "-o", "more.predicted.csv")
+    assert Path("one.predicted.csv").read_text() == Path("more.predicted.csv").read_text()
+    invoke("predict", "m.model", "one.csv", "-o", "one.parquet")
+    assert len(pd.read_parquet("one.parquet")) == 300
+
+
+def test_a_large_file_is_read_in_chunks(monkeypatch):
+    table().to_csv("rows.csv", index=False)
+    assert not many.are_many(["rows.csv"])
+    assert not many.are_many(["iris"])
+    monkeypatch.setattr(many, "_LARGE", 1000)
+    assert many.are_many(["rows.csv"])
+    result = invoke("fit", "rows.csv", "-o", "m.model", "--target", "kind")
+    assert "300 rows in chunks" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["--target", "nothing"], "Got 'nothing'"),
+        ([], "The target must be named"),
+        (["--target", "kind", "--drop", "other"], "'other' must be in every part"),
+        (["--target", "kind", "--missing", "drop"], "are for a file that fits into memory"),
+    ],
+)
+def test_what_cannot_be_fitted_is_one_line(folder, words, expected):
+    result = invoke("fit", folder, "-o", "m.model", *words, code=1)
+    assert expected in result.output
+
+
+def test_a_bad_part_leaves_the_old_predictions(folder):
+    invoke("fit", folder, "-o", "m.model", "--target", "kind")
+    last = sorted(folder.iterdir())[-1]
+    frame = table().iloc[:50].assign(a=np.inf)
+    frame.to_parquet(last) if last.suffix == ".parquet" else frame.to_csv(last, index=False)
+    for name in ("p.csv", "p.parquet"):
+        Path(name).write_text("old")
+        result = invoke("predict", "m.model", folder, "-o", name, code=1)
+        assert "infinit" in result.output or "inf" in result.output
+        assert Path(name).read_text() == "old"
