@@ -2,20 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
-from discernel.exceptions import ClusterError, InvalidInputError
+from discernel.exceptions import ClusterError, InvalidInputError, missing_extra
 from discernel.streams.chunks import Report
 
-__all__ = ["SMALLER", "active_client", "computed", "memory_of_threads", "reduced"]
+__all__ = [
+    "SMALLER",
+    "active_client",
+    "computed",
+    "connected",
+    "memory_of_threads",
+    "reduced",
+    "spread_files",
+]
+
+#: Seconds until a scheduler that does not answer is not there.
+_PATIENCE = 10
 
 #: What to do where a partition is too large.
 SMALLER = (
     "Make partitions smaller, by X.rechunk({0: n_rows}) of an array or X.repartition("
     "partition_size='32MB') of a dataframe, or give workers more memory or fewer threads."
 )
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """Have tasks done by the workers of a scheduler, or raise a clear error.
+
+    Parameters
+    ----------
+    address : str
+        Where it is, such as ``tcp://host:8786``.
+    """
+    try:
+        from distributed import Client
+    except ImportError as error:
+        raise missing_extra("A scheduler needs Dask", "dask", "do without one") from error
+    try:
+        client = Client(address, timeout=_PATIENCE)
+    except (OSError, ValueError) as error:
+        raise ClusterError(
+            f"A Dask scheduler must be at the address. Got {address!r}, where none answers: "
+            f"{error}. `dask scheduler` starts one, and `dask worker ADDRESS` its workers."
+        ) from error
+    with client:
+        yield client
+
+
+def spread_files(paths: Sequence[Path]) -> Any:
+    """Return the rows of Parquet files as a Dask dataframe, or raise a clear error.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files, which workers see under the same names.
+    """
+    import dask.dataframe as dd
+
+    if any(path.suffix.lower() == ".csv" for path in paths):
+        raise InvalidInputError(
+            f"Workers read Parquet files. Got {paths[0]}. Write Parquet, or do without a scheduler."
+        )
+    return dd.read_parquet([str(path.absolute()) for path in paths])
 
 
 def active_client() -> Any:
