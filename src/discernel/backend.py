@@ -191,6 +191,11 @@ class ShiftedRows:
         given = None if self.given is None else self.given[rows]
         return ShiftedRows(self.values[rows], self.origin, self.limit, given)
 
+    def single(self) -> ShiftedRows:
+        """Return the same rows, of single precision."""
+        values: Any = self.values.astype(np.float32)
+        return ShiftedRows(values, self.origin, self.limit, self.given)
+
     def squared_distances(
         self, other: ShiftedRows | None = None, out: FloatArray | None = None
     ) -> FloatArray:
@@ -397,16 +402,23 @@ def free_threads(n_samples: int) -> int:
 
 
 class Buffers:
-    """Arrays that one thread uses again and again, instead of fresh ones a tile."""
+    """Arrays that one thread uses again and again, instead of fresh ones a tile.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    single : bool, default=False
+        Whether they are of single precision.
+    """
+
+    def __init__(self, single: bool = False) -> None:
         self._arrays: dict[str, FloatArray] = {}
+        self._type = np.float32 if single else np.float64
 
     def __call__(self, name: str, shape: tuple[int, int]) -> FloatArray:
         """Return an array of this shape, the memory of which is that of the name."""
         size = shape[0] * shape[1]
         if name not in self._arrays or self._arrays[name].size < size:
-            self._arrays[name] = np.empty(size)
+            self._arrays[name] = np.empty(size, self._type)
         return self._arrays[name][:size].reshape(shape)
 
 

@@ -7,7 +7,7 @@ what is missing is ⟨R, N⁻¹R⟩ ≤ ‖R‖²/ρ with the residual R = T −
 import numpy as np
 import pytest
 
-from discernel.bank import DenseBank, TiledBank
+from discernel.bank import DenseBank, System, TiledBank
 from discernel.criteria.rkda import JointRKDAProgram, RKDAProgram, ShrunkRKDAProgram
 from discernel.kernels import RBF
 from discernel.targets import ClassTarget
@@ -17,7 +17,7 @@ from tests.conftest import make_problem
 LAMBDAS = [1e-4, 1e-2, 1.0, 30.0]
 
 
-class Perturbed:
+class Perturbed(System):
     """A system whose solutions are off by a given share of their length, in a given direction."""
 
     def __init__(self, system, error, direction):
@@ -30,6 +30,9 @@ class Perturbed:
         else:
             off = np.broadcast_to(self._direction[:, None], exact.shape)
         return exact + self._error * np.linalg.norm(exact) * off / np.linalg.norm(off)
+
+    def inverse_diagonal(self):
+        return self._system.inverse_diagonal()
 
 
 class RoughBank(DenseBank):

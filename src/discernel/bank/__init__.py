@@ -5,6 +5,8 @@ from discernel.bank.combined import CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank
 from discernel.bank.identity import WithIdentity
+from discernel.bank.iterative import IterativeBank
+from discernel.bank.iterative_system import IterativeSystem
 from discernel.bank.make import choose_bank, make_bank
 from discernel.bank.subspace import Subspace
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
@@ -18,6 +20,8 @@ __all__ = [
     "DenseBank",
     "FactoredBank",
     "Inverse",
+    "IterativeBank",
+    "IterativeSystem",
     "Matrices",
     "Normalization",
     "Subspace",

@@ -199,6 +199,8 @@ class Bank(Matrices):
     names: list[str]
     kept: NDArray[np.intp]
     scales: FloatArray
+    #: Whether there are `combined` and `inverse`, of n_samples² numbers.
+    has_matrices: ClassVar[bool] = True
 
     @property
     def n_kernels(self) -> int:
@@ -266,14 +268,18 @@ class Bank(Matrices):
 
     def _centered_products(self, products: FloatArray) -> FloatArray:
         """Return K_iV from G_i times `_centered_vectors`, in their memory."""
+        self._center_rows(products)
+        products *= self.scales[:, None, None]
+        return products
+
+    def _center_rows(self, products: FloatArray) -> None:
+        """Centre the columns of a stack of products in place, and give rows their weights."""
         weights = self.sample_weights
         if weights is None:
             products -= products.mean(axis=1, keepdims=True)
         else:
             products -= (weights.shares @ products)[:, None, :]
             products *= weights.roots[:, None]
-        products *= self.scales[:, None, None]
-        return products
 
     def _shallow_selection(self, positions: NDArray[np.intp]) -> Self:
         """Return a copy that shares all but what every bank keeps a kernel."""

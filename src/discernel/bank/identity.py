@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
 from discernel.bank.base import Bank, Centering
+from discernel.bank.system import System
 
 __all__ = ["WithIdentity"]
 
@@ -63,6 +66,16 @@ class WithIdentity(Bank):
         matrix = self.bank.combined(weights[1:], out)
         matrix[np.diag_indices_from(matrix)] += weights[0] / self.total
         return matrix
+
+    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        return self.bank.system(weights[1:], ridge + weights[0] / self.total)
+
+    def rough_system(self, weights: FloatArray, ridge: float) -> System:
+        return self.bank.rough_system(weights[1:], float(ridge + weights[0] / self.total))
+
+    def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
+        system = self.bank.systems(weights[1:])
+        return lambda ridge: system(ridge + weights[0] / self.total)
 
     def centering(self, weights: FloatArray) -> Centering:
         return self.bank.centering(weights[1:])

@@ -10,6 +10,7 @@ from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank, have_low_rank
+from discernel.bank.iterative import IterativeBank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
@@ -17,7 +18,7 @@ from discernel.sample_weights import SampleWeights
 
 __all__ = ["choose_bank", "make_bank"]
 
-Kind = Literal["dense", "tiled", "factored"]
+Kind = Literal["dense", "tiled", "factored", "iterative"]
 
 #: From this many kernels on it is worth trying whether their ranks are low.
 _MANY = 64
@@ -30,9 +31,10 @@ def choose_bank(
 
     Parameters
     ----------
-    asked : {"auto", "dense", "tiled", "factored"}
+    asked : {"auto", "dense", "tiled", "factored", "iterative"}
         ``"auto"`` is a stack of matrices where there is room for it. Else 64 kernels or more are
-        factored if a sample of them has a low rank, or they are computed in tiles.
+        factored if a sample of them has a low rank, or they are computed in tiles. What needs no
+        matrix of n_samples² numbers, ``"iterative"``, is so far taken where it is asked for.
     kernels : sequence of Kernel
         The candidates.
     X : array-like of shape (n_samples, n_features)
@@ -47,6 +49,8 @@ def choose_bank(
 
 def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
     """Raise a clear error, before any work, where the machine has too little memory."""
+    if kind == "iterative":
+        return
     memory, one = physical_memory(), 8 * n_rows(X) ** 2
     given = any(kernel.precomputed for kernel in kernels)
     n_stored = len(kernels) if kind == "dense" and not given else 0
@@ -56,7 +60,8 @@ def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
         raise InvalidInputError(
             f"Two matrices{stack} of {n_rows(X):,} × {n_rows(X):,} numbers must fit into memory, "
             f"about {needed / 1e9:,.0f} GB. This machine has {memory / 1e9:,.0f} GB. Take "
-            "some of the rows, drawn at random" + (", or bank='auto'." if stack else ".")
+            "some of the rows, drawn at random, or bank='iterative', which needs none of them"
+            + (", or bank='auto'." if stack else ".")
         )
 
 
@@ -64,7 +69,7 @@ def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float) -
     if asked not in ("auto", *get_args(Kind)):
         raise unknown_choice("bank", asked, ["auto", *get_args(Kind)])
     given = any(kernel.precomputed for kernel in kernels)
-    if given and asked in ("tiled", "factored"):
+    if given and asked in ("tiled", "factored", "iterative"):
         raise InvalidInputError(
             f"bank='{asked}' computes kernels of rows, but these are given as matrices. Use "
             "bank='auto', or give rows and kernels."
@@ -77,7 +82,7 @@ def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float) -
         )
     if asked == "dense" or given:
         return "dense"
-    if asked == "tiled" or asked == "factored":
+    if asked != "auto":
         return cast(Kind, asked)
     if 8 * len(kernels) * n_rows(X) ** 2 <= cache_bytes:
         return "dense"
@@ -96,7 +101,7 @@ def make_bank(
 
     Parameters
     ----------
-    kind : {"dense", "tiled", "factored"}
+    kind : {"dense", "tiled", "factored", "iterative"}
         From `choose_bank`.
     kernels : sequence of Kernel
         The candidates, resolved.
@@ -112,6 +117,8 @@ def make_bank(
     options: dict[str, Any] = {"normalization": normalization, "sample_weights": sample_weights}
     if kind == "tiled":
         return TiledBank(kernels, X, cache_bytes=cache_bytes, **options)
+    if kind == "iterative":
+        return IterativeBank(kernels, X, cache_bytes=cache_bytes, **options)
     if kind == "factored":
         return FactoredBank.from_kernels(kernels, X, **options)
     return DenseBank(

@@ -17,7 +17,15 @@ class System(ABC):
     """N = diag(ridge) + Σ w_i K_i.
 
     Asking it for one thing never spoils another: it may be asked in any order, any number of times.
+
+    Attributes
+    ----------
+    diagonal_error : float or None
+        The standard error of `inverse_diagonal`, as a share of the entries and in the mean over
+        them, once it was asked for; None where it is exact.
     """
+
+    diagonal_error: float | None = None
 
     @abstractmethod
     def solve(self, right: FloatArray) -> FloatArray:
@@ -30,6 +38,22 @@ class System(ABC):
     def log_determinant(self) -> float | None:
         """Return log det N where that is cheap, else None."""
         return None
+
+    @property
+    def has_factor(self) -> bool:
+        """Whether to solve costs no new factorisation."""
+        return True
+
+    def solve_roughly(self, right: FloatArray) -> FloatArray:
+        """Return `solve`, to some digits where fewer are faster."""
+        return self.solve(right)
+
+    def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Return `solve` and what it leaves, right − N·solution; None: rounding, and not known."""
+        return self.solve(right), None
+
+    def expect(self, right: FloatArray) -> None:  # noqa: B027  # nothing to do by default
+        """Take note of what is going to be solved: all of it at once may be cheaper."""
 
 
 class CholeskySystem(System):
@@ -138,7 +162,7 @@ class Workspace:
 
     def __init__(self) -> None:
         self.spare: list[FloatArray] = []
-        self.last: tuple[FloatArray, FloatArray, CholeskySystem] | None = None
+        self.last: tuple[FloatArray, FloatArray, System] | None = None
 
     def take(self, n: int) -> FloatArray:
         """Return memory for a matrix of n rows."""

@@ -210,28 +210,32 @@ class TiledBank(Bank):
         work: Callable[[Tile, Found, Part], None],
         make: Make[Part],
         active: NDArray[np.intp] | None = None,
+        single: Any = None,
     ) -> list[Part]:
         """Call ``work`` with every tile's matrices, in threads, each with a part of its own.
 
-        Matrices, of all kernels or the active ones, come one after another in the same memory.
-        Products within ``work`` are NumPy's, which let the other threads run; those of
-        `backend.matmul` do not.
+        Matrices, of all kernels or the active ones, come one after another in the same memory;
+        of single precision where such rows are given. Products within ``work`` are NumPy's, which
+        let the other threads run; those of `backend.matmul` do not.
         """
         kernels, positions = self._kernels, np.arange(len(self._kernels.kernels))
         if active is not None:
-            kernels, positions = KernelSet([kernels.kernels[i] for i in active]), active
+            kernels, positions = kernels.of(active), active
 
         def run(tile: Tile, place: tuple[Part, Buffers]) -> None:
             (rows, columns), (part, buffers) = tile, place
-            other = None if rows == columns else self._rows[columns]
-            found = kernels.matrices(self._rows[rows], other, buffers)
+            other = None if rows == columns else prepared[columns]
+            found = kernels.matrices(prepared[rows], other, buffers)
             found = ((int(positions[i]), matrix) for i, matrix in found)
             if self._taken_off:
                 found = self._less_means(tile, found, buffers)
             work(tile, found, part)
 
-        parts = [make() for _ in range(self._n_threads)]
-        in_threads(run, self._tiles(), [(part, Buffers()) for part in parts])
+        prepared, parts = self._rows, [make() for _ in range(self._n_threads)]
+        if single is not None:
+            prepared = single
+        places = [(part, Buffers(single is not None)) for part in parts]
+        in_threads(run, self._tiles(), places)
         return parts
 
     def _less_means(self, tile: Tile, matrices: Found, buffers: Buffers) -> Found:
@@ -356,7 +360,7 @@ class TiledBank(Bank):
         kernels = self._kernels.kernels
         entries = len(kernels) * len(rows) ** 2
         if 8 * entries > self._cache_bytes or entries > 2 * self.n_samples**2:
-            return TiledBank(
+            return self._kind_of_part(len(rows))(
                 kernels,
                 self._X[rows],
                 normalization=self.normalization,
@@ -374,9 +378,13 @@ class TiledBank(Bank):
             sample_weights=self._weights_of(rows),
         )
 
+    def _kind_of_part(self, n_rows: int) -> type[TiledBank]:
+        """Return what the bank of some of the rows is, where it stores nothing."""
+        return TiledBank
+
     def select(self, positions: NDArray[np.intp]) -> TiledBank:
         part = self._shallow_selection(positions)
-        part._kernels = KernelSet([self._kernels.kernels[i] for i in positions])
+        part._kernels = self._kernels.of(positions)
         part._centered_traces = self._centered_traces[positions]
         part._row_means, part._means = self._row_means[positions], self._means[positions]
         part._taken_off = {

@@ -91,9 +91,7 @@ class RKDAPoint(Point):
         noise = float(self.weights @ criterion.bank.rounding)
         if criterion.ridge <= noise:
             return np.inf
-        # The products in the residual are wrong by as much as the kernels are.
-        length = np.sqrt(inner(residual, residual)) + noise * np.sqrt(self._norm)
-        inexact = float(length**2) / (criterion.ridge - noise)
+        inexact = criterion.inexact(residual, self._norm, noise)
         return criterion.scale * (inexact + noise * self._norm + 2.0 * criterion.blur(self._norm))
 
     @property
@@ -113,7 +111,8 @@ class RKDAPoint(Point):
         """How B changes with the weights: −∂B/∂w_i = N⁻¹K_iB, of shape (n_kernels, *B.shape)."""
         n_kernels, n_samples, _ = self._products.shape
         columns = self._products.transpose(1, 0, 2).reshape(n_samples, -1)
-        solved = self._system.solve(columns)
+        # They only say where to go: the bound of a step, and the value, do not depend on them.
+        solved = self._system.solve_roughly(columns)
         return solved.reshape(n_samples, n_kernels, -1).transpose(1, 0, 2)
 
     @cached_property
@@ -165,14 +164,36 @@ class RKDAProgram(ConvexProgram):
         """Return the value without a pass over the kernels, and how far off rounding can be.
 
         ⟨T, B⟩ where `at` has ⟨B, NB⟩: errors of B enter it once and not squared. What was solved
-        is a system with N + E, and ⟨B, EB⟩ is what that changes.
+        is a system with N + E, and ⟨B, EB⟩ is what that changes. Where the residual is known, the
+        value is that of `at`.
         """
-        dual = self.bank.system(weights, self.ridge).solve(self.scores)
+        dual, residual = self.bank.system(weights, self.ridge).solve_residual(self.scores)
         norm, noise = inner(dual, dual), float(weights @ self.bank.rounding)
+        value = inner(self.scores, dual)
+        if residual is not None:
+            value += inner(dual, residual)  # 2⟨T, B⟩ − ⟨B, NB⟩
         if self.ridge <= noise:
-            return self.scale * inner(self.scores, dual), np.inf
-        error = (_FACTORISATION * (1.0 + self.ridge) + noise) * norm + self.blur(norm)
-        return self.scale * inner(self.scores, dual), self.scale * error
+            return self.scale * value, np.inf
+        if residual is None:
+            error = (_FACTORISATION * (1.0 + self.ridge) + noise) * norm + self.blur(norm)
+        else:
+            error = self.inexact(residual, norm, noise) + noise * norm + 2.0 * self.blur(norm)
+        return self.scale * value, self.scale * error
+
+    def inexact(self, residual: FloatArray, norm: float, noise: float) -> float:
+        """Return how much 2⟨T, B⟩ − ⟨B, NB⟩ can be too small because B is not exactly N⁻¹T.
+
+        Parameters
+        ----------
+        residual : ndarray of shape (n_samples, n_columns)
+            T − NB, in which products are wrong by as much as the kernels are.
+        norm : float
+            ‖B‖².
+        noise : float
+            How far below 0 eigenvalues of the combined kernel can be; less than ρ.
+        """
+        length = np.sqrt(inner(residual, residual)) + noise * np.sqrt(norm)
+        return float(length**2) / (self.ridge - noise)
 
     def blur(self, norm: float) -> float:
         """Return how much ⟨T, B⟩ can be wrong because of rounding, from ‖B‖²."""

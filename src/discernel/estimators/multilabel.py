@@ -139,6 +139,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
             bank, weights, proposal = self._learn(X, kernels, target, request)
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
+            system.expect(np.hstack([part.scores for part in target.parts]))
             fits = [
                 KernelLeastSquares(system, ridge, part.scores, sample_weights)
                 for part in target.parts

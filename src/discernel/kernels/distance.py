@@ -46,6 +46,8 @@ _MEDIAN_ROWS = 2000
 #: exp(−690) is 1e-300. Below it numbers are denormal, with which processors are ten times slower,
 #: also in every product and factorisation to come.
 LEAST_EXPONENT = -690.0
+#: The same for tiles of single precision, of which the least normal number is 1e-38.
+LEAST_SINGLE_EXPONENT = -80.0
 
 
 def median_distance(X: Any, norm: Literal[1, 2] = 2) -> float:
@@ -330,7 +332,8 @@ class DistanceKernel(Kernel):
 
     def _fill(self, base: FloatArray, out: FloatArray) -> None:
         np.multiply(self._distance(base, out), -self.exponent, out=out)
-        np.maximum(out, LEAST_EXPONENT, out=out)
+        single = out.dtype == np.float32
+        np.maximum(out, LEAST_SINGLE_EXPONENT if single else LEAST_EXPONENT, out=out)
         np.exp(out, out=out)
 
     # ---- derivatives -------------------------------------------------------------------------

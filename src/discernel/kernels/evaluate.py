@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discernel.backend import Buffers, FloatArray, n_rows
+from discernel.backend import Buffers, FloatArray, ShiftedRows, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
-from discernel.kernels.distance import LEAST_EXPONENT
+from discernel.kernels.distance import LEAST_EXPONENT, LEAST_SINGLE_EXPONENT
 
 __all__ = ["KernelSet", "PreparedRows"]
 
@@ -20,7 +20,7 @@ __all__ = ["KernelSet", "PreparedRows"]
 _MOST_SQUARINGS = 6
 
 #: The square of this is the least value of an exponential; see there for why it is not 0.
-_TINY = math.exp(0.5 * LEAST_EXPONENT)
+_TINY, _SINGLE_TINY = math.exp(0.5 * LEAST_EXPONENT), math.exp(0.5 * LEAST_SINGLE_EXPONENT)
 
 #: A kernel's position and how often the matrix before it is to be squared; None: it is made of
 #: the pairwise matrix.
@@ -36,6 +36,24 @@ class PreparedRows:
 
     rows: Any
     bases: dict[Hashable, Any]
+
+    def single(self, keys: Iterable[Hashable]) -> PreparedRows | None:
+        """Return the same rows of single precision; None where some kernels' have none.
+
+        Those of squared distances of several columns have.
+
+        Parameters
+        ----------
+        keys : iterable of Hashable
+            The `Kernel.base_key` of the kernels.
+        """
+        bases = {}
+        for key in keys:
+            base = self.bases.get(key)
+            if not isinstance(base, ShiftedRows) or len(base.origin) < 2:
+                return None
+            bases[key] = base.single()
+        return PreparedRows(self.rows, bases)
 
     def __getitem__(self, rows: slice) -> PreparedRows:
         bases = {key: base[rows] for key, base in self.bases.items()}
@@ -68,6 +86,10 @@ class KernelSet:
             if key is not None:
                 positions.setdefault(key, []).append(position)
         self.groups = {key: _steps(self.kernels, found) for key, found in positions.items()}
+
+    def of(self, positions: Iterable[int]) -> KernelSet:
+        """Return some of the kernels."""
+        return KernelSet([self.kernels[i] for i in positions])
 
     def prepare(self, X: Any, like: PreparedRows | None = None) -> PreparedRows:
         """Return dense rows as `matrices` takes them best.
@@ -140,6 +162,7 @@ class KernelSet:
         self, steps: list[Step], base: FloatArray, buffers: Buffers | None
     ) -> Iterator[tuple[int, FloatArray]]:
         matrix, least = base, None
+        tiny = _SINGLE_TINY if base.dtype == np.float32 else _TINY
         for position, squarings in steps:
             if squarings is None:
                 matrix = _made_of(self.kernels[position], base, buffers)
@@ -147,9 +170,9 @@ class KernelSet:
             for already in range(squarings or 0):
                 fresh = buffers is None and already == 0
                 least = float(matrix.min()) if least is None else least * least
-                if least < _TINY:
-                    matrix = np.maximum(matrix, _TINY, out=None if fresh else matrix)
-                    fresh, least = False, _TINY
+                if least < tiny:
+                    matrix = np.maximum(matrix, tiny, out=None if fresh else matrix)
+                    fresh, least = False, tiny
                 matrix = np.square(matrix, out=None if fresh else matrix)
             yield position, matrix
 

@@ -74,6 +74,8 @@ class _Search:
         for unit in np.eye(p):  # neighbours on a ladder want about the same λ
             best = self.try_lambdas("single", unit, lambdas, start=best)
         self.try_rkda(lambdas)
+        if not self.bank.has_matrices:  # the gradient of the leave-one-out error needs it
+            return
         self.try_loo(self.found["average"])
         other = self.ranking()[0]
         if other.name != "loo":  # descent from the average ended in a worse place
@@ -198,7 +200,8 @@ class Search:
             lambdas = full.lambdas_on_all(candidate, best)
             for weights in _on_all(candidate, part):
                 full.try_lambdas(name, weights, lambdas)
-        full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
+        if full.bank.has_matrices:
+            full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
         return full.solution()
 
 
