@@ -8,7 +8,8 @@ Every error is also the built-in a caller would expect, so plain ``except ValueE
     ├── NumericalError        (LinAlgError)  a factorisation that broke down
     ├── MissingExtraError     (ImportError)  an optional package that is not installed
     ├── DataUnavailableError  (OSError)      a data set that cannot be had here
-    └── FileWriteError        (OSError)      a file that cannot be written; the old one is kept
+    ├── FileWriteError        (OSError)      a file that cannot be written; the old one is kept
+    └── ClusterError          (RuntimeError) other machines that went away in the middle
 
     DiscernelWarning          (UserWarning)
     ├── DroppedKernelWarning                 a kernel that is constant on the training set
@@ -25,6 +26,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 
 __all__ = [
+    "ClusterError",
     "ConvergenceWarning",
     "DataUnavailableError",
     "DiscernelError",
@@ -69,6 +71,10 @@ class DataUnavailableError(DiscernelError, OSError):
 
 class FileWriteError(DiscernelError, OSError):
     """A file cannot be written; what was there before is as it was."""
+
+
+class ClusterError(DiscernelError, RuntimeError):
+    """Workers, or their scheduler, went away in the middle; the message says what to do."""
 
 
 class DiscernelWarning(UserWarning):

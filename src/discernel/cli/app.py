@@ -78,6 +78,13 @@ _ManyData = Annotated[
         "pattern in quotes, or a large file are read in chunks.",
     ),
 ]
+_Scheduler = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A Dask scheduler, such as tcp://host:8786, whose workers read Parquet files.",
+    ),
+]
 _Target = Annotated[
     str | None,
     typer.Option(
@@ -339,6 +346,7 @@ def _fit(
     criterion: Annotated[
         str, typer.Option(metavar="NAME", help="What makes a combination good.")
     ] = "auto",
+    scheduler: _Scheduler = None,
 ) -> None:
     """Learn the kernel and its discriminant on all rows, and save the model.
 
@@ -348,14 +356,14 @@ def _fit(
     with _one_line_errors():
         refuse_same_file(data=_file(data[0]), model=output)
         check_place("model", output)
-        if many.are_many(data):
+        if many.are_many(data) or scheduler is not None:
             if categorical or missing != "error":
                 raise InvalidInputError(
                     "--categorical and --missing are for a file that fits into memory. Rows in "
                     "chunks have categories and missing cells taken as they are. Leave them out."
                 )
             with row_bars(["first pass", "second pass"]) as told:
-                model = many.fit_many(data, target, drop or (), criterion, told)
+                model = many.fit_many(data, target, drop or (), criterion, told, scheduler)
             show.show_streamed(_out, model)
         else:
             meant = _data(data[0], target, drop, categorical, missing)
@@ -380,6 +388,7 @@ def _predict(
             help="A CSV or Parquet file. (default: CSV to the terminal)",
         ),
     ] = None,
+    scheduler: _Scheduler = None,
 ) -> None:
     """Predict the classes of rows, with their probabilities, as CSV or Parquet.
 
@@ -392,9 +401,10 @@ def _predict(
         if output is not None:
             check_place("predictions", output)
         loaded, where = models.load_model(model), _to_the_terminal if output is None else output
-        if many.are_many(data):
+        if many.are_many(data) or scheduler is not None:
             with row_bars(["predicting"]) as told:
-                known = many.write_predictions(many.predict_many(loaded, data, told), where)
+                parts = many.predict_many(loaded, data, told, scheduler)
+                known = many.write_predictions(parts, where)
         else:
             known = many.write_predictions([models.predict_rows(loaded, data[0])], where)
         if output is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,8 @@ from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.files import find_target
 from discernel.experiments.preparation import Preparation
 from discernel.experiments.writing import csv_text, drafted
-from discernel.streams import RowProgress, open_rows
+from discernel.streams import Chunk, RowProgress, Source, open_rows
+from discernel.streams.files import FileSource
 
 __all__ = ["are_many", "fit_many", "predict_many", "write_predictions"]
 
@@ -48,6 +50,7 @@ def fit_many(
     drop: Sequence[str],
     criterion: str,
     told: Callable[[Any], None],
+    scheduler: str | None = None,
 ) -> Model:
     """Return a model fitted to the rows of many files.
 
@@ -63,11 +66,13 @@ def fit_many(
         What makes a combination good.
     told : callable
         Called with a `RowProgress`, after every chunk.
+    scheduler : str, optional
+        The address of a Dask scheduler whose workers read the files.
     """
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
-    source = open_rows(list(data), target, drop=drop)
-    clf = discernel.MultipleKernelDiscriminant(criterion=criterion, callback=told).fit(source)
+    with _opened(data, scheduler, target, drop) as source:
+        clf = discernel.MultipleKernelDiscriminant(criterion=criterion, callback=told).fit(source)
     # A model in a file predicts; the sums that more rows could be added to stay behind.
     kept = copy(clf).set_params(callback=None)
     kept._stream = kept._fallback = None
@@ -80,7 +85,10 @@ def fit_many(
 
 
 def predict_many(
-    model: Model, data: Sequence[str], told: Callable[[Any], None]
+    model: Model,
+    data: Sequence[str],
+    told: Callable[[Any], None],
+    scheduler: str | None = None,
 ) -> Iterator[Predictions]:
     """Yield what is predicted for the rows of many files, a chunk at a time.
 
@@ -92,17 +100,42 @@ def predict_many(
         Files, folders or patterns.
     told : callable
         Called with a `RowProgress`, after every chunk.
+    scheduler : str, optional
+        The address of a Dask scheduler whose workers read the files.
     """
-    source = open_rows(list(data))
-    done, total, classes = 0, source.about_n_rows, model.pipeline.classes_
-    for chunk in source.chunks():
-        X = model.features(chunk.X, chunk.place.name)
+
+    def predicted(chunk: Chunk) -> Predictions:
+        X, classes = model.features(chunk.X, chunk.place.name), model.pipeline.classes_
         labels, known = model.pipeline.predict(X), (0, 0)
         if model.target in chunk.X.columns:
             known = count_right(labels, chunk.X[model.target])
-        yield Predictions(labels, model.pipeline.predict_proba(X), classes, *known)
-        done += len(labels)
-        told(RowProgress(0, 1, done, total))
+        return Predictions(labels, model.pipeline.predict_proba(X), classes, *known)
+
+    with _opened(data, scheduler) as source:
+        done, total = 0, source.about_n_rows
+        for part in source.map(predicted):
+            yield part
+            done += len(part.labels)
+            told(RowProgress(0, 1, done, total))
+
+
+@contextmanager
+def _opened(
+    data: Sequence[str],
+    scheduler: str | None,
+    target: str | None = None,
+    drop: Sequence[str] = (),
+) -> Iterator[Source]:
+    """Open files here, or on the workers of a scheduler."""
+    source = open_rows(list(data), target, drop=drop)
+    if scheduler is None:
+        yield source
+        return
+    from discernel.streams.cluster import connected, spread_files
+
+    assert isinstance(source, FileSource)
+    with connected(scheduler):
+        yield open_rows(spread_files(source.paths), target, drop=drop)
 
 
 def write_predictions(

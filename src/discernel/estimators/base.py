@@ -26,7 +26,8 @@ from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners import Request
-from discernel.streams import ArraySource, Source
+from discernel.streams import ArraySource, Source, open_rows
+from discernel.streams.chunks import is_dask
 from discernel.streams.fit import StreamedFit
 from discernel.targets import ClassTarget
 
@@ -52,14 +53,16 @@ class BaseKernelDiscriminant(
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features) or Source
+        X : array-like of shape (n_samples, n_features), Dask collection or Source
             Training rows: an array, a sparse matrix, a dataframe, with ``kernels="auto"`` of any
             columns, what callable kernels take, or for precomputed kernels a stack of shape
             (n_samples, n_samples, n_kernels). What `open_rows` returned is read twice, a chunk at
             a time: the kernel is learned on a random sample of some thousands of rows, and the
-            discriminant, of kernels at landmarks, on all of them.
+            discriminant, of kernels at landmarks, on all of them. So is a Dask array or dataframe,
+            where its partitions lie.
         y : array-like of shape (n_samples,)
-            Class labels; of a `Source` nothing, which has them.
+            Class labels; of a `Source` nothing, which has them; of a Dask dataframe also the name
+            of a column.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts, at least 0; a row of weight 0 is absent. Whole numbers are
             counts: a row of weight 2 is two rows, of which leave-one-out leaves out one. Other
@@ -71,13 +74,16 @@ class BaseKernelDiscriminant(
         self
             Fitted.
         """
+        if is_dask(X):
+            X, y, sample_weight = open_rows(X, y, weights=sample_weight), None, None
         if isinstance(X, Source):
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
                     "Labels and weights of rows in chunks come with them. Got them for fit; name "
                     "their columns, or give them, to open_rows."
                 )
-            return self._store_streamed(self._fit_source(X))
+            with self._all_or_nothing():
+                return self._store_streamed(self._fit_source(X))
         self._stream = None
         given, request = (X, y, sample_weight), self._request()
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
@@ -210,6 +216,15 @@ class BaseKernelDiscriminant(
 
     # ---- prediction --------------------------------------------------------------------------
 
+    def _result_of(self, method: str) -> tuple[int | None, Any]:
+        """Return how many columns a method returns, None for one dimension, and of which kind."""
+        n_classes = len(self.classes_)
+        if method == "predict":
+            return None, self.classes_.dtype
+        if method == "decision_function" and n_classes == 2:
+            return None, np.float64
+        return self._n_features_out if method == "transform" else n_classes, np.float64
+
     def _scores(self, X: Any) -> FloatArray:
         """Return the fitted class scores of new rows."""
         check_is_fitted(self, "discriminant_")
@@ -228,8 +243,9 @@ class BaseKernelDiscriminant(
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features) or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned.
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
+            Dask collection a Dask array with the same partitions.
 
         Returns
         -------
@@ -249,8 +265,9 @@ class BaseKernelDiscriminant(
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features) or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned.
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
+            Dask collection a Dask array with the same partitions.
 
         Returns
         -------
@@ -267,8 +284,9 @@ class BaseKernelDiscriminant(
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features) or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned.
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
+            Dask collection a Dask array with the same partitions.
 
         Returns
         -------
@@ -283,8 +301,9 @@ class BaseKernelDiscriminant(
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features) or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned.
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
+            Dask collection a Dask array with the same partitions.
 
         Returns
         -------
@@ -299,8 +318,9 @@ class BaseKernelDiscriminant(
 
         Parameters
         ----------
-        X : array-like of shape (n_rows, n_features) or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned.
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
+            Dask collection a Dask array with the same partitions.
 
         Returns
         -------

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import CombinedKernel, Uncentered
@@ -25,6 +26,7 @@ from discernel.kernels import Kernel, as_kernels
 from discernel.learners import Request
 from discernel.progress import phase
 from discernel.streams import ArraySource, Chunk, Place, RowProgress, Source
+from discernel.streams.chunks import is_dask, is_frame
 from discernel.streams.fit import (
     StreamedFit,
     StreamState,
@@ -48,18 +50,33 @@ Method = TypeVar("Method", bound=Callable[[Any, Any], Any])
 
 
 def by_chunks(method: Method) -> Method:
-    """Return a method of rows that gives an iterator of its results for the chunks of a source."""
+    """Return a method of rows that also takes those that are not in memory.
+
+    Of a source it gives an iterator of its results for the chunks, of a Dask collection a Dask
+    array, which is computed when it is asked for.
+    """
 
     @wraps(method)
     def either(self: Any, X: Any) -> Any:
-        if not isinstance(X, Source):
+        if not (isinstance(X, Source) or is_dask(X)):
             return method(self, X)
+        check_is_fitted(self, "discriminant_")
+        # As it is now, whenever that will be; without the sums, which predictions do not need.
+        fitted = copy(self)
+        fitted._stream = None
 
         def work(chunk: Chunk) -> Any:
             with _naming(chunk.place):
-                return method(self, chunk.X)
+                return method(fitted, chunk.X)
 
-        return X.map(work)
+        if isinstance(X, Source):
+            return X.map(work)
+        from discernel.streams.lazy import lazily
+
+        work.__name__ = method.__name__
+        rows = X._meta if is_frame(X) else np.empty((0, X.shape[1]))
+        validate_data(fitted, rows, skip_check_array=True, reset=False)
+        return lazily(work, X, *fitted._result_of(method.__name__))
 
     return cast(Method, either)
 
@@ -158,6 +175,16 @@ class BaseStreamedLearner(BaseKernelLearner):
     _fallback: tuple[HonestScores, float] | None = None
 
     # ---- two passes --------------------------------------------------------------------------
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Be as before where a fit comes to no end."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__ = before
+            raise
 
     def _fit_source(
         self, source: Source, classes: Any = None, rank: int | None = None
@@ -339,6 +366,11 @@ class BaseStreamedLearner(BaseKernelLearner):
 
 
 def _table(X: Any) -> Any:
+    if is_dask(X):
+        raise InvalidInputError(
+            "partial_fit takes rows that are in memory. Got a Dask collection. Call fit with it, "
+            "or partial_fit with X.partitions[i].compute() of each partition."
+        )
     is_table = hasattr(X, "tocsr") or hasattr(X, "columns") or isinstance(X, np.ndarray)
     return X if is_table else np.asarray(X)
 

@@ -20,6 +20,7 @@ __all__ = [
     "Report",
     "RowProgress",
     "as_weights",
+    "is_dask",
     "is_frame",
     "stack_rows",
     "take_rows",
@@ -141,6 +142,11 @@ def as_weights(weights: Any, name: str) -> FloatArray:
 def is_frame(X: Any) -> bool:
     """Whether rows have columns with names and types of their own."""
     return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
+
+
+def is_dask(X: Any) -> bool:
+    """Whether rows are a Dask array or dataframe; Dask is not loaded to find out."""
+    return type(X).__module__.partition(".")[0] == "dask" and hasattr(X, "to_delayed")
 
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:

@@ -15,9 +15,27 @@ from numpy.typing import NDArray
 from discernel.backend import n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.machine import memory_limit
-from discernel.streams.chunks import Chunk, Place, Reduction, Report, as_weights, is_frame
+from discernel.streams.chunks import (
+    Chunk,
+    Place,
+    Reduction,
+    Report,
+    as_weights,
+    is_dask,
+    is_frame,
+)
 
-__all__ = ["ArraySource", "ChunkSource", "Source", "open_rows", "refuse_absent", "rows_of_a_chunk"]
+__all__ = [
+    "ArraySource",
+    "ChunkSource",
+    "Source",
+    "as_labels",
+    "open_rows",
+    "refuse_absent",
+    "refuse_other_columns",
+    "rows_of_a_chunk",
+    "split_columns",
+]
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -80,11 +98,15 @@ class Source(ABC):
             if report is not None:
                 report(done)
         if done == 0:
-            raise InvalidInputError(
-                f"There must be rows. Got none in {self!r}. Look at the files, or what gives the "
-                "chunks."
-            )
+            raise self.no_rows()
         return state
+
+    def no_rows(self) -> InvalidInputError:
+        """Return the error for a source without rows."""
+        return InvalidInputError(
+            f"There must be rows. Got none in {self!r}. Look at the files, or what gives the "
+            "chunks."
+        )
 
 
 def rows_of_a_chunk(n_columns: int, asked: int | None) -> int:
@@ -144,7 +166,7 @@ class ArraySource(Source):
                 f"Rows must be given as a table of two dimensions. Got shape {X.shape}."
             )
         self.X = X.tocsr() if hasattr(X, "tocsr") else X
-        self.y = None if y is None else _labels(y)
+        self.y = None if y is None else as_labels(y)
         self.weights = None if weights is None else as_weights(weights, name)
         self.n_rows, self.name = n_rows(X), name
         for what, given in (("label", self.y), ("weight", self.weights)):
@@ -171,7 +193,14 @@ class ArraySource(Source):
         return f"{type(self).__name__}({self.name}, {self.n_rows} rows)"
 
 
-def _labels(y: Any) -> NDArray[Any]:
+def as_labels(y: Any) -> NDArray[Any]:
+    """Return labels as an array, or raise a clear error.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels.
+    """
     labels = np.asarray(y)
     if labels.ndim != 1:
         raise InvalidInputError(
@@ -230,13 +259,15 @@ class ChunkSource(Source):
 
     def _chunk(self, given: Any, place: Place) -> Chunk:
         if self._target is not None or self._weights is not None or self._drop:
-            X, y, weights = _split(given, self._target, self._weights, self._drop, place.name)
+            X, y, weights = split_columns(
+                given, self._target, self._weights, self._drop, place.name
+            )
         else:
             parts = given if isinstance(given, tuple) else (given,)
             X, y, weights = (*parts, None, None)[:3]
         X = X if is_frame(X) or hasattr(X, "tocsr") else np.asarray(X)
         found = None if weights is None else as_weights(weights, place.name)
-        return Chunk(X, None if y is None else _labels(y), found, place)
+        return Chunk(X, None if y is None else as_labels(y), found, place)
 
     def _check_columns(self, chunk: Chunk) -> None:
         names = [str(name) for name in chunk.X.columns] if is_frame(chunk.X) else None
@@ -244,14 +275,24 @@ class ChunkSource(Source):
             return
         if chunk.place.part == 0 or self.columns is None:
             self.columns = names
-        _refuse_other_columns(self.columns, names, chunk.place.name)
+        refuse_other_columns(self.columns, names, chunk.place.name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self._given).__name__})"
 
 
-def _refuse_other_columns(expected: list[str], names: list[str], where: str) -> None:
-    """Raise an error that names a column that is missing, or is there for once."""
+def refuse_other_columns(expected: list[str], names: list[str], where: str) -> None:
+    """Raise an error that names a column that is missing, or is there for once.
+
+    Parameters
+    ----------
+    expected : list of str
+        The columns of all parts.
+    names : list of str
+        Those of one.
+    where : str
+        Its name.
+    """
     missing = [name for name in expected if name not in names]
     strange = [name for name in names if name not in expected]
     if missing or strange:
@@ -262,10 +303,22 @@ def _refuse_other_columns(expected: list[str], names: list[str], where: str) -> 
         )
 
 
-def _split(
+def split_columns(
     frame: Any, target: str | None, weights: str | None, drop: Sequence[str], where: str
 ) -> tuple[Any, NDArray[Any] | None, Any]:
-    """Return the columns of a dataframe without those of labels and weights, and these."""
+    """Return the columns of a dataframe without those of labels and weights, and these.
+
+    Parameters
+    ----------
+    frame : dataframe
+        Some rows.
+    target, weights : str or None
+        The columns of labels and weights.
+    drop : sequence of str
+        Columns to leave out.
+    where : str
+        Where the rows stand.
+    """
     if not is_frame(frame):
         raise InvalidInputError(
             f"With the name of a target, chunks must be dataframes. Got {type(frame).__name__} in "
@@ -320,12 +373,12 @@ def open_rows(
 
     Parameters
     ----------
-    rows : str, path, list of them, array, dataframe, list of chunks or callable
+    rows : str, path, list of them, array, dataframe, Dask collection, list of chunks or callable
         Files that end with ``.parquet`` or ``.csv``: one, several, a folder of them or a pattern
         such as ``"data/*.parquet"``. A ``.npy`` file, which is mapped into memory. An array,
         perhaps a ``np.memmap``, a sparse matrix or a dataframe. A list of chunks, or a function
         that returns an iterator of chunks, each of which is X, (X, y), (X, y, weights) or a
-        dataframe.
+        dataframe. A Dask array or dataframe, whose partitions are the chunks.
     target : str or array-like of shape (n_samples,), optional
         The column that is to be predicted; of arrays, y itself. Rows to predict need none.
     weights : str or array-like of shape (n_samples,), optional
@@ -357,6 +410,10 @@ def open_rows(
         return rows
     if isinstance(rows, (str, PathLike)) or _are_paths(rows):
         return _open_files(rows, target, weights, drop, chunk_rows)
+    if is_dask(rows):
+        from discernel.streams.dask import DaskSource
+
+        return DaskSource(rows, target, weights, drop)
     if callable(rows) or (isinstance(rows, (list, tuple, Iterator)) and _are_chunks(rows, target)):
         return ChunkSource(rows, target, weights, drop)
     if is_frame(rows):
@@ -392,7 +449,7 @@ def _open_frame(
     X: Any, target: Any, weights: Any, drop: Sequence[str], chunk_rows: int | None
 ) -> Source:
     names = [name if isinstance(name, str) else None for name in (target, weights)]
-    rest, y, numbers = _split(X, names[0], names[1], drop, "X")
+    rest, y, numbers = split_columns(X, names[0], names[1], drop, "X")
     return ArraySource(
         rest,
         target if names[0] is None else y,
