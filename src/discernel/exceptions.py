@@ -14,6 +14,7 @@ Every error is also the built-in a caller would expect, so plain ``except ValueE
     DiscernelWarning          (UserWarning)
     ├── DroppedKernelWarning                 a kernel that is constant on the training set
     ├── LeftOutColumnWarning                 a column that nothing can be learned from as it is
+    ├── LowRankWarning                       a rank that is clearly too small
     └── ConvergenceWarning    (scikit-learn's)
 """
 
@@ -37,6 +38,7 @@ __all__ = [
     "InvalidInputError",
     "LeftOutColumnWarning",
     "LongFitWarning",
+    "LowRankWarning",
     "MissingExtraError",
     "NumericalError",
     "check_number",
@@ -91,6 +93,10 @@ class LongFitWarning(DiscernelWarning):
 
 class LeftOutColumnWarning(DiscernelWarning):
     """Nothing can be learned from a column of a table as it is, and it was left out."""
+
+
+class LowRankWarning(DiscernelWarning):
+    """Kernels were approximated by features, of which more would clearly pay."""
 
 
 class ConvergenceWarning(DiscernelWarning, _SklearnConvergenceWarning):  # type: ignore[misc]

@@ -135,17 +135,16 @@ class BlendBank(Bank):
         self.rounding = np.full(len(kept), 4 * np.finfo(np.float64).eps)
 
     @classmethod
-    def of_rank(
+    def of_landmarks(
         cls,
         kernels: Sequence[Kernel],
         weights: FloatArray,
         X: Any,
-        rank: int,
-        how: How = LANDMARKS,
+        draw: Callable[[WeightedKernels], NDArray[np.intp]],
         *,
+        rank: int = 0,
         normalization: Normalization = "centered_trace",
         sample_weights: SampleWeights | None = None,
-        codes: NDArray[np.intp] | None = None,
     ) -> BlendBank:
         """Return the bank of kernels of some weights, by Nyström features of their sum.
 
@@ -157,16 +156,14 @@ class BlendBank(Bank):
             At least 0. Those of kernels that are constant on the rows go to the others.
         X : array or CSR of shape (n_samples, n_features)
             The training rows.
+        draw : callable
+            From the sum of kernels, normalised, to the positions of landmarks.
         rank : int
-            How many landmarks; n_samples or more makes all rows landmarks.
-        how : {"uniform", "kmeans++", "leverage", "balanced"}
-            How landmarks are drawn.
+            How many rows the means of kernels are taken from, if more than 2,000.
         normalization : {"centered_trace", "trace"}, default="centered_trace"
             What is made equal for all kernels.
         sample_weights : SampleWeights, optional
             How much rows count; by default all the same.
-        codes : ndarray of shape (n_samples,), optional
-            The classes, for landmarks that are balanced.
         """
         names = kernel_names(kernels)
         raw, centered = true_traces(kernels, X, sample_weights, max(rank, _ROWS_OF_MEANS))
@@ -177,8 +174,7 @@ class BlendBank(Bank):
         known = np.full(len(kept), 1.0 / len(kept)) if known is None else known
         active = np.flatnonzero(known)
         own = WeightedKernels([kernels[kept[i]] for i in active], (known * scales)[active])
-        landmarks = draw_landmarks(X, rank, how, codes=codes, kernel=own)
-        feature_map = NystromMap(own.kernels, own.coefficients, X[landmarks])
+        feature_map = NystromMap(own.kernels, own.coefficients, X[draw(own)])
         return cls(
             feature_map(X),
             names,
@@ -189,6 +185,35 @@ class BlendBank(Bank):
             feature_map=feature_map,
             sample_weights=sample_weights,
         )
+
+    @classmethod
+    def of_rank(
+        cls,
+        kernels: Sequence[Kernel],
+        weights: FloatArray,
+        X: Any,
+        rank: int,
+        how: How = LANDMARKS,
+        **options: Any,
+    ) -> BlendBank:
+        """Return the bank of so many landmarks that are drawn without labels.
+
+        Parameters
+        ----------
+        kernels, weights, X
+            As of `of_landmarks`.
+        rank : int
+            How many landmarks; n_samples or more makes all rows landmarks.
+        how : {"uniform", "kmeans++", "leverage"}
+            How they are drawn.
+        **options : dict
+            ``normalization`` and ``sample_weights``, as of `of_landmarks`.
+        """
+
+        def draw(kernel: WeightedKernels) -> NDArray[np.intp]:
+            return draw_landmarks(X, rank, how, kernel=kernel)
+
+        return cls.of_landmarks(kernels, weights, X, draw, rank=rank, **options)
 
     # ---- what is approximated ----------------------------------------------------------------
 

@@ -34,7 +34,7 @@ __all__ = ["LANDMARKS", "LowRankBank", "default_rank", "share_rank", "spectra_of
 #: The rank of all kernels together, where none is given and there is room.
 _RANK, _LEAST_RANK = 1500, 100
 #: How landmarks are drawn; benchmarks/low_rank.py compares.
-LANDMARKS: How = "uniform"
+LANDMARKS: How = "kmeans++"
 #: Rows on which the decay of spectra is looked at.
 _PROBED = 800
 #: Eigenvalues below this share of the trace are rounding.

@@ -78,7 +78,9 @@ class WoodburySystem(System):
         return len(self._factor)
 
     def solve(self, right: FloatArray) -> FloatArray:
-        right = np.ascontiguousarray(right, dtype=np.float64)
+        if right.ndim == 1:
+            return self.solve(right[:, None])[:, 0]
+        right = np.ascontiguousarray(right)
         found = self._solve(right)
         # Once more with what is left: a small ridge costs digits, which this brings back.
         left = right - self._ridge[:, None] * found
@@ -141,7 +143,9 @@ class SpectralSystem(System):
         self._values = eigenvalues
 
     def solve(self, right: FloatArray) -> FloatArray:
-        right = np.ascontiguousarray(right, dtype=np.float64)
+        if right.ndim == 1:
+            return self.solve(right[:, None])[:, 0]
+        right = np.ascontiguousarray(right)
         found = self._solve(right)
         left = right - self._ridge * found - matmul(self._rows, matmul(self._rows.T, found))
         return found + self._solve(left)

@@ -1,5 +1,6 @@
 """The default: kernels chosen by what they predict for rows that had no part in the choice."""
 
+from discernel.crossfit.landmarks import residual_landmarks
 from discernel.crossfit.propose import CrossFitted, Proposal, menu_kernels, propose_kernels
 
-__all__ = ["CrossFitted", "Proposal", "menu_kernels", "propose_kernels"]
+__all__ = ["CrossFitted", "Proposal", "menu_kernels", "propose_kernels", "residual_landmarks"]

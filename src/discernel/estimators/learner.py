@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import (
@@ -16,17 +18,19 @@ from discernel.bank import (
     CombinedFeatures,
     CombinedKernel,
     LowRankBank,
+    Normalization,
     choose_bank,
     default_rank,
     make_bank,
 )
-from discernel.criteria import Auto, LeaveOneOut
-from discernel.crossfit import CrossFitted, Proposal, propose_kernels
+from discernel.criteria import Auto, LeaveOneOut, LowRankLoss, low_rank_loss
+from discernel.crossfit import CrossFitted, Proposal, propose_kernels, residual_landmarks
 from discernel.discriminant import HonestScores
 from discernel.estimators.planned import forecast_fit, showing
 from discernel.estimators.weighted import BaseWeightedEstimator
-from discernel.exceptions import InvalidInputError, check_number
+from discernel.exceptions import InvalidInputError, LowRankWarning, check_number
 from discernel.kernels import Kernel
+from discernel.kernels.weighted import WeightedKernels
 from discernel.learners import Request, learn, make_request
 from discernel.progress import phase
 from discernel.sample_weights import SampleWeights
@@ -207,11 +211,21 @@ class BaseKernelLearner(BaseWeightedEstimator):
         learned = learn(bank, target, request)
         phase("fitting the discriminant")
         weights = learned.weights[bank.kept]
+        active = np.flatnonzero(learned.coefficients)
+        self.low_rank_loss_: LowRankLoss | None = None
         self.combined_kernel_: CombinedKernel | CombinedFeatures
         if isinstance(bank, (BlendBank, LowRankBank)):
             self.combined_kernel_ = bank.combined_features(weights)
+            learned = replace(learned, rank=bank.rank)
+            used = [near[i] for i in active]
+            whole = WeightedKernels(used, learned.coefficients[active])
+            lam = learned.regularization
+            self.low_rank_loss_ = low_rank_loss(
+                bank, weights, lam, request.criterion, target, whole, X
+            )
+            if self.low_rank_loss_.advice:
+                warnings.warn(self.low_rank_loss_.advice, LowRankWarning, stacklevel=3)
         else:
-            active = np.flatnonzero(learned.coefficients)
             self.combined_kernel_ = CombinedKernel(
                 [near[i] for i in active],
                 learned.coefficients[active],
@@ -256,15 +270,36 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.bank_ = kind
         normalization, solver = request.criterion.normalization, request.solver
         if kind == "lowrank" and isinstance(solver, CrossFitted):
-            return BlendBank.of_rank(
-                kernels,
-                solver.proposal.chosen.weights,
-                X,
-                default_rank(n_rows(X), n_bytes) if rank is None else rank,
-                normalization=normalization,
-                sample_weights=target.sample_weights,
-            )
+            rank = default_rank(n_rows(X), n_bytes) if rank is None else rank
+            return _blend(X, kernels, target, solver.proposal, rank, normalization)
         return make_bank(kind, kernels, X, normalization, n_bytes, target.sample_weights, rank)
+
+
+def _blend(
+    X: Any,
+    kernels: list[Kernel],
+    target: Target,
+    proposal: Proposal,
+    rank: int,
+    normalization: Normalization,
+) -> BlendBank:
+    """Return the bank of one sum of kernels: their weights are known from a proposal."""
+    n, chosen = n_rows(X), proposal.chosen
+    # More rows want less of it.
+    lam = chosen.regularization * min(1.0, len(proposal.sample.rows) / n)
+
+    def draw(kernel: WeightedKernels) -> NDArray[np.intp]:
+        return residual_landmarks(X, kernel, target, rank, lam)
+
+    return BlendBank.of_landmarks(
+        kernels,
+        chosen.weights,
+        X,
+        draw,
+        rank=rank,
+        normalization=normalization,
+        sample_weights=target.sample_weights,
+    )
 
 
 def honest_scores(
