@@ -13,6 +13,7 @@ ROOT = Path(discernel.__file__).parent
 ORDER = (
     "exceptions",
     "backend",
+    "cluster",
     "sample_weights",
     "kernels",
     "features",

@@ -9,6 +9,7 @@ from discernel.backend import n_rows, physical_memory
 from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
+from discernel.bank.distributed import DistributedBank
 from discernel.bank.factored import FactoredBank, have_low_rank
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
@@ -18,7 +19,7 @@ from discernel.sample_weights import SampleWeights
 
 __all__ = ["choose_bank", "make_bank"]
 
-Kind = Literal["dense", "tiled", "factored", "iterative"]
+Kind = Literal["dense", "tiled", "factored", "iterative", "distributed"]
 
 #: From this many kernels on it is worth trying whether their ranks are low.
 _MANY = 64
@@ -31,10 +32,11 @@ def choose_bank(
 
     Parameters
     ----------
-    asked : {"auto", "dense", "tiled", "factored", "iterative"}
+    asked : {"auto", "dense", "tiled", "factored", "iterative", "distributed"}
         ``"auto"`` is a stack of matrices where there is room for it. Else 64 kernels or more are
         factored if a sample of them has a low rank, or they are computed in tiles. What needs no
-        matrix of n_samples² numbers, ``"iterative"``, is so far taken where it is asked for.
+        matrix of n_samples² numbers, ``"iterative"``, and ``"distributed"``, the same on the
+        workers of a Dask cluster, are so far taken where they are asked for.
     kernels : sequence of Kernel
         The candidates.
     X : array-like of shape (n_samples, n_features)
@@ -49,7 +51,7 @@ def choose_bank(
 
 def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
     """Raise a clear error, before any work, where the machine has too little memory."""
-    if kind == "iterative":
+    if kind in ("iterative", "distributed"):
         return
     memory, one = physical_memory(), 8 * n_rows(X) ** 2
     given = any(kernel.precomputed for kernel in kernels)
@@ -69,7 +71,7 @@ def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float) -
     if asked not in ("auto", *get_args(Kind)):
         raise unknown_choice("bank", asked, ["auto", *get_args(Kind)])
     given = any(kernel.precomputed for kernel in kernels)
-    if given and asked in ("tiled", "factored", "iterative"):
+    if given and asked not in ("auto", "dense"):
         raise InvalidInputError(
             f"bank='{asked}' computes kernels of rows, but these are given as matrices. Use "
             "bank='auto', or give rows and kernels."
@@ -101,7 +103,7 @@ def make_bank(
 
     Parameters
     ----------
-    kind : {"dense", "tiled", "factored", "iterative"}
+    kind : {"dense", "tiled", "factored", "iterative", "distributed"}
         From `choose_bank`.
     kernels : sequence of Kernel
         The candidates, resolved.
@@ -119,6 +121,8 @@ def make_bank(
         return TiledBank(kernels, X, cache_bytes=cache_bytes, **options)
     if kind == "iterative":
         return IterativeBank(kernels, X, cache_bytes=cache_bytes, **options)
+    if kind == "distributed":
+        return DistributedBank(kernels, X, cache_bytes=cache_bytes, **options)
     if kind == "factored":
         return FactoredBank.from_kernels(kernels, X, **options)
     return DenseBank(

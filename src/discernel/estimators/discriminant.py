@@ -161,7 +161,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     random_state : int or RandomState, optional
         Where there are more than 500, draws the rows that ``"auto"`` searches on and those that λ
         is first looked for on; None is 0.
-    bank : {"auto", "dense", "tiled", "factored", "iterative"}, default="auto"
+    bank : {"auto", "dense", "tiled", "factored", "iterative", "distributed"}, default="auto"
         Whether all kernel matrices are kept; computed anew tile by tile whenever they are
         needed, in memory that does not grow with their number; or kept as factors, exact to
         rounding, which are small for smooth kernels of few features. ``"auto"`` keeps matrices
@@ -169,7 +169,9 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         ``"iterative"`` makes no matrix of n_samples² numbers at all: systems are solved by
         conjugate gradients on tiles, as exactly as by a factorisation, and gaps are certified as
         with one. Leave-one-out predictions are then estimates, good to about a hundredth for λ
-        from 1e-3 on; weights cannot be learned by ``"loo"`` or ``"margin"``.
+        from 1e-3 on; weights cannot be learned by ``"loo"`` or ``"margin"``. ``"distributed"`` is
+        the same, with the tiles computed by the workers of the active ``distributed.Client``, of
+        which each has all rows.
     cache_size : float, default=256
         Room for kernel matrices, in MiB, as in scikit-learn's ``SVC``. Two matrices of n_samples²
         numbers are needed beside it, with ``bank="iterative"`` none. With a convex criterion and
