@@ -77,7 +77,7 @@ def fit_stream(folder: str) -> dict[str, Any]:
         "expected": repr(clf.expected_),
     }
     begun = time.perf_counter()
-    found["accuracy"], found["log_loss"] = scores(clf)
+    found["accuracy"], found["log_loss"] = scores(clf, source.columns)
     found["seconds_predict"] = time.perf_counter() - begun
     return found
 
@@ -108,9 +108,11 @@ def fit_few(folder: str) -> dict[str, Any]:
     return {"seconds": seconds, "accuracy": accuracy, "log_loss": loss}
 
 
-def scores(model: Any) -> tuple[float, float]:
+def scores(model: Any, names: list[str] | None = None) -> tuple[float, float]:
+    import pandas as pd
+
     X, y, _ = draw(N_TEST, 10**9)
-    predicted = model.predict_proba(X)
+    predicted = model.predict_proba(X if names is None else pd.DataFrame(X, columns=names))
     own = predicted[np.arange(N_TEST), y]
     return float(np.mean(predicted.argmax(axis=1) == y)), -float(np.log(own).mean())
 

@@ -15,6 +15,7 @@ ORDER = (
     "machine",
     "progress",
     "backend",
+    "cluster",
     "sample_weights",
     "kernels",
     "features",

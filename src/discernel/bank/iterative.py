@@ -99,11 +99,14 @@ class IterativeBank(TiledBank):
         return cast(_Memory, self.__dict__.setdefault("workspace", _Memory()))
 
     def _pass(self, work: Any, make: Any, active: Any = None, single: Any = None) -> Any:
+        self._count(single)
+        return super()._pass(work, make, active, single)
+
+    def _count(self, single: Any) -> None:
         if single is None:
             self.passes.double += 1
         else:
             self.passes.single += 1
-        return super()._pass(work, make, active, single)
 
     # ---- the combined kernel -----------------------------------------------------------------
 

@@ -9,6 +9,7 @@ from discernel.backend import n_rows
 from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
+from discernel.bank.distributed import DistributedBank
 from discernel.bank.factored import FactoredBank, have_low_rank
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.lowrank import LowRankBank, default_rank
@@ -20,7 +21,7 @@ from discernel.sample_weights import SampleWeights
 
 __all__ = ["Kind", "choose_bank", "make_bank"]
 
-Kind = Literal["dense", "tiled", "factored", "lowrank", "iterative"]
+Kind = Literal["dense", "tiled", "factored", "lowrank", "iterative", "distributed"]
 
 #: From this many kernels on it is worth trying whether their ranks are low.
 _MANY = 64
@@ -33,7 +34,7 @@ def choose_bank(
 
     Parameters
     ----------
-    asked : {"auto", "dense", "tiled", "factored", "lowrank", "iterative"}
+    asked : {"auto", "dense", "tiled", "factored", "lowrank", "iterative", "distributed"}
         ``"auto"`` is a stack of matrices where there is room for it. Else 64 kernels or more are
         factored if a sample of them has a low rank, or they are computed in tiles.
         Whether other ways are better for many rows is for a forecast to say.
@@ -52,7 +53,7 @@ def choose_bank(
 
 def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
     """Raise a clear error, before any work, where the machine has too little memory."""
-    if kind in ("lowrank", "iterative"):
+    if kind in ("lowrank", "iterative", "distributed"):
         return
     memory, one = memory_limit(), 8 * n_rows(X) ** 2
     given = any(kernel.precomputed for kernel in kernels)
@@ -72,7 +73,7 @@ def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float) -
     if asked not in ("auto", *get_args(Kind)):
         raise unknown_choice("bank", asked, ["auto", *get_args(Kind)])
     given = any(kernel.precomputed for kernel in kernels)
-    if given and asked in ("tiled", "factored", "lowrank", "iterative"):
+    if given and asked in ("tiled", "factored", "lowrank", "iterative", "distributed"):
         raise InvalidInputError(
             f"bank='{asked}' computes kernels of rows, but these are given as matrices. Use "
             "bank='auto', or give rows and kernels."
@@ -105,7 +106,7 @@ def make_bank(
 
     Parameters
     ----------
-    kind : {"dense", "tiled", "factored", "lowrank", "iterative"}
+    kind : {"dense", "tiled", "factored", "lowrank", "iterative", "distributed"}
         From `choose_bank`.
     kernels : sequence of Kernel
         The candidates, resolved.
@@ -125,6 +126,8 @@ def make_bank(
         return TiledBank(kernels, X, cache_bytes=cache_bytes, **options)
     if kind == "iterative":
         return IterativeBank(kernels, X, cache_bytes=cache_bytes, **options)
+    if kind == "distributed":
+        return DistributedBank(kernels, X, cache_bytes=cache_bytes, **options)
     if kind == "factored":
         return FactoredBank.from_kernels(kernels, X, **options)
     if kind == "lowrank":

@@ -131,7 +131,7 @@ def _opened(
     if scheduler is None:
         yield source
         return
-    from discernel.streams.cluster import connected, spread_files
+    from discernel.cluster import connected, spread_files
 
     assert isinstance(source, FileSource)
     with connected(scheduler):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import joblib
 import numpy as np
@@ -22,7 +22,7 @@ from discernel.learners.simplex import normalize, uniform
 from discernel.learners.walk import downhill
 from discernel.metric import Metric
 
-__all__ = ["Contender", "CrossFit", "choose", "clearly_better", "each"]
+__all__ = ["Contender", "CrossFit", "Judged", "choose", "clearly_better", "each"]
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
@@ -203,7 +203,15 @@ def each(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
     return [results[position] for position in range(len(jobs))]
 
 
-def clearly_better(first: Contender, second: Contender, shares: FloatArray) -> bool:
+class Judged(Protocol):
+    """What was judged by rows that had no part in it."""
+
+    @property
+    def losses(self) -> FloatArray:
+        """What each row costs."""
+
+
+def clearly_better(first: Judged, second: Judged, shares: FloatArray) -> bool:
     """Whether the first is better by more than a standard error of the difference."""
     gains = second.losses - first.losses
     mean = float(shares @ gains)

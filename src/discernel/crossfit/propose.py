@@ -24,7 +24,7 @@ from discernel.learners.walk import downhill
 from discernel.metric import Metric, learn_metric
 from discernel.targets import Target
 
-__all__ = ["CrossFitted", "Proposal", "menu_kernels", "propose_kernels"]
+__all__ = ["CrossFitted", "Proposal", "menu_kernels", "propose_kernels", "scaled_kernels"]
 
 #: Up to this many rows kernels are chosen on all of them; of more, on a quarter, no fewer than this
 #: and no more than the second number. The metric of the fit is learned on no more than the third.
@@ -124,7 +124,7 @@ def propose_kernels(
     candidates = choose(sample, fold_metrics, pull=pull, regularization=regularization)
     strength = candidates[0].strength
     return Proposal(
-        kernels=_kernels(metric.of_strength(strength), spreads, wider.rows),
+        kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows),
         candidates=candidates,
         sample=sample,
         metric=metric,
@@ -138,8 +138,20 @@ def _learned_metric(job: tuple[Sample, Positions]) -> Metric:
     return learn_metric(sample.rows[rows], sample.scores[rows], sample.weights[rows])
 
 
-def _kernels(scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray) -> list[Kernel]:
-    """Return the kernels of the menu on columns over spreads, times scales."""
+def scaled_kernels(
+    scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray
+) -> list[Kernel]:
+    """Return the kernels of the menu on columns over spreads, times scales.
+
+    Parameters
+    ----------
+    scales : ndarray of shape (n_columns,)
+        The metric.
+    spreads : tuple of float
+        What every column is divided by first; 0 leaves it out.
+    rows : ndarray of shape (n_rows, n_columns)
+        Rows over spreads, of which median distances are taken.
+    """
     divisors = np.divide(spreads, scales, out=np.zeros(len(scales)), where=scales > 0)
     kept = tuple(divisors.tolist())
     return [Standardized(kernel, kept) for kernel in MENU.kernels(rows * scales)]
@@ -148,7 +160,7 @@ def _kernels(scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray) -
 def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:
     """Return the kernels of the menu without a metric: what the default's kernels cost."""
     rows = divided_columns(draw_rows(X, MEDIAN_ROWS), spreads)
-    return _kernels(np.ones(rows.shape[1]), spreads, rows)
+    return scaled_kernels(np.ones(rows.shape[1]), spreads, rows)
 
 
 @dataclass(frozen=True)

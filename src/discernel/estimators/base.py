@@ -59,7 +59,7 @@ class BaseKernelDiscriminant(
             (n_samples, n_samples, n_kernels). What `open_rows` returned is read twice, a chunk at
             a time: the kernel is learned on a random sample of some thousands of rows, and the
             discriminant, of kernels at landmarks, on all of them. So is a Dask array or dataframe,
-            where its partitions lie.
+            where its partitions lie; with ``bank="distributed"`` its rows are collected instead.
         y : array-like of shape (n_samples,)
             Class labels; of a `Source` nothing, which has them; of a Dask dataframe also the name
             of a column.
@@ -75,7 +75,7 @@ class BaseKernelDiscriminant(
             Fitted.
         """
         if is_dask(X):
-            X, y, sample_weight = open_rows(X, y, weights=sample_weight), None, None
+            X, y, sample_weight = self._opened(open_rows(X, y, weights=sample_weight))
         if isinstance(X, Source):
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
@@ -103,6 +103,14 @@ class BaseKernelDiscriminant(
             discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
             discriminant = replace(discriminant, dual_coef=learning.coef(discriminant.dual_coef))
         return self._store(discriminant, decision, target, honest)
+
+    def _opened(self, source: Source) -> tuple[Any, Any, Any]:
+        """Return rows of a Dask collection as they are learned from."""
+        if getattr(self, "bank", "auto") != "distributed":
+            return source, None, None
+        from discernel.streams.dask import gathered
+
+        return gathered(source)  # of which every worker will have all
 
     def partial_fit(
         self,

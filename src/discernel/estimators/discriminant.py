@@ -161,19 +161,22 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     random_state : int or RandomState, optional
         Where there are more than 500, draws the rows that ``"auto"`` searches on and those that λ
         is first looked for on; None is 0.
-    bank : {"auto", "dense", "tiled", "factored", "iterative", "lowrank"}, default="auto"
-        Whether all kernel matrices are kept; computed anew tile by tile whenever they are
-        needed, in memory that does not grow with their number; or kept as factors, exact to
-        rounding, which are small for smooth kernels of few features. ``"auto"`` keeps matrices
-        that fit into the cache, and factors many kernels of low rank; of many rows it takes what
-        memory and time allow, exact ways first, and ``forecast_`` says why.
-        ``"iterative"`` makes no matrix of n_samples² numbers at all: systems are solved by
-        conjugate gradients on tiles, as exactly as by a factorisation, and gaps are certified as
-        with one. Leave-one-out predictions are then estimates, good to about a hundredth for λ
-        from 1e-3 on; weights cannot be learned by ``"loo"`` or ``"margin"``.
-        ``"lowrank"`` approximates kernels by Nyström features: time grows with the number of
-        rows and not with its square or cube, no matrix has n_samples² entries, and the model
-        keeps landmarks instead of training rows. ``low_rank_loss_`` says what that costs.
+    bank : str, default="auto"
+        How kernels are computed. ``"dense"`` keeps all matrices. ``"tiled"`` computes tiles anew
+        whenever they are needed, in memory that does not grow with the number of kernels.
+        ``"factored"`` keeps factors, exact to rounding, which are small for smooth kernels of few
+        features. ``"iterative"`` makes no matrix of n_samples² numbers at all: systems are solved
+        by conjugate gradients on tiles, as exactly as by a factorisation, and gaps are certified
+        as with one. Leave-one-out predictions are then estimates, good to about a hundredth for λ
+        from 1e-3 on, and weights cannot be learned by ``"loo"`` or ``"margin"``.
+        ``"distributed"`` is the same on the workers of the active ``distributed.Client``, of which
+        each has all rows. ``"lowrank"`` approximates kernels by Nyström features: time grows with
+        the number of rows and not with its square or cube, and the model keeps landmarks instead
+        of training rows; ``low_rank_loss_`` says what that costs, and features that do not fit
+        into the cache are summed up, chunk by chunk.
+        ``"auto"`` keeps matrices that fit into the cache and factors many kernels of low rank. Of
+        more rows it takes the fastest exact way that memory and time allow, else a low rank;
+        ``forecast_`` says why.
     cache_size : float, default=256
         Room for kernel matrices, in MiB, as in scikit-learn's ``SVC``. Two matrices of n_samples²
         numbers are needed beside it, with ``"iterative"`` and ``"lowrank"`` none. With a convex

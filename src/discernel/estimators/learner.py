@@ -32,6 +32,7 @@ from discernel.exceptions import InvalidInputError, LowRankWarning, check_number
 from discernel.kernels import Kernel
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learners import Request, learn, make_request
+from discernel.metric import Metric
 from discernel.progress import phase
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, Target
@@ -147,17 +148,23 @@ class BaseKernelLearner(BaseWeightedEstimator):
 
     def _store_importances(self, proposal: Proposal) -> None:
         """Store what the metrics of the folds say about the columns that were given."""
-        self.metric_ = proposal.metric
-        source = np.arange(len(proposal.metric.scales))
-        if self.encoder_ is not None:
-            source = self.encoder_.source
-        shares = np.zeros((len(proposal.fold_metrics), self.n_features_in_))
-        for row, metric in zip(shares, proposal.fold_metrics, strict=True):
-            np.add.at(row, source, metric.importances)
+        self._store_metric(proposal.metric)
+        shares = np.array([self._importances(metric) for metric in proposal.fold_metrics])
         self.feature_importances_ = shares.mean(axis=0)
         self.feature_importances_std_ = (
             shares.std(axis=0, ddof=1) if len(shares) > 1 else 0.0 * shares[0]
         )
+
+    def _store_metric(self, metric: Metric) -> None:
+        """Store a metric, and what it says about the columns that were given."""
+        self.metric_, self.feature_importances_ = metric, self._importances(metric)
+
+    def _importances(self, metric: Metric) -> FloatArray:
+        """Return the importances of columns that were given, of which encoded ones are parts."""
+        source = np.arange(len(metric.scales)) if self.encoder_ is None else self.encoder_.source
+        shares = np.zeros(self.n_features_in_)
+        np.add.at(shares, source, metric.importances)
+        return shares
 
     @contextmanager
     def _working(

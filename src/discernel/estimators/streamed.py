@@ -15,15 +15,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discernel.backend import FloatArray, blas_threads, n_rows
-from discernel.bank import CombinedKernel, Uncentered
-from discernel.crossfit import Proposal
+from discernel.bank import CombinedKernel, Uncentered, make_bank
+from discernel.crossfit import Proposal, scaled_kernels
 from discernel.discriminant import HonestScores, class_factors
 from discernel.estimators.learner import BaseKernelLearner, honest_scores
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap, draw_landmarks
 from discernel.kernels import Kernel, as_kernels
+from discernel.kernels.columns import divided_columns
 from discernel.learners import Request
+from discernel.metric import Metric
 from discernel.progress import phase
 from discernel.streams import ArraySource, Chunk, Place, RowProgress, Source
 from discernel.streams.chunks import is_dask, is_frame
@@ -34,6 +36,7 @@ from discernel.streams.fit import (
     n_landmarks,
     statistics_rows,
 )
+from discernel.streams.refine import divide_rows, refine_metric
 from discernel.streams.sample import RowSample
 from discernel.streams.summary import Labelled, Summing, check_room, one_hot
 from discernel.streams.survey import Survey, Surveying, check_cells, codes_of
@@ -43,6 +46,8 @@ __all__ = ["BaseStreamedLearner", "Streamed", "by_chunks"]
 
 #: Rows of the sample that kernels, metric and weights are learned on.
 _LEARNED_ON = 3_000
+#: The power of the metric that further rounds start from.
+_START_STRENGTH = 0.5
 #: The part that rows of `partial_fit` are, beyond those of any source.
 _LATER = 2**40
 
@@ -278,15 +283,52 @@ class BaseStreamedLearner(BaseKernelLearner):
         if weights is not None and weights.copies.max() > 1:
             kernels = self._resolve_on_copies(X, X, weights)
         _, _, proposal = self._learn(X, kernels, target, request)
-        if proposal is not None:
-            sample = sample.with_involved(rows[proposal.dependent])
         self._fallback = self._fallback_of(proposal, target, survey)
+        if proposal is not None:
+            involved = self._refined(survey, kernels[0], proposal, X)
+            sample = sample.with_involved(
+                rows[proposal.dependent] if involved is None else involved
+            )
         kernel = self.combined_kernel_
         assert isinstance(kernel, CombinedKernel)  # of few rows, the way is exact
         chosen = draw_landmarks(sample.X, rank or n_landmarks(survey.n_rows))
         features = NystromMap(kernel.kernels, kernel.coefficients, sample.X[chosen])
         check_room(features.rank)
         return features, sample
+
+    def _refined(
+        self, survey: Survey, given: Kernel, proposal: Proposal, X: FloatArray
+    ) -> NDArray[np.intp] | None:
+        """Take a metric of more rows of the sample where it is better, and return these rows."""
+        sample, parts = survey.drawn, divide_rows(len(survey.drawn))
+        if parts is None:
+            return None
+        spreads: tuple[float, ...] = given.spreads  # type: ignore[attr-defined]
+        fitted, held = (self._target(survey, rows) for rows in parts)
+        scales = refine_metric(
+            sample.X,
+            fitted,
+            held,
+            spreads,
+            self.kernel_weights_,
+            proposal.metric.of_strength(proposal.chosen.strength),
+            proposal.metric.of_strength(_START_STRENGTH),
+        )
+        if scales is None:
+            return None
+        self._store_metric(Metric(scales))
+        self.kernels_ = scaled_kernels(scales, spreads, divided_columns(X, spreads))
+        near = [kernel.shifted(X) for kernel in self.kernels_]
+        bank = make_bank("tiled", near, X, "centered_trace")
+        weights = self.kernel_weights_[bank.kept]
+        coefficients = bank.coefficients(weights / weights.sum())
+        active = np.flatnonzero(coefficients)
+        self.kernel_names_ = bank.names
+        self.learned_kernel_ = replace(self.learned_kernel_, coefficients=coefficients)
+        self.combined_kernel_ = CombinedKernel(
+            [near[i] for i in active], coefficients[active], X, Uncentered()
+        )
+        return parts[0]
 
     def _fallback_of(
         self, proposal: Proposal | None, target: ClassTarget, survey: Survey

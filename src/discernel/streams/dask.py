@@ -10,12 +10,20 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from discernel.cluster import SMALLER, active_client, computed, memory_of_threads, reduced
 from discernel.exceptions import InvalidInputError
-from discernel.streams.chunks import Chunk, Place, Reduction, Report, as_weights, is_frame
-from discernel.streams.cluster import SMALLER, active_client, computed, memory_of_threads, reduced
+from discernel.streams.chunks import (
+    Chunk,
+    Place,
+    Reduction,
+    Report,
+    as_weights,
+    is_frame,
+    stack_rows,
+)
 from discernel.streams.sources import Source, as_labels, refuse_other_columns, split_columns
 
-__all__ = ["DaskSource", "Layout", "Sent", "new_name"]
+__all__ = ["DaskSource", "Layout", "Sent", "gathered", "new_name"]
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -277,6 +285,24 @@ def _largest_bytes(X: Any) -> int | None:
     if np.isnan(X.shape[0]) or not isinstance(X._meta, np.ndarray) or X.dtype == object:
         return None
     return int(max(X.chunks[0], default=0) * X.shape[1] * X.dtype.itemsize)
+
+
+def gathered(source: Source) -> tuple[Any, Any, Any]:
+    """Return all rows, labels and weights in memory, a partition after another.
+
+    Parameters
+    ----------
+    source : Source
+        Rows that are few enough.
+    """
+    chunks = [chunk for chunk in source.chunks() if chunk.n_rows]
+    if not chunks:
+        raise source.no_rows()
+    columns: list[list[Any]] = [[chunk.y, chunk.weights] for chunk in chunks]
+    y, weights = (
+        None if parts[0] is None else np.concatenate(parts) for parts in zip(*columns, strict=True)
+    )
+    return stack_rows([chunk.X for chunk in chunks]), y, weights
 
 
 # ---- tasks -------------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ from discernel.discriminant import HonestScores
 from discernel.features import NystromMap
 from discernel.learners.loo import find_limit
 from discernel.learners.solution import Limit
-from discernel.streams.sample import Positions
-from discernel.streams.solve import SampledFit, SummedSystem
+from discernel.streams.sample import Positions, chosen_rows
+from discernel.streams.solve import SampledFit, SummedSystem, class_table
 from discernel.streams.summary import FeatureSums
 from discernel.streams.survey import Survey, Surveying
 from discernel.targets import ClassTarget
 
-__all__ = ["StreamState", "StreamedFit", "class_table", "fit_stream", "n_landmarks"]
+__all__ = ["StreamState", "StreamedFit", "fit_stream", "n_landmarks", "statistics_rows"]
 
 #: λ to choose from, falling, in units of the normalised kernel: more rows want less.
 _LAMBDAS = tuple(float(10.0**power) for power in np.arange(0.0, -10.25, -0.5))
@@ -96,9 +96,13 @@ class StreamedFit:
 
 
 def statistics_rows(state: StreamState) -> Positions:
-    """Return the rows of the sample that λ and class statistics are taken from."""
-    room = _FEATURE_BYTES // (8 * state.features.rank)
-    return state.survey.drawn.first(room, classes=True)
+    """Return the rows of the sample that λ and class statistics are taken from.
+
+    Those that had no part in the metric, and of classes without such rows others.
+    """
+    sample, room = state.survey.drawn, _FEATURE_BYTES // (8 * state.features.rank)
+    # Rows with a part in the metric come last, whatever their keys are.
+    return chosen_rows(sample.keys + np.where(sample.involved, 1e300, 0.0), sample.y, room)
 
 
 def fit_stream(
@@ -187,11 +191,3 @@ def _best(
         found, _ = row_losses(predicted[counted], truth[counted], part)
         losses[lam] = float(np.average(found, weights=shares))
     return min(losses, key=lambda lam: losses[lam])
-
-
-def class_table(target: ClassTarget) -> FloatArray:
-    """Return the scores of each class, of shape (n_classes, n_classes − 1)."""
-    _, first = np.unique(target.codes, return_index=True)
-    weights = target.sample_weights
-    scores = target.scores[first]
-    return np.asarray(scores if weights is None else scores / weights.roots[first, None])

@@ -43,7 +43,7 @@ def row_keys(place: Place, n: int, seed: int) -> FloatArray:
 
 
 def _mixed(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return splitmix64 of numbers [Steele14]_, of which every bit depends on every bit."""
+    """Return splitmix64 of numbers, of which every bit depends on every bit."""
     with np.errstate(over="ignore"):
         bits = bits + np.uint64(0x9E3779B97F4A7C15)
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

@@ -13,8 +13,9 @@ from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap
 from discernel.sample_weights import SampleWeights
 from discernel.streams.summary import FeatureSums, sums_are_of_kernels
+from discernel.targets import ClassTarget
 
-__all__ = ["SampledFit", "SummedSystem"]
+__all__ = ["SampledFit", "SummedSystem", "class_table"]
 
 
 class SummedSystem:
@@ -164,3 +165,11 @@ class SampledFit:
         weights = self.sample_weights
         ones = np.ones(len(self.fitted))
         return np.asarray(self.regularization * (ones if weights is None else 1.0 / weights.values))
+
+
+def class_table(target: ClassTarget) -> FloatArray:
+    """Return the scores of each class, of shape (n_classes, n_classes − 1)."""
+    _, first = np.unique(target.codes, return_index=True)
+    weights = target.sample_weights
+    scores = target.scores[first]
+    return np.asarray(scores if weights is None else scores / weights.roots[first, None])

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from discernel.exceptions import ClusterError, InvalidInputError, missing_extra
-from discernel.streams.chunks import Report
 
 __all__ = [
     "SMALLER",
     "active_client",
     "computed",
     "connected",
+    "large_graphs",
     "memory_of_threads",
     "reduced",
+    "saying_what_went",
     "spread_files",
 ]
 
@@ -112,12 +113,16 @@ def computed(graph: dict[Any, Any], keys: list[Any]) -> list[Any]:
     from dask.optimization import cull
 
     needed, _ = cull(graph, keys)
-    with _saying_what_went(), _large_graphs():
+    with saying_what_went(), large_graphs():
         return list(_scheduler()(needed, keys))
 
 
 def reduced(
-    client: Any, graph: dict[Any, Any], root: Any, counts: list[Any], report: Report | None
+    client: Any,
+    graph: dict[Any, Any],
+    root: Any,
+    counts: list[Any],
+    report: Callable[[int], Any] | None,
 ) -> Any:
     """Return what the root of a tree is, and report as its leaves are done.
 
@@ -135,14 +140,14 @@ def reduced(
         Told how many rows are done.
     """
     if client is None:
-        with _saying_what_went(), _reporting(set(counts), report):
+        with saying_what_went(), _reporting(set(counts), report):
             return _scheduler()(graph, [root, *counts])[0]
     from distributed import as_completed
 
     futures: list[Any] = []
-    with _saying_what_went():
+    with saying_what_went():
         try:
-            with _large_graphs():
+            with large_graphs():
                 futures = client.get(graph, [root, *counts], sync=False)
             done = 0
             for future in as_completed(futures[1:]):
@@ -155,15 +160,15 @@ def reduced(
                 client.cancel(futures)
 
 
-def _large_graphs() -> Any:
-    """Let landmarks and their factor travel with the tasks, once, without a word of warning."""
+def large_graphs() -> Any:
+    """Let what all tasks need travel with them, once, without a word of warning."""
     import dask
 
     return dask.config.set({"distributed.admin.large-graph-warning-threshold": "512MiB"})
 
 
 @contextmanager
-def _reporting(counts: set[Any], report: Report | None) -> Iterator[None]:
+def _reporting(counts: set[Any], report: Callable[[int], Any] | None) -> Iterator[None]:
     """Report the rows that are done, as a scheduler of this process finishes tasks."""
     from dask.callbacks import Callback
 
@@ -180,7 +185,7 @@ def _reporting(counts: set[Any], report: Report | None) -> Iterator[None]:
 
 
 @contextmanager
-def _saying_what_went() -> Iterator[None]:
+def saying_what_went() -> Iterator[None]:
     """Say what to do where workers, their memory or the scheduler are gone."""
     try:
         yield

@@ -1,0 +1,185 @@
+"""A metric of many rows: gradients of a fit in the span of landmarks, round by round.
+
+The default learns its metric on at most 1,500 rows, by exact fits. Of columns that matter together
+these see little. Where rows are plenty, rounds of the same recursion [Radhakrishnan24]_ go on with
+fits to some ten thousand of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from discernel.backend import FloatArray
+from discernel.bank import make_bank
+from discernel.crossfit import scaled_kernels
+from discernel.crossfit.choose import clearly_better
+from discernel.crossfit.losses import row_losses
+from discernel.features import NystromMap
+from discernel.kernels import Kernel
+from discernel.kernels.columns import divided_columns
+from discernel.streams.sample import Positions
+from discernel.streams.solve import SummedSystem, class_table
+from discernel.streams.summary import Labelled, Summing, one_hot
+from discernel.targets import ClassTarget
+
+__all__ = ["Refined", "divide_rows", "refine_metric"]
+
+#: Rounds, and the landmarks of each.
+_ROUNDS, _LANDMARKS = 5, 1_000
+#: Rows that gradients, units and median distances are taken from.
+_GRADIENT_ROWS, _UNIT_ROWS, _MEDIAN_ROWS = 2_000, 1_000, 1_500
+#: Fewer rows of the sample than this are left to the default.
+_ENOUGH = 6_000
+#: The share of the sample that fits are made to; the others say whether they are better.
+_SHARE = 2 / 3
+_LAMBDAS = tuple(float(10.0**power) for power in np.arange(-2.0, -8.25, -0.5))
+#: Digits of a scale.
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Scales of columns, and what held-out rows cost with them.
+
+    Attributes
+    ----------
+    scales : ndarray of shape (n_columns,)
+        The metric.
+    losses : ndarray of shape (n_held,)
+        What each held-out row costs.
+    """
+
+    scales: FloatArray
+    losses: FloatArray
+
+
+def divide_rows(n_rows: int) -> tuple[Positions, Positions] | None:
+    """Return the rows of a sample that fits are made to, and those held out; None for few rows.
+
+    Parameters
+    ----------
+    n_rows : int
+        The rows of the sample, which are in random order.
+    """
+    if n_rows < _ENOUGH:
+        return None
+    n_fitted = int(_SHARE * n_rows)
+    return np.arange(n_fitted), np.arange(n_fitted, n_rows)
+
+
+def refine_metric(
+    X: FloatArray,
+    fitted: ClassTarget,
+    held: ClassTarget,
+    spreads: tuple[float, ...],
+    weights: FloatArray,
+    scales: FloatArray,
+    start: FloatArray,
+) -> FloatArray | None:
+    """Return better scales; None where held-out rows do not say that they are clearly better.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+        Rows: first those that fits are made to, then those held out.
+    fitted, held : ClassTarget
+        Their classes.
+    spreads : tuple of float
+        What every column is divided by first; 0 leaves it out.
+    weights : ndarray of shape (n_kernels,)
+        Of the kernels of the menu.
+    scales : ndarray of shape (n_columns,)
+        The metric that is to be bettered.
+    start : ndarray of shape (n_columns,)
+        That to start from: a scale that is too small stays so, one that is too large does not.
+    """
+    weighted = held.sample_weights
+    shares = np.full(held.n_samples, 1.0 / held.n_samples)
+    shares = shares if weighted is None else weighted.shares
+
+    def judged(scales: FloatArray) -> tuple[Refined, FloatArray]:
+        return _round(X, fitted, held, spreads, weights, scales)
+
+    given, gradient = judged(scales)
+    best = given
+    if not np.array_equal(start, scales):
+        found, gradient = judged(start)
+        best = found if clearly_better(found, given, shares) else given
+    for _ in range(_ROUNDS):
+        if not gradient.max() > 0:
+            break
+        found, gradient = judged(np.round(np.sqrt(gradient / gradient.max()), _DIGITS))
+        # Columns fade from round to round, and more rows than these would want to keep more.
+        if not clearly_better(found, best, shares):
+            break
+        best = found
+    return None if best is given else best.scales
+
+
+def _round(
+    X: FloatArray,
+    fitted: ClassTarget,
+    held: ClassTarget,
+    spreads: tuple[float, ...],
+    weights: FloatArray,
+    scales: FloatArray,
+) -> tuple[Refined, FloatArray]:
+    """Return what held-out rows cost with some scales, and the mean squared gradient by column."""
+    n = fitted.n_samples
+    kernels = [
+        kernel.shifted(X[:_UNIT_ROWS])
+        for kernel in scaled_kernels(scales, spreads, divided_columns(X[:_MEDIAN_ROWS], spreads))
+    ]
+    bank = make_bank("tiled", kernels, X[:_UNIT_ROWS], "centered_trace")
+    kept = weights[bank.kept]
+    features = NystromMap(kernels, bank.coefficients(kept / kept.sum()), X[:_LANDMARKS])
+    summing = Summing(_no_chunks, features, fitted.n_classes)
+    own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
+    rows = Labelled(X[:n], one_hot(fitted.codes, fitted.n_classes), own)
+    system = SummedSystem(summing.add_rows(summing.start(), rows), features)
+    table, new = class_table(fitted), features(X[n:])
+    truth = table[held.codes]
+    best: tuple[float, FloatArray, FloatArray] | None = None
+    for lam in _LAMBDAS:
+        beta, intercept = system.fit(table, lam)
+        losses, _ = row_losses(new @ beta + intercept, truth, held)
+        if best is None or losses.mean() < best[0]:
+            best = float(losses.mean()), losses, beta
+    assert best is not None
+    coef = features.expansion(best[2])
+    gradient = squared_gradient(features, coef, X[: min(n, _GRADIENT_ROWS)])
+    return Refined(scales, best[1]), gradient * np.square(spreads)
+
+
+def squared_gradient(features: NystromMap, coef: FloatArray, X: FloatArray) -> FloatArray:
+    """Return the mean over rows of Σ_c (∂f_c/∂x_l)², for f(x) = Σ_j coef_j k(z_j, x).
+
+    Parameters
+    ----------
+    features : NystromMap
+        k and its landmarks.
+    coef : ndarray of shape (rank, n_outputs)
+        The coefficients.
+    X : ndarray of shape (n_rows, n_columns)
+        Where.
+    """
+    total = np.zeros((len(X), X.shape[1], coef.shape[1]))
+    for factor, kernel in zip(features.kernel.coefficients, features.kernel.kernels, strict=True):
+        total += factor * _gradient(kernel, coef, X, features.landmarks)
+    return np.asarray(np.mean(np.sum(total**2, axis=2), axis=0))
+
+
+def _gradient(kernel: Kernel, coef: FloatArray, X: FloatArray, Z: FloatArray) -> FloatArray:
+    try:
+        return np.asarray(kernel.gradient(X, coef, Z))
+    except NotImplementedError:
+        # The linear kernel of the menu: a step along a column changes it by its derivative.
+        steps = np.vstack([np.zeros(X.shape[1]), np.eye(X.shape[1])])
+        values = kernel(steps, Z) @ coef
+        return np.asarray((values[1:] - values[0])[None])
+
+
+def _no_chunks(chunk: object) -> Labelled:
+    raise AssertionError("rows are given as they are")

@@ -1,0 +1,79 @@
+"""A metric of more rows: gradients are right, columns that matter together are found."""
+
+import numpy as np
+import pytest
+
+from discernel import MultipleKernelDiscriminant, open_rows
+from discernel.bank import gram_stack
+from discernel.crossfit import scaled_kernels
+from discernel.features import NystromMap
+from discernel.streams.refine import divide_rows, refine_metric, squared_gradient
+from discernel.targets import ClassTarget
+
+
+def together(n, seed=0):
+    """Return rows whose class depends on a product of two columns; others matter not at all."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 8))
+    score = 3.0 * np.sin(2.0 * X[:, 0]) * X[:, 1] + 0.5 * X[:, 2]
+    return X, (rng.random(n) < 1.0 / (1.0 + np.exp(-score))).astype(int)
+
+
+def test_gradients_are_those_of_finite_differences():
+    X, _ = together(80)
+    spreads = tuple(np.linspace(0.5, 2.0, 8).tolist())
+    kernels = scaled_kernels(np.linspace(0.2, 1.0, 8), spreads, X / spreads)
+    features = NystromMap(kernels, np.linspace(0.1, 1.2, 12), X[:30])
+    coef = np.random.default_rng(0).normal(size=(features.rank, 2))
+    found, step = squared_gradient(features, coef, X[30:]), 1e-6
+
+    def f(rows):
+        stack = gram_stack(features.kernel.kernels, np.vstack([rows, features.landmarks]))
+        cross = stack[:, : len(rows), len(rows) :]
+        return np.tensordot(features.kernel.coefficients, cross, 1) @ coef
+
+    for column in range(8):
+        moved = np.zeros(8)
+        moved[column] = step
+        slope = (f(X[30:] + moved) - f(X[30:] - moved)) / (2 * step)
+        assert np.isclose(found[column], np.mean(np.sum(slope**2, axis=1)), rtol=1e-4)
+
+
+def test_columns_that_matter_together_are_found(monkeypatch):
+    monkeypatch.setattr("discernel.streams.refine._LANDMARKS", 300)
+    X, y = together(6000)
+    fitted, held = (ClassTarget.from_labels(part) for part in (y[:4000], y[4000:]))
+    weights = np.full(12, 1 / 12)
+    ones = np.ones(8)
+    scales = refine_metric(X, fitted, held, (1.0,) * 8, weights, ones, ones)
+    assert set(np.argsort(-scales)[:2]) == {0, 1}
+    assert scales[3:].max() < 0.25
+    noise = np.random.default_rng(0).integers(0, 2, 6000)
+    fitted, held = (ClassTarget.from_labels(part) for part in (noise[:4000], noise[4000:]))
+    assert refine_metric(X, fitted, held, (1.0,) * 8, weights, ones, ones) is None
+
+
+def test_few_rows_are_left_to_the_default():
+    assert divide_rows(5000) is None
+    fitted, held = divide_rows(6000)
+    assert len(fitted) == 4000
+    assert np.array_equal(np.concatenate([fitted, held]), np.arange(6000))
+
+
+@pytest.mark.parametrize("refining", [True, False])
+def test_the_stream_is_honest_about_rows_that_had_a_part(refining, monkeypatch):
+    monkeypatch.setattr("discernel.streams.refine._LANDMARKS", 300)
+    monkeypatch.setattr("discernel.streams.fit._LANDMARKS", 400)
+    if not refining:
+        monkeypatch.setattr("discernel.estimators.streamed.divide_rows", lambda n: None)
+    X, y = together(8000)
+    clf = MultipleKernelDiscriminant().fit(open_rows(X, y))
+    involved = clf._stream.survey.sample.involved
+    assert np.count_nonzero(involved) == (int(8000 * 2 / 3) if refining else 1500)
+    assert clf.expected_.n_rows == 8000 - np.count_nonzero(involved)
+    new, truth = together(4000, seed=1)
+    accuracy = clf.score(new, truth)
+    assert clf.expected_.low - 0.015 < accuracy < clf.expected_.high + 0.015
+    assert np.isclose(clf.feature_importances_.sum(), 1.0)
+    if refining:
+        assert set(np.argsort(-clf.feature_importances_)[:2]) == {0, 1}
