@@ -8,7 +8,7 @@ import pytest
 
 from discernel import LearnedKernelTransformer, MultipleKernelDiscriminant
 from discernel.estimators import planned
-from discernel.exceptions import InvalidInputError, LongFitWarning
+from discernel.exceptions import InvalidInputError, LongFitWarning, LowRankWarning
 from discernel.kernels import rbf_ladder
 from discernel.planning import Forecast, Speed
 
@@ -61,7 +61,9 @@ def test_the_rank_of_the_forecast_is_that_of_the_fit(rows, monkeypatch):
     monkeypatch.setattr(planned, "plan_fit", plan)
     clf = MultipleKernelDiscriminant(
         rbf_ladder(4), criterion="rkda", regularization=0.01, max_time="2m"
-    ).fit(*rows)
+    )
+    with pytest.warns(LowRankWarning, match="A larger rank would clearly pay"):
+        clf.fit(*rows)
     assert asked == {"asked": "dense", "max_time": 120.0}
     assert clf.bank_ == "lowrank"
     assert clf.discriminant_.dual_coef.shape[0] <= 60
