@@ -93,7 +93,7 @@ class BaseKernelDiscriminant(
         with self._working(X, kernels, target, request) as way:
             if self._sums_are_enough(way, request, target.n_samples):
                 del X, y, target
-                return self._store_streamed(self._fit_source(ArraySource(*given), rank=way.rank))
+                return self._store_streamed(self._fit_source(ArraySource(*given), way=way))
             learning = self._learn(X, kernels, target, request, way)
             bank, weights, proposal = learning
             ridge = request.criterion.sample_ridge(target, self.regularization_)

@@ -168,9 +168,17 @@ class BaseKernelLearner(BaseWeightedEstimator):
 
     @contextmanager
     def _working(
-        self, X: Any, kernels: list[Kernel], target: Target, request: Request
+        self,
+        X: Any,
+        kernels: list[Kernel],
+        target: Target,
+        request: Request,
+        n_rows: int | None = None,
     ) -> Iterator[Way]:
-        """Choose the way, say so, and show how far the work within is; `forecast_` keeps it."""
+        """Choose the way, say so, and show how far the work within is; `forecast_` keeps it.
+
+        Of rows that come in chunks, X is a sample, and ``n_rows`` their number.
+        """
         self._check_room()
         asked, rank = getattr(self, "bank", "auto"), getattr(self, "rank", None)
         verbose, max_time = getattr(self, "verbose", False), getattr(self, "max_time", None)
@@ -179,7 +187,8 @@ class BaseKernelLearner(BaseWeightedEstimator):
             kernels,
             target,
             request,
-            asked=asked,
+            asked=asked if n_rows is None else "lowrank",
+            n_rows=n_rows,
             chooses=self._takes_tables() and isinstance(X, np.ndarray),
             cache_bytes=self._cache_bytes(request),
             max_time=max_time,

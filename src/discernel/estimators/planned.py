@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import n_rows
+from discernel.backend import n_rows as count_rows
 from discernel.bank import choose_bank
 from discernel.criteria import RKDA, Auto, FisherRatio, LeaveOneOut, Uniform
 from discernel.crossfit import menu_kernels
@@ -39,6 +39,7 @@ def forecast_fit(
     request: Request,
     *,
     asked: str,
+    n_rows: int | None = None,
     chooses: bool,
     cache_bytes: float,
     max_time: Any = None,
@@ -59,6 +60,8 @@ def forecast_fit(
         What is to be learned.
     asked : str
         The bank that the user asks for, or ``"auto"``.
+    n_rows : int, optional
+        The number of rows where X is only a sample of them.
     chooses : bool
         Whether the default chooses its kernels first.
     cache_bytes : float
@@ -71,7 +74,8 @@ def forecast_fit(
         Whether few rows are forecast as well.
     """
     limit = parse_duration(max_time)
-    if n_rows(X) < _WORTH_A_FORECAST and limit is None and not always:
+    n = count_rows(X) if n_rows is None else n_rows
+    if n < _WORTH_A_FORECAST and limit is None and not always:
         return None
     given = kernels[0].precomputed
     kind = choose_bank(asked, kernels, X, cache_bytes)
@@ -79,9 +83,9 @@ def forecast_fit(
     if chooses and isinstance(X, np.ndarray):
         measured = menu_kernels(X, kernels[0].spreads)  # type: ignore[attr-defined]
     programs = 0.0 if chooses and isinstance(request.criterion, Auto) else _programs(request)
-    shape = getattr(X, "shape", (n_rows(X), 1))
+    shape = getattr(X, "shape", (n, 1))
     problem = Problem(
-        n_rows=n_rows(X),
+        n_rows=n,
         n_columns=int(shape[1]) if len(shape) > 1 else 1,
         n_kernels=len(measured),
         n_outputs=target.scores.shape[1],

@@ -18,10 +18,10 @@ from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import CombinedKernel, Uncentered, make_bank
 from discernel.crossfit import Proposal, scaled_kernels
 from discernel.discriminant import HonestScores, class_factors
-from discernel.estimators.learner import BaseKernelLearner, honest_scores
+from discernel.estimators.learner import BaseKernelLearner, Way, honest_scores
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError
-from discernel.features import NystromMap, draw_landmarks
+from discernel.features import NystromMap, draw_landmarks, n_landmarks
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.columns import divided_columns
 from discernel.learners import Request
@@ -33,7 +33,6 @@ from discernel.streams.fit import (
     StreamedFit,
     StreamState,
     fit_stream,
-    n_landmarks,
     statistics_rows,
 )
 from discernel.streams.refine import divide_rows, refine_metric
@@ -192,10 +191,9 @@ class BaseStreamedLearner(BaseKernelLearner):
             raise
 
     def _fit_source(
-        self, source: Source, classes: Any = None, rank: int | None = None
+        self, source: Source, classes: Any = None, way: Way | None = None
     ) -> StreamedFit:
         """Survey all rows, learn the kernel on a sample, sum up features, and fit."""
-        rank = getattr(self, "rank", None) if rank is None else rank
         request = self._request()
         self._refuse_unstreamable(request)
         surveying = Surveying.of(
@@ -207,7 +205,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         survey.check_kinds()
         survey, kernels = self._encoded(survey)
         labels = self._all_classes(survey, classes)
-        with blas_threads(len(survey.drawn)):
+        with self._summing_up(survey, kernels, request, way) as rank:
             features, sample = self._learn_on_sample(survey, kernels, request, rank)
             survey = replace(survey, sample=sample)
             factors = self._class_factors(survey, labels)
@@ -218,6 +216,20 @@ class BaseStreamedLearner(BaseKernelLearner):
             found = self._fit_state(state, request)
         self._stream = state
         return found
+
+    @contextmanager
+    def _summing_up(
+        self, survey: Survey, kernels: list[Kernel], request: Request, way: Way | None
+    ) -> Iterator[int]:
+        """Say what is ahead, where that was not said before, and yield the rank."""
+        sample = survey.drawn
+        if way is not None:
+            with blas_threads(len(sample)):
+                yield way.rank or n_landmarks(survey.n_rows)
+            return
+        target = self._target(survey, survey.everywhere)
+        with self._working(sample.X, kernels, target, request, n_rows=survey.n_rows) as found:
+            yield found.rank or n_landmarks(survey.n_rows)
 
     def _refuse_unstreamable(self, request: Request) -> None:
         """Raise a clear error for what needs all rows at once."""
@@ -272,7 +284,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         return with_class_weight(survey.target(survey.classes, rows), self.class_weight)
 
     def _learn_on_sample(
-        self, survey: Survey, kernels: list[Kernel], request: Request, rank: int | None
+        self, survey: Survey, kernels: list[Kernel], request: Request, rank: int
     ) -> tuple[NystromMap, RowSample]:
         """Learn the kernel and draw landmarks; return features, and which rows were looked at."""
         sample = survey.drawn
@@ -291,7 +303,7 @@ class BaseStreamedLearner(BaseKernelLearner):
             )
         kernel = self.combined_kernel_
         assert isinstance(kernel, CombinedKernel)  # of few rows, the way is exact
-        chosen = draw_landmarks(sample.X, rank or n_landmarks(survey.n_rows))
+        chosen = draw_landmarks(sample.X, rank)
         features = NystromMap(kernel.kernels, kernel.coefficients, sample.X[chosen])
         check_room(features.rank)
         return features, sample

@@ -3,7 +3,7 @@
 from discernel.features.base import FeatureMap
 from discernel.features.exact import ExactMap, exact_rank
 from discernel.features.fourier import FourierMap
-from discernel.features.landmarks import distinct_rows, draw_landmarks
+from discernel.features.landmarks import distinct_rows, draw_landmarks, n_landmarks
 from discernel.features.nystrom import NystromMap
 
 __all__ = [
@@ -14,4 +14,5 @@ __all__ = [
     "distinct_rows",
     "draw_landmarks",
     "exact_rank",
+    "n_landmarks",
 ]

@@ -14,7 +14,7 @@ from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.features.nystrom import NystromMap
 from discernel.kernels.weighted import WeightedKernels, slices
 
-__all__ = ["How", "distinct_rows", "draw_landmarks"]
+__all__ = ["How", "distinct_rows", "draw_landmarks", "n_landmarks"]
 
 #: How landmarks are drawn.
 How = Literal["uniform", "kmeans++", "leverage", "balanced"]
@@ -24,12 +24,19 @@ Positions = NDArray[np.intp]
 #: Rows, in multiples of the landmarks, that landmarks are looked for among where each row must be
 #: looked at; drawn at random.
 _POOL = 16
+#: Landmarks by default, and from how many rows on there are twice as many.
+_LANDMARKS, _MANY_ROWS = 1_500, 200_000
 #: The first draw by distance is this share of the landmarks; every draw doubles what there is.
 _FIRST = 1 / 16
 #: The share of k(x, x) below which a direction does not count in leverage scores.
 _RIDGE = 1e-3
 #: Rows of which distances to landmarks are computed at a time.
 _ROWS = 1024
+
+
+def n_landmarks(n_rows: int) -> int:
+    """Return how many landmarks so many rows are worth."""
+    return _LANDMARKS if n_rows < _MANY_ROWS else 2 * _LANDMARKS
 
 
 def draw_landmarks(

@@ -24,8 +24,8 @@ _METRIC_CUBE = 6.0
 _LEAVE_ONE_OUT = 1.0
 #: Passes of an iterative solve, beside those of its certificate, and the rank of what steers it.
 ITERATIVE_PASSES, PRECONDITIONER_RANK = 30, 1000
-#: The total rank of a fit of low rank, and the numbers that are kept of features at most.
-RANK, _KEPT = 1500, 1e8
+#: The numbers that are kept of features at most.
+_KEPT = 1e8
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def work_of(
     n_columns: int,
     chooses: bool,
     n_programs: float = 1.0,
-    rank: int = RANK,
+    rank: int,
 ) -> Work:
     """Return what a fit has to do.
 

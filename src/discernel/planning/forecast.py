@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from discernel.bank import Kind
 from discernel.exceptions import InvalidInputError
+from discernel.features import n_landmarks
 from discernel.machine import memory_limit
-from discernel.planning.costs import RANK, Cost, cost_of, work_of
+from discernel.planning.costs import Cost, cost_of, work_of
 from discernel.planning.speed import Speed
 from discernel.progress import in_words
 
@@ -51,7 +52,7 @@ class Problem:
     n_programs: float
     approximable: bool = True
 
-    def cost(self, kind: Kind, speed: Speed, rank: int = RANK) -> Cost:
+    def cost(self, kind: Kind, speed: Speed, rank: int | None = None) -> Cost:
         """Return the forecast of one way."""
         work = work_of(
             kind,
@@ -61,7 +62,7 @@ class Problem:
             n_columns=self.n_columns,
             chooses=self.chooses,
             n_programs=self.n_programs,
-            rank=rank,
+            rank=rank or n_landmarks(self.n_rows),
         )
         return cost_of(work, speed, self.n_rows)
 
@@ -124,14 +125,17 @@ def plan_fit(
     room = _SHARE * (memory_limit() or np.inf)
     iterates = problem.approximable and problem.n_rows > _FACTORED
     exact: tuple[Kind, ...] = ("tiled", "iterative") if iterates else ("tiled",)
+    patience = _PATIENCE if max_time is None else max_time
+    if asked == "lowrank":
+        return _low_rank(problem, speed, room, max_time, "asked for")
     if asked != "auto":
         kind: Any = asked
-        cost = problem.cost("tiled" if kind == "factored" else kind, speed)
-        found = Forecast(kind, cost.seconds, cost.n_bytes, problem.n_rows, "asked for")
-        return replace(found, rank=RANK) if kind == "lowrank" else found
+        cost = problem.cost(
+            {"factored": "tiled", "distributed": "iterative"}.get(kind, kind), speed
+        )
+        return Forecast(kind, cost.seconds, cost.n_bytes, problem.n_rows, "asked for")
     costs = {kind: problem.cost(kind, speed) for kind in exact}
     fitting = {kind: cost for kind, cost in costs.items() if cost.n_bytes <= room}
-    patience = _PATIENCE if max_time is None else max_time
     if fitting:
         best = min(fitting, key=lambda kind: fitting[kind].seconds)
         cost = fitting[best]
@@ -140,15 +144,21 @@ def plan_fit(
             return Forecast(best, cost.seconds, cost.n_bytes, problem.n_rows, reason)
     if not problem.approximable:
         raise _too_large(problem, costs["tiled"].n_bytes)
-    return _low_rank(problem, speed, room, patience, max_time)
+    reason = "an exact fit would take too long or too much memory"
+    return _low_rank(problem, speed, room, max_time, reason)
 
 
 def _low_rank(
-    problem: Problem, speed: Speed, room: float, patience: float, max_time: float | None
+    problem: Problem,
+    speed: Speed,
+    room: float,
+    max_time: float | None,
+    reason: str,
 ) -> Forecast:
-    rank = RANK
+    """Return the largest rank that there is room and time for, but for no more than is usual."""
+    rank = n_landmarks(problem.n_rows)
     cost = problem.cost("lowrank", speed, rank)
-    while rank > _LEAST_RANK and (cost.n_bytes > room or cost.seconds > patience):
+    while rank > _LEAST_RANK and (cost.n_bytes > room or cost.seconds > (max_time or np.inf)):
         rank = max(_LEAST_RANK, int(rank / np.sqrt(2)))
         cost = problem.cost("lowrank", speed, rank)
     if max_time is not None and cost.seconds > max_time:
@@ -157,7 +167,6 @@ def _low_rank(
             f"{in_words(cost.seconds)}. Got {in_words(max_time)}. Allow more, or take some of the "
             f"{problem.n_rows:,} rows, drawn at random."
         )
-    reason = "an exact fit would take too long or too much memory"
     return Forecast("lowrank", cost.seconds, cost.n_bytes, problem.n_rows, reason, rank)
 
 

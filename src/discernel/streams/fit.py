@@ -21,19 +21,12 @@ from discernel.streams.summary import FeatureSums
 from discernel.streams.survey import Survey, Surveying
 from discernel.targets import ClassTarget
 
-__all__ = ["StreamState", "StreamedFit", "fit_stream", "n_landmarks", "statistics_rows"]
+__all__ = ["StreamState", "StreamedFit", "fit_stream", "statistics_rows"]
 
 #: λ to choose from, falling, in units of the normalised kernel: more rows want less.
 _LAMBDAS = tuple(float(10.0**power) for power in np.arange(0.0, -10.25, -0.5))
 #: Bytes of the features of the rows that λ and class statistics are taken from.
 _FEATURE_BYTES = 2**27
-#: Landmarks, and from how many rows on there are twice as many.
-_LANDMARKS, _MANY_ROWS = 1_500, 200_000
-
-
-def n_landmarks(n_rows: int) -> int:
-    """Return how many landmarks so many rows are worth."""
-    return _LANDMARKS if n_rows < _MANY_ROWS else 2 * _LANDMARKS
 
 
 @dataclass(frozen=True, eq=False)
