@@ -1,5 +1,7 @@
 """Banks of features: exact with all rows as landmarks, honest with fewer."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,7 @@ import scipy.sparse as sp
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.bank import BlendBank, DenseBank, LowRankBank, TiledBank, choose_bank, gram_stack
 from discernel.bank.lowrank import default_rank, share_rank, spectra_of
-from discernel.exceptions import DroppedKernelWarning, InvalidInputError
+from discernel.exceptions import DroppedKernelWarning, InvalidInputError, LowRankWarning
 from discernel.features import ExactMap, FourierMap, NystromMap
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
 from discernel.sample_weights import SampleWeights
@@ -277,6 +279,18 @@ def test_learning_with_few_landmarks_keeps_no_training_rows(criterion):
     assert len(low.discriminant_.dual_coef) == len(low.combined_kernel_.center)
 
 
+def test_the_regularization_is_learned_in_the_space_of_features(monkeypatch):
+    rows, y = three_classes(150)
+    kernels = [RBF(width=1.0), RBF(width=3.0)]
+    options = {"criterion": "rkda", "regularization": "joint"}
+    low = MultipleKernelDiscriminant(kernels, bank="lowrank", rank=300, **options).fit(rows, y)
+    exact = MultipleKernelDiscriminant(kernels, bank="dense", **options).fit(rows, y)
+    np.testing.assert_allclose(low.kernel_weights_, exact.kernel_weights_, atol=1e-6)
+    monkeypatch.setattr(LowRankBank, "combined", None)  # no matrix of all pairs
+    few = MultipleKernelDiscriminant(kernels, bank="lowrank", rank=60, **options).fit(rows, y)
+    assert few.gap_ <= 1e-6
+
+
 def test_ridge_and_sparse_rows():
     rows, y = three_classes(200)
     exact = MultipleKernelRidge(bank="tiled").fit(rows, rows[:, 0] ** 2)
@@ -310,3 +324,25 @@ def _indefinite():
 def test_landmarks_are_all_that_a_map_keeps():
     nystrom = NystromMap(KERNELS, WEIGHTS, X[:20])
     assert nystrom.landmarks.shape == (20, 4)
+
+
+def test_text_like_rows_take_memory_of_the_features_only():
+    """10,000 sparse rows of 3,000 words: all pairs would be 800 MB, dense rows 240 MB."""
+    rng = np.random.default_rng(0)
+    n, words = 10_000, 30
+    y = rng.integers(0, 3, n)
+    columns = np.where(rng.random((n, words)) < 0.3, 100 * y[:, None], 300)
+    columns = columns + rng.integers(0, 100, (n, words)) * np.where(columns == 300, 27, 1)
+    places = np.repeat(np.arange(n), words), columns.ravel()
+    rows = sp.csr_matrix((np.ones(n * words), places), shape=(n, 3000))
+    clf = MultipleKernelDiscriminant(
+        [Linear(), "cosine"], criterion="rkda", regularization=1e-3, bank="lowrank", rank=200
+    )
+    tracemalloc.start()
+    with pytest.warns(LowRankWarning, match="larger rank would clearly pay"):
+        clf.fit(rows, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 240e6  # most of it for blocks of kernels, however many rows
+    assert clf.score(rows, y) > 0.9
+    assert clf.gap_ <= 1e-6

@@ -25,7 +25,6 @@ from discernel.bank import BlendBank, CholeskySystem, LowRankBank
 from discernel.criteria.base import Criterion
 from discernel.criteria.least_squares import KernelLeastSquares
 from discernel.kernels.weighted import WeightedKernels
-from discernel.sample_weights import centered
 from discernel.targets import Target
 
 __all__ = ["LowRankLoss", "low_rank_loss"]
@@ -221,18 +220,23 @@ def _sample_errors(
     """Return the leave-one-out errors on some rows: of the features, and of the exact kernel."""
     part, rows = target.subset(drawn), X[drawn]
     total = len(drawn) if part.sample_weights is None else part.sample_weights.total
-    factor, errors = 1.0, []
+    shares = None if part.sample_weights is None else part.sample_weights.shares
+    factor = 1.0
     if criterion.normalization == "centered_trace":  # of trace 1, however many rows
         factor = bank.total / total
     ridge = criterion.sample_ridge(part, regularization)
-    features = bank.combined_features(weights)(rows)
-    for gram in (self_product(np.asfortranarray(features)), kernel(rows, rows)):
+
+    def error(gram: FloatArray) -> float:
         gram *= factor
+        for _ in range(2):  # of rows, then of columns
+            gram -= gram.mean(axis=0) if shares is None else shares @ gram
+            gram = gram.T
         if part.sample_weights is not None:
             gram = part.sample_weights.scale_both(gram)
-        gram = centered(centered(gram, part.sample_weights).T, part.sample_weights)
-        matrix = np.ascontiguousarray(0.5 * (gram + gram.T))
-        system = CholeskySystem(matrix.copy, ridge)
+        # Solved first and then asked for its diagonal, the matrix is factored once, in place.
+        system = CholeskySystem(lambda: np.ascontiguousarray(gram), ridge)
         fit = KernelLeastSquares(system, ridge, part.scores, part.sample_weights)
-        errors.append(fit.leave_one_out_error())
-    return errors[0], errors[1]
+        return fit.leave_one_out_error()
+
+    features = bank.combined_features(weights)(rows)
+    return error(self_product(np.asfortranarray(features))), error(kernel(rows, rows))

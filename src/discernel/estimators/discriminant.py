@@ -221,8 +221,12 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         with ``statistics="training"``.
     classes_ : ndarray of shape (n_classes,)
         The labels.
-    combined_kernel_ : CombinedKernel
-        The centred learned kernel between new rows and the training rows.
+    combined_kernel_ : CombinedKernel or CombinedFeatures
+        The centred learned kernel between new rows and the training rows; with
+        ``bank="lowrank"``, the centred features of new rows.
+    low_rank_loss_ : LowRankLoss or None
+        What ``bank="lowrank"`` lost: share of the trace, objective, errors of left-out rows. None
+        for other banks.
     discriminant_ : Discriminant
         Directions, means and scalings.
     explained_variance_ratio_ : ndarray of shape (n_components,)
