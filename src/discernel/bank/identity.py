@@ -62,11 +62,6 @@ class WithIdentity(Bank):
             return WithIdentity(self.bank.select(positions[1:] - 1))
         return self.bank.select(positions - 1)
 
-    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
-        if self.bank.cheap_path:  # in the space of its features, where the identity is no kernel
-            return self.bank.system(weights[1:], ridge + weights[0] / self.total)
-        return super().system(weights, ridge)
-
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
         matrix = self.bank.combined(weights[1:], out)
         matrix[np.diag_indices_from(matrix)] += weights[0] / self.total
