@@ -45,7 +45,7 @@ def test_some_examples_exist():
     assert sum(counts) > 15
 
 
-@pytest.mark.parametrize("page", ["guide", "extending"])
+@pytest.mark.parametrize("page", ["guide", "extending", "many_rows"])
 def test_examples_of_pages_run(page):
     result = doctest.testfile(
         str(ROOT / "docs" / f"{page}.md"),
