@@ -22,7 +22,7 @@ import discernel
 from discernel import MultipleKernelDiscriminant
 from discernel.cli import app as commands
 from discernel.cli import main
-from discernel.cli.models import Model, fit_model, load_model, save_model
+from discernel.cli.models import Learner, Model, fit_model, load_model, save_model
 from discernel.cli.show import show_comparison, show_model
 from discernel.datasets import load
 from discernel.displays.common import candidate_name
@@ -277,8 +277,25 @@ def test_a_fit_to_views_shows_weights_by_source_and_errors_with_their_pull(tmp_p
     assert "importance %" not in shown
 
 
+def test_max_time_reaches_the_fit_and_bad_ones_are_refused_before_any_work():
+    shown = invoke("fit", "iris", "-o", "i.model", "--max-time", "10m")
+    assert load_model("i.model").pipeline[-1].max_time == "10m"
+    assert "bank=" not in shown.output
+    words = "max_time must be a positive number of seconds"
+    assert words in invoke("fit", "no.csv", "-o", "j.model", "--max-time", "soon", code=1).stderr
+
+
+def test_many_rows_say_what_they_will_take(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{x:.3f},{int(x > 0)}" for x in rng.normal(size=2000)]
+    (tmp_path / "a.csv").write_text("\n".join(["size,y", *lines]))
+    shown = invoke("fit", "a.csv", "-o", "a.model")
+    assert "2,000 rows: bank=" in shown.output
+    assert "done in" in shown.stderr
+
+
 def test_a_lambda_at_the_limit_is_said(capsys):
-    model, _, _ = fit_model(Data("iris"), "uniform")
+    model, _, _ = fit_model(Data("iris"), Learner("uniform"))
     learned = replace(model.pipeline[-1].learned_kernel_, regularization_at_limit="largest")
     model.pipeline[-1].learned_kernel_ = learned
     show_model(Console(width=300, highlight=False), model)
@@ -305,7 +322,7 @@ def test_models_of_every_criterion_are_loaded_unchanged(tmp_path, criterion):
     views = {name: rng.normal(size=(30, 2)) + y[:, None] for name in ("left", "right")}
     np.savez(tmp_path / "v.npz", y=y, **views)
     data = Data("v", file={"path": str(tmp_path / "v.npz")})
-    model, rows, _ = fit_model(data, criterion)
+    model, rows, _ = fit_model(data, Learner(criterion))
     again = load_model(save_model(model, tmp_path / "v.model"))
     np.testing.assert_array_equal(
         again.pipeline.predict_proba(rows.X), model.pipeline.predict_proba(rows.X)
@@ -315,7 +332,7 @@ def test_models_of_every_criterion_are_loaded_unchanged(tmp_path, criterion):
 
 @pytest.mark.parametrize("kernels", ["auto", "given"])
 def test_models_of_low_rank_are_loaded_unchanged(tmp_path, kernels):
-    model, rows, _ = fit_model(Data("iris"), "uniform")
+    model, rows, _ = fit_model(Data("iris"), Learner("uniform"))
     given = "auto" if kernels == "auto" else [RBF(), Linear()]
     low = MultipleKernelDiscriminant(given, bank="lowrank", rank=40)
     pipeline = make_pipeline(StandardScaler(), low).fit(rows.X, rows.y)
@@ -327,7 +344,7 @@ def test_models_of_low_rank_are_loaded_unchanged(tmp_path, kernels):
 
 
 def test_a_file_with_anything_else_in_it_is_not_loaded(tmp_path):
-    model, _, _ = fit_model(Data("iris"), "uniform")
+    model, _, _ = fit_model(Data("iris"), Learner("uniform"))
     strange = Model(Path("anything"), model.preparation, "target", "iris")
     save_model(strange, tmp_path / "strange.model")
     with pytest.raises(InvalidInputError, match=r"which no model of ours has\. It was not loaded"):

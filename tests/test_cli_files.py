@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from discernel.cli import app as commands
 from discernel.cli import models
-from discernel.cli.models import fit_model, load_model, save_model
+from discernel.cli.models import Learner, fit_model, load_model, save_model
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.experiments.compare import comparison_plan
 from discernel.experiments.plan import Data
@@ -36,7 +36,7 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def model_bytes(tmp_path_factory):
     """A small model, as it is saved."""
-    model, _, _ = fit_model(Data("iris"), "uniform")
+    model, _, _ = fit_model(Data("iris"), Learner("uniform"))
     path = tmp_path_factory.mktemp("model") / "iris.model"
     return save_model(model, path).read_bytes()
 

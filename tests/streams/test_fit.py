@@ -260,7 +260,7 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
             lambda X, y: MultipleKernelDiscriminant().fit(
                 open_rows([(frame(X, "a"), y), (frame(X, 1.0), y)])
             ),
-            "numbers in chunk 1 and text in chunk 0",
+            "Got numbers in chunk 1 and text in chunk 0",
         ),
     ],
 )

@@ -85,6 +85,14 @@ _Scheduler = Annotated[
         help="A Dask scheduler, such as tcp://host:8786, whose workers read Parquet files.",
     ),
 ]
+_MaxTime = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="The time there is, such as 90s, 10m or 1.5h: what is exact and takes longer is "
+        "approximated.",
+    ),
+]
 _Target = Annotated[
     str | None,
     typer.Option(
@@ -346,6 +354,7 @@ def _fit(
     criterion: Annotated[
         str, typer.Option(metavar="NAME", help="What makes a combination good.")
     ] = "auto",
+    max_time: _MaxTime = None,
     scheduler: _Scheduler = None,
 ) -> None:
     """Learn the kernel and its discriminant on all rows, and save the model.
@@ -356,6 +365,7 @@ def _fit(
     with _one_line_errors():
         refuse_same_file(data=_file(data[0]), model=output)
         check_place("model", output)
+        learner = models.Learner(criterion, max_time)
         if many.are_many(data) or scheduler is not None:
             if categorical or missing != "error":
                 raise InvalidInputError(
@@ -363,11 +373,11 @@ def _fit(
                     "chunks have categories and missing cells taken as they are. Leave them out."
                 )
             with row_bars(["first pass", "second pass"]) as told:
-                model = many.fit_many(data, target, drop or (), criterion, told, scheduler)
+                model = many.fit_many(data, target, drop or (), learner, told, scheduler)
             show.show_streamed(_out, model)
         else:
             meant = _data(data[0], target, drop, categorical, missing)
-            model, dataset, notes = models.fit_model(meant, criterion)
+            model, dataset, notes = models.fit_model(meant, learner)
             show.show_data(_out, dataset, notes)
         path = models.save_model(model, output)
         show.show_model(_out, model)

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
-import discernel
-from discernel.cli.models import Model, Predictions, count_right
+from discernel.cli.models import Learner, Model, Predictions, count_right
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.files import find_target
 from discernel.experiments.preparation import Preparation
@@ -48,7 +47,7 @@ def fit_many(
     data: Sequence[str],
     target: str | None,
     drop: Sequence[str],
-    criterion: str,
+    learner: Learner,
     told: Callable[[Any], None],
     scheduler: str | None = None,
 ) -> Model:
@@ -62,8 +61,8 @@ def fit_many(
         The column with the labels; None where its name says so.
     drop : sequence of str
         Columns to leave out.
-    criterion : str
-        What makes a combination good.
+    learner : Learner
+        What is asked of the fit.
     told : callable
         Called with a `RowProgress`, after every chunk.
     scheduler : str, optional
@@ -72,7 +71,7 @@ def fit_many(
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop) as source:
-        clf = discernel.MultipleKernelDiscriminant(criterion=criterion, callback=told).fit(source)
+        clf = learner.make(callback=told).fit(source)
     # A model in a file predicts; the sums that more rows could be added to stay behind.
     kept = copy(clf).set_params(callback=None)
     kept._stream = kept._fallback = None

@@ -19,7 +19,6 @@ from sklearn.preprocessing import StandardScaler
 import discernel
 from discernel.datasets import Dataset, load
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.experiments.compare import fitting_jobs
 from discernel.experiments.files import open_file
 from discernel.experiments.formats import listed, read_table
 from discernel.experiments.methods import learner_kernels
@@ -27,8 +26,10 @@ from discernel.experiments.plan import Data
 from discernel.experiments.preparation import Preparation, one_spelling
 from discernel.experiments.tasks import Division
 from discernel.experiments.writing import check_place, write_file
+from discernel.planning import parse_duration
 
 __all__ = [
+    "Learner",
     "Model",
     "Predictions",
     "count_right",
@@ -42,6 +43,8 @@ __all__ = [
 _FORMAT = 2
 #: The first skops that builds nothing it was not told to trust.
 _SKOPS = (0, 12)
+#: Rows from which on a fit says how long it will take, and shows how far it is.
+_MANY_ROWS = 2000
 #: Our own parts of a model.
 _OURS = (
     "discernel.bank.base.Centering",
@@ -67,6 +70,7 @@ _OURS = (
     "discernel.learners.solution.LearnedKernel",
     "discernel.learners.solution.Progress",
     "discernel.metric.Metric",
+    "discernel.planning.forecast.Forecast",
     "discernel.tables.encoder.EncodedNumbers",
     "discernel.tables.encoder.EncodedValues",
     "discernel.tables.encoder.LeftOut",
@@ -150,7 +154,32 @@ class Predictions:
     n_right: int = 0
 
 
-def fit_model(data: Data, criterion: str = "auto") -> tuple[Model, Dataset, tuple[str, ...]]:
+@dataclass(frozen=True)
+class Learner:
+    """What is asked of a fit.
+
+    Attributes
+    ----------
+    criterion : str
+        What makes a combination good.
+    max_time : str or None
+        The time there is, such as ``"10m"``.
+    """
+
+    criterion: str = "auto"
+    max_time: str | None = None
+
+    def __post_init__(self) -> None:
+        parse_duration(self.max_time)
+
+    def make(self, kernels: Any = "auto", **options: Any) -> discernel.MultipleKernelDiscriminant:
+        """Return the estimator, not fitted."""
+        return discernel.MultipleKernelDiscriminant(
+            kernels, criterion=self.criterion, max_time=self.max_time, **options
+        )
+
+
+def fit_model(data: Data, learner: Learner) -> tuple[Model, Dataset, tuple[str, ...]]:
     """Return a model fitted to all rows, the rows, and notes on them."""
     if data.file:
         opened = open_file(name=data.name, **data.file)
@@ -159,12 +188,11 @@ def fit_model(data: Data, criterion: str = "auto") -> tuple[Model, Dataset, tupl
     else:
         dataset, notes = load(data.name), ()
         preparation, target = _of_catalog(dataset), "target"
-    fitting_jobs(len(dataset.y), 1)
     whole = Division(dataset.X, dataset.X, dataset.y, dataset.y, dataset.views)
-    kernels = learner_kernels("auto", whole, criterion)
-    pipeline = make_pipeline(
-        StandardScaler(), discernel.MultipleKernelDiscriminant(kernels, criterion=criterion)
-    ).fit(dataset.X, dataset.y)
+    kernels = learner_kernels("auto", whole, learner.criterion)
+    # Few rows take no time that is worth a word.
+    clf = learner.make(kernels, verbose=len(dataset.y) >= _MANY_ROWS)
+    pipeline = make_pipeline(StandardScaler(), clf).fit(dataset.X, dataset.y)
     return Model(pipeline, preparation, target, dataset.name), dataset, notes
 
 

@@ -193,7 +193,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         Whether to say which bank was chosen, with the memory and time to expect, and to show how
         far the fit is. Without it, fits of two minutes or more warn.
     callback : callable, optional
-        Called with a `Progress` once an iteration.
+        Called with a `Progress` once an iteration; of rows in chunks, with a `RowProgress` once a
+        chunk.
 
     Attributes
     ----------
@@ -216,6 +217,11 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features_in_,)
         How much each column that was given matters, summing to 1, and its spread over folds. With
         ``kernels="auto"`` and dense rows only; so has ``metric_``, the scales of the columns.
+        Where rows in chunks have a metric of more of them, importances are its own.
+    streamed_ : Streamed
+        Of a fit to rows in chunks, and of `partial_fit`: how many rows, those of the sample, the
+        landmarks, and how much of the kernel these have. ``bank_`` is then ``"stream"``, and what
+        ``learned_kernel_`` certifies is of rows of the sample.
     expected_ : Expectation or None
         What to expect of new rows: accuracy with an interval, log-loss, and of which rows. None
         with ``statistics="training"``.

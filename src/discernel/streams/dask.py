@@ -21,7 +21,7 @@ from discernel.streams.chunks import (
     is_frame,
     stack_rows,
 )
-from discernel.streams.sources import Source, as_labels, refuse_other_columns, split_columns
+from discernel.streams.sources import Source, as_labels, refuse_other_columns, split_frame
 
 __all__ = ["DaskSource", "Layout", "Sent", "gathered", "new_name"]
 
@@ -180,7 +180,7 @@ class Layout:
         drop: Sequence[str] = (),
     ) -> Layout:
         if is_frame(X):
-            rest, _, _ = split_columns(X._meta, target, weights, drop, "the dataframe")
+            rest, _, _ = split_frame(X._meta, target, weights, drop, "the dataframe")
             names = [str(name) for name in rest.columns]
             return cls(names, len(names), target, weights, tuple(drop))
         if named := [name for name in (target, weights, *drop) if name is not None]:
@@ -194,7 +194,7 @@ class Layout:
         """Return a partition as a chunk, or raise an error that names it."""
         place = Place(f"partition {part}", part)
         if self.columns is not None:
-            X, labels, numbers = split_columns(X, self.target, self.weights, self.drop, place.name)
+            X, labels, numbers = split_frame(X, self.target, self.weights, self.drop, place.name)
             y, weights = (labels if y is None else y), (numbers if weights is None else weights)
             found = {str(name): name for name in X.columns}
             refuse_other_columns(self.columns, list(found), place.name)

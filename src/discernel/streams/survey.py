@@ -108,11 +108,13 @@ class Survey:
 
     def check_kinds(self) -> None:
         """Raise an error that names the parts where a column is numbers in one, text in another."""
-        for position, column in enumerate(self.facts or ()):
+        if self.facts is None:
+            return
+        for name, column in zip(column_names(self.drawn.X), self.facts, strict=True):
             if {"number", "text"} <= column.kinds.keys():
                 raise InvalidInputError(
-                    f"A column must hold numbers or text, not both. Column {position} holds "
-                    f"numbers in {column.kinds['number']} and text in {column.kinds['text']}."
+                    f"The column {name!r} must hold numbers or text, not both. Got numbers in "
+                    f"{column.kinds['number']} and text in {column.kinds['text']}."
                 )
 
     @property
