@@ -14,9 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from typer.testing import CliRunner
 
 import discernel
+from discernel import MultipleKernelDiscriminant
 from discernel.cli import app as commands
 from discernel.cli import main
 from discernel.cli.models import Model, fit_model, load_model, save_model
@@ -28,6 +31,7 @@ from discernel.experiments.compare import Comparison, comparison_plan
 from discernel.experiments.plan import Cell, Data, Method, Splits
 from discernel.experiments.runner import Summary
 from discernel.experiments.store import Record, Result
+from discernel.kernels import RBF, Linear
 
 FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]
 
@@ -307,6 +311,19 @@ def test_models_of_every_criterion_are_loaded_unchanged(tmp_path, criterion):
         again.pipeline.predict_proba(rows.X), model.pipeline.predict_proba(rows.X)
     )
     assert again.preparation == model.preparation
+
+
+@pytest.mark.parametrize("kernels", ["auto", "given"])
+def test_models_of_low_rank_are_loaded_unchanged(tmp_path, kernels):
+    model, rows, _ = fit_model(Data("iris"), "uniform")
+    given = "auto" if kernels == "auto" else [RBF(), Linear()]
+    low = MultipleKernelDiscriminant(given, bank="lowrank", rank=40)
+    pipeline = make_pipeline(StandardScaler(), low).fit(rows.X, rows.y)
+    again = load_model(save_model(replace(model, pipeline=pipeline), tmp_path / "low.model"))
+    np.testing.assert_array_equal(
+        again.pipeline.predict_proba(rows.X), pipeline.predict_proba(rows.X)
+    )
+    assert repr(again.pipeline[-1].low_rank_loss_) == repr(low.low_rank_loss_)
 
 
 def test_a_file_with_anything_else_in_it_is_not_loaded(tmp_path):

@@ -559,6 +559,10 @@ class Cholesky:
         solution, _ = self._potrs(self._lower, right, lower=1)
         return np.asarray(solution, dtype=np.float64)
 
+    def half_solve(self, right: FloatArray) -> FloatArray:
+        """Return L⁻¹ times ``right`` of a matrix LLᵀ of double precision."""
+        return np.asarray(scipy.linalg.blas.dtrsm(1.0, self._lower, right, lower=1))
+
     def log_determinant(self) -> float:
         """Return the logarithm of the determinant."""
         return 2.0 * float(np.log(np.diagonal(self._lower)).sum(dtype=np.float64))

@@ -13,6 +13,7 @@ Every error is also the built-in a caller would expect, so plain ``except ValueE
     DiscernelWarning          (UserWarning)
     ├── DroppedKernelWarning                 a kernel that is constant on the training set
     ├── LeftOutColumnWarning                 a column that nothing can be learned from as it is
+    ├── LowRankWarning                       a rank that is clearly too small
     └── ConvergenceWarning    (scikit-learn's)
 """
 
@@ -34,6 +35,7 @@ __all__ = [
     "InvalidGramError",
     "InvalidInputError",
     "LeftOutColumnWarning",
+    "LowRankWarning",
     "MissingExtraError",
     "NumericalError",
     "check_number",
@@ -80,6 +82,10 @@ class DroppedKernelWarning(DiscernelWarning):
 
 class LeftOutColumnWarning(DiscernelWarning):
     """Nothing can be learned from a column of a table as it is, and it was left out."""
+
+
+class LowRankWarning(DiscernelWarning):
+    """Kernels were approximated by features, of which more would clearly pay."""
 
 
 class ConvergenceWarning(DiscernelWarning, _SklearnConvergenceWarning):  # type: ignore[misc]

@@ -1,32 +1,41 @@
 """The candidate kernels on one training set."""
 
 from discernel.bank.base import Bank, Centering, Matrices, Normalization, Uncentered
-from discernel.bank.combined import CombinedKernel, gram_stack
+from discernel.bank.blend import BlendBank
+from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank
 from discernel.bank.identity import WithIdentity
+from discernel.bank.lowrank import LowRankBank, default_rank
 from discernel.bank.make import choose_bank, make_bank
 from discernel.bank.subspace import Subspace
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 from discernel.bank.tiled import TiledBank
+from discernel.bank.woodbury import SpectralSystem, WoodburySystem
 
 __all__ = [
     "Bank",
+    "BlendBank",
     "Centering",
     "CholeskySystem",
+    "CombinedFeatures",
     "CombinedKernel",
     "DenseBank",
     "FactoredBank",
     "Inverse",
+    "LowRankBank",
     "Matrices",
     "Normalization",
+    "SpectralSystem",
     "Subspace",
     "System",
     "TiledBank",
     "Uncentered",
     "WithIdentity",
+    "WoodburySystem",
     "Workspace",
     "choose_bank",
+    "default_rank",
     "gram_stack",
     "make_bank",
 ]

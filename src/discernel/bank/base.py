@@ -195,6 +195,9 @@ class Bank(Matrices):
         What the raw matrices are multiplied by to normalise them.
     """
 
+    #: Whether many λ, leave-one-out errors included, cost about as much as one.
+    cheap_path: ClassVar[bool] = False
+
     n_candidates: int
     names: list[str]
     kept: NDArray[np.intp]

@@ -10,11 +10,12 @@ import numpy as np
 
 from discernel.backend import Buffers, FloatArray, n_rows
 from discernel.bank.base import Centering
+from discernel.features import FeatureMap
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.weighted import WeightedKernels
 
-__all__ = ["CombinedKernel", "gram_stack"]
+__all__ = ["CombinedFeatures", "CombinedKernel", "gram_stack"]
 
 
 def gram_stack(kernels: Sequence[Kernel], X: Any) -> FloatArray:
@@ -80,4 +81,48 @@ class CombinedKernel:
         self._sum.each_tile(X, self.rows, len(vectors), use)
         self._sum.check_finite(X, self.rows, out)
         out -= offset
+        return out
+
+
+@dataclass(frozen=True)
+class CombinedFeatures:
+    """The features of new rows, centred as on the training set: all that low rank keeps of it.
+
+    Attributes
+    ----------
+    maps : list of FeatureMap
+        Those of kernels that carry weight.
+    factors : ndarray of shape (n_maps,)
+        What their features are multiplied by, normalisation included.
+    center : ndarray of shape (total_rank,)
+        The means over the training set of all features, multiplied.
+    """
+
+    maps: list[FeatureMap]
+    factors: FloatArray
+    center: FloatArray
+
+    def __call__(self, X: Any) -> FloatArray:
+        """Return the centred features of the rows of X, of shape (n_rows, total_rank)."""
+        parts = [factor * one(X) for factor, one in zip(self.factors, self.maps, strict=True)]
+        out = parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+        out -= self.center
+        return np.asarray(out)
+
+    def product(self, X: Any, vectors: FloatArray) -> FloatArray:
+        """Return the centred features times ``vectors``, in memory that grows by the result only.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_rows, n_features)
+            Rows.
+        vectors : ndarray of shape (total_rank, n)
+            What their features are multiplied by.
+        """
+        out = np.zeros((n_rows(X), vectors.shape[1]))
+        first = 0
+        for factor, one in zip(self.factors, self.maps, strict=True):
+            out += one.product(X, factor * vectors[first : first + one.rank])
+            first += one.rank
+        out -= self.center @ vectors
         return out

@@ -143,6 +143,9 @@ class FactoredBank(Bank):
         Whether the rows are a part of the training set, on which a kernel may be constant.
     sample_weights : SampleWeights, optional
         How much rows count; by default all the same.
+    raw_traces : ndarray of shape (n_kernels,), optional
+        The traces of the raw kernels, where the factors leave a part of them: kernels are then
+        normalised as if they were whole, but for their means.
 
     Warns
     -----
@@ -163,21 +166,28 @@ class FactoredBank(Bank):
         normalization: Normalization = "centered_trace",
         part: bool = False,
         sample_weights: SampleWeights | None = None,
+        raw_traces: FloatArray | None = None,
     ) -> None:
         self.sample_weights = sample_weights
         self.normalization, self.names = check_normalization(normalization), list(names)
         self.n_candidates, self.n_samples = len(factors), factors[0].shape[1]
-        raw_traces = self._raw_traces(factors)
+        whole = None if raw_traces is None else raw_traces.copy()
+        raw_traces = self._raw_traces(factors) if whole is None else whole
         means = [row_means(factor, sample_weights) for factor in factors]  # Φ1/m
         for factor, mean in zip(factors, means, strict=True):
             factor -= mean[:, None]
             if sample_weights is not None:
                 factor *= sample_weights.roots
-        traces = np.array([np.vdot(factor, factor) for factor in factors])
+        held = np.array([np.vdot(factor, factor) for factor in factors])
+        traces = held
+        if whole is not None:  # tr PGP = tr G − m‖Φ1/m‖², of which the second is of the factor
+            traces = np.maximum(
+                held, whole - self.total * np.array([mean @ mean for mean in means])
+            )
         self.kept = varying_kernels(raw_traces, traces, self.names, part=part)
         traces, raw_traces = traces[self.kept], raw_traces[self.kept]
         self.scales = kernel_scales(normalization, self.total, raw_traces, traces)
-        self._traces: FloatArray = self.scales * traces
+        self._traces: FloatArray = self.scales * held[self.kept]
         # What the factor leaves of the raw kernel is a part of the error, and far the larger.
         self.rounding = self.scales * (rounding_errors(traces, traces) + _REMAINDER * raw_traces)
         self._factors = [factors[i] for i in self.kept]

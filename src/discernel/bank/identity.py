@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, matmul
 from discernel.bank.base import Bank, Centering
+from discernel.bank.system import System
 
 __all__ = ["WithIdentity"]
 
@@ -58,6 +59,11 @@ class WithIdentity(Bank):
         if len(positions) and positions[0] == 0:
             return WithIdentity(self.bank.select(positions[1:] - 1))
         return self.bank.select(positions - 1)
+
+    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        if self.bank.cheap_path:  # in the space of its features, where the identity is no kernel
+            return self.bank.system(weights[1:], ridge + weights[0] / self.total)
+        return super().system(weights, ridge)
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
         matrix = self.bank.combined(weights[1:], out)

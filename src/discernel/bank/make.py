@@ -10,6 +10,7 @@ from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank, have_low_rank
+from discernel.bank.lowrank import LowRankBank, default_rank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
@@ -17,7 +18,7 @@ from discernel.sample_weights import SampleWeights
 
 __all__ = ["choose_bank", "make_bank"]
 
-Kind = Literal["dense", "tiled", "factored"]
+Kind = Literal["dense", "tiled", "factored", "lowrank"]
 
 #: From this many kernels on it is worth trying whether their ranks are low.
 _MANY = 64
@@ -30,7 +31,7 @@ def choose_bank(
 
     Parameters
     ----------
-    asked : {"auto", "dense", "tiled", "factored"}
+    asked : {"auto", "dense", "tiled", "factored", "lowrank"}
         ``"auto"`` is a stack of matrices where there is room for it. Else 64 kernels or more are
         factored if a sample of them has a low rank, or they are computed in tiles.
     kernels : sequence of Kernel
@@ -47,6 +48,8 @@ def choose_bank(
 
 def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
     """Raise a clear error, before any work, where the machine has too little memory."""
+    if kind == "lowrank":
+        return
     memory, one = physical_memory(), 8 * n_rows(X) ** 2
     given = any(kernel.precomputed for kernel in kernels)
     n_stored = len(kernels) if kind == "dense" and not given else 0
@@ -64,20 +67,20 @@ def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float) -
     if asked not in ("auto", *get_args(Kind)):
         raise unknown_choice("bank", asked, ["auto", *get_args(Kind)])
     given = any(kernel.precomputed for kernel in kernels)
-    if given and asked in ("tiled", "factored"):
+    if given and asked in ("tiled", "factored", "lowrank"):
         raise InvalidInputError(
             f"bank='{asked}' computes kernels of rows, but these are given as matrices. Use "
             "bank='auto', or give rows and kernels."
         )
     unknown = [kernel.name for kernel in kernels if not kernel.trusted]
-    if unknown and asked == "factored":
+    if unknown and asked in ("factored", "lowrank"):
         raise InvalidInputError(
-            "bank='factored' needs kernels that are known to be positive semidefinite, which "
+            f"bank='{asked}' needs kernels that are known to be positive semidefinite, which "
             f"{unknown} are not. Use bank='auto'."
         )
     if asked == "dense" or given:
         return "dense"
-    if asked == "tiled" or asked == "factored":
+    if asked in ("tiled", "factored", "lowrank"):
         return cast(Kind, asked)
     if 8 * len(kernels) * n_rows(X) ** 2 <= cache_bytes:
         return "dense"
@@ -91,12 +94,13 @@ def make_bank(
     normalization: Normalization,
     cache_bytes: float = CACHE_BYTES,
     sample_weights: SampleWeights | None = None,
+    rank: int | None = None,
 ) -> Bank:
     """Return the bank of some kernels on some rows.
 
     Parameters
     ----------
-    kind : {"dense", "tiled", "factored"}
+    kind : {"dense", "tiled", "factored", "lowrank"}
         From `choose_bank`.
     kernels : sequence of Kernel
         The candidates, resolved.
@@ -108,12 +112,17 @@ def make_bank(
         The room for tiles.
     sample_weights : SampleWeights, optional
         How much rows count; by default all the same.
+    rank : int, optional
+        The rank of all kernels together, of low rank; `default_rank` by default.
     """
     options: dict[str, Any] = {"normalization": normalization, "sample_weights": sample_weights}
     if kind == "tiled":
         return TiledBank(kernels, X, cache_bytes=cache_bytes, **options)
     if kind == "factored":
         return FactoredBank.from_kernels(kernels, X, **options)
+    if kind == "lowrank":
+        rank = max(default_rank(n_rows(X), cache_bytes), len(kernels)) if rank is None else rank
+        return LowRankBank.of_rank(kernels, X, rank, **options)
     return DenseBank(
         gram_stack(kernels, X),
         kernel_names(kernels),

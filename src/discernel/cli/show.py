@@ -206,6 +206,8 @@ def show_model(console: Console, model: Model) -> None:
         console.print()
     _show_weights(console, clf)
     gap = "" if clf.gap_ is None else f", certified gap {clf.gap_:.0e}"
+    if gap and clf.learned_kernel_.rank is not None:
+        gap += f" of the problem approximated with rank {clf.learned_kernel_.rank}"
     console.print(f"λ = {clf.regularization_:.3g}{gap}", highlight=False)
     if learned.regularization_at_limit is not None:
         console.print(f"[yellow]note[/]  {learned.regularization_advice}", highlight=False)

@@ -21,6 +21,7 @@ from discernel.criteria.base import (
 from discernel.criteria.fdr import FisherRatio
 from discernel.criteria.least_squares import KernelLeastSquares, LeastSquares
 from discernel.criteria.loo import Auto, LeaveOneOut
+from discernel.criteria.low_rank import LowRankLoss, low_rank_loss
 from discernel.criteria.margin import Margin
 from discernel.criteria.rkda import RKDA
 from discernel.criteria.separability import Separability
@@ -40,6 +41,7 @@ __all__ = [
     "KernelLeastSquares",
     "LeastSquares",
     "LeaveOneOut",
+    "LowRankLoss",
     "Margin",
     "Point",
     "Program",
@@ -48,6 +50,7 @@ __all__ = [
     "Uniform",
     "as_criterion",
     "check_leave_one_out",
+    "low_rank_loss",
     "offers",
     "relative_gap",
 ]

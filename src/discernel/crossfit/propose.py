@@ -29,7 +29,7 @@ __all__ = ["CrossFitted", "Proposal", "propose_kernels", "scaled_kernels"]
 #: and no more than the second number. The metric of the fit is learned on no more than the third.
 _FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500
 _FOLDS = 5
-#: λ for all rows is looked for on no more than this many.
+#: λ for all rows is looked for on no more than this many, unless many λ are as cheap as one.
 _MOST_FOR_REGULARIZATION = 1500
 #: What is tried there, in units of the λ of the sample, and the least of all.
 _FACTORS, _LEAST = tuple(10.0**power for power in (0.5, 0.0, -0.5, -1.0, -1.5, -2.0)), 1e-7
@@ -187,7 +187,7 @@ class CrossFitted:
         """
         chosen, n = self.proposal.chosen, bank.n_samples
         rows = np.arange(n)
-        if n > _MOST_FOR_REGULARIZATION:
+        if n > _MOST_FOR_REGULARIZATION and not bank.cheap_path:
             drawn = np.random.RandomState(0).permutation(n)[:_MOST_FOR_REGULARIZATION]
             rows = np.sort(drawn)
         counted = self.proposal.independent(rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
@@ -84,12 +85,14 @@ class BaseKernelDiscriminant(
         target = with_class_weight(target, self.class_weight)
         decision = self._check_target(target, request)
         with blas_threads(target.n_samples):
-            bank, weights, proposal = self._learn(X, kernels, target, request)
+            learning = self._learn(X, kernels, target, request)
+            bank, weights, proposal = learning
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
             honest = honest_scores(proposal, target)
             discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
+            discriminant = replace(discriminant, dual_coef=learning.coef(discriminant.dual_coef))
         return self._store(discriminant, decision, target, honest)
 
     def partial_fit(

@@ -161,15 +161,22 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     random_state : int or RandomState, optional
         Where there are more than 500, draws the rows that ``"auto"`` searches on and those that λ
         is first looked for on; None is 0.
-    bank : {"auto", "dense", "tiled", "factored"}, default="auto"
+    bank : {"auto", "dense", "tiled", "factored", "lowrank"}, default="auto"
         Whether all kernel matrices are kept; computed anew tile by tile whenever they are
         needed, in memory that does not grow with their number; or kept as factors, exact to
         rounding, which are small for smooth kernels of few features. ``"auto"`` keeps matrices
         that fit into the cache, and factors many kernels of low rank; ``bank_`` says what it did.
+        ``"lowrank"`` approximates kernels by Nyström features: time grows with the number of
+        rows and not with its square or cube, no matrix has n_samples² entries, and the model
+        keeps landmarks instead of training rows. ``low_rank_loss_`` says what that costs.
     cache_size : float, default=256
         Room for kernel matrices, in MiB, as in scikit-learn's ``SVC``. Two matrices of n_samples²
         numbers are needed beside it. With a convex criterion and λ given, ``"auto"`` takes a
-        quarter: few passes do not pay for a large stack.
+        quarter: few passes do not pay for a large stack. Of ``"lowrank"`` it is the room for all
+        features, n_samples × rank numbers.
+    rank : int, optional
+        The rank of all kernels together, for ``bank="lowrank"``; by default 1,500, or what there
+        is room for. With ``kernels="auto"`` it is the number of landmarks.
     callback : callable, optional
         Called with a `Progress` once an iteration; of rows in chunks, with a `RowProgress` once a
         chunk.
@@ -202,8 +209,12 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         with ``statistics="training"``.
     classes_ : ndarray of shape (n_classes,)
         The labels.
-    combined_kernel_ : CombinedKernel
-        The centred learned kernel between new rows and the training rows.
+    combined_kernel_ : CombinedKernel or CombinedFeatures
+        The centred learned kernel between new rows and the training rows; with
+        ``bank="lowrank"``, the centred features of new rows.
+    low_rank_loss_ : LowRankLoss or None
+        What ``bank="lowrank"`` lost: share of the trace, objective, errors of left-out rows. None
+        for other banks.
     discriminant_ : Discriminant
         Directions, means and scalings.
     explained_variance_ratio_ : ndarray of shape (n_components,)
@@ -238,6 +249,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         random_state: Any = None,
         bank: str = "auto",
         cache_size: float = 256,
+        rank: int | None = None,
         callback: Any = None,
     ) -> None:
         self.kernels = kernels
@@ -255,4 +267,5 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         self.random_state = random_state
         self.bank = bank
         self.cache_size = cache_size
+        self.rank = rank
         self.callback = callback

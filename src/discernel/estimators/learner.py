@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
-from discernel.bank import Bank, CombinedKernel, choose_bank, make_bank
-from discernel.criteria import Auto, LeaveOneOut
-from discernel.crossfit import CrossFitted, Proposal, propose_kernels
+from discernel.backend import FloatArray, n_rows
+from discernel.bank import (
+    Bank,
+    BlendBank,
+    CombinedFeatures,
+    CombinedKernel,
+    LowRankBank,
+    Normalization,
+    choose_bank,
+    default_rank,
+    make_bank,
+)
+from discernel.criteria import Auto, LeaveOneOut, LowRankLoss, low_rank_loss
+from discernel.crossfit import CrossFitted, Proposal, propose_kernels, residual_landmarks
 from discernel.discriminant import HonestScores
 from discernel.estimators.weighted import BaseWeightedEstimator
-from discernel.exceptions import check_number
+from discernel.exceptions import InvalidInputError, LowRankWarning, check_number
 from discernel.kernels import Kernel
+from discernel.kernels.weighted import WeightedKernels
 from discernel.learners import Request, learn, make_request
 from discernel.metric import Metric
 from discernel.sample_weights import SampleWeights
@@ -33,6 +46,12 @@ class Learning(NamedTuple):
     weights: FloatArray
     #: Where the kernels come from; None where they were given.
     proposal: Proposal | None
+
+    def coef(self, dual: FloatArray) -> FloatArray:
+        """Return what `combined_kernel_` multiplies, for a function expanded in training rows."""
+        if isinstance(self.bank, (BlendBank, LowRankBank)):
+            return self.bank.feature_coef(self.weights, dual)
+        return dual
 
 
 class BaseKernelLearner(BaseWeightedEstimator):
@@ -57,6 +76,7 @@ class BaseKernelLearner(BaseWeightedEstimator):
         random_state: Any = None,
         bank: str = "auto",
         cache_size: float = 256,
+        rank: int | None = None,
         callback: Any = None,
     ) -> None:
         self.kernels = kernels
@@ -68,6 +88,7 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.random_state = random_state
         self.bank = bank
         self.cache_size = cache_size
+        self.rank = rank
         self.callback = callback
 
     def _request(self) -> Request:
@@ -132,30 +153,34 @@ class BaseKernelLearner(BaseWeightedEstimator):
             kernels = proposal.kernels
             if isinstance(request.criterion, Auto) and request.automatic:
                 request = replace(request, solver=CrossFitted(proposal))
-        cache_size = getattr(self, "cache_size", 256)
-        check_number("cache_size", cache_size, positive=True)
-        n_bytes = cache_size * 2**20
-        # One program takes some ten passes, in which a large stack does not earn its page faults.
-        given = request.criterion.regularization_is == "given"
-        one_program = given and request.regularization != "loo"
-        room = n_bytes / 4 if one_program else n_bytes
-        kind = choose_bank(getattr(self, "bank", "auto"), kernels, X, room)
         near = kernels
         if request.criterion.normalization == "centered_trace":
             # The same once centred; raw traces would not be the same.
             near = [kernel.shifted(X) for kernel in kernels]
-        normalization = request.criterion.normalization
-        bank = make_bank(kind, near, X, normalization, n_bytes, target.sample_weights)
-        self.bank_ = kind
+        bank = self._make_bank(X, near, target, request)
         learned = learn(bank, target, request)
         weights = learned.weights[bank.kept]
         active = np.flatnonzero(learned.coefficients)
-        self.combined_kernel_ = CombinedKernel(
-            [near[i] for i in active],
-            learned.coefficients[active],
-            None if kernels[0].precomputed else X,
-            bank.centering(weights),
-        )
+        self.low_rank_loss_: LowRankLoss | None = None
+        self.combined_kernel_: CombinedKernel | CombinedFeatures
+        if isinstance(bank, (BlendBank, LowRankBank)):
+            self.combined_kernel_ = bank.combined_features(weights)
+            learned = replace(learned, rank=bank.rank)
+            used = [near[i] for i in active]
+            whole = WeightedKernels(used, learned.coefficients[active])
+            lam = learned.regularization
+            self.low_rank_loss_ = low_rank_loss(
+                bank, weights, lam, request.criterion, target, whole, X
+            )
+            if self.low_rank_loss_.advice:
+                warnings.warn(self.low_rank_loss_.advice, LowRankWarning, stacklevel=3)
+        else:
+            self.combined_kernel_ = CombinedKernel(
+                [near[i] for i in active],
+                learned.coefficients[active],
+                None if kernels[0].precomputed else X,
+                bank.centering(weights),
+            )
         self.learned_kernel_ = learned
         self.kernels_ = kernels
         self.kernel_names_ = bank.names
@@ -164,6 +189,54 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.gap_ = learned.gap
         self.n_iter_ = max(1, learned.n_iter)
         return Learning(bank, weights, proposal)
+
+    def _make_bank(self, X: Any, kernels: list[Kernel], target: Target, request: Request) -> Bank:
+        """Return the bank that is asked for, or the better one; `bank_` says which."""
+        cache_size, rank = getattr(self, "cache_size", 256), getattr(self, "rank", None)
+        check_number("cache_size", cache_size, positive=True)
+        n_bytes = cache_size * 2**20
+        if rank is not None:
+            if not (isinstance(rank, (int, np.integer)) and rank >= 1):
+                raise InvalidInputError(f"The rank must be an integer of at least 1. Got {rank!r}.")
+            rank = int(rank)
+        # One program takes some ten passes, in which a large stack does not earn its page faults.
+        given = request.criterion.regularization_is == "given"
+        one_program = given and request.regularization != "loo"
+        room = n_bytes / 4 if one_program else n_bytes
+        kind = choose_bank(getattr(self, "bank", "auto"), kernels, X, room)
+        self.bank_ = kind
+        normalization, solver = request.criterion.normalization, request.solver
+        if kind == "lowrank" and isinstance(solver, CrossFitted):
+            rank = default_rank(n_rows(X), n_bytes) if rank is None else rank
+            return _blend(X, kernels, target, solver.proposal, rank, normalization)
+        return make_bank(kind, kernels, X, normalization, n_bytes, target.sample_weights, rank)
+
+
+def _blend(
+    X: Any,
+    kernels: list[Kernel],
+    target: Target,
+    proposal: Proposal,
+    rank: int,
+    normalization: Normalization,
+) -> BlendBank:
+    """Return the bank of one sum of kernels: their weights are known from a proposal."""
+    n, chosen = n_rows(X), proposal.chosen
+    # More rows want less of it.
+    lam = chosen.regularization * min(1.0, len(proposal.sample.rows) / n)
+
+    def draw(kernel: WeightedKernels) -> NDArray[np.intp]:
+        return residual_landmarks(X, kernel, target, rank, lam)
+
+    return BlendBank.of_landmarks(
+        kernels,
+        chosen.weights,
+        X,
+        draw,
+        rank=rank,
+        normalization=normalization,
+        sample_weights=target.sample_weights,
+    )
 
 
 def honest_scores(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -44,7 +45,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
     class_weight : dict, "balanced" or None, default=None
         Where rows have one class: what the weights of the rows of each are multiplied by, as in
         `MultipleKernelDiscriminant`.
-    tol, max_iter, random_state, bank, cache_size, callback
+    tol, max_iter, random_state, bank, cache_size, rank, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes
@@ -90,6 +91,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         random_state: Any = None,
         bank: str = "auto",
         cache_size: float = 256,
+        rank: int | None = None,
         callback: Any = None,
     ) -> None:
         super().__init__(
@@ -102,6 +104,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
             random_state=random_state,
             bank=bank,
             cache_size=cache_size,
+            rank=rank,
             callback=callback,
         )
         self.class_weight = class_weight
@@ -136,7 +139,8 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         target = LabelsTarget(has[:, varies], sample_weights)
         request.check_target(target)
         with blas_threads(target.n_samples):
-            bank, weights, proposal = self._learn(X, kernels, target, request)
+            learning = self._learn(X, kernels, target, request)
+            bank, weights, proposal = learning
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
             fits = [
@@ -151,6 +155,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
                 fit_discriminant(fit, ridge, part, "loo", scores)
                 for fit, part, scores in zip(fits, target.parts, honest, strict=True)
             ]
+            found = [replace(one, dual_coef=learning.coef(one.dual_coef)) for one in found]
         self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
         share = has.mean(axis=0) if sample_weights is None else sample_weights.shares @ has
         share[has.all(axis=0)] = 1.0  # without rounding

@@ -28,7 +28,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         As in `MultipleKernelDiscriminant`.
     criterion : {"auto", "rkda", "loo", "uniform"} or object, default="auto"
         As in `MultipleKernelDiscriminant`; ``"rkda"`` is here the regularised squared error.
-    solver, regularization, tol, max_iter, random_state, bank, cache_size, callback
+    solver, regularization, tol, max_iter, random_state, bank, cache_size, rank, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes
@@ -87,12 +87,14 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         target = RegressionTarget.from_values(y, sample_weights)
         request.check_target(target)
         with blas_threads(target.n_samples):
-            bank, weights, _ = self._learn(X, kernels, target, request)
+            learning = self._learn(X, kernels, target, request)
+            bank, weights, _ = learning
             ridge = np.full(target.n_samples, self.regularization_)
             system = bank.system(weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
         # One target in, one target out: no column where y had none.
-        self.dual_coef_ = fit.coef if y.ndim == 2 else fit.coef[:, 0]
+        coef = learning.coef(fit.coef)
+        self.dual_coef_ = coef if y.ndim == 2 else coef[:, 0]
         self.intercept_ = fit.intercept if y.ndim == 2 else float(fit.intercept[0])
         self.leave_one_out_ = fit.leave_one_out if y.ndim == 2 else fit.leave_one_out[:, 0]
         return self

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import Centering, CombinedKernel
 from discernel.estimators.learner import BaseKernelLearner
+from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import check_sample_weight
 from discernel.targets import ClassTarget
 
@@ -30,7 +31,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
     ----------
     kernels, criterion, solver, regularization, tol, max_iter, random_state
         As in `MultipleKernelDiscriminant`; λ only serves the learning of the weights.
-    bank, cache_size, callback
+    bank, cache_size, rank, callback
         As there.
 
     Attributes
@@ -76,6 +77,11 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
             Fitted.
         """
         request = self._request()
+        if self.bank == "lowrank":
+            raise InvalidInputError(
+                "LearnedKernelTransformer returns the kernel to all training rows, which "
+                "bank='lowrank' does not keep. Use another bank."
+            )
         all_rows, present, n_samples = None, None, _num_samples(X)
         if sample_weight is not None:
             present = np.flatnonzero(check_sample_weight(sample_weight, n_samples))
@@ -86,7 +92,8 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         request.check_target(target)
         with blas_threads(target.n_samples):
             self._learn(X, kernels, target, request)
-        if all_rows is not None and present is not None:
+        if all_rows is not None and isinstance(self.combined_kernel_, CombinedKernel):
+            assert present is not None  # there are rows of weight 0
             self.combined_kernel_ = _on_all_rows(self.combined_kernel_, all_rows, present)
             self._present, self.n_features_in_ = None, all_rows.shape[1]
         self.n_samples_fit_ = n_samples

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, as_rows, n_rows
 from discernel.kernels import Kernel
@@ -43,6 +44,26 @@ class FeatureMap(ABC):
         for rows in slices(slice(0, len(out)), max(1, _BLOCK_BYTES // (8 * max(1, self.rank)))):
             self.write(X[rows], out[rows])
         return out
+
+    def product(self, X: Any, vectors: FloatArray) -> FloatArray:
+        """Return the features of rows times ``vectors``, in memory that grows by the result only.
+
+        Parameters
+        ----------
+        X : array-like or CSR of shape (n_rows, n_features)
+            Rows.
+        vectors : ndarray of shape (rank, n)
+            What their features are multiplied by.
+        """
+        out = np.empty((n_rows(X), vectors.shape[1]))
+        for rows in slices(slice(0, len(out)), max(1, _BLOCK_BYTES // (8 * max(1, self.rank)))):
+            out[rows] = np.matmul(self(X[rows]), vectors)
+        return out
+
+    @property
+    def halved(self) -> NDArray[np.intp]:
+        """The features of the same map at half of its rank; all of one that is exact."""
+        return np.arange((self.rank + 1) // 2)
 
     @abstractmethod
     def write(self, X: Any, out: FloatArray) -> None:

@@ -69,6 +69,10 @@ class ExactMap(FeatureMap):
     def rank(self) -> int:
         return self._rank
 
+    @property
+    def halved(self) -> NDArray[np.intp]:
+        return np.arange(self.rank)
+
     def write(self, X: Any, out: FloatArray) -> None:
         factor, plain, rows = plain_kernel(self.kernel, X)
         if isinstance(plain, Linear):

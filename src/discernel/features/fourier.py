@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
@@ -69,6 +70,12 @@ class FourierMap(FeatureMap):
     @property
     def rank(self) -> int:
         return 2 * int(self.frequencies.shape[1])
+
+    @property
+    def halved(self) -> NDArray[np.intp]:
+        n = self.frequencies.shape[1]
+        few = np.arange((n + 1) // 2)
+        return np.concatenate([few, n + few])
 
     def write(self, X: Any, out: FloatArray) -> None:
         _, _, rows = plain_kernel(self.kernel, X)

@@ -80,6 +80,9 @@ class NystromMap(FeatureMap):
         if not np.shares_memory(solved, out):  # the memory of ``out`` was in another order
             out[:] = solved.T
 
+    def product(self, X: Any, vectors: FloatArray) -> FloatArray:
+        return self.kernel.product(X, self.landmarks, self.expansion(vectors))
+
     def remainder(self, X: Any, features: FloatArray) -> FloatArray:
         """Return k(x, x) − ‖φ(x)‖² of rows, at least 0: what the features leave.
 

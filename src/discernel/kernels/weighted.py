@@ -60,6 +60,20 @@ class WeightedKernels:
         self.each_tile(X, Z, n_rows(Z), use)
         self.check_finite(X, Z, out)
 
+    def product(self, X: Any, Z: Any, vectors: FloatArray) -> FloatArray:
+        """Return the matrix between the rows of X and of Z times ``vectors``.
+
+        In memory that grows by the result only.
+        """
+        out = np.zeros((n_rows(X), vectors.shape[1]))
+
+        def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
+            out[rows] += np.matmul(matrix, vectors[columns])
+
+        self.each_tile(X, Z, len(vectors), use)
+        self.check_finite(X, Z, out)
+        return out
+
     def diagonal(self, X: Any) -> FloatArray:
         """Return the value of every row of X with itself, of shape (n_rows_X,)."""
         total = np.zeros(n_rows(X))

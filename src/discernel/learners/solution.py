@@ -293,6 +293,10 @@ class LearnedKernel:
         one may lie beyond; `regularization_advice` says what to make of it. None for a given λ.
         There is no warning: on separable classes λ is often the smallest, on pure noise the
         largest, and nothing is wrong with either.
+    rank : int or None
+        The number of features that kernels were approximated by, with ``bank="lowrank"``:
+        objective and gap are then those of the approximated problem, and
+        ``LowRankLoss.objective_bound`` says how far from the exact one. None for exact kernels.
     """
 
     weights: FloatArray
@@ -310,6 +314,7 @@ class LearnedKernel:
     parameters: dict[str, float] = field(default_factory=dict)
     screened: int = 0
     regularization_at_limit: Limit | None = None
+    rank: int | None = None
 
     @property
     def regularization_advice(self) -> str:

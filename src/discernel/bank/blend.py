@@ -1,0 +1,347 @@
+"""Kernels whose weights are known: one set of features for their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray, draw_rows, matmul, n_rows, self_product
+from discernel.bank.base import Bank, Centering, Normalization
+from discernel.bank.combined import CombinedFeatures
+from discernel.bank.lowrank import LANDMARKS
+from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
+from discernel.bank.system import Inverse, System
+from discernel.bank.woodbury import SpectralSystem, WoodburySystem, feature_gram
+from discernel.exceptions import InvalidInputError
+from discernel.features import FeatureMap, NystromMap, draw_landmarks
+from discernel.features.landmarks import How
+from discernel.kernels import Kernel, kernel_names
+from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.weighted import WeightedKernels, slices
+from discernel.sample_weights import SampleWeights
+
+__all__ = ["BlendBank", "true_traces"]
+
+#: Rows on which the mean of a kernel between different rows is taken, at least.
+_ROWS_OF_MEANS = 2000
+#: Weights that differ by less are the same.
+_SAME = 1e-9
+#: Rows that are rotated at a time.
+_ROWS = 1024
+
+
+def true_traces(
+    kernels: Sequence[Kernel], X: Any, weights: SampleWeights | None, most: int = _ROWS_OF_MEANS
+) -> tuple[FloatArray, FloatArray]:
+    """Return the traces of raw and of centred kernels, without their matrices.
+
+    The diagonal is that of all rows. The mean of the rest is that of at most ``most`` rows: of no
+    fewer than there are, all is exact.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Resolved.
+    X : array or CSR of shape (n_samples, n_features)
+        The training rows.
+    weights : SampleWeights or None
+        How much rows count.
+    most : int
+        How many rows are looked at in pairs.
+    """
+    counts = np.ones(n_rows(X)) if weights is None else weights.values
+    drawn = draw_rows(np.arange(n_rows(X)), most)
+    few, rows = counts[drawn], X[drawn]
+    pairs = float(few.sum() ** 2 - few @ few)
+    all_pairs, total = float(counts.sum() ** 2 - counts @ counts), float(counts.sum())
+    raw, centered = np.empty(len(kernels)), np.empty(len(kernels))
+    for position, gram in KernelSet(kernels).matrices(rows):
+        diagonal = kernels[position].diagonal(X)
+        between = float(few @ gram @ few) - float((few**2) @ np.diagonal(gram))
+        between *= all_pairs / pairs if len(drawn) < len(counts) else 1.0
+        raw[position] = counts @ diagonal
+        centered[position] = raw[position] - (between + (counts**2) @ diagonal) / total
+    return raw, centered
+
+
+class BlendBank(Bank):
+    """Σ w_iK_i of weights that are known, as the features of one map, in order of their spread.
+
+    A rank is worth far more for one sum than for each of its terms. What this bank knows of single
+    kernels is how they are normalised, and no more: it cannot learn weights.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, rank)
+        The features of Σ c_ik_i, raw. Taken over: centred and rotated in place.
+    names : sequence of str
+        The names of the candidates.
+    kept : ndarray of shape (n_kernels,)
+        Those that vary.
+    scales : ndarray of shape (n_kernels,)
+        What the kept kernels are multiplied by to normalise them.
+    weights : ndarray of shape (n_kernels,)
+        w, at least 0, summing to 1.
+    diagonal : ndarray of shape (n_samples,)
+        Σ c_ik_i(x, x).
+    feature_map : FeatureMap, optional
+        What the features were made by; without, nothing can be predicted.
+    sample_weights : SampleWeights, optional
+        How much rows count; by default all the same.
+
+    Notes
+    -----
+    Memory is n_samples · rank numbers and some matrices of the size of the rank. After one
+    eigendecomposition of that size, any λ costs n_samples · rank operations, its leave-one-out
+    errors included.
+    """
+
+    cheap_path: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        rows: FloatArray,
+        names: Sequence[str],
+        kept: NDArray[np.intp],
+        scales: FloatArray,
+        weights: FloatArray,
+        diagonal: FloatArray,
+        *,
+        feature_map: FeatureMap | None = None,
+        sample_weights: SampleWeights | None = None,
+    ) -> None:
+        self.sample_weights, self.n_samples = sample_weights, len(rows)
+        self.names, self.n_candidates = list(names), len(names)
+        self.kept, self.scales, self.weights = kept, scales, weights
+        self._map, self._diagonal = feature_map, diagonal
+        self._left = np.maximum(diagonal - np.einsum("ij,ij->i", rows, rows), 0.0)
+        shares = None if sample_weights is None else sample_weights.shares
+        self._mean = rows.mean(axis=0) if shares is None else shares @ rows
+        rows -= self._mean
+        if sample_weights is not None:
+            rows *= sample_weights.roots[:, None]
+        values, self._rotation = scipy.linalg.eigh(
+            feature_gram(rows.T), overwrite_a=True, check_finite=False
+        )
+        self._values = np.maximum(values, 0.0)
+        for part in slices(slice(0, len(rows)), _ROWS):
+            rows[part] = matmul(rows[part], self._rotation)
+        self._rows = rows
+        # ⟨B, K̃B⟩ is a sum of squares: its rounding is that of one number of the size of the trace.
+        self.rounding = np.full(len(kept), 4 * np.finfo(np.float64).eps)
+
+    @classmethod
+    def of_landmarks(
+        cls,
+        kernels: Sequence[Kernel],
+        weights: FloatArray,
+        X: Any,
+        draw: Callable[[WeightedKernels], NDArray[np.intp]],
+        *,
+        rank: int = 0,
+        normalization: Normalization = "centered_trace",
+        sample_weights: SampleWeights | None = None,
+    ) -> BlendBank:
+        """Return the bank of kernels of some weights, by Nyström features of their sum.
+
+        Parameters
+        ----------
+        kernels : sequence of Kernel
+            Resolved and positive semidefinite.
+        weights : ndarray of shape (n_kernels,)
+            At least 0. Those of kernels that are constant on the rows go to the others.
+        X : array or CSR of shape (n_samples, n_features)
+            The training rows.
+        draw : callable
+            From the sum of kernels, normalised, to the positions of landmarks.
+        rank : int
+            How many rows the means of kernels are taken from, if more than 2,000.
+        normalization : {"centered_trace", "trace"}, default="centered_trace"
+            What is made equal for all kernels.
+        sample_weights : SampleWeights, optional
+            How much rows count; by default all the same.
+        """
+        names = kernel_names(kernels)
+        raw, centered = true_traces(kernels, X, sample_weights, max(rank, _ROWS_OF_MEANS))
+        kept = varying_kernels(raw, centered, names)
+        total = float(n_rows(X)) if sample_weights is None else sample_weights.total
+        scales = kernel_scales(check_normalization(normalization), total, raw[kept], centered[kept])
+        known = weights[kept] / weights[kept].sum() if weights[kept].any() else None
+        known = np.full(len(kept), 1.0 / len(kept)) if known is None else known
+        active = np.flatnonzero(known)
+        own = WeightedKernels([kernels[kept[i]] for i in active], (known * scales)[active])
+        feature_map = NystromMap(own.kernels, own.coefficients, X[draw(own)])
+        return cls(
+            feature_map(X),
+            names,
+            kept,
+            scales,
+            known,
+            own.diagonal(X),
+            feature_map=feature_map,
+            sample_weights=sample_weights,
+        )
+
+    @classmethod
+    def of_rank(
+        cls,
+        kernels: Sequence[Kernel],
+        weights: FloatArray,
+        X: Any,
+        rank: int,
+        how: How = LANDMARKS,
+        **options: Any,
+    ) -> BlendBank:
+        """Return the bank of so many landmarks that are drawn without labels.
+
+        Parameters
+        ----------
+        kernels, weights, X
+            As of `of_landmarks`.
+        rank : int
+            How many landmarks; n_samples or more makes all rows landmarks.
+        how : {"uniform", "kmeans++", "leverage"}
+            How they are drawn.
+        **options : dict
+            ``normalization`` and ``sample_weights``, as of `of_landmarks`.
+        """
+
+        def draw(kernel: WeightedKernels) -> NDArray[np.intp]:
+            return draw_landmarks(X, rank, how, kernel=kernel)
+
+        return cls.of_landmarks(kernels, weights, X, draw, rank=rank, **options)
+
+    # ---- what is approximated ----------------------------------------------------------------
+
+    @property
+    def rank(self) -> int:
+        """The number of features."""
+        return len(self._values)
+
+    def remainder(self, weights: FloatArray) -> FloatArray:
+        """Return the diagonal of Σ w_i (K_i − K̃_i), not centred, with the weights of rows."""
+        self._check(weights)
+        counts = self.sample_weights
+        return np.asarray(self._left if counts is None else self._left * counts.values)
+
+    def captured(self) -> FloatArray:
+        """Return the share of the trace of the centred sum that the features hold, one number."""
+        held = float(self._values.sum())
+        left = float(self.remainder(self.weights).sum())
+        return np.array([held / (held + left)])
+
+    def halved(self) -> BlendBank:
+        """Return the bank of half of the landmarks, normalised as this one is."""
+        if self._map is None:
+            raise InvalidInputError("A part of a bank has no map to halve. Halve the whole.")
+        few = self._map.halved
+        rows = matmul(self._rows, np.ascontiguousarray(self._rotation[few].T))
+        if self.sample_weights is not None:
+            rows /= self.sample_weights.roots[:, None]
+        rows += self._mean[few]
+        return self._like(rows, self._diagonal, self.sample_weights)
+
+    def subset(self, rows: NDArray[np.intp]) -> BlendBank:
+        """Return the same sum on some of the samples, centred anew and of the same trace a row."""
+        part = self._unrotated(rows)
+        return self._like(part, self._diagonal[rows], self._weights_of(rows))
+
+    def _unrotated(self, rows: NDArray[np.intp]) -> FloatArray:
+        """Return the raw features of some samples."""
+        raw = matmul(self._rows[rows], np.ascontiguousarray(self._rotation.T))
+        if self.sample_weights is not None:
+            raw /= self.sample_weights.roots[rows, None]
+        return np.asarray(raw + self._mean)
+
+    def _like(
+        self, rows: FloatArray, diagonal: FloatArray, sample_weights: SampleWeights | None
+    ) -> BlendBank:
+        """Return a bank of other features of the same kernels, of the trace of this one."""
+        total = len(rows) if sample_weights is None else sample_weights.total
+        factor = self.total / total
+        return BlendBank(
+            rows * np.sqrt(factor) if factor != 1.0 else rows,
+            self.names,
+            self.kept,
+            self.scales * factor,
+            self.weights,
+            diagonal * factor,
+            sample_weights=sample_weights,
+        )
+
+    # ---- prediction --------------------------------------------------------------------------
+
+    def combined_features(self, weights: FloatArray) -> CombinedFeatures:
+        """Return the features of new rows."""
+        self._check(weights)
+        if self._map is None:
+            raise InvalidInputError("A part of a bank has no map. Predict with the whole.")
+        return CombinedFeatures([self._map], np.ones(1), self._mean)
+
+    def feature_coef(self, weights: FloatArray, dual: FloatArray) -> FloatArray:
+        """Return β with which Σ_j dual_j K̃(x_j, x) is the centred features of x times β."""
+        self._check(weights)
+        if self.sample_weights is not None:
+            dual = dual / self.sample_weights.roots[:, None]
+        return matmul(self._rotation, matmul(self._rows.T, np.ascontiguousarray(dual)))
+
+    # ---- systems -----------------------------------------------------------------------------
+
+    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        self._check(weights)
+        diagonal = np.full(self.n_samples, ridge)
+        if (diagonal == diagonal[0]).all():
+            return SpectralSystem(self._rows, self._values, diagonal[0])
+        return WoodburySystem(self._rows.T, diagonal)
+
+    def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
+        return lambda ridge: self.system(weights, ridge)
+
+    def traces(self) -> FloatArray:
+        return np.ones(self.n_kernels)
+
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        self._check(weights)
+        return self_product(np.asfortranarray(self._rows))
+
+    def centering(self, weights: FloatArray) -> Centering:
+        self._check(weights)
+        raw = self._unrotated(np.arange(self.n_samples))
+        return self._centering(raw @ self._mean)
+
+    def check_definite(self) -> None:
+        """Do nothing: VVᵀ is positive semidefinite."""
+
+    # ---- what is not known -------------------------------------------------------------------
+
+    def _check(self, weights: FloatArray) -> None:
+        if len(weights) != self.n_kernels or np.abs(weights - self.weights).max() > _SAME:
+            self._refuse("other weights than those it was made with")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise InvalidInputError(
+            f"A bank of one sum of kernels knows nothing of {what}. Use a LowRankBank, or "
+            "another bank, to learn weights."
+        )
+
+    def products(self, vectors: FloatArray) -> FloatArray:
+        self._refuse("products with single kernels")
+
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
+        self._refuse("inner products with single kernels")
+
+    def inner(self, matrix: FloatArray) -> FloatArray:
+        self._refuse("inner products with single kernels")
+
+    def inner_products(self) -> FloatArray:
+        self._refuse("inner products of single kernels")
+
+    def compressed(self, basis: FloatArray) -> FloatArray:
+        self._refuse("products with single kernels")
+
+    def select(self, positions: NDArray[np.intp]) -> Bank:
+        self._refuse("single kernels")

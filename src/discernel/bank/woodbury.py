@@ -1,0 +1,221 @@
+"""Systems of low rank: diag(ρ) + ΦᵀΦ, solved in the space of the features.
+
+With Ψ = Φ diag(ρ)^(−1/2), (diag(ρ) + ΦᵀΦ)⁻¹ = diag(ρ)^(−1/2) (I − Ψᵀ(I + ΨΨᵀ)⁻¹Ψ) diag(ρ)^(−1/2).
+Nothing has n_samples² entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from discernel.backend import Cholesky, FloatArray, matmul, self_product
+from discernel.bank.system import Inverse, System
+from discernel.kernels.weighted import slices
+
+__all__ = ["SpectralSystem", "WoodburyInverse", "WoodburySystem", "feature_gram"]
+
+#: Samples that are taken at a time.
+_BLOCK = 1024
+
+
+def feature_gram(factor: FloatArray, by: FloatArray | None = None) -> FloatArray:
+    """Return Φ diag(d) Φᵀ, of shape (rank, rank), some samples at a time.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (rank, n_samples)
+        Φ.
+    by : ndarray of shape (n_samples,), optional
+        d, at least 0; 1 by default.
+    """
+    total = np.zeros((len(factor), len(factor)))
+    for block in slices(slice(0, factor.shape[1]), max(_BLOCK, len(factor))):
+        part = factor[:, block] if by is None else factor[:, block] * np.sqrt(by[block])
+        total += self_product(np.asfortranarray(part))
+    return total
+
+
+class WoodburySystem(System):
+    """N = diag(ρ) + ΦᵀSΦ, with one factorisation of the size of the rank.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (rank, n_samples)
+        Φ. It is kept as it is: no copy is made.
+    ridge : float or ndarray of shape (n_samples,)
+        ρ, above 0.
+    weights : ndarray of shape (rank,), optional
+        The diagonal of S, at least 0; 1 by default.
+    gram : ndarray of shape (rank, rank), optional
+        ΦΦᵀ, where it is known: it serves all weights and all ridges of one number.
+    """
+
+    def __init__(
+        self,
+        factor: FloatArray,
+        ridge: float | FloatArray,
+        weights: FloatArray | None = None,
+        gram: FloatArray | None = None,
+    ) -> None:
+        n = factor.shape[1]
+        self._factor, self._ridge = factor, np.broadcast_to(np.asarray(ridge, float), (n,))
+        self._roots = np.ones(len(factor)) if weights is None else np.sqrt(weights)
+        if (self._ridge == self._ridge[0]).all():
+            gram = feature_gram(factor) if gram is None else gram
+            small = gram * (self._roots * self._roots[:, None] / self._ridge[0])
+        else:
+            small = feature_gram(factor, 1.0 / self._ridge)
+            small *= self._roots * self._roots[:, None]
+        small[np.diag_indices_from(small)] += 1.0
+        self._small = Cholesky(small)
+
+    @property
+    def rank(self) -> int:
+        """The number of features."""
+        return len(self._factor)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        if right.ndim == 1:
+            return self.solve(right[:, None])[:, 0]
+        right = np.ascontiguousarray(right)
+        found = self._solve(right)
+        # Once more with what is left: a small ridge costs digits, which this brings back.
+        left = right - self._ridge[:, None] * found
+        left -= self._times(self._features(found))
+        return found + self._solve(left)
+
+    def _solve(self, right: FloatArray) -> FloatArray:
+        scaled = right / self._ridge[:, None]
+        inner = self._small.solve(self._features(scaled))
+        return np.asarray(scaled - self._times(inner) / self._ridge[:, None])
+
+    def _features(self, vectors: FloatArray) -> FloatArray:
+        """Return S^(1/2)ΦV."""
+        return np.asarray(self._roots[:, None] * matmul(self._factor, vectors))
+
+    def _times(self, vectors: FloatArray) -> FloatArray:
+        """Return ΦᵀS^(1/2)V."""
+        return matmul(self._factor.T, np.ascontiguousarray(self._roots[:, None] * vectors))
+
+    def halves(self, block: slice) -> FloatArray:
+        """Return Q = L⁻¹Ψ of some samples, with which N⁻¹ = ρ^(−1/2) (I − QᵀQ) ρ^(−1/2)."""
+        part = self._factor[:, block] * self._roots[:, None]
+        part /= np.sqrt(self._ridge[block])
+        return self._small.half_solve(np.asfortranarray(part))
+
+    @cached_property
+    def _diagonal(self) -> FloatArray:
+        out = np.empty(len(self._ridge))
+        for block in slices(slice(0, len(out)), _BLOCK):
+            part = self._factor[:, block] * self._roots[:, None]
+            size = np.einsum("ij,ij->j", part, part) / self._ridge[block]
+            half = self.halves(block)
+            left = 1.0 - np.einsum("ij,ij->j", half, half)
+            out[block] = np.maximum(left, 1.0 / (1.0 + size))  # N⁻¹_ii ≥ 1/N_ii
+        out /= self._ridge
+        return out
+
+    def inverse_diagonal(self) -> FloatArray:
+        return self._diagonal
+
+    def log_determinant(self) -> float:
+        return float(np.log(self._ridge).sum()) + self._small.log_determinant()
+
+
+class SpectralSystem(System):
+    """N = ρI + VVᵀ with orthogonal columns V: a new ρ costs no factorisation at all.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, rank)
+        V. It is kept as it is: no copy is made.
+    eigenvalues : ndarray of shape (rank,)
+        The squared lengths of its columns, at least 0.
+    ridge : float
+        ρ.
+    """
+
+    def __init__(self, rows: FloatArray, eigenvalues: FloatArray, ridge: float) -> None:
+        self._rows, self._ridge = rows, float(ridge)
+        self._values = eigenvalues
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        if right.ndim == 1:
+            return self.solve(right[:, None])[:, 0]
+        right = np.ascontiguousarray(right)
+        found = self._solve(right)
+        left = right - self._ridge * found - matmul(self._rows, matmul(self._rows.T, found))
+        return found + self._solve(left)
+
+    def _solve(self, right: FloatArray) -> FloatArray:
+        seen = matmul(self._rows.T, right) / (self._values + self._ridge)[:, None]
+        return (right - matmul(self._rows, np.ascontiguousarray(seen))) / self._ridge
+
+    @cached_property
+    def _diagonal(self) -> FloatArray:
+        out, by = np.empty(len(self._rows)), 1.0 / (self._values + self._ridge)
+        for block in slices(slice(0, len(out)), _BLOCK):
+            squares = np.square(self._rows[block])
+            least = self._ridge / (self._ridge + squares.sum(axis=1))  # N⁻¹_ii ≥ 1/N_ii
+            out[block] = np.maximum(1.0 - squares @ by, least)
+        out /= self._ridge
+        return out
+
+    def inverse_diagonal(self) -> FloatArray:
+        return self._diagonal
+
+    def log_determinant(self) -> float:
+        n_flat = len(self._rows) - len(self._values)
+        return float(np.log(self._values + self._ridge).sum() + n_flat * np.log(self._ridge))
+
+
+class WoodburyInverse(Inverse):
+    """What `Inverse` answers, from a system of low rank.
+
+    Parameters
+    ----------
+    system : WoodburySystem
+        N.
+    ridge : ndarray of shape (n_samples,)
+        Its ridge.
+    factors : sequence of ndarray of shape (rank, n_samples)
+        Φ_i with K_i = Φ_iᵀΦ_i.
+    """
+
+    def __init__(
+        self, system: WoodburySystem, ridge: FloatArray, factors: Sequence[FloatArray]
+    ) -> None:
+        self._system, self._ridge, self._kernels = system, ridge, factors
+        self.diagonal = system.inverse_diagonal()
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        return self._system.solve(right)
+
+    def inner(
+        self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
+    ) -> tuple[FloatArray, float]:
+        by_kernel = np.empty(len(self._kernels))
+        for position, factor in enumerate(self._kernels):
+            # ⟨Φᵀ Φ, N⁻¹ diag(d) N⁻¹⟩ = ‖diag(d)^(1/2) N⁻¹ Φᵀ‖²
+            solved = self._system.solve(factor.T)
+            crossed = np.sum(matmul(factor, left) * matmul(factor, right))
+            by_kernel[position] = diagonal @ np.einsum("ij,ij->i", solved, solved) - crossed
+        trace = diagonal @ self._squared_diagonal() - np.sum(left * right)
+        return scale * by_kernel, float(scale * trace)
+
+    def _squared_diagonal(self) -> FloatArray:
+        """Return the diagonal of N⁻², from that of (I − QᵀQ) diag(1/ρ) (I − QᵀQ)."""
+        n, out = len(self._ridge), np.empty(len(self._ridge))
+        middle = np.zeros((self._system.rank, self._system.rank))
+        blocks = slices(slice(0, n), _BLOCK)
+        for block in blocks:
+            middle += feature_gram(self._system.halves(block), 1.0 / self._ridge[block])
+        for block in blocks:
+            half, ridge = self._system.halves(block), self._ridge[block]
+            own = np.einsum("ij,ij->j", half, half)
+            crossed = np.einsum("ij,ij->j", half, matmul(middle, half))
+            out[block] = ((1.0 - 2.0 * own) / ridge + crossed) / ridge
+        return out
