@@ -1,6 +1,7 @@
 """Rows that come one after another: the model is that of one fit to all of them."""
 
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -8,10 +9,17 @@ import pytest
 from scipy import sparse
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
+from discernel.bank import DenseBank
+from discernel.criteria import KernelLeastSquares
+from discernel.discriminant import _within_reach
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace
+from discernel.sample_weights import SampleWeights
+from discernel.streams import Chunk, Place
+from discernel.streams.sample import RowSample
 from discernel.streams.solve import SummedSystem
 from discernel.streams.summary import sums_are_of_kernels
+from discernel.targets import ClassTarget
 from tests.streams.test_fit import explicit, rings
 
 FIRST = 300
@@ -192,3 +200,28 @@ def test_class_weights_by_name_count_in_every_call():
     )
     sizes = [factors[y == label].sum() for label in one.classes_]
     assert np.allclose(one.priors_, np.array(sizes) / factors.sum())
+
+
+def test_rows_that_decay_are_left_out_with_what_they_weigh():
+    """Against a factorisation of the weighted low-rank matrix of all rows."""
+    X, y = rings()
+    clf = in_calls(explicit(regularization=1e-3), X, y, [FIRST, 900], forget=0.25)
+    weights = np.where(np.arange(900) < FIRST, 0.25, 1.0)
+    counted = SampleWeights(weights, np.ones(900))
+    target, F = ClassTarget.from_labels(y, counted), clf._stream.features(X)
+    bank = DenseBank((F @ F.T)[None], normalization="centered_trace", sample_weights=counted)
+    ridge = np.full(900, 1e-3 / clf.streamed_.captured)
+    fit = KernelLeastSquares(bank.system(np.ones(1), ridge), ridge, target.scores, counted)
+    order = [np.flatnonzero((row == X).all(axis=1))[0] for row in clf._stream.survey.sample.X]
+    expected = _within_reach(fit.leave_one_out, target)[order]
+    assert np.allclose(clf.discriminant_.training_scores, expected, rtol=0, atol=1e-7)
+
+
+def test_new_rows_are_rather_drawn_than_those_that_decay():
+    chunk = Chunk(np.arange(1000.0)[:, None], np.zeros(1000), None, Place("X"))
+    later = replace(chunk, place=Place("X", 1))
+    options = {"rows": np.arange(1000), "most": 200, "classes": False}
+    old, new = (RowSample.of(each, 0, **options) for each in (chunk, later))
+    drawn = old.decayed(0.1).merged(new, 200, classes=False)
+    assert len(drawn) == 200
+    assert 0.85 < np.mean(drawn.decays == 1.0) < 0.96  # ten elevenths

@@ -301,10 +301,11 @@ class BaseStreamedLearner(BaseKernelLearner):
             sample = sample.with_involved(
                 rows[proposal.dependent] if involved is None else involved
             )
-        kernel = self.combined_kernel_
-        assert isinstance(kernel, CombinedKernel)  # of few rows, the way is exact
+        near = self.kernels_
+        if request.criterion.normalization == "centered_trace":
+            near = [kernel.shifted(X) for kernel in near]
         chosen = draw_landmarks(sample.X, rank)
-        features = NystromMap(kernel.kernels, kernel.coefficients, sample.X[chosen])
+        features = NystromMap(near, self.learned_kernel_.coefficients, sample.X[chosen])
         check_room(features.rank)
         return features, sample
 
@@ -334,12 +335,8 @@ class BaseStreamedLearner(BaseKernelLearner):
         bank = make_bank("tiled", near, X, "centered_trace")
         weights = self.kernel_weights_[bank.kept]
         coefficients = bank.coefficients(weights / weights.sum())
-        active = np.flatnonzero(coefficients)
         self.kernel_names_ = bank.names
         self.learned_kernel_ = replace(self.learned_kernel_, coefficients=coefficients)
-        self.combined_kernel_ = CombinedKernel(
-            [near[i] for i in active], coefficients[active], X, Uncentered()
-        )
         return parts[0]
 
     def _fallback_of(

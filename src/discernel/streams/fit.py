@@ -136,7 +136,7 @@ def fit_stream(
     truth = table[codes]
     counted = np.flatnonzero(~sample.involved[rows])
     honest = HonestScores()
-    if len(counted) < len(rows):
+    if sample.involved.any():
         where = f"leave-one-out, of {len(counted)} drawn rows that had no part in the metric"
         honest = HonestScores(counted, where=where)
     elif len(rows) < state.survey.n_rows:
