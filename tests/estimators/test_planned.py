@@ -12,7 +12,7 @@ from discernel.exceptions import InvalidInputError, LongFitWarning, LowRankWarni
 from discernel.kernels import rbf_ladder
 from discernel.planning import Forecast, Speed
 
-SLOW = Speed(factorisation=1e7, product=1e7, entry=1e-6, n_threads=1)
+SLOW = Speed(product=1e7, entry=1e-6, n_threads=1)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_bad_verbose_is_refused(rows):
 
 
 def test_criteria_that_need_whole_matrices_are_not_approximated(rows, monkeypatch):
-    few_are_many(monkeypatch, replace(SLOW, factorisation=1e5))
+    few_are_many(monkeypatch, replace(SLOW, product=1e6))
     for criterion in ("loo", "alignment"):
         with pytest.warns(LongFitWarning):
             clf = MultipleKernelDiscriminant(rbf_ladder(3), criterion=criterion, cache_size=1).fit(

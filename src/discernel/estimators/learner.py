@@ -185,10 +185,10 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.forecast_ = forecast_fit(
             X,
             kernels,
-            target,
             request,
             asked=asked if n_rows is None else "lowrank",
             n_rows=n_rows,
+            rank=rank,
             chooses=self._takes_tables() and isinstance(X, np.ndarray),
             cache_bytes=self._cache_bytes(request),
             max_time=max_time,

@@ -18,7 +18,6 @@ from discernel.kernels import Kernel
 from discernel.learners import Request
 from discernel.planning import Forecast, Problem, measure_speed, parse_duration, plan_fit
 from discernel.progress import in_words, reporting
-from discernel.targets import Target
 
 __all__ = ["forecast_fit", "showing"]
 
@@ -35,11 +34,11 @@ _SEARCH = 4.0
 def forecast_fit(
     X: Any,
     kernels: Sequence[Kernel],
-    target: Target,
     request: Request,
     *,
     asked: str,
     n_rows: int | None = None,
+    rank: int | None = None,
     chooses: bool,
     cache_bytes: float,
     max_time: Any = None,
@@ -54,14 +53,14 @@ def forecast_fit(
         The training rows.
     kernels : sequence of Kernel
         The candidates, resolved.
-    target : Target
-        What is to be predicted.
     request : Request
         What is to be learned.
     asked : str
         The bank that the user asks for, or ``"auto"``.
     n_rows : int, optional
         The number of rows where X is only a sample of them.
+    rank : int, optional
+        The rank that the user asks for.
     chooses : bool
         Whether the default chooses its kernels first.
     cache_bytes : float
@@ -88,13 +87,13 @@ def forecast_fit(
         n_rows=n,
         n_columns=int(shape[1]) if len(shape) > 1 else 1,
         n_kernels=len(measured),
-        n_outputs=target.scores.shape[1],
         chooses=chooses,
         n_programs=programs,
         approximable=approximable
         and not given
         and _needs_products_only(request, chooses)
         and all(kernel.trusted for kernel in kernels),
+        rank=rank,
     )
     speed = measure_speed(kernels if given else measured, X)
     if asked == "auto" and kind != "tiled":

@@ -6,26 +6,30 @@ to be right within a factor of two, and `benchmarks/forecasts.py` says whether t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from discernel.bank import Kind
 from discernel.planning.speed import Speed
 
 __all__ = ["Cost", "Work", "work_of"]
 
-#: Rows that the default learns its metric on, at most, and those that it chooses on.
-_METRIC_ROWS, _CHOICE_ROWS, _FEW_ROWS = 1500, 1000, 600
-#: The choice of kernels on s thousand rows, in operations: folds, strengths, λ and a descent. What
-#: goes with s² are passes over matrices in memory.
-_CHOICE_SQUARE, _CHOICE_CUBE = 9e10, 2e10
-#: The metric on m rows: three rounds of gradients, some factorisations.
-_METRIC_CUBE = 6.0
-#: Leave-one-out takes the diagonal of an inverse, about one factorisation more.
-_LEAVE_ONE_OUT = 1.0
-#: Passes of an iterative solve, beside those of its certificate, and the rank of what steers it.
-ITERATIVE_PASSES, PRECONDITIONER_RANK = 30, 1000
-#: The numbers that are kept of features at most.
-_KEPT = 1e8
+#: Rows that the default chooses its kernels on, at least and at most.
+_FEW_ROWS, _CHOICE_ROWS = 600, 1000
+#: Operations of the choice on 1,000 rows, the power of rows that they grow with, and columns that
+#: make it twice as dear; and of looking for λ, on 1,500 rows at most.
+_CHOICE, _CHOICE_POWER, _CHOICE_COLUMNS, _LAMBDA = 6.2e11, 1.8, 200.0, 7e10
+#: Passes over all tiles that one iterative solve takes with its leave-one-out, for the λ of the
+#: default and for that of a criterion; and what a criterion does on a part of the rows first.
+_PASSES, _PROGRAM_PASSES, _PART = 50.0, 15.0, 6e11
+#: The rank of what steers it.
+_STEERING = 1000
+#: What further rounds of the metric take where features are summed up: operations, on a sample.
+_REFINING = 3e12
+#: Operations in units of rank³ and of n_samples · rank²: for features that are kept, of one sum of
+#: kernels with the search for landmarks, or of all kernels; and for sums of them.
+_KEPT_SUM, _KEPT_ALL, _SUMMED = (250.0, 8.0), (100.0, 6.0), (100.0, 1.0)
+#: Bytes of features that are kept at most.
+_KEPT_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,6 @@ def work_of(
     n_rows: int,
     *,
     n_kernels: int,
-    n_outputs: int,
     n_columns: int,
     chooses: bool,
     n_programs: float = 1.0,
@@ -86,7 +89,7 @@ def work_of(
     ----------
     kind : {"dense", "tiled", "iterative", "lowrank"}
         The way.
-    n_rows, n_kernels, n_outputs, n_columns : int
+    n_rows, n_kernels, n_columns : int
         The sizes.
     chooses : bool
         Whether the default chooses its kernels first.
@@ -96,53 +99,61 @@ def work_of(
         The total rank where that is low.
     """
     n, r = float(n_rows), float(min(rank, n_rows))
-    choice = _choice(n, n_outputs, n_columns) if chooses else Work()
-    # Learning takes two or three factorisations and some passes; the discriminant one of each.
-    factorisations = 1.0 + _LEAVE_ONE_OUT + 3.0 * n_programs
-    passes = 2.0 + 8.0 * n_programs
     if kind == "lowrank":
-        own = Work(
-            entries=n * r * (1.0 if n_programs == 0 else n_kernels),
-            factored=10.0 * r**3 * factorisations,
-            multiplied=2.0 * n * r * r * factorisations,
-            # Where features of all rows are too many to be kept, their sums are enough.
-            numbers=min(3.0 * n * r, _KEPT) + 4.0 * r * r,
-        )
+        own = _low_rank(n, r, n_programs)
     elif kind == "iterative":
-        steering = float(min(PRECONDITIONER_RANK, n_rows))
-        own = Work(
-            passes=passes + ITERATIVE_PASSES * (1.0 + 3.0 * n_programs),
-            entries=n * steering,
-            multiplied=2.0 * n * steering**2,
-            numbers=2.0 * n * steering,
-        )
+        own = _iterative(n, n_programs)
     else:
         stored = n_kernels if kind == "dense" else 0
+        # Learning takes two or three factorisations and some passes. The discriminant takes one of
+        # each, and about another one for the diagonal of the inverse.
         own = Work(
-            passes=passes,
-            factored=n**3 / 3.0 * factorisations,
+            passes=2.0 + 8.0 * n_programs,
+            factored=n**3 / 3.0 * (2.0 + 3.0 * n_programs),
             numbers=(2.0 + stored) * n * n,
         )
-    return Work(
-        own.passes + choice.passes,
-        own.entries + choice.entries,
-        own.factored + choice.factored,
-        own.multiplied + choice.multiplied,
-        own.numbers + choice.numbers,
+    if not chooses:
+        return own
+    choice = _choice(n, n_columns)
+    return replace(
+        own,
+        multiplied=own.multiplied + choice.multiplied,
+        numbers=own.numbers + choice.numbers,
     )
 
 
-def _choice(n: float, n_outputs: int, n_columns: int) -> Work:
+def _low_rank(n: float, r: float, n_programs: float) -> Work:
+    if 8.0 * n * r <= _KEPT_BYTES:
+        cube, square = _KEPT_ALL if n_programs else _KEPT_SUM
+        return Work(
+            entries=n * r * (1.0 if n_programs else 3.0),
+            multiplied=(cube * r**3 + square * n * r * r) * max(1.0, n_programs),
+            numbers=3.0 * n * r + 4.0 * r * r,
+        )
+    cube, square = _SUMMED
+    refining = 0.0 if n_programs else _REFINING
+    return Work(
+        entries=n * r,
+        multiplied=refining + cube * r**3 + square * n * r * r,
+        numbers=8.0 * r * r + _KEPT_BYTES / 4.0,
+    )
+
+
+def _iterative(n: float, n_programs: float) -> Work:
+    steering = min(float(_STEERING), n)
+    return Work(
+        passes=_PASSES if n_programs == 0 else 5.0 + _PROGRAM_PASSES * n_programs,
+        entries=n * steering,
+        multiplied=2.0 * n * steering**2 + _PART * n_programs,
+        numbers=2.0 * n * steering,
+    )
+
+
+def _choice(n: float, n_columns: int) -> Work:
     """Return what choosing metric, kernels and λ on some of the rows takes."""
     s = min(n, max(_FEW_ROWS, min(n / 4, _CHOICE_ROWS)))
-    m = min(n, _METRIC_ROWS)
-    share = s / 1000.0
-    gradients = 3.0 * m * m * n_columns * n_outputs
-    return Work(
-        factored=_CHOICE_SQUARE / 3 * share**2 + _CHOICE_CUBE / 3 * share**3 + _METRIC_CUBE * m**3,
-        multiplied=gradients,
-        numbers=12.0 * s * s * 5,
-    )
+    size = (s / _CHOICE_ROWS) ** _CHOICE_POWER * (1.0 + n_columns / _CHOICE_COLUMNS)
+    return Work(multiplied=_CHOICE * size + _LAMBDA, numbers=12.0 * s * s * 5)
 
 
 def cost_of(work: Work, speed: Speed, n_rows: int) -> Cost:
@@ -150,7 +161,7 @@ def cost_of(work: Work, speed: Speed, n_rows: int) -> Cost:
     entries = work.passes * n_rows**2 / 2.0 + work.entries
     seconds = (
         entries * speed.entry / speed.n_threads
-        + work.factored / speed.factorisation
+        + work.factored / speed.factorisation(n_rows)
         + work.multiplied / speed.product
     )
     return Cost(seconds, 8.0 * work.numbers)

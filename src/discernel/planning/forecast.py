@@ -34,7 +34,7 @@ class Problem:
 
     Attributes
     ----------
-    n_rows, n_columns, n_kernels, n_outputs : int
+    n_rows, n_columns, n_kernels : int
         The sizes.
     chooses : bool
         Whether the default chooses its kernels first.
@@ -42,15 +42,17 @@ class Problem:
         How many times weights are learned on all rows; 0: they are known before.
     approximable : bool
         Whether kernels can be approximated: they are of rows, and known to be kernels.
+    rank : int or None
+        The rank that the user asks for, where it is low; the usual one by default.
     """
 
     n_rows: int
     n_columns: int
     n_kernels: int
-    n_outputs: int
     chooses: bool
     n_programs: float
     approximable: bool = True
+    rank: int | None = None
 
     def cost(self, kind: Kind, speed: Speed, rank: int | None = None) -> Cost:
         """Return the forecast of one way."""
@@ -58,11 +60,10 @@ class Problem:
             kind,
             self.n_rows,
             n_kernels=self.n_kernels,
-            n_outputs=self.n_outputs,
             n_columns=self.n_columns,
             chooses=self.chooses,
             n_programs=self.n_programs,
-            rank=rank or n_landmarks(self.n_rows),
+            rank=rank or self.rank or n_landmarks(self.n_rows),
         )
         return cost_of(work, speed, self.n_rows)
 
@@ -156,14 +157,18 @@ def _low_rank(
     reason: str,
 ) -> Forecast:
     """Return the largest rank that there is room and time for, but for no more than is usual."""
-    rank = n_landmarks(problem.n_rows)
+    rank = problem.rank or n_landmarks(problem.n_rows)
     cost = problem.cost("lowrank", speed, rank)
-    while rank > _LEAST_RANK and (cost.n_bytes > room or cost.seconds > (max_time or np.inf)):
+    while (
+        problem.rank is None
+        and rank > _LEAST_RANK
+        and (cost.n_bytes > room or cost.seconds > (max_time or np.inf))
+    ):
         rank = max(_LEAST_RANK, int(rank / np.sqrt(2)))
         cost = problem.cost("lowrank", speed, rank)
     if max_time is not None and cost.seconds > max_time:
         raise InvalidInputError(
-            f"max_time must leave time for a fit of rank {_LEAST_RANK}, here about "
+            f"max_time must leave time for a fit of rank {rank}, here about "
             f"{in_words(cost.seconds)}. Got {in_words(max_time)}. Allow more, or take some of the "
             f"{problem.n_rows:,} rows, drawn at random."
         )
