@@ -26,6 +26,8 @@ SIZES = (250_000, 1_000_000, 10_000_000)
 N_COLUMNS, PART, N_TEST = 20, 100_000, 50_000
 #: Rows of the fit in memory, and the most that boosting is given.
 FEW, MOST = 5_000, 1_000_000
+#: The time that more rows are given.
+MAX_TIME = "15m"
 
 
 def draw(n_rows: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -63,7 +65,8 @@ def fit_stream(folder: str) -> dict[str, Any]:
 
     source = open_rows(folder, "y")
     before = peak_memory()
-    clf = MultipleKernelDiscriminant(callback=heard).fit(source)
+    limit = MAX_TIME if (source.about_n_rows or 0) > MOST else None
+    clf = MultipleKernelDiscriminant(callback=heard, max_time=limit).fit(source)
     found = {
         "seconds": time.perf_counter() - begun,
         "seconds_survey": ends[0],
@@ -71,6 +74,8 @@ def fit_stream(folder: str) -> dict[str, Any]:
         "seconds_sums": ends[1] - starts[1],
         "memory_before_mib": before,
         "memory_mib": peak_memory(),
+        "seconds_forecast": clf.forecast_.seconds,
+        "max_time": limit,
         "rank": clf.streamed_.rank,
         "captured": clf.streamed_.captured,
         "regularization": clf.regularization_,
