@@ -131,9 +131,8 @@ def plan_fit(
         return _low_rank(problem, speed, room, max_time, "asked for")
     if asked != "auto":
         kind: Any = asked
-        cost = problem.cost(
-            {"factored": "tiled", "distributed": "iterative"}.get(kind, kind), speed
-        )
+        alike: dict[Any, Kind] = {"factored": "tiled", "distributed": "iterative"}
+        cost = problem.cost(alike.get(kind, kind), speed)
         return Forecast(kind, cost.seconds, cost.n_bytes, problem.n_rows, "asked for")
     costs = {kind: problem.cost(kind, speed) for kind in exact}
     fitting = {kind: cost for kind, cost in costs.items() if cost.n_bytes <= room}
@@ -159,17 +158,15 @@ def _low_rank(
     """Return the largest rank that there is room and time for, but for no more than is usual."""
     rank = problem.rank or n_landmarks(problem.n_rows)
     cost = problem.cost("lowrank", speed, rank)
-    while (
-        problem.rank is None
-        and rank > _LEAST_RANK
-        and (cost.n_bytes > room or cost.seconds > (max_time or np.inf))
-    ):
-        rank = max(_LEAST_RANK, int(rank / np.sqrt(2)))
+    least = _LEAST_RANK if problem.rank is None else rank
+    limit = np.inf if max_time is None else max_time
+    while rank > least and (cost.n_bytes > room or cost.seconds > limit):
+        rank = max(least, int(rank / np.sqrt(2)))
         cost = problem.cost("lowrank", speed, rank)
-    if max_time is not None and cost.seconds > max_time:
+    if cost.seconds > limit:
         raise InvalidInputError(
             f"max_time must leave time for a fit of rank {rank}, here about "
-            f"{in_words(cost.seconds)}. Got {in_words(max_time)}. Allow more, or take some of the "
+            f"{in_words(cost.seconds)}. Got {in_words(limit)}. Allow more, or take some of the "
             f"{problem.n_rows:,} rows, drawn at random."
         )
     return Forecast("lowrank", cost.seconds, cost.n_bytes, problem.n_rows, reason, rank)
