@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
-from discernel import LearnedKernelTransformer, MultipleKernelDiscriminant
+from discernel import LearnedKernelTransformer, MultipleKernelDiscriminant, open_rows
 from discernel.estimators import planned
 from discernel.exceptions import InvalidInputError, LongFitWarning, LowRankWarning
 from discernel.kernels import rbf_ladder
@@ -106,3 +107,22 @@ def test_what_does_not_fit_into_memory_and_cannot_be_approximated_is_refused(row
     monkeypatch.setattr("discernel.planning.forecast.memory_limit", lambda: 8 * 240**2)
     with pytest.raises(InvalidInputError, match="240 × 240 numbers must fit into memory"):
         MultipleKernelDiscriminant(rbf_ladder(3), criterion="loo", cache_size=1).fit(*rows)
+
+
+def test_features_that_do_not_fit_into_the_cache_are_summed_up():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2400, 3))
+    y = np.where(X[:, 0] * X[:, 1] > 0, "a", "b")
+    clf = MultipleKernelDiscriminant(bank="lowrank", rank=100, cache_size=1)
+    with pytest.warns(LowRankWarning):
+        kept = clone(clf).set_params(cache_size=256).fit(X, y)
+    summed = clone(clf).fit(X, y)
+    assert (kept.bank_, summed.bank_) == ("lowrank", "stream")
+    assert summed.forecast_.kind == "lowrank"
+    assert summed.discriminant_.dual_coef.shape[0] <= 100
+    in_chunks = clone(clf).fit(open_rows(X, y))
+    expected = in_chunks.predict_proba(X)
+    np.testing.assert_allclose(summed.predict_proba(X), expected, atol=1e-8)
+    as_lists = clone(clf).fit(X.tolist(), y.tolist())
+    np.testing.assert_allclose(as_lists.predict_proba(X), expected, atol=1e-8)
+    assert abs(kept.score(X, y) - summed.score(X, y)) < 0.03

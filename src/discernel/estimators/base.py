@@ -26,7 +26,7 @@ from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners import Request
-from discernel.streams import ArraySource, Source, open_rows
+from discernel.streams import Source, open_rows
 from discernel.streams.chunks import is_dask
 from discernel.streams.fit import StreamedFit
 from discernel.targets import ClassTarget
@@ -93,7 +93,7 @@ class BaseKernelDiscriminant(
         with self._working(X, kernels, target, request) as way:
             if self._sums_are_enough(way, request, target.n_samples):
                 del X, y, target
-                return self._store_streamed(self._fit_source(ArraySource(*given), way=way))
+                return self._store_streamed(self._fit_first(*given, way=way))
             learning = self._learn(X, kernels, target, request, way)
             bank, weights, proposal = learning
             ridge = request.criterion.sample_ridge(target, self.regularization_)
@@ -159,7 +159,7 @@ class BaseKernelDiscriminant(
                 "not know. Give a dictionary of class to number."
             )
         if self._stream is None:
-            return self._store_streamed(self._fit_first(X, y, classes, sample_weight))
+            return self._store_streamed(self._fit_first(X, y, sample_weight, classes))
         return self._store_streamed(self._add_rows(X, y, sample_weight, float(forget)))
 
     def _sums_are_enough(self, way: Way, request: Request, n_samples: int) -> bool:

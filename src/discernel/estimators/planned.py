@@ -141,7 +141,7 @@ def showing(forecast: Forecast | None, verbose: Any, *, limited: bool) -> Iterat
             f"This fit is expected to take {in_words(forecast.seconds)}: {forecast}. "
             "verbose=True shows how far it is, and max_time limits it.",
             LongFitWarning,
-            stacklevel=4,
+            stacklevel=6,  # who called fit
         )
     with reporting(forecast.seconds, verbose=bool(verbose)):
         yield

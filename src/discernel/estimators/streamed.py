@@ -390,9 +390,11 @@ class BaseStreamedLearner(BaseKernelLearner):
 
     # ---- more rows ---------------------------------------------------------------------------
 
-    def _fit_first(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> StreamedFit:
-        """Learn the kernel, and fit, on the first rows."""
-        return self._fit_source(ArraySource(_table(X), y, sample_weight), classes)
+    def _fit_first(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, way: Way | None = None
+    ) -> StreamedFit:
+        """Learn the kernel, and fit, on the first rows, or on all there are."""
+        return self._fit_source(ArraySource(_table(X), y, sample_weight), classes, way)
 
     def _add_rows(self, X: Any, y: Any, sample_weight: Any, forget: float) -> StreamedFit:
         """Add rows to those there were, and fit anew."""
