@@ -170,6 +170,61 @@ def results(name):
     return json.loads(record.read_text(encoding="utf-8"))["results"]
 
 
+def figures_of_many_rows():
+    """Yield what the measured page and the page on many rows say about many rows."""
+    iterative = results("iterative")
+    agreement = iterative["agreement"]
+    apart, objectives, gap = (
+        max(entry[name] for entry in agreement)
+        for name in ("weights_apart", "objectives_apart", "gap")
+    )
+    assert apart <= 1e-6
+    assert objectives <= 1e-6
+    assert gap <= 1e-5
+    yield f"weights at most {apart:.0e} apart, objectives {objectives:.0e}, gaps at most {gap:.0e}"
+    exponent, memory = iterative["exponents"]["seconds"], iterative["cost"][-1]
+    assert exponent <= 2.2
+    assert memory["gigabytes_above_data"] < 2
+    assert memory["n_samples"] == 50_000
+    yield (
+        f"time grows with the power {exponent:.2f} from 12,500 to 50,000 rows; "
+        f"{memory['gigabytes_above_data']:.1f} GB above the data"
+    )
+    forecasts = results("forecasts")
+    within, n_runs = forecasts["within_a_factor_of_two"], len(forecasts["runs"])
+    assert within >= 18
+    yield f"{within} of {n_runs} within a factor of two"
+    lost = {name: entry["points_lost"] for name, entry in results("low_rank").items()}
+    assert max(lost.values()) <= 0.5
+    yield "points lost: " + ", ".join(f"{name} {points:.2f}" for name, points in lost.items())
+    automatic = results("automatic")
+    assert max(abs(entry["difference"]) for entry in automatic) <= 0.5
+    yield ", ".join(
+        f"{entry['data']} {entry['accuracy']:.1f} ({entry['exact']:.1f})" for entry in automatic
+    )
+    small, large = results("cluster")
+    growth = large["cluster"]["seconds"] / small["cluster"]["seconds"]
+    assert growth <= 4.4
+    yield f"four times as many rows take {growth:.1f} times as long"
+    ours, boosting, few = (
+        100 * large[name]["accuracy"] for name in ("cluster", "boosting", "few_rows")
+    )
+    assert ours >= boosting
+    yield f"{ours:.1f} against {boosting:.1f} and {few:.1f}"
+    most = results("streams")[-1]["stream"]
+    assert most["memory_mib"] < 6 * 1024
+    yield (
+        f"{most['seconds'] / 60:.0f} minutes, {most['memory_mib'] / 1024:.1f} GiB, rank "
+        f"{most['rank']:,}, accuracy {100 * most['accuracy']:.1f}"
+    )
+
+
+def test_figures_on_many_rows_are_those_of_the_records():
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    for figures in figures_of_many_rows():
+        assert figures in page
+
+
 def test_figures_of_the_measured_page_are_those_of_the_records():
     """Claims are computed, not typed: the page quotes what the benchmarks wrote."""
     page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")

@@ -45,8 +45,11 @@ def test_verbose_says_what_was_chosen_and_how_far_it_is(rows, capsys):
 
 def test_long_fits_warn_and_say_what_to_do(rows, monkeypatch):
     few_are_many(monkeypatch, SLOW)
-    with pytest.warns(LongFitWarning, match=r"expected to take .* verbose=True .* max_time"):
+    with pytest.warns(LongFitWarning, match=r"expected to take .* verbose=True .* max_time") as one:
         MultipleKernelDiscriminant(bank="tiled").fit(*rows)
+    with pytest.warns(LongFitWarning, match="rows in chunks") as other:
+        MultipleKernelDiscriminant().fit(open_rows(*rows))
+    assert {each.filename for each in (*one, *other)} == {__file__}
     with warnings.catch_warnings():
         warnings.simplefilter("error", LongFitWarning)
         MultipleKernelDiscriminant(bank="tiled", verbose=True).fit(*rows)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -98,7 +102,8 @@ def forecast_fit(
     speed = measure_speed(kernels if given else measured, X)
     if asked == "auto" and kind != "tiled":
         asked = kind  # small enough to be kept, or known to have a low rank
-    return plan_fit(problem, speed, asked=asked, max_time=limit)
+    found = plan_fit(problem, speed, asked=asked, max_time=limit)
+    return found if n_rows is None else replace(found, reason="rows in chunks")
 
 
 def _programs(request: Request) -> float:
@@ -114,6 +119,15 @@ def _needs_products_only(request: Request, chooses: bool) -> bool:
     if isinstance(criterion, Auto):
         return chooses
     return isinstance(criterion, (RKDA, FisherRatio, Uniform))
+
+
+def _level_of_the_caller() -> int:
+    """Return how many calls up the user's own line is, for a warning of who calls this."""
+    ours = str(Path(__file__).parents[1]), contextlib.__file__
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 @contextmanager
@@ -141,7 +155,7 @@ def showing(forecast: Forecast | None, verbose: Any, *, limited: bool) -> Iterat
             f"This fit is expected to take {in_words(forecast.seconds)}: {forecast}. "
             "verbose=True shows how far it is, and max_time limits it.",
             LongFitWarning,
-            stacklevel=6,  # who called fit
+            stacklevel=_level_of_the_caller(),
         )
     with reporting(forecast.seconds, verbose=bool(verbose)):
         yield
