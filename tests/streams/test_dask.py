@@ -271,7 +271,7 @@ def test_memory_that_a_partition_does_not_fit_into():
         raise MemoryError
 
     rows = da.ones((20, 3), chunks=10).map_blocks(much, dtype=float)
-    with pytest.raises(InvalidInputError, match=r"does not fit into memory\. Make partitions smal"):
+    with pytest.raises(InvalidInputError, match=r"does not fit into memory\. Make partitions sm"):
         open_rows(rows, np.arange(20) % 2).reduce(Surveying())
 
 
