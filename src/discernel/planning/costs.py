@@ -17,17 +17,17 @@ __all__ = ["Cost", "Work", "work_of"]
 _FEW_ROWS, _CHOICE_ROWS = 600, 1000
 #: Operations of the choice on 1,000 rows, the power of rows that they grow with, and columns that
 #: make it twice as dear; and of looking for λ, on 1,500 rows at most.
-_CHOICE, _CHOICE_POWER, _CHOICE_COLUMNS, _LAMBDA = 5.2e11, 1.8, 200.0, 6e10
+_CHOICE, _CHOICE_POWER, _CHOICE_COLUMNS, _LAMBDA = 6.2e11, 1.8, 200.0, 7e10
 #: Passes over all tiles that one iterative solve takes with its leave-one-out, for the λ of the
 #: default and for that of a criterion; and what a criterion does on a part of the rows first.
-_PASSES, _PROGRAM_PASSES, _PART = 42.0, 15.0, 6e11
+_PASSES, _PROGRAM_PASSES, _PART = 50.0, 15.0, 6e11
 #: The rank of what steers it.
 _STEERING = 1000
 #: What further rounds of the metric take where features are summed up: operations, on a sample.
-_REFINING = 2.4e12
+_REFINING = 3e12
 #: Operations in units of rank³ and of n_samples · rank²: for features that are kept, of one sum of
 #: kernels with the search for landmarks, or of all kernels; and for sums of them.
-_KEPT_SUM, _KEPT_ALL, _SUMMED = (210.0, 7.0), (100.0, 6.0), (80.0, 1.0)
+_KEPT_SUM, _KEPT_ALL, _SUMMED = (250.0, 8.0), (100.0, 6.0), (100.0, 1.0)
 #: Bytes of features that are kept at most.
 _KEPT_BYTES = 2**28
 

@@ -22,7 +22,7 @@ __all__ = ["Speed", "measure_speed"]
 _ROWS = 1000
 #: Factorisations of large matrices have this share of the speed of products, and half of that at so
 #: many rows: 21, 43, 79 and 94 Gflop/s at 1,000, 2,500, 6,000 and 10,000 where products have 228.
-_FACTORING, _HALF_SPEED = 0.7, 4600.0
+_FACTORING, _HALF_SPEED = 0.6, 4600.0
 #: Rows and columns of the tile that kernels are computed on.
 _TILE = 256, 512
 #: The least of so many times is taken: what else the machine does is not ours.
