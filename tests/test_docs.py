@@ -202,7 +202,7 @@ def figures_of_many_rows():
     yield ", ".join(
         f"{entry['data']} {entry['accuracy']:.1f} ({entry['exact']:.1f})" for entry in automatic
     )
-    small, large = results("cluster")
+    small, large = results("cluster")["sizes"]
     growth = large["cluster"]["seconds"] / small["cluster"]["seconds"]
     assert growth <= 4.4
     yield f"four times as many rows take {growth:.1f} times as long"
