@@ -20,6 +20,7 @@ Every error is also the built-in a caller would expect, so plain ``except ValueE
 
 from __future__ import annotations
 
+import sys
 from numbers import Real
 from typing import Any
 
@@ -42,6 +43,7 @@ __all__ = [
     "MissingExtraError",
     "NumericalError",
     "check_number",
+    "levels_to_the_caller",
     "missing_extra",
     "unknown_choice",
 ]
@@ -136,3 +138,15 @@ def check_number(what: str, value: Any, *, positive: bool = False) -> None:
     if not 0 <= number < np.inf or (positive and number == 0):
         must = "a positive, finite number" if positive else "a finite number of at least 0"
         raise InvalidInputError(f"The {what} must be {must}. Got {value!r}.")
+
+
+def levels_to_the_caller() -> int:
+    """Return the ``stacklevel`` of the first line that is not ours, to be named by a warning."""
+    frame, levels = sys._getframe(1), 1
+    while frame.f_back is not None and _is_ours(frame.f_globals["__name__"]):
+        frame, levels = frame.f_back, levels + 1
+    return levels
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith("discernel.") or module == "contextlib"

@@ -1,7 +1,7 @@
 """The candidate kernels on one training set."""
 
 from discernel.bank.base import Bank, Centering, Matrices, Normalization, Uncentered
-from discernel.bank.blend import BlendBank
+from discernel.bank.blend import BlendBank, FeatureBank
 from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank
@@ -24,6 +24,7 @@ __all__ = [
     "CombinedKernel",
     "DenseBank",
     "FactoredBank",
+    "FeatureBank",
     "Inverse",
     "IterativeBank",
     "IterativeSystem",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
 import scipy.linalg
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray, draw_rows, matmul, n_rows, self_product
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.combined import CombinedFeatures
-from discernel.bank.lowrank import LANDMARKS
+from discernel.bank.lowrank import LANDMARKS, LowRankBank
 from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
 from discernel.bank.system import Inverse, System
 from discernel.bank.woodbury import SpectralSystem, WoodburySystem, feature_gram
@@ -24,7 +24,7 @@ from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.weighted import WeightedKernels, slices
 from discernel.sample_weights import SampleWeights
 
-__all__ = ["BlendBank", "true_traces"]
+__all__ = ["BlendBank", "FeatureBank", "true_traces"]
 
 #: Rows on which the mean of a kernel between different rows is taken, at least.
 _ROWS_OF_MEANS = 2000
@@ -345,3 +345,7 @@ class BlendBank(Bank):
 
     def select(self, positions: NDArray[np.intp]) -> Bank:
         self._refuse("single kernels")
+
+
+#: Banks that keep features, and predict with them.
+FeatureBank: TypeAlias = BlendBank | LowRankBank

@@ -15,13 +15,13 @@ all others estimates it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, draw_rows, inner, n_rows, self_product
-from discernel.bank import BlendBank, CholeskySystem, LowRankBank
+from discernel.bank import CholeskySystem, FeatureBank
 from discernel.criteria.base import Criterion
 from discernel.criteria.least_squares import KernelLeastSquares
 from discernel.kernels.weighted import WeightedKernels
@@ -30,7 +30,6 @@ from discernel.targets import Target
 __all__ = ["LowRankLoss", "low_rank_loss"]
 
 #: Banks that know kernels by features only.
-FeatureBank: TypeAlias = BlendBank | LowRankBank
 
 #: Rows on which the exact kernel is compared with the approximated one.
 _SAMPLE = 1500

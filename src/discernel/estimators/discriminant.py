@@ -167,8 +167,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         ``"factored"`` keeps factors, exact to rounding, which are small for smooth kernels of few
         features. ``"iterative"`` makes no matrix of n_samples² numbers at all: systems are solved
         by conjugate gradients on tiles, as exactly as by a factorisation, and gaps are certified
-        as with one. Leave-one-out predictions are then estimates, good to about a hundredth for λ
-        from 1e-3 on, and weights cannot be learned by ``"loo"`` or ``"margin"``.
+        as with one. Leave-one-out predictions are then estimates, good to about two hundredths for
+        λ from 1e-3 on, and weights cannot be learned by ``"loo"`` or ``"margin"``.
         ``"distributed"`` is the same on the workers of the active ``distributed.Client``, of which
         each has all rows. ``"lowrank"`` approximates kernels by Nyström features: time grows with
         the number of rows and not with its square or cube, and the model keeps landmarks instead

@@ -17,7 +17,7 @@ from discernel.bank import (
     BlendBank,
     CombinedFeatures,
     CombinedKernel,
-    LowRankBank,
+    FeatureBank,
     Normalization,
     choose_bank,
     default_rank,
@@ -28,7 +28,12 @@ from discernel.crossfit import CrossFitted, Proposal, propose_kernels, residual_
 from discernel.discriminant import HonestScores
 from discernel.estimators.planned import forecast_fit, showing
 from discernel.estimators.weighted import BaseWeightedEstimator
-from discernel.exceptions import InvalidInputError, LowRankWarning, check_number
+from discernel.exceptions import (
+    InvalidInputError,
+    LowRankWarning,
+    check_number,
+    levels_to_the_caller,
+)
 from discernel.kernels import Kernel
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learners import Request, learn, make_request
@@ -53,7 +58,7 @@ class Learning(NamedTuple):
 
     def coef(self, dual: FloatArray) -> FloatArray:
         """Return what `combined_kernel_` multiplies, for a function expanded in training rows."""
-        if isinstance(self.bank, (BlendBank, LowRankBank)):
+        if isinstance(self.bank, FeatureBank):
             return self.bank.feature_coef(self.weights, dual)
         return dual
 
@@ -230,7 +235,7 @@ class BaseKernelLearner(BaseWeightedEstimator):
         active = np.flatnonzero(learned.coefficients)
         self.low_rank_loss_: LowRankLoss | None = None
         self.combined_kernel_: CombinedKernel | CombinedFeatures
-        if isinstance(bank, (BlendBank, LowRankBank)):
+        if isinstance(bank, FeatureBank):
             self.combined_kernel_ = bank.combined_features(weights)
             learned = replace(learned, rank=bank.rank)
             used = [near[i] for i in active]
@@ -240,7 +245,9 @@ class BaseKernelLearner(BaseWeightedEstimator):
                 bank, weights, lam, request.criterion, target, whole, X
             )
             if self.low_rank_loss_.advice:
-                warnings.warn(self.low_rank_loss_.advice, LowRankWarning, stacklevel=3)
+                warnings.warn(
+                    self.low_rank_loss_.advice, LowRankWarning, stacklevel=levels_to_the_caller()
+                )
         else:
             self.combined_kernel_ = CombinedKernel(
                 [near[i] for i in active],

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +14,7 @@ from discernel.backend import n_rows as count_rows
 from discernel.bank import choose_bank
 from discernel.criteria import RKDA, Auto, FisherRatio, LeaveOneOut, Uniform
 from discernel.crossfit import menu_kernels
-from discernel.exceptions import InvalidInputError, LongFitWarning
+from discernel.exceptions import InvalidInputError, LongFitWarning, levels_to_the_caller
 from discernel.kernels import Kernel
 from discernel.learners import Request
 from discernel.planning import Forecast, Problem, measure_speed, parse_duration, plan_fit
@@ -121,15 +118,6 @@ def _needs_products_only(request: Request, chooses: bool) -> bool:
     return isinstance(criterion, (RKDA, FisherRatio, Uniform))
 
 
-def _level_of_the_caller() -> int:
-    """Return how many calls up the user's own line is, for a warning of who calls this."""
-    ours = str(Path(__file__).parents[1]), contextlib.__file__
-    frame, level = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(ours):
-        frame, level = frame.f_back, level + 1
-    return level
-
-
 @contextmanager
 def showing(forecast: Forecast | None, verbose: Any, *, limited: bool) -> Iterator[None]:
     """Say what was chosen, and show how far the fit within is.
@@ -155,7 +143,7 @@ def showing(forecast: Forecast | None, verbose: Any, *, limited: bool) -> Iterat
             f"This fit is expected to take {in_words(forecast.seconds)}: {forecast}. "
             "verbose=True shows how far it is, and max_time limits it.",
             LongFitWarning,
-            stacklevel=_level_of_the_caller(),
+            stacklevel=levels_to_the_caller(),
         )
     with reporting(forecast.seconds, verbose=bool(verbose)):
         yield

@@ -20,6 +20,7 @@ __all__ = [
     "Report",
     "RowProgress",
     "as_weights",
+    "few_of",
     "is_dask",
     "is_frame",
     "stack_rows",
@@ -239,3 +240,15 @@ class RowProgress:
 
 #: What is told how many rows are done.
 Report = Callable[[int], Any]
+
+
+def few_of(words: Sequence[str]) -> str:
+    """Return words in a row, of many the first eight.
+
+    Parameters
+    ----------
+    words : sequence of str
+        Names, as they are to be shown.
+    """
+    listed = ", ".join(words[:8])
+    return f"{listed}, …" if len(words) > 8 else listed

@@ -18,6 +18,7 @@ from discernel.streams.chunks import (
     Reduction,
     Report,
     as_weights,
+    few_of,
     is_frame,
 )
 
@@ -337,13 +338,9 @@ def refuse_absent(wanted: Sequence[str], names: list[Any], where: str) -> None:
     where : str
         Of which part.
     """
+    there = few_of([str(each) for each in names])
     for name in wanted:
         if name not in names:
             raise InvalidInputError(
-                f"The column {name!r} must be in every part. {where} has {_few(names)}."
+                f"The column {name!r} must be in every part. {where} has {there}."
             )
-
-
-def _few(names: list[Any]) -> str:
-    listed = ", ".join(map(str, names[:8]))
-    return f"{listed}, …" if len(names) > 8 else listed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
 from discernel.sample_weights import SampleWeights
-from discernel.streams.chunks import Chunk, is_frame
+from discernel.streams.chunks import Chunk, few_of, is_frame
 from discernel.streams.sample import Positions, RowSample, comparable
 from discernel.streams.sources import Source
 from discernel.tables.cells import column_names, is_plain, read_column
@@ -233,15 +233,11 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any], where: str = "y") -> P
         wrong = labels[classes[codes] != labels]
         if len(wrong) == 0:
             return codes
+    known = few_of([repr(label) for label in classes.tolist()])
     raise InvalidInputError(
-        f"Every label must be one of the classes, {_few(classes.tolist())}. Got "
+        f"Every label must be one of the classes, {known}. Got "
         f"{wrong.tolist()[0]!r} in {where}. Name all classes in the first call of partial_fit."
     )
-
-
-def _few(names: Sequence[Any]) -> str:
-    listed = ", ".join(map(repr, names[:8]))
-    return f"{listed}, …" if len(names) > 8 else listed
 
 
 def _label_weights(labels: NDArray[Any], weights: FloatArray | None) -> dict[Any, float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from discernel.backend import FloatArray
-from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
+from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, levels_to_the_caller
 from discernel.kernels.columns import column_spreads
 from discernel.tables.cells import Column, as_table, column_names, read_column
 from discernel.tables.facts import ColumnFacts
@@ -271,14 +270,6 @@ def _frequent(counts: Counter[str]) -> list[str]:
 # ---- the encoder -------------------------------------------------------------------------------
 
 
-def _levels_to_the_caller() -> int:
-    """Return how many calls up the first line is that is not ours, to be named by a warning."""
-    frame, levels = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("discernel."):
-        frame, levels = frame.f_back, levels + 1
-    return levels
-
-
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, categories and missing cells into a matrix of numbers.
 
@@ -383,7 +374,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             warnings.warn(
                 f"{len(told)} column{'s were' if len(told) > 1 else ' was'} left out. {listed}",
                 LeftOutColumnWarning,
-                stacklevel=_levels_to_the_caller(),
+                stacklevel=levels_to_the_caller(),
             )
 
     def transform(self, X: Any) -> FloatArray:
