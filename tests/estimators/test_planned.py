@@ -24,8 +24,8 @@ def rows():
 
 
 def few_are_many(monkeypatch, speed=None):
-    monkeypatch.setattr(planned, "_WORTH_A_FORECAST", 100)
-    monkeypatch.setattr("discernel.planning.forecast._FEW", 100)
+    monkeypatch.setattr(planned, "FEW_ROWS", 100)
+    monkeypatch.setattr("discernel.planning.forecast.FEW_ROWS", 100)
     if speed is not None:
         monkeypatch.setattr(planned, "measure_speed", lambda kernels, X: speed)
 

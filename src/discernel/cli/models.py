@@ -26,7 +26,7 @@ from discernel.experiments.plan import Data
 from discernel.experiments.preparation import Preparation, one_spelling
 from discernel.experiments.tasks import Division
 from discernel.experiments.writing import check_place, write_file
-from discernel.planning import parse_duration
+from discernel.planning import FEW_ROWS, parse_duration
 
 __all__ = [
     "Learner",
@@ -43,8 +43,6 @@ __all__ = [
 _FORMAT = 2
 #: The first skops that builds nothing it was not told to trust.
 _SKOPS = (0, 12)
-#: Rows from which on a fit says how long it will take, and shows how far it is.
-_MANY_ROWS = 2000
 #: Our own parts of a model.
 _OURS = (
     "discernel.bank.base.Centering",
@@ -191,7 +189,7 @@ def fit_model(data: Data, learner: Learner) -> tuple[Model, Dataset, tuple[str, 
     whole = Division(dataset.X, dataset.X, dataset.y, dataset.y, dataset.views)
     kernels = learner_kernels("auto", whole, learner.criterion)
     # Few rows take no time that is worth a word.
-    clf = learner.make(kernels, verbose=len(dataset.y) >= _MANY_ROWS)
+    clf = learner.make(kernels, verbose=len(dataset.y) >= FEW_ROWS)
     pipeline = make_pipeline(StandardScaler(), clf).fit(dataset.X, dataset.y)
     return Model(pipeline, preparation, target, dataset.name), dataset, notes
 

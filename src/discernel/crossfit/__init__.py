@@ -6,6 +6,7 @@ from discernel.crossfit.propose import (
     Proposal,
     menu_kernels,
     propose_kernels,
+    rows_to_choose_on,
     scaled_kernels,
 )
 
@@ -15,5 +16,6 @@ __all__ = [
     "menu_kernels",
     "propose_kernels",
     "residual_landmarks",
+    "rows_to_choose_on",
     "scaled_kernels",
 ]

@@ -24,7 +24,14 @@ from discernel.learners.walk import downhill
 from discernel.metric import Metric, learn_metric
 from discernel.targets import Target
 
-__all__ = ["CrossFitted", "Proposal", "menu_kernels", "propose_kernels", "scaled_kernels"]
+__all__ = [
+    "CrossFitted",
+    "Proposal",
+    "menu_kernels",
+    "propose_kernels",
+    "rows_to_choose_on",
+    "scaled_kernels",
+]
 
 #: Up to this many rows kernels are chosen on all of them; of more, on a quarter, no fewer than this
 #: and no more than the second number. The metric of the fit is learned on no more than the third.
@@ -113,7 +120,7 @@ def propose_kernels(
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
     n = len(rows) if target.sample_weights is None else int(target.sample_weights.copies.sum())
-    most = max(_FEW, min(n // 4, _MOST), 3 * target.scores.shape[1])
+    most = max(rows_to_choose_on(n), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample
     if n > len(sample.rows):
@@ -131,6 +138,11 @@ def propose_kernels(
         fold_metrics=fold_metrics,
         dependent=wider.positions if strength > 0 else wider.positions[:0],
     )
+
+
+def rows_to_choose_on(n_rows: int) -> int:
+    """Return how many of so many rows kernels are chosen on, if there are as many."""
+    return max(_FEW, min(n_rows // 4, _MOST))
 
 
 def _learned_metric(job: tuple[Sample, Positions]) -> Metric:

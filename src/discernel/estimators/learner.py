@@ -233,25 +233,18 @@ class BaseKernelLearner(BaseWeightedEstimator):
         phase("fitting the discriminant")
         weights = learned.weights[bank.kept]
         active = np.flatnonzero(learned.coefficients)
+        whole = WeightedKernels([near[i] for i in active], learned.coefficients[active])
         self.low_rank_loss_: LowRankLoss | None = None
         self.combined_kernel_: CombinedKernel | CombinedFeatures
         if isinstance(bank, FeatureBank):
             self.combined_kernel_ = bank.combined_features(weights)
             learned = replace(learned, rank=bank.rank)
-            used = [near[i] for i in active]
-            whole = WeightedKernels(used, learned.coefficients[active])
-            lam = learned.regularization
-            self.low_rank_loss_ = low_rank_loss(
-                bank, weights, lam, request.criterion, target, whole, X
-            )
-            if self.low_rank_loss_.advice:
-                warnings.warn(
-                    self.low_rank_loss_.advice, LowRankWarning, stacklevel=levels_to_the_caller()
-                )
+            lam, criterion = learned.regularization, request.criterion
+            self._store_loss(low_rank_loss(bank, weights, lam, criterion, target, whole, X))
         else:
             self.combined_kernel_ = CombinedKernel(
-                [near[i] for i in active],
-                learned.coefficients[active],
+                whole.kernels,
+                whole.coefficients,
                 None if kernels[0].precomputed else X,
                 bank.centering(weights),
             )
@@ -263,6 +256,12 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.gap_ = learned.gap
         self.n_iter_ = max(1, learned.n_iter)
         return Learning(bank, weights, proposal)
+
+    def _store_loss(self, loss: LowRankLoss) -> None:
+        """Store what a low rank loses, and warn where a larger one would clearly pay."""
+        self.low_rank_loss_ = loss
+        if loss.advice:
+            warnings.warn(loss.advice, LowRankWarning, stacklevel=levels_to_the_caller())
 
     def _check_room(self) -> None:
         check_number("cache_size", getattr(self, "cache_size", 256), positive=True)

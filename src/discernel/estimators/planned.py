@@ -17,13 +17,11 @@ from discernel.crossfit import menu_kernels
 from discernel.exceptions import InvalidInputError, LongFitWarning, levels_to_the_caller
 from discernel.kernels import Kernel
 from discernel.learners import Request
-from discernel.planning import Forecast, Problem, measure_speed, parse_duration, plan_fit
+from discernel.planning import FEW_ROWS, Forecast, Problem, measure_speed, parse_duration, plan_fit
 from discernel.progress import in_words, reporting
 
 __all__ = ["forecast_fit", "showing"]
 
-#: From this many rows on a forecast is worth the tenth of a second that measuring takes.
-_WORTH_A_FORECAST = 2000
 #: Seconds from which on silence would be rude.
 _LONG = 120.0
 #: How many times weights are learned where λ is given, learned with them, or looked for on a path;
@@ -75,13 +73,13 @@ def forecast_fit(
     """
     limit = parse_duration(max_time)
     n = count_rows(X) if n_rows is None else n_rows
-    if n < _WORTH_A_FORECAST and limit is None and not always:
+    if n < FEW_ROWS and limit is None and not always:
         return None
     given = kernels[0].precomputed
-    kind = choose_bank(asked, kernels, X, cache_bytes)
     measured = kernels
     if chooses and isinstance(X, np.ndarray):
         measured = menu_kernels(X, kernels[0].spreads)  # type: ignore[attr-defined]
+    kind = choose_bank(asked, measured, X, cache_bytes)
     programs = 0.0 if chooses and isinstance(request.criterion, Auto) else _programs(request)
     shape = getattr(X, "shape", (n, 1))
     problem = Problem(

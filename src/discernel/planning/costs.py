@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from discernel.bank import Kind
+from discernel.bank.tiled import CACHE_BYTES
+from discernel.crossfit import rows_to_choose_on
 from discernel.planning.speed import Speed
 
 __all__ = ["Cost", "Work", "work_of"]
 
-#: Rows that the default chooses its kernels on, at least and at most.
-_FEW_ROWS, _CHOICE_ROWS = 600, 1000
 #: Operations of the choice on 1,000 rows, the power of rows that they grow with, and columns that
 #: make it twice as dear; and of looking for λ, on 1,500 rows at most.
 _CHOICE, _CHOICE_POWER, _CHOICE_COLUMNS, _LAMBDA = 6.2e11, 1.8, 200.0, 7e10
@@ -28,8 +28,6 @@ _REFINING = 3e12
 #: Operations in units of rank³ and of n_samples · rank²: for features that are kept, of one sum of
 #: kernels with the search for landmarks, or of all kernels; and for sums of them.
 _KEPT_SUM, _KEPT_ALL, _SUMMED = (250.0, 8.0), (100.0, 6.0), (100.0, 1.0)
-#: Bytes of features that are kept at most.
-_KEPT_BYTES = 2**28
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def work_of(
         # Learning takes two or three factorisations and some passes. The discriminant takes one of
         # each, and about another one for the diagonal of the inverse.
         own = Work(
-            passes=2.0 + 8.0 * n_programs,
+            passes=2.0 if stored else 2.0 + 8.0 * n_programs,
             factored=n**3 / 3.0 * (2.0 + 3.0 * n_programs),
             numbers=(2.0 + stored) * n * n,
         )
@@ -123,7 +121,7 @@ def work_of(
 
 
 def _low_rank(n: float, r: float, n_programs: float) -> Work:
-    if 8.0 * n * r <= _KEPT_BYTES:
+    if 8.0 * n * r <= CACHE_BYTES:
         cube, square = _KEPT_ALL if n_programs else _KEPT_SUM
         return Work(
             entries=n * r * (1.0 if n_programs else 3.0),
@@ -135,7 +133,7 @@ def _low_rank(n: float, r: float, n_programs: float) -> Work:
     return Work(
         entries=n * r,
         multiplied=refining + cube * r**3 + square * n * r * r,
-        numbers=8.0 * r * r + _KEPT_BYTES / 4.0,
+        numbers=8.0 * r * r + CACHE_BYTES / 4.0,
     )
 
 
@@ -151,8 +149,8 @@ def _iterative(n: float, n_programs: float) -> Work:
 
 def _choice(n: float, n_columns: int) -> Work:
     """Return what choosing metric, kernels and λ on some of the rows takes."""
-    s = min(n, max(_FEW_ROWS, min(n / 4, _CHOICE_ROWS)))
-    size = (s / _CHOICE_ROWS) ** _CHOICE_POWER * (1.0 + n_columns / _CHOICE_COLUMNS)
+    s = min(n, rows_to_choose_on(int(n)))
+    size = (s / 1000.0) ** _CHOICE_POWER * (1.0 + n_columns / _CHOICE_COLUMNS)
     return Work(multiplied=_CHOICE * size + _LAMBDA, numbers=12.0 * s * s * 5)
 
 

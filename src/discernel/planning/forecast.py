@@ -16,7 +16,7 @@ from discernel.planning.costs import Cost, cost_of, work_of
 from discernel.planning.speed import Speed
 from discernel.progress import in_words
 
-__all__ = ["Forecast", "Problem", "parse_duration", "plan_fit"]
+__all__ = ["FEW_ROWS", "Forecast", "Problem", "parse_duration", "plan_fit"]
 
 #: The share of the memory that a fit may take.
 _SHARE = 0.8
@@ -24,8 +24,10 @@ _SHARE = 0.8
 _PATIENCE = 600.0
 #: The least rank that is worth a fit; shorter times are refused.
 _LEAST_RANK = 200
-#: Below the first number of rows nothing is worth a choice, below the second a factorisation is.
-_FEW, _FACTORED = 2000, 4000
+#: Below this many rows nothing is worth a forecast, which takes a tenth of a second, or a choice.
+FEW_ROWS = 2000
+#: Up to so many, a factorisation is faster than iterations.
+_FACTORED = 4000
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def plan_fit(
     if fitting:
         best = min(fitting, key=lambda kind: fitting[kind].seconds)
         cost = fitting[best]
-        if cost.seconds <= patience or problem.n_rows <= _FEW or not problem.approximable:
+        if cost.seconds <= patience or problem.n_rows <= FEW_ROWS or not problem.approximable:
             reason = "exact" if len(fitting) == 1 else "exact, the faster of two"
             return Forecast(best, cost.seconds, cost.n_bytes, problem.n_rows, reason)
     if not problem.approximable:

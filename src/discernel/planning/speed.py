@@ -23,8 +23,9 @@ _ROWS = 1000
 #: Factorisations of large matrices have this share of the speed of products, and half of that at so
 #: many rows: 21, 43, 79 and 94 Gflop/s at 1,000, 2,500, 6,000 and 10,000 where products have 228.
 _FACTORING, _HALF_SPEED = 0.6, 4600.0
-#: Rows and columns of the tile that kernels are computed on.
-_TILE = 256, 512
+#: Rows and columns of the tile that kernels are computed on, and of that for the user's own, of
+#: which an entry may take a thousand times as long.
+_TILE, _SMALL_TILE = (256, 512), (32, 64)
 #: The least of so many times is taken: what else the machine does is not ours.
 _REPEATS = 3
 
@@ -91,9 +92,9 @@ def _product_rate() -> float:
 
 def _entry_seconds(kernels: Sequence[Kernel], X: Any) -> float:
     """Return the seconds per entry of all kernels together, computed as banks compute them."""
-    height, width = _TILE
-    rows = draw_rows(X, height + width)
     kernel_set = KernelSet(kernels)
+    height, width = _SMALL_TILE if kernel_set.direct else _TILE
+    rows = draw_rows(X, height + width)
     if isinstance(X, np.ndarray):
         rows = kernel_set.prepare(rows)
     n = min(n_rows(X), height + width)
