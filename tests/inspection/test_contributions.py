@@ -25,7 +25,7 @@ from tests.inspection.brute import shapley
 
 def make_rows(n=90, n_columns=5, n_classes=2, seed=0):
     rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n, n_columns)) * np.arange(1, n_columns + 1) + 3.0
+    X = rng.normal(size=(n, n_columns)) * np.linspace(2, 1, n_columns) + 3.0
     signal = X[:, 0] + 0.5 * (X[:, 1] - 3) ** 2 / 4 + rng.normal(size=n) * 0.5
     cuts = np.quantile(signal, np.linspace(0, 1, n_classes + 1)[1:-1])
     return X, np.searchsorted(cuts, signal)
@@ -81,6 +81,7 @@ def test_contributions_add_up(model, n_classes):
     found = contributions(clf, X[1::8])
     check_adds_up(found, relative(clf.decision_function(X[1::8])))
     assert found.column_names == [f"column {i}" for i in range(5)]
+    assert np.abs(found.columns).max() > 0.01
     assert found.classes.tolist() == list(range(n_classes))
     assert found.exact
 

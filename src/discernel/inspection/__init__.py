@@ -2,5 +2,12 @@
 
 from discernel.inspection.contributions import Contributions, contributions
 from discernel.inspection.similar import SimilarRows, similar_rows
+from discernel.inspection.words import explain_in_words
 
-__all__ = ["Contributions", "SimilarRows", "contributions", "similar_rows"]
+__all__ = [
+    "Contributions",
+    "SimilarRows",
+    "contributions",
+    "explain_in_words",
+    "similar_rows",
+]
