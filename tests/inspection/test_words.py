@@ -29,7 +29,7 @@ def test_lines_are_few_and_add_up():
         assert 2 <= len(text.split("\n")) <= 4
         predicted = clf.predict(X[row : row + 1])[0]
         assert text.startswith("log-odds ")
-        assert f"for '{predicted}'; a typical row has" in text
+        assert f"for '{predicted}'; typical row: " in text
         score, start, added = numbers(text)
         assert score >= 0
         assert score == pytest.approx(start + sum(added), abs=0.05, rel=0.02)
@@ -56,13 +56,13 @@ def test_a_model_that_tells_nothing_says_so():
 def test_more_classes_numbers_and_matrices():
     X, y = make_rows(n_classes=3)
     text = explain_in_words(contributions(KernelDiscriminant(RBF()).fit(X, y), X[:1]))
-    assert re.match(r"score [\d.]+ for [012]; a typical row has", text)
+    assert re.match(r"score [\d.]+ for class [012]; typical row: ", text)
     assert "all other columns: " in explain_in_words(
         contributions(KernelDiscriminant(RBF()).fit(X, y), X[:1]), n=1
     )
     reg = MultipleKernelRidge(VIEWS).fit(X, X[:, 0])
     assert re.match(
-        r"prediction [\d.-]+; a typical row has", explain_in_words(contributions(reg, X[:1]))
+        r"prediction [\d.-]+; typical row: ", explain_in_words(contributions(reg, X[:1]))
     )
     stack = np.stack([RBF(gamma=0.1)(X), RBF(gamma=1.0)(X)], axis=-1)
     clf = MultipleKernelDiscriminant("precomputed", criterion="uniform").fit(stack, y)

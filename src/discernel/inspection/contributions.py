@@ -51,6 +51,8 @@ class Contributions:
         Whether the values of columns are exact. False where a kernel is neither a product nor a sum
         over its columns, and there are more than eight: values are then averages over 32 orders
         of the columns. They add up all the same.
+    compared_with : str
+        What the baseline is the score of, in words.
     """
 
     scores: FloatArray
@@ -62,6 +64,7 @@ class Contributions:
     classes: NDArray[Any] | None
     cells: NDArray[np.object_] | None
     exact: bool = True
+    compared_with: str = "typical row"
 
 
 def contributions(
@@ -137,7 +140,14 @@ def contributions(
         classes=explained.scoring.classes,
         cells=explained.cells,
         exact=exact,
+        compared_with=_compared_with(explained, background),
     )
+
+
+def _compared_with(explained: ExplainedRows, background: Any) -> str:
+    if background is not None:
+        return "mean of the background"
+    return "baseline" if explained.background is None else "typical row"
 
 
 def _by_source(explained: ExplainedRows, each: FloatArray) -> tuple[list[str], FloatArray]:

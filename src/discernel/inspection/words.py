@@ -48,7 +48,7 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
     ...     cells=np.array([[71, 2.5, "red"]], dtype=object),
     ... )
     >>> print(explain_in_words(found))
-    log-odds 2.1 for 'ill'; a typical row has -0.4
+    log-odds 2.1 for 'ill'; typical row: -0.4
     for it: +2.25 from age=71, +0.5 from dose=2.5
     against it: -0.25 from colour=red
     """
@@ -56,7 +56,7 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
     names, values = terms_of(contributions, row, output)
     values, start = sign * values, sign * float(contributions.baseline[output])
     score = sign * float(contributions.scores[row, output])
-    lines = [f"{what} {_number(score)}{whose}; a typical row has {_number(start)}"]
+    lines = [f"{what} {_number(score)}{whose}; {contributions.compared_with}: {_number(start)}"]
     order = np.argsort(-np.abs(values), kind="stable")
     named = [order[values[order] > 0][:n], order[values[order] < 0][:n]]
     sides = ("for it", "against it") if contributions.classes is not None else ("up", "down")
@@ -142,7 +142,7 @@ def cell_text(cell: Any) -> str:
 
 
 def _label(label: Any) -> str:
-    return repr(label.item() if hasattr(label, "item") else label)
+    return repr(str(label)) if isinstance(label, str) else f"class {label}"
 
 
 def _number(value: float, sign: str = "") -> str:
