@@ -18,7 +18,7 @@ from discernel.kernels import Kernel
 from discernel.kernels.base import Named, Restricted, Scaled
 from discernel.kernels.weighted import slices
 
-__all__ = ["column_values", "sums_by_player"]
+__all__ = ["column_values", "seen_columns"]
 
 #: Factors of columns and training rows that are made at a time.
 _BLOCK_ENTRIES = 2**20
@@ -134,13 +134,13 @@ class _Product(_Game):
             now, then = (self._form.exponents(row, Z) for row in (here, there))
             coef = self._coef[rows] * np.exp(-now[~moves].sum(axis=0))[:, None]
             a, b = (
-                np.exp(-sums_by_player(each[moves], self._player[moves])) for each in (now, then)
+                np.exp(-_sums_by_player(each[moves], self._player[moves])) for each in (now, then)
             )
             out[players] += self._form.factor * product_values(a, b, coef)
         return True
 
 
-def sums_by_player(values: FloatArray, player: NDArray[np.intp]) -> FloatArray:
+def _sums_by_player(values: FloatArray, player: NDArray[np.intp]) -> FloatArray:
     """Return the sums of rows of the same player, in the order of the players.
 
     Parameters
@@ -160,7 +160,7 @@ class _Other(_Game):
 
     def __init__(self, part: Part, player: NDArray[np.intp]) -> None:
         self._part, self._player = part, player
-        self._seen = _seen_columns(part.kernel, len(player))
+        self._seen = seen_columns(part.kernel, len(player))
 
     def add(self, out: FloatArray, x: Any, reference: Any) -> bool:
         players = np.unique(self._player[moved_columns(x, reference) & self._seen])
@@ -177,7 +177,7 @@ class _Other(_Game):
         return exact
 
 
-def _seen_columns(kernel: Kernel, n_columns: int) -> NDArray[np.bool_]:
+def seen_columns(kernel: Kernel, n_columns: int) -> NDArray[np.bool_]:
     """Return the columns that a kernel may see: those it was put on, or all."""
     columns = np.arange(n_columns)
     while isinstance(kernel, (Named, Scaled, Restricted)):
