@@ -209,6 +209,6 @@ def _shares(names: list[str], added: FloatArray, targets: FloatArray) -> SourceI
     rows = np.einsum("sic,ic->si", centered, targets - targets.mean(axis=0))
     means, errors = rows.mean(axis=1), rows.std(axis=1, ddof=1) / np.sqrt(n)
     doubt = np.divide(_DOUBT * errors, means, out=np.ones_like(means), where=means > 0)
-    worth = means * np.maximum(1.0 - doubt**2, 0.0)
+    worth = np.maximum(means, 0.0) * np.maximum(1.0 - doubt**2, 0.0)
     total = float(worth.sum()) or 1.0
     return SourceImportances(names, worth / total, errors / total, n)
