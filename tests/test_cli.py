@@ -23,7 +23,8 @@ from discernel import MultipleKernelDiscriminant
 from discernel.cli import app as commands
 from discernel.cli import main
 from discernel.cli.models import Learner, Model, fit_model, load_model, save_model
-from discernel.cli.show import show_comparison, show_model
+from discernel.cli.show import show_model
+from discernel.cli.show_comparing import show_comparison
 from discernel.datasets import load
 from discernel.displays.common import candidate_name
 from discernel.exceptions import InvalidInputError
