@@ -12,6 +12,7 @@ import discernel
 ROOT = Path(discernel.__file__).parent
 ORDER = (
     "exceptions",
+    "writing",
     "machine",
     "progress",
     "backend",
@@ -32,6 +33,7 @@ ORDER = (
     "streams",
     "estimators",
     "persistence",
+    "export",
     "displays",
     "testing",
     "datasets",
