@@ -210,7 +210,7 @@ class NumberColumn:
 
     def encode(self, name: str, cells: NDArray[Any]) -> Floats:
         """Return what the column becomes."""
-        numbers = _numbers(name, cells)
+        numbers = as_numbers(name, cells)
         missing = np.isnan(numbers)
         filled = np.where(missing, self.median, numbers)
         return np.column_stack([filled, missing] if self.tells_missing else [filled])
@@ -243,22 +243,22 @@ class ValueColumn:
         other = len(places)
         out = np.zeros((len(cells), other + 1 + self.tells_missing))
         for row, cell in enumerate(cells.tolist()):
-            if _is_missing(cell):
+            if is_missing(cell):
                 out[row, other + self.tells_missing] = 1.0
             elif self.is_text and not isinstance(cell, (str, bytes)):
                 raise ValueError(f"The column {name!r} must hold text. Got {cell!r} in row {row}.")
             else:
-                out[row, places.get(_word(cell), other)] = 1.0
+                out[row, places.get(as_word(cell), other)] = 1.0
         return out
 
 
-def _is_missing(cell: Any) -> bool:
+def is_missing(cell: Any) -> bool:
     # Cells of pandas without a value are known by name: pandas need not be installed.
     is_nan = isinstance(cell, float) and cell != cell
     return cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType")
 
 
-def _word(cell: Any) -> str:
+def as_word(cell: Any) -> str:
     """Return a value as text, the same for a number of any type."""
     if isinstance(cell, bytes):
         return cell.decode(errors="replace")
@@ -267,21 +267,21 @@ def _word(cell: Any) -> str:
     return str(cell)
 
 
-def _numbers(name: str, cells: NDArray[Any]) -> Floats:
+def as_numbers(name: str, cells: NDArray[Any]) -> Floats:
     """Return the cells of a column as numbers, NaN where missing."""
     if cells.dtype.kind not in "fiub":
-        known = [cell for cell in cells.tolist() if not _is_missing(cell)]
+        known = [cell for cell in cells.tolist() if not is_missing(cell)]
         strange = [cell for cell in known if isinstance(cell, (str, bytes))]
         if strange:
             raise ValueError(f"The column {name!r} must hold numbers. Got {strange[0]!r}.")
-        cells = np.array([np.nan if _is_missing(c) else float(c) for c in cells.tolist()])
+        cells = np.array([np.nan if is_missing(c) else float(c) for c in cells.tolist()])
     numbers = np.asarray(cells, dtype=np.float64)
     if np.isinf(numbers).any():
         raise ValueError(f"The column {name!r} must hold finite numbers. Got infinity.")
     return numbers
 
 
-def _column(X: Any, name: str, position: int) -> NDArray[Any]:
+def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
     """Return one column of a table of any kind, as it was given."""
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
         if not any(name in row for row in X):
@@ -367,7 +367,7 @@ class Scorer:
             X = (X - self.scaling[0]) / self.scaling[1]
         if self.columns is not None:
             parts = [
-                each.encode(name, _column(X, name, each.position))
+                each.encode(name, cells_of(X, name, each.position))
                 for each, name in ((each, self.names[each.position]) for each in self.columns)
             ]
             return np.concatenate(parts, axis=1)
@@ -389,7 +389,7 @@ class Scorer:
             )
         table = X if given is None else given
         return np.column_stack(
-            [_numbers(name, _column(table, name, i)) for i, name in enumerate(self.names)]
+            [as_numbers(name, cells_of(table, name, i)) for i, name in enumerate(self.names)]
         )
 
     @classmethod
