@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import discernel
-from discernel.cli import comparing, fitting, measuring
+from discernel.cli import comparing, exporting, fitting, measuring
 
 __all__ = ["app"]
 
@@ -41,5 +41,6 @@ app.command("reproduce")(comparing.reproduce_command)
 app.command("report")(comparing.report_command)
 app.command("fit")(fitting.fit_command)
 app.command("predict")(fitting.predict_command)
+app.command("export")(exporting.export_command)
 app.command("bench")(measuring.bench_command)
 app.command("info")(measuring.info_command)

@@ -30,7 +30,7 @@ from discernel.kernels.columns import Table
 from discernel.tables import TableEncoder
 from discernel.tables.encoder import EncodedNumbers, EncodedValues
 
-__all__ = ["EXPORTED", "final_estimator", "formula_of"]
+__all__ = ["EXPORTED", "final_estimator", "formula_of", "input_names"]
 
 #: What can be exported.
 EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant)
@@ -60,13 +60,15 @@ def final_estimator(model: Any) -> tuple[Any, list[Any]]:
     return clf, [step for step in before if step is not None and step != "passthrough"]
 
 
-def formula_of(model: Any) -> Scorer:
+def formula_of(model: Any, names: Sequence[str] | None = None) -> Scorer:
     """Return what a fitted model predicts with.
 
     Parameters
     ----------
     model : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
         Fitted; a pipeline of `StandardScaler` and one of these.
+    names : sequence of str, optional
+        What the columns are called; by default as in training.
     """
     clf, before = final_estimator(model)
     sums, offset = _sums(clf)
@@ -76,7 +78,7 @@ def formula_of(model: Any) -> Scorer:
     bias -= 0.5 * discriminant.sharpness * np.sum(discriminant.means**2, axis=1)
     return Scorer(
         _labels(clf.classes_),
-        _names(before[0] if before else clf),
+        input_names([*before, clf][0], names),
         _scaling(before),
         _columns(clf.encoder_),
         clf._medians,
@@ -239,11 +241,25 @@ def _monomial_sum(one: ExactMap, piece: Piece, coef: FloatArray) -> KernelSum:
 # ---- rows --------------------------------------------------------------------------------------
 
 
-def _names(first: Any) -> tuple[str, ...]:
-    """Return what the columns are called, by what sees them first."""
-    names = getattr(first, "feature_names_in_", None)
+def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return what the columns are called, by what sees them first, or as they are to be called.
+
+    Parameters
+    ----------
+    first : estimator
+        Fitted.
+    names : sequence of str, optional
+        Other names.
+    """
+    n_columns = int(first.n_features_in_)
     if names is None:
-        return tuple(f"x{i}" for i in range(first.n_features_in_))
+        names = getattr(first, "feature_names_in_", None)
+    if names is None:
+        return tuple(f"x{i}" for i in range(n_columns))
+    if len(names) != n_columns:
+        raise InvalidInputError(
+            f"There must be one name per column, here {n_columns}. Got {len(names)}."
+        )
     return tuple(str(name) for name in names)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -22,7 +23,7 @@ from discernel.export._scorer import (
     is_missing,
 )
 from discernel.export.converter import convert, set_output_types
-from discernel.export.formula import EXPORTED, final_estimator, formula_of
+from discernel.export.formula import EXPORTED, final_estimator, formula_of, input_names
 
 __all__ = ["register_onnx", "to_onnx"]
 
@@ -74,6 +75,7 @@ def to_onnx(
     *,
     dtype: Literal["float64", "float32"] = "float64",
     target_opset: Any = None,
+    names: Sequence[str] | None = None,
 ) -> Any:
     """Return a fitted model as an ONNX graph.
 
@@ -91,6 +93,9 @@ def to_onnx(
         some 1e-4, and by up to 1e-2 where a model is nearly an interpolation.
     target_opset : int or dict, optional
         The version of ONNX operators; by default 15, which runtimes of 2021 and later have.
+    names : sequence of str, optional
+        What the columns are called; by default as in training, and ``x0``, ``x1`` and so on where
+        that was an array.
 
     Returns
     -------
@@ -99,8 +104,9 @@ def to_onnx(
         n_classes). Rows are one input ``X`` of shape (n_rows, n_features). A table with
         categories has one input per column that the model uses, of shape (n_rows, 1): numbers
         with NaN for missing cells, or text with ``""`` for missing cells. It has the name of the
-        column, with ``_`` for what is neither letter nor digit. The metadata ``columns`` says
-        which input is which column, ``classes`` in which order the probabilities are, as JSON.
+        column, with ``_`` for what is neither letter nor digit. The metadata say, as JSON, which
+        column is which (``columns``: a list, or of tables a dictionary of inputs), and in which
+        order the probabilities are (``classes``).
 
     Notes
     -----
@@ -118,25 +124,27 @@ def to_onnx(
     if dtype not in _FAR:
         raise unknown_choice("dtype", dtype, list(_FAR))
     found, before = final_estimator(clf)
-    formula = formula_of(found)  # says what is wrong with it, before any work
+    # Says what is wrong with it, before any work. Tables come to the classifier itself.
+    formula = formula_of(found, None if before else names)
+    columns = input_names([*before, found][0], names)
     skl2onnx = _skl2onnx()
     register_onnx()
     model = skl2onnx.convert_sklearn(
         clf,
         "discernel",
-        _input_types(formula, (before or [found])[0].n_features_in_, dtype),
+        _input_types(formula, len(columns), dtype),
         target_opset=_OPSETS if target_opset is None else target_opset,
         options={id(found): {"zipmap": False}},
     )
-    _describe(model, formula)
+    _describe(model, formula, columns)
     if X is not None:
         _check(model, clf, formula, X, dtype)
     return model
 
 
-def _describe(model: Any, formula: Scorer) -> None:
-    """Say in a graph what its inputs are called in the table, and which class is which."""
-    told = {"classes": formula.classes.tolist()}
+def _describe(model: Any, formula: Scorer, columns: Sequence[str]) -> None:
+    """Say in a graph which column is which, and which class."""
+    told = {"classes": formula.classes.tolist(), "columns": list(columns)}
     if _has_values(formula):
         names = [formula.names[column.position] for column in formula.columns or ()]
         inputs = [each.name for each in model.graph.input]

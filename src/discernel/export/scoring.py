@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from discernel.writing import check_place, refuse_same_file, write_file
 __all__ = ["numpy_scorer", "write_scorer"]
 
 
-def numpy_scorer(clf: Any) -> Scorer:
+def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     """Return an object that predicts as a fitted model does, with NumPy alone.
 
     Parameters
@@ -28,6 +29,9 @@ def numpy_scorer(clf: Any) -> Scorer:
     clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
         Fitted. A pipeline is a `StandardScaler` and one of these. Kernels are those that
         discernel has: callables, matrices and kernels of scikit-learn are refused.
+    names : sequence of str, optional
+        What the columns are called; by default as in training, and ``x0``, ``x1`` and so on where
+        that was an array.
 
     Returns
     -------
@@ -44,10 +48,12 @@ def numpy_scorer(clf: Any) -> Scorer:
     >>> scorer.predict([[5.1, 3.5, 1.4, 0.2]]).tolist()
     [0]
     """
-    return formula_of(clf)
+    return formula_of(clf, names)
 
 
-def write_scorer(clf: Any, path: str | Path) -> tuple[Path, Path]:
+def write_scorer(
+    clf: Any, path: str | Path, *, names: Sequence[str] | None = None
+) -> tuple[Path, Path]:
     """Write a fitted model as a Python file that needs NumPy and nothing else.
 
     Parameters
@@ -57,6 +63,8 @@ def write_scorer(clf: Any, path: str | Path) -> tuple[Path, Path]:
     path : str or Path
         Where the Python file goes, such as ``scorer.py``. The numbers of the model go to
         ``scorer.npz`` beside it. Each file is written whole or not at all.
+    names : sequence of str, optional
+        What the columns are called, as of `numpy_scorer`.
 
     Returns
     -------
@@ -76,7 +84,7 @@ def write_scorer(clf: Any, path: str | Path) -> tuple[Path, Path]:
     check_place("scorer", code)
     refuse_same_file(scorer=code, file_of_numbers=numbers)
     stored = io.BytesIO()
-    np.savez_compressed(stored, **pack(numpy_scorer(clf)))  # type: ignore[arg-type]
+    np.savez_compressed(stored, **pack(numpy_scorer(clf, names=names)))  # type: ignore[arg-type]
     # The numbers first: code that is there already reads the new ones as well.
     write_file(numbers, stored.getvalue())
     return write_file(code, Path(_scorer.__file__).read_bytes()), numbers
