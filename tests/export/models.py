@@ -1,11 +1,14 @@
 """Five data sets and the models that are exported: fitted once, predicted by all."""
 
+import os
 import warnings
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import pytest
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -81,6 +84,21 @@ def views():
 
 #: Five data sets: exact, in a pipeline, of low rank, a table, several sources.
 CASES = {case.__wrapped__.__name__: case for case in (wine, breast_cancer, digits, table, views)}
+
+
+#: Tables with categories and missing cells that others collected.
+OTHERS = ("colic", "adult", "german")
+
+
+@cache
+def other_table(name):
+    """Return a model of a part of such a table; skip where it is absent."""
+    path = Path(os.environ.get("DISCERNEL_DATA", ".")) / "tables" / f"{name}.csv.gz"
+    if not path.is_file():
+        pytest.skip("DISCERNEL_DATA names no folder with this table")
+    rows = pd.read_csv(path)[:400]
+    y = rows.pop(rows.columns[-1]).astype(str)
+    return Case(MultipleKernelDiscriminant().fit(rows[:250], y[:250]), rows)
 
 
 @cache

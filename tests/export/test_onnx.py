@@ -17,7 +17,7 @@ from discernel.export import register_onnx, to_onnx
 from discernel.export.formula import final_estimator, formula_of
 from discernel.export.onnx_model import feeds
 from discernel.kernels import RBF, Exponential, Function, Laplace, Linear, Polynomial
-from tests.export.models import CASES, KERNELS, single
+from tests.export.models import CASES, KERNELS, OTHERS, other_table, single
 
 skl2onnx = pytest.importorskip("skl2onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -147,6 +147,13 @@ def test_unseen_values_and_missing_cells():
     assert_same(graph, model, rows, 1e-9)
     (columns,) = [p.value for p in graph.metadata_props if p.key == "columns"]
     assert json.loads(columns) == {name.replace(" ", "_"): name for name in rows if name != "same"}
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", OTHERS)
+def test_tables_of_others(name):
+    model, rows = other_table(name)
+    assert_same(to_onnx(model), model, rows, 1e-9)
 
 
 def test_missing_numbers_become_medians_as_in_the_model():

@@ -18,7 +18,7 @@ from discernel.export import _scorer, numpy_scorer, write_scorer
 from discernel.export._scorer import Scorer
 from discernel.export.scoring import pack
 from discernel.kernels import RBF, Function, GaussianProcess, Linear, Polynomial
-from tests.export.models import CASES, KERNELS, mixed_table, single
+from tests.export.models import CASES, KERNELS, OTHERS, mixed_table, other_table, single
 
 
 def assert_same(scorer, model, rows, atol=1e-6):
@@ -248,19 +248,9 @@ def test_numbers_of_another_format_are_refused():
 
 
 @pytest.mark.data
-@pytest.mark.parametrize("name", ["colic", "adult", "german"])
+@pytest.mark.parametrize("name", OTHERS)
 def test_tables_of_others(name):
-    import os
-    from pathlib import Path
-
-    import pandas as pd
-
-    path = Path(os.environ.get("DISCERNEL_DATA", ".")) / "tables" / f"{name}.csv.gz"
-    if not path.is_file():
-        pytest.skip("DISCERNEL_DATA names no folder with this table")
-    rows = pd.read_csv(path)[:400]
-    y = rows.pop(rows.columns[-1]).astype(str)
-    model = MultipleKernelDiscriminant().fit(rows[:250], y[:250])
+    model, rows = other_table(name)
     assert_same(numpy_scorer(model), model, rows, 1e-9)
 
 

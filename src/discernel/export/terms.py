@@ -11,9 +11,18 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import RBF, Cosine, Exponential, Kernel, Laplace, Linear, Polynomial
-from discernel.kernels import Standardized as _Standardized
+from discernel.kernels import (
+    RBF,
+    Cosine,
+    Exponential,
+    Kernel,
+    Laplace,
+    Linear,
+    Polynomial,
+    Standardized,
+)
 from discernel.kernels.base import Named, Product, Restricted, Scaled, Sum
+from discernel.kernels.distance import DistanceKernel
 
 __all__ = ["Piece", "Term", "View", "terms_of"]
 
@@ -92,22 +101,22 @@ def terms_of(kernel: Kernel, view: View) -> list[Term]:
     view : View
         The columns that it is given.
     """
-    kind = type(kernel)  # not isinstance: a subclass may compute anything
-    if kind is Named:
-        return terms_of(kernel.kernel, view)  # type: ignore[attr-defined]
-    if isinstance(kernel, Scaled):
+    # Not isinstance: a subclass may compute anything.
+    if type(kernel) is Named:
+        return terms_of(kernel.kernel, view)
+    if type(kernel) is Scaled:
         return [
             (kernel.factor * number, pieces) for number, pieces in terms_of(kernel.kernel, view)
         ]
-    if isinstance(kernel, Restricted):
+    if type(kernel) is Restricted:
         return terms_of(kernel.kernel, view.take(kernel.columns))
-    if isinstance(kernel, _Standardized) and kernel.spreads is not None:
+    if type(kernel) is Standardized and kernel.spreads is not None:
         spreads = np.asarray(kernel.spreads)
         factors = np.divide(1.0, spreads, out=np.zeros_like(spreads), where=spreads > 0)
         return terms_of(kernel.kernel, view.times(factors))
-    if isinstance(kernel, Sum):
+    if type(kernel) is Sum:
         return terms_of(kernel.left, view) + terms_of(kernel.right, view)
-    if isinstance(kernel, Product):
+    if type(kernel) is Product:
         sides = terms_of(kernel.left, view), terms_of(kernel.right, view)
         return [(a * b, left + right) for (a, left), (b, right) in product(*sides)]
     return [(1.0, (_piece(kernel, view),))]
@@ -116,7 +125,7 @@ def terms_of(kernel: Kernel, view: View) -> list[Term]:
 def _piece(kernel: Kernel, view: View) -> Piece:
     """Return a kernel that is not made of others."""
     kind = type(kernel)
-    if isinstance(kernel, (RBF, Exponential, Laplace)) and kind in (RBF, Exponential, Laplace):
+    if isinstance(kernel, DistanceKernel) and kind in (RBF, Exponential, Laplace):
         if kernel.scales is not None:
             kept = np.flatnonzero(kernel.scales)
             view = view.take(kept).times(np.asarray(kernel.scales)[kept])
@@ -124,10 +133,10 @@ def _piece(kernel: Kernel, view: View) -> Piece:
             return Piece("squared by column", view, None, "exp of root", (kernel.exponent,))
         pairs = "squared" if kind is RBF else "city"
         return Piece(pairs, view, None, "exp", (kernel.exponent,))
-    if isinstance(kernel, Linear) and kind is Linear:
+    if type(kernel) is Linear:
         origin = None if kernel.origin is None else np.asarray(kernel.origin)
         return Piece("inner", view, origin, "power", (1.0, 0.0, 1.0))
-    if isinstance(kernel, Polynomial) and kind is Polynomial and kernel.gamma is not None:
+    if type(kernel) is Polynomial and kernel.gamma is not None:
         numbers = float(kernel.gamma), float(kernel.coef0), float(kernel.degree)
         return Piece("inner", view, None, "power", numbers)
     if kind is Cosine:
