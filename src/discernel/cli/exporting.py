@@ -24,7 +24,8 @@ def export_command(
         typer.Option(
             "--to",
             metavar="FILE",
-            help="A file that ends with .onnx, or with .py for Python with NumPy alone.",
+            help="A file that ends with .onnx, or with .py for Python with NumPy alone, which has "
+            "its numbers in a file beside it that ends with .npz.",
         ),
     ],
     float32: Annotated[
@@ -37,8 +38,7 @@ def export_command(
 ) -> None:
     """Write a model as ONNX, or as a Python file, for where discernel is not installed.
 
-    A Python file has its numbers in a file beside it that ends with .npz. Both predict the labels
-    and probabilities of the model to 1e-6.
+    Labels are those of the model, and probabilities too, to 1e-6.
     """
     with one_line_errors():
         refuse_same_file(model=model, export=to)
