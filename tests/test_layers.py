@@ -20,6 +20,7 @@ ORDER = (
     "kernels",
     "features",
     "tables",
+    "views",
     "bank",
     "targets",
     "criteria",

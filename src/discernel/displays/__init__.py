@@ -5,6 +5,7 @@ from discernel.displays.embedding import DiscriminantEmbeddingDisplay
 from discernel.displays.importances import ImportancesDisplay
 from discernel.displays.learning import LearningPathDisplay
 from discernel.displays.regularization import RegularizationPathDisplay
+from discernel.displays.sources import SourcesDisplay
 from discernel.displays.weights import KernelWeightsDisplay
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "KernelWeightsDisplay",
     "LearningPathDisplay",
     "RegularizationPathDisplay",
+    "SourcesDisplay",
 ]

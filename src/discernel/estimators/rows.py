@@ -22,6 +22,7 @@ from discernel.kernels.settings import get_settings, with_settings
 from discernel.tables import TableEncoder
 from discernel.tables.cells import as_table, is_plain
 from discernel.tables.facts import ColumnFacts
+from discernel.views import refuse_views
 
 __all__ = ["BaseRowEstimator"]
 
@@ -118,6 +119,8 @@ class BaseRowEstimator(BaseEstimator):
         self._medians = None
         if isinstance(kernels, str) and kernels == "precomputed":
             X = _stacked(X)
+        else:
+            refuse_views(X, y)
         candidates = as_kernels(kernels, n_precomputed=_n_matrices(X))
         if self._takes_tables() and not is_plain(X):
             X, y = self._encode_training(X, y, facts, **options)
@@ -177,6 +180,8 @@ class BaseRowEstimator(BaseEstimator):
             X = as_table(X)
             validate_data(self, X, skip_check_array=True, reset=False)
             return encoder.encode(X)
+        if not reset and not all(k.takes_any_rows or k.precomputed for k in kernels):
+            refuse_views(X)
         with self._hint():
             return self._validate_rows(X, kernels, y, reset=reset, **options)
 

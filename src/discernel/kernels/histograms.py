@@ -98,7 +98,7 @@ class ChiSquared(DistanceKernel):
         raise NotImplementedError(f"{self!r} has no gradient by its rows.")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Intersection(SimilarityKernel):
     """The part that two histograms have in common, Σ min(x_l, z_l).
 

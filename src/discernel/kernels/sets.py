@@ -51,7 +51,7 @@ class _SharedPart(SimilarityKernel):
         return np.ones(n_rows(X))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Jaccard(_SharedPart):
     """The share that two sets have in common, ``|A ∩ B| / |A ∪ B|``.
 
@@ -139,7 +139,7 @@ def _is_numbers(X: Any) -> bool:
     )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matching(SimilarityKernel):
     """The share of columns in which two rows have the same value, for columns of categories.
 
@@ -184,7 +184,7 @@ class Matching(SimilarityKernel):
         return np.ones(n_rows(X))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tanimoto(_SharedPart):
     """The share that two rows of counts have in common, ``⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩)``.
 

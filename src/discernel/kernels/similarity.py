@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from abc import abstractmethod
 from collections.abc import Hashable
 from typing import Any
@@ -48,6 +49,15 @@ class SimilarityKernel(Kernel):
 
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
         out[:] = base
+
+    def __repr__(self) -> str:
+        shown = []
+        for one in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, one.name)
+            is_number = isinstance(value, (int, tuple)) and not isinstance(value, bool)
+            if is_number or value != one.default:
+                shown.append(f"{one.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.base_matrix(X, Z)

@@ -98,7 +98,7 @@ class _StringKernel(SimilarityKernel):
         return squared_norms(self.base_rows(X).counts)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Spectrum(_StringKernel):
     """The k-mer kernel of sequences: how often two of them have the same k characters in a row.
 
@@ -141,7 +141,7 @@ class Spectrum(_StringKernel):
         return 1 if self.up_to else int(self.k), int(self.k)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class NGram(_StringKernel):
     """The kernel of character n-grams: how often two texts have the same few characters in a row.
 
