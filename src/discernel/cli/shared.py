@@ -27,6 +27,7 @@ __all__ = [
     "StoreFile",
     "Target",
     "data_of",
+    "err",
     "file_of",
     "on_one_line",
     "one_line_errors",
@@ -35,6 +36,7 @@ __all__ = [
 ]
 
 out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
 
 
 @contextmanager
@@ -153,6 +155,6 @@ def file_of(source: str) -> Path | None:
     return Path(source) if Path(source).is_file() else None
 
 
-def say_where(what: str, path: Path) -> None:
+def say_where(what: str, path: Path, *, err: bool = False) -> None:
     """Print a path on a line of its own, whole, so that it can be copied and clicked."""
-    typer.echo(f"{what}: {on_one_line(path.resolve())}")
+    typer.echo(f"{what}: {on_one_line(path.resolve())}", err=err)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -20,7 +20,7 @@ from discernel.experiments.entrants import (
     smallest_class,
     without_unfit,
 )
-from discernel.experiments.files import digest, open_file
+from discernel.experiments.files import OpenedFile, digest, open_file
 from discernel.experiments.metrics import find_metric
 from discernel.experiments.plan import Data, Plan, Splits
 from discernel.experiments.runner import Summary, run
@@ -188,6 +188,8 @@ class Comparison:
         The results, with predictions, as a report takes them.
     metric : str
         The name of what methods are ranked by.
+    columns : dict of str to str
+        What became of each column of a file.
     """
 
     plan: Plan
@@ -196,6 +198,7 @@ class Comparison:
     summary: Summary
     records: tuple[Record, ...]
     metric: str = "accuracy"
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def table(self) -> ResultTable:
@@ -298,7 +301,7 @@ def compare(
     plan = comparison_plan(
         data, n_divisions=n_divisions, train_size=train_size, seed=seed, methods=methods
     )
-    dataset, notes = _rows(data)
+    dataset, notes, columns = _rows(data)
     n_rows = min(int(data.options.get("rows", len(dataset.y))), len(dataset.y))
     if n_rows < len(dataset.y):
         notes = (*notes, f"takes {n_rows:,} of the rows, drawn at random")
@@ -314,14 +317,23 @@ def compare(
         # Another run that starts just now may have taken failures away, to try them again.
         while len(records := results.records(plan.cells(), predictions=True)) < len(plan.cells()):
             run(plan, results, n_jobs=n_jobs, progress=progress)
-    return Comparison(plan, dataset, tuple(notes), summary, tuple(records), metric)
+    return Comparison(plan, dataset, tuple(notes), summary, tuple(records), metric, columns)
 
 
-def _rows(data: Data) -> tuple[Dataset, Sequence[str]]:
+def _rows(data: Data) -> tuple[Dataset, Sequence[str], Mapping[str, str]]:
+    """Return the rows, notes on them, and what became of the columns of a file."""
     if not data.file:
-        return read(data), ()
+        return read(data), (), {}
     opened = open_file(name=data.name, **data.file)
-    return opened.dataset, opened.notes
+    return opened.dataset, opened.notes, _columns(opened)
+
+
+def _columns(opened: OpenedFile) -> dict[str, str]:
+    found = {}
+    for name in opened.preparation.columns:
+        values = opened.preparation.categories.get(name)
+        found[name] = "number" if values is None else f"category of {len(values)} values"
+    return found
 
 
 # ---- a store without its plan ------------------------------------------------------------------

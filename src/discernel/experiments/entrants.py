@@ -36,7 +36,7 @@ _LEAVE_OUT = ("discriminant", "single")
 #: Kinds that keep the matrix of every kernel, and know no other way.
 _KEEP_MATRICES = ("single",)
 #: Training rows from which on kinds take hours: they are left out unless asked for by name.
-_SLOW_FROM = {"single": 5_000, "svc_grid": 10_000}
+_SLOW_FROM = {"single": 2_000, "svc_grid": 10_000}
 
 
 def _learner(criterion: str) -> Method:
