@@ -176,7 +176,7 @@ def measure(
     >>> both = np.column_stack([1 - p, p])
     >>> found = measure(y, both.argmax(axis=1), classes=np.arange(2), probabilities=both)
     >>> {name: round(value, 3) for name, value in found.items()}
-    {'accuracy': 0.75, 'balanced_accuracy': 0.75, 'auc': 1.0, 'log_loss': 0.371, 'brier': 0.117}
+    {'accuracy': 0.75, 'balanced_accuracy': 0.75, 'auc': 1.0, 'log_loss': 0.371, 'brier': 0.118}
     """
     right = np.asarray(y_true) == np.asarray(y_pred)
     found = {"accuracy": float(right.mean()), "balanced_accuracy": _balanced(y_true, right)}
