@@ -15,7 +15,7 @@ from discernel.cli.shared import (
     DataName,
     Drop,
     Jobs,
-    Missing,
+    Numeric,
     StoreFile,
     Target,
     data_of,
@@ -47,7 +47,7 @@ def compare_command(
     target: Target = None,
     drop: Drop = None,
     categorical: Categorical = None,
-    missing: Missing = "error",
+    numeric: Numeric = None,
     rows: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Only so many rows, drawn at random.")
     ] = None,
@@ -80,7 +80,7 @@ def compare_command(
         if report is not None:
             check_place("report", report)
         found = compare(
-            data_of(data, target, drop, categorical, missing, rows),
+            data_of(data, target, drop, categorical, numeric, rows),
             n_divisions=divisions,
             train_size=train_size,
             seed=seed,

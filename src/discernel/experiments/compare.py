@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -74,7 +74,7 @@ def file_data(
     *,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
-    missing: Literal["error", "drop", "median"] = "error",
+    numeric: Sequence[str] = (),
     rows: int | None = None,
 ) -> Data:
     """Return a file as part of a plan, checked, with the digest of its content.
@@ -88,19 +88,19 @@ def file_data(
     drop : sequence of str
         Columns to leave out.
     categorical : sequence of str
-        Columns to turn into one feature a value.
-    missing : {"error", "drop", "median"}, default="error"
-        What to do with missing values.
+        Columns of numbers that are categories.
+    numeric : sequence of str
+        Columns to take as numbers; cells that are none are missing.
     rows : int, optional
         Only so many rows, drawn at random; all by default.
     """
-    opened = open_file(path, target, drop=drop, categorical=categorical, missing=missing)
+    opened = open_file(path, target, drop=drop, categorical=categorical, numeric=numeric)
     file = {
         "path": str(Path(path).resolve()),
         "target": opened.target,
         "drop": list(drop),
         "categorical": list(categorical),
-        "missing": missing,
+        "numeric": list(numeric),
         "digest": digest(path),
     }
     return Data(opened.dataset.name, file=file, options={} if rows is None else {"rows": rows})
@@ -157,11 +157,6 @@ def check_divisible(dataset: Dataset, n_rows: int, splits: Splits) -> None:
         raise InvalidInputError(
             f"The target must hold classes. That of {name!r} is a quantity; predict it with "
             "discernel.MultipleKernelRidge, or take a data set with classes."
-        )
-    n_missing = int(np.isnan(np.asarray(dataset.X, dtype=float)).sum())
-    if n_missing:
-        raise InvalidInputError(
-            f"No value may be missing. {name!r} misses {n_missing}; take its version without them."
         )
     classes, counts = np.unique(y, return_counts=True)
     counts = counts * n_rows // len(y)
