@@ -119,3 +119,11 @@ def test_help_lists_the_names_that_options_take(monkeypatch):
     shown = " ".join(re.sub(r"[│╭╮╰╯─]", " ", invoke("compare", "--help").output).split())
     for name in [*METRICS, *(method.name for method in METHODS)]:
         assert name in shown
+
+
+@pytest.mark.parametrize("command", [[], ["compare"], ["report"], ["fit"], ["predict"], ["info"]])
+def test_help_shows_no_types_beside_words_without_a_value(monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = invoke(*command, "--help").output
+    assert "--help" in shown
+    assert not re.search(r"<(bool|str)>", shown)

@@ -240,11 +240,10 @@ def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["size,colour=dark,class", *lines]))
     np.savez(tmp_path / "v.npz", left=rng.normal(size=(60, 2)) + y[:, None], right=y[:, None], y=y)
     one = divide(cell_of(file_data(tmp_path / "a.csv", categorical=["colour=dark"])))
-    assert one.columns == ("size", *["colour=dark"] * 3)
+    assert one.columns == ("size", *["colour=dark"] * 4)  # three values, and all others
     written = METHODS["discriminant"](one, {}).details
-    clf = MultipleKernelDiscriminant().fit(one.X_train, one.y_train)
-    shares = clf.feature_importances_
-    expected = {"size": shares[0], "colour=dark": shares[1:].sum()}
+    clf = MultipleKernelDiscriminant().fit(one.as_read.X_train, one.y_train)
+    expected = dict(zip(["size", "colour=dark"], clf.feature_importances_, strict=True))
     assert written["feature_importances"] == pytest.approx(expected)
     assert [entry[4:] for entry in written["considered"]] == [
         [each.strength, each.accuracy] for each in clf.learned_kernel_.considered

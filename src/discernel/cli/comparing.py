@@ -17,7 +17,8 @@ from discernel.cli.shared import (
     DataName,
     Drop,
     Jobs,
-    Missing,
+    Numeric,
+    Quiet,
     StoreFile,
     Target,
     data_of,
@@ -59,7 +60,7 @@ def compare_command(
     target: Target = None,
     drop: Drop = None,
     categorical: Categorical = None,
-    missing: Missing = "error",
+    numeric: Numeric = None,
     rows: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Only so many rows, drawn at random.")
     ] = None,
@@ -91,22 +92,23 @@ def compare_command(
     ] = None,
     json: Annotated[
         str | None,
-        typer.Option("--json", metavar="FILE", help="Write all numbers as JSON; - is the output."),
+        typer.Option(
+            "--json", metavar="FILE", help="Write all numbers as JSON; - is standard output."
+        ),
     ] = None,
     csv: Annotated[
         str | None,
         typer.Option(
-            "--csv", metavar="FILE", help="Write a row per method as CSV; - is the output."
+            "--csv", metavar="FILE", help="Write a row per method as CSV; - is standard output."
         ),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show neither table nor progress.")
-    ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Compare discernel with forest, boosting, SVC and others on your data; write a report.
 
-    Rows are divided into two parts at random, several times. Every method learns from the first
-    part and predicts the second. Results are kept: the same command goes on where it ended.
+    Rows are divided into two parts at random, several times. Every method
+    learns from the first part and predicts the second. Results are kept: the
+    same command, interrupted or not, goes on from what there is.
     """
     with one_line_errors(f"Run the same command again: it goes on from {store}."):
         written = {"report": report, "json": _path(json), "csv": _path(csv)}
@@ -123,7 +125,7 @@ def compare_command(
         # What other programs read has the output for itself.
         console = err if "-" in (json, csv) else out
         found = compare(
-            data_of(data, target, drop, categorical, missing, rows),
+            data_of(data, target, drop, categorical, numeric, rows),
             n_divisions=divisions,
             train_size=train_size,
             seed=seed,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from discernel.experiments.entrants import (
     smallest_class,
     without_unfit,
 )
-from discernel.experiments.files import OpenedFile, digest, open_file
+from discernel.experiments.files import digest, open_file
 from discernel.experiments.metrics import find_metric
 from discernel.experiments.plan import Data, Plan, Splits
 from discernel.experiments.runner import Summary, run
@@ -53,7 +52,7 @@ def file_data(
     *,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
-    missing: Literal["error", "drop", "median"] = "error",
+    numeric: Sequence[str] = (),
     rows: int | None = None,
 ) -> Data:
     """Return a file as part of a plan, checked, with the digest of its content.
@@ -67,19 +66,19 @@ def file_data(
     drop : sequence of str
         Columns to leave out.
     categorical : sequence of str
-        Columns to turn into one feature a value.
-    missing : {"error", "drop", "median"}, default="error"
-        What to do with missing values.
+        Columns of numbers that are categories.
+    numeric : sequence of str
+        Columns to take as numbers; cells that are none are missing.
     rows : int, optional
         Only so many rows, drawn at random; all by default.
     """
-    opened = open_file(path, target, drop=drop, categorical=categorical, missing=missing)
+    opened = open_file(path, target, drop=drop, categorical=categorical, numeric=numeric)
     file = {
         "path": str(Path(path).resolve()),
         "target": opened.target,
         "drop": list(drop),
         "categorical": list(categorical),
-        "missing": missing,
+        "numeric": list(numeric),
         "digest": digest(path),
     }
     return Data(opened.dataset.name, file=file, options={} if rows is None else {"rows": rows})
@@ -134,11 +133,6 @@ def check_divisible(dataset: Dataset, n_rows: int) -> None:
         raise InvalidInputError(
             f"The target must hold classes. That of {name!r} is a quantity; predict it with "
             "discernel.MultipleKernelRidge, or take a data set with classes."
-        )
-    n_missing = int(np.isnan(np.asarray(dataset.X, dtype=float)).sum())
-    if n_missing:
-        raise InvalidInputError(
-            f"No value may be missing. {name!r} misses {n_missing}; take its version without them."
         )
     label, least = smallest_class(y, n_rows)
     if least < 2:
@@ -325,15 +319,7 @@ def _rows(data: Data) -> tuple[Dataset, Sequence[str], Mapping[str, str]]:
     if not data.file:
         return read(data), (), {}
     opened = open_file(name=data.name, **data.file)
-    return opened.dataset, opened.notes, _columns(opened)
-
-
-def _columns(opened: OpenedFile) -> dict[str, str]:
-    found = {}
-    for name in opened.preparation.columns:
-        values = opened.preparation.categories.get(name)
-        found[name] = "number" if values is None else f"category of {len(values)} values"
-    return found
+    return opened.dataset, opened.notes, opened.columns
 
 
 # ---- a store without its plan ------------------------------------------------------------------

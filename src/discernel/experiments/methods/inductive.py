@@ -50,7 +50,8 @@ def discriminant(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit a `MultipleKernelDiscriminant`."""
     criterion = options.get("criterion", "auto")
     kernels = learner_kernels(options.pop("kernels", "auto"), division, criterion)
-    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), division)
+    rows = division.as_read if kernels == "auto" else division
+    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), rows)
 
 
 def akfd(division: Division, options: dict[str, Any]) -> Outcome:
