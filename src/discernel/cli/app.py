@@ -8,13 +8,16 @@ import typer
 
 import discernel
 from discernel.cli import comparing, exporting, fitting, measuring
+from discernel.cli.helping import PlainCommand, PlainGroup
+from discernel.cli.shared import EXIT_CODES, examples
 
 __all__ = ["app"]
 
 app = typer.Typer(
+    cls=PlainGroup,
     help="Learn the kernel that best separates your classes, and compare it with others.",
     no_args_is_help=True,
-    add_completion=False,
+    epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -36,11 +39,46 @@ def _common(
     """Learn the kernel that best separates your classes, and compare it with others."""
 
 
-app.command("compare")(comparing.compare_command)
-app.command("reproduce")(comparing.reproduce_command)
-app.command("report")(comparing.report_command)
-app.command("fit")(fitting.fit_command)
-app.command("predict")(fitting.predict_command)
-app.command("export")(exporting.export_command)
-app.command("bench")(measuring.bench_command)
-app.command("info")(measuring.info_command)
+app.command(
+    "compare",
+    cls=PlainCommand,
+    epilog=examples(
+        "discernel compare patients.csv --target ill",
+        "discernel compare patients.csv -t ill --metric log_loss --json numbers.json",
+        "discernel compare wine -m auto -m forest -m boosting --divisions 20",
+    ),
+)(comparing.compare_command)
+app.command("reproduce", cls=PlainCommand)(comparing.reproduce_command)
+app.command(
+    "report", cls=PlainCommand, epilog=examples("discernel report", "discernel report -o all.html")
+)(comparing.report_command)
+app.command(
+    "fit",
+    cls=PlainCommand,
+    epilog=examples(
+        "discernel fit patients.csv --target ill",
+        "discernel fit patients.csv -t ill --drop ward --out patients.skops",
+        "discernel fit 'parts/*.parquet' -t ill --max-time 10m",
+    ),
+)(fitting.fit_command)
+app.command(
+    "predict",
+    cls=PlainCommand,
+    epilog=examples(
+        "discernel predict patients.skops new.csv --out predicted.csv",
+        "discernel predict patients.skops new.csv --keep name --json",
+        "cat new.csv | discernel predict patients.skops -",
+    ),
+)(fitting.predict_command)
+app.command(
+    "export",
+    cls=PlainCommand,
+    epilog=examples(
+        "discernel export patients.skops --to patients.onnx",
+        "discernel export patients.skops --to score_patients.py",
+    ),
+)(exporting.export_command)
+app.command("bench", cls=PlainCommand)(measuring.bench_command)
+app.command(
+    "info", cls=PlainCommand, epilog=examples("discernel info", "discernel info patients.skops")
+)(measuring.info_command)
