@@ -17,6 +17,7 @@ app = typer.Typer(
     no_args_is_help=True,
     epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -37,11 +38,9 @@ def _common(
     """Learn the kernel that best separates your classes, and compare it with others."""
 
 
-app.command("compare")(comparing.compare_command)
-app.command("reproduce")(comparing.reproduce_command)
-app.command("report")(comparing.report_command)
 app.command(
     "fit",
+    short_help="Learn from a table and save the model.",
     epilog=examples(
         "discernel fit patients.csv --target ill",
         "discernel fit patients.csv -t ill --drop ward --out patients.skops",
@@ -50,13 +49,19 @@ app.command(
 )(fitting.fit_command)
 app.command(
     "predict",
+    short_help="Predict the classes of rows.",
     epilog=examples(
         "discernel predict patients.skops new.csv --out predicted.csv",
         "discernel predict patients.skops new.csv --keep name --json",
         "cat new.csv | discernel predict patients.skops -",
     ),
 )(fitting.predict_command)
-app.command("bench")(measuring.bench_command)
-app.command("info", epilog=examples("discernel info", "discernel info patients.skops"))(
-    measuring.info_command
-)
+app.command(
+    "info",
+    short_help="Show what is here, or in a model.",
+    epilog=examples("discernel info", "discernel info patients.skops"),
+)(measuring.info_command)
+app.command("compare", short_help="Compare methods on your data.")(comparing.compare_command)
+app.command("report", short_help="Make a page of all results.")(comparing.report_command)
+app.command("reproduce", short_help="Run published tables again.")(comparing.reproduce_command)
+app.command("bench", short_help="Measure how fast we are.")(measuring.bench_command)

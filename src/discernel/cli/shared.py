@@ -40,7 +40,7 @@ __all__ = [
 
 out = Console(highlight=False)
 
-#: What a command ends with; lines are apart by a blank one, or they would be put together.
+#: What a command ends with.
 EXIT_CODES = (
     "Exit codes: 0 done; 1 an error, said in one line; 2 wrong words on the command line; "
     "130 interrupted."
@@ -48,14 +48,16 @@ EXIT_CODES = (
 
 
 def examples(*commands: str) -> str:
-    """Return commands, one per line, and the exit codes, for the end of a help page.
+    r"""Return commands, one per line, and the exit codes, for the end of a help page.
+
+    The mark ``\b`` keeps the lines below it apart.
 
     Parameters
     ----------
     *commands : str
         What to type.
     """
-    return "\n\n".join(["Examples:", *commands, EXIT_CODES])
+    return "\n".join(["\b", "Examples:", *(f"  {each}" for each in commands), "", EXIT_CODES])
 
 
 @contextmanager
@@ -87,7 +89,7 @@ DataName = Annotated[
 ManyData = Annotated[
     list[str],
     typer.Argument(
-        metavar="DATA...",
+        metavar="DATA",
         help="A CSV, TSV, Parquet, Arrow or NPZ file, - for standard input, or the name of a data "
         "set. Several files, a folder, a pattern in quotes, or a large file are read in chunks.",
     ),
