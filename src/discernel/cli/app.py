@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import discernel
-from discernel.cli import comparing, fitting, measuring
+from discernel.cli import comparing, explaining, fitting, measuring
 from discernel.cli.shared import EXIT_CODES, examples
 
 __all__ = ["app"]
@@ -56,6 +56,15 @@ app.command(
         "cat new.csv | discernel predict patients.skops -",
     ),
 )(fitting.predict_command)
+app.command(
+    "explain",
+    short_help="Say what matters, and why a row has its class.",
+    epilog=examples(
+        "discernel explain patients.skops",
+        "discernel explain patients.skops new.csv --row 12 --row 40",
+        "discernel explain patients.skops new.csv --json",
+    ),
+)(explaining.explain_command)
 app.command(
     "info",
     short_help="Show what is here, or in a model.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -65,6 +67,9 @@ def one_line_errors(resume: str = "") -> Iterator[None]:
     """Turn what a user can mend into one line, and an interruption into how to go on."""
     try:
         yield
+    except BrokenPipeError:  # who reads has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
     except (DiscernelError, OSError) as error:
         typer.echo(f"error: {on_one_line(error)}", err=True)
         raise typer.Exit(1) from error
