@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import discernel
 from discernel import MultipleKernelDiscriminant
 from discernel.cli import app as commands
-from discernel.cli import main, shared
+from discernel.cli import demonstrating, main, shared
 from discernel.cli.learning import Learner, fit_model
 from discernel.cli.models import Model, load_model, save_model
 from discernel.cli.show_comparing import show_comparison
@@ -446,3 +446,18 @@ def test_info_says_what_is_here():
     assert discernel.__version__ in shown
     assert re.search(r"wine +178 +13 +bundled", shown)
     assert "not there yet" in shown
+
+
+# ---- demo --------------------------------------------------------------------------------------
+
+
+def test_demo_shows_wins_and_losses_and_writes_a_report(tmp_path, monkeypatch):
+    monkeypatch.setattr(demonstrating, "_DATA", {"few_columns": "few", "steps": "trees"})
+    monkeypatch.setattr(demonstrating, "_METHODS", ("auto", "boosting"))
+    store = tmp_path / "demo.sqlite"
+    result = invoke("demo", "--divisions", "1", "--jobs", "1", "--store", store)
+    assert "discernel has the best accuracy on 1 of 2" in result.output
+    assert re.search(r"On steps, boosting is better: \d+\.\d % against \d+\.\d %", result.output)
+    important = re.findall(r"^(\w+) +\d+ %", result.output, flags=re.M)[:4]
+    assert set(important) == {"width", "height", "charge", "field"}
+    assert (tmp_path / "demo.html").is_file()

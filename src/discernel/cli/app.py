@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import discernel
-from discernel.cli import comparing, explaining, exporting, fitting, measuring
+from discernel.cli import comparing, demonstrating, explaining, exporting, fitting, measuring
 from discernel.cli.helping import PlainCommand, PlainGroup
 from discernel.cli.shared import EXIT_CODES, examples
 
@@ -100,5 +100,6 @@ _add(
     "discernel report",
     "discernel report -o all.html",
 )
+_add("demo", demonstrating.demo_command, "See what it does, in two minutes.", "discernel demo")
 _add("reproduce", comparing.reproduce_command, "Run published tables again.")
 _add("bench", measuring.bench_command, "Measure how fast we are.")
