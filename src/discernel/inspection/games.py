@@ -38,10 +38,7 @@ def _others(factors: FloatArray) -> FloatArray:
     """Return the product of all factors but each one, without dividing: factors may be 0."""
     out = np.ones_like(factors)
     np.multiply.accumulate(factors[:-1], axis=0, out=out[1:])
-    after = np.ones_like(factors[0])
-    for player in range(len(factors) - 2, -1, -1):
-        after *= factors[player + 1]
-        out[player] *= after
+    out[:-1] *= np.multiply.accumulate(factors[:0:-1], axis=0)[::-1]
     return out
 
 
