@@ -182,8 +182,11 @@ def test_of_a_pipeline_the_last_step_is_explained():
     found = contributions(pipe, frame[:5])
     check_adds_up(found, pipe.decision_function(frame[:5]))
     assert found.column_names == list("abcde")
+    assert found.cells[0].tolist() == X[0].tolist()  # not what the scaler has made of them
     turned = make_pipeline(PCA(2), KernelDiscriminant(RBF())).fit(frame, y)
-    assert contributions(turned, frame[:5]).column_names == ["pca0", "pca1"]
+    found = contributions(turned, frame[:5])
+    assert found.column_names == ["pca0", "pca1"]
+    np.testing.assert_allclose(found.cells.astype(float), turned[:1].transform(frame[:5]))
     mixed = make_pipeline(KernelDiscriminant(RBF()), LogisticRegression()).fit(X, y)
     with pytest.raises(InvalidInputError, match="LogisticRegression after KernelDiscriminant"):
         contributions(mixed, X)
