@@ -18,7 +18,7 @@ from discernel.export import _scorer, numpy_scorer, write_scorer
 from discernel.export._scorer import Scorer
 from discernel.export.scoring import pack
 from discernel.kernels import RBF, Function, GaussianProcess, Linear, Polynomial
-from tests.export.models import CASES, KERNELS, OTHERS, mixed_table, other_table, single
+from tests.export.models import CASES, KERNELS, OTHERS, lacking, mixed_table, other_table, single
 
 
 def assert_same(scorer, model, rows, atol=1e-6):
@@ -65,6 +65,22 @@ def test_rows_in_chunks_weights_and_sparse_rows(blobs):
     np.testing.assert_allclose(
         numpy_scorer(sparse).predict_proba(X), sparse.predict_proba(csr_matrix(X)), atol=1e-9
     )
+
+
+@pytest.mark.parametrize("options", [{}, {"bank": "lowrank", "rank": 150}], ids=["exact", "low"])
+def test_sources_that_some_rows_lack(options):
+    model, rows = lacking(**options)
+    made = numpy_scorer(model)
+    assert_same(made, model, rows, 1e-9)
+    without = np.full((1, 13), np.nan)
+    without[0, 3:6] = rows[0, 3:6]
+    assert_same(made, model, without, 1e-9)
+    back = Scorer.unpack(pack(made))
+    np.testing.assert_array_equal(back.predict_proba(rows), made.predict_proba(rows))
+    rows = rows.copy()
+    rows[0, 4] = np.nan
+    with pytest.raises(ValueError, match="takes no missing cells"):
+        made.predict(rows)
 
 
 def test_rows_far_from_the_origin_keep_their_digits():
