@@ -9,12 +9,13 @@ ifneq ($(wildcard ../shared/data),)
 export DISCERNEL_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format bench build clean
 help:
 	@echo "make demo    set up, then compare learned kernels with baselines; ends with a report"
 	@echo "make test    set up, then run all tests"
 	@echo "make check   formatting, lint, types, spelling, layering"
 	@echo "make bench   the measured claims of README and docs (needs DISCERNEL_DATA)"
+	@echo "make build   the sdist and the wheel, in dist/"
 	@echo "make format  rewrite files in the house format"
 
 $(VENV)/.app: pyproject.toml
@@ -50,6 +51,9 @@ bench: $(VENV)/.dev
 	  margin_cost cost_in_factorisations ridge_and_labels runner_overhead \
 	  default_against_baselines default_cost iterative forecasts low_rank automatic streams cluster; do \
 	  $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+build: $(VENV)/.dev
+	$(BIN)/python -m build
 
 clean:
 	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

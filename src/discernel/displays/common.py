@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
 from discernel.crossfit.menu import MENU
 from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.inspection.learner import fitted_learner
 from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
 from discernel.learners import Candidate, LearnedKernel
 from discernel.views import kernel_sources, sum_by
@@ -135,28 +134,6 @@ def format_number(value: float) -> str:
         return f"{value:.2g}"
     mantissa, exponent = f"{value:.1e}".split("e")
     return f"{float(mantissa):g}e{int(exponent)}"
-
-
-def fitted_learner(estimator: Any) -> Any:
-    """Return the estimator that learned a kernel: itself, or the last such step of a pipeline.
-
-    Raises
-    ------
-    NotFittedError
-        If it is not fitted.
-    InvalidInputError
-        If there is no estimator of discernel in it.
-    """
-    check_is_fitted(estimator)
-    inner = getattr(estimator, "best_estimator_", estimator)
-    steps = [step for _, step in inner.steps] if isinstance(inner, Pipeline) else [inner]
-    learners = [step for step in steps if hasattr(step, "kernel_weights_")]
-    if not learners:
-        raise InvalidInputError(
-            "The estimator must be one of discernel with kernel_weights_, or a pipeline or a "
-            f"refitted search with one. Got {estimator!r}."
-        )
-    return learners[-1]
 
 
 def given_names(learner: Any) -> list[str]:
