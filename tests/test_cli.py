@@ -327,10 +327,10 @@ def test_a_fit_to_views_shows_weights_by_source_and_what_its_error_is(tmp_path):
     np.savez(tmp_path / "v.npz", y=y, **views)
     shown = invoke("fit", "v.npz", "-o", "v.model").output
     clf = load_model("v.model").pipeline[-1]
-    assert re.search(rf"left +{clf.kernel_weights_[:3].sum():.3f} ", shown)
-    assert re.search(rf"right +{clf.kernel_weights_[3:].sum():.3f} ", shown)
+    assert re.search(rf"left +\d.* ± .* % +{clf.kernel_weights_[:3].sum():.3f} ", shown)
+    assert re.search(rf"right +\d.* ± .* % +{clf.kernel_weights_[3:].sum():.3f} ", shown)
     best = clf.learned_kernel_.considered[0]
-    assert re.search(rf"{best.name} +{best.error:.3f} +{best.pull:.3f} .*← chosen", shown)
+    assert re.search(rf" {best.error:.3f} +{best.pull:.3f} .*← chosen", shown)
     assert "squared error of the class scores: 1 is that of knowing nothing" in shown
     assert "columns that matter" not in shown
 

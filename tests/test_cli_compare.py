@@ -126,4 +126,4 @@ def test_help_shows_no_types_beside_words_without_a_value(monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "120")
     shown = invoke(*command, "--help").output
     assert "--help" in shown
-    assert not re.search(r"<(bool|str)>", shown)
+    assert "<bool>" not in shown

@@ -33,6 +33,7 @@ ORDER = (
     "streams",
     "estimators",
     "persistence",
+    "inspection",
     "displays",
     "testing",
     "datasets",

@@ -7,18 +7,17 @@ from typing import Annotated
 import typer
 
 import discernel
-from discernel.cli import comparing, fitting, measuring
-from discernel.cli.helping import PlainCommand, PlainGroup
+from discernel.cli import comparing, explaining, fitting, measuring
 from discernel.cli.shared import EXIT_CODES, examples
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    cls=PlainGroup,
     help="Learn the kernel that best separates your classes, and compare it with others.",
     no_args_is_help=True,
     epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -40,21 +39,8 @@ def _common(
 
 
 app.command(
-    "compare",
-    cls=PlainCommand,
-    epilog=examples(
-        "discernel compare patients.csv --target ill",
-        "discernel compare patients.csv -t ill --metric log_loss --json numbers.json",
-        "discernel compare wine -m auto -m forest -m boosting --divisions 20",
-    ),
-)(comparing.compare_command)
-app.command("reproduce", cls=PlainCommand)(comparing.reproduce_command)
-app.command(
-    "report", cls=PlainCommand, epilog=examples("discernel report", "discernel report -o all.html")
-)(comparing.report_command)
-app.command(
     "fit",
-    cls=PlainCommand,
+    short_help="Learn from a table and save the model.",
     epilog=examples(
         "discernel fit patients.csv --target ill",
         "discernel fit patients.csv -t ill --drop ward --out patients.skops",
@@ -63,14 +49,40 @@ app.command(
 )(fitting.fit_command)
 app.command(
     "predict",
-    cls=PlainCommand,
+    short_help="Predict the classes of rows.",
     epilog=examples(
         "discernel predict patients.skops new.csv --out predicted.csv",
         "discernel predict patients.skops new.csv --keep name --json",
         "cat new.csv | discernel predict patients.skops -",
     ),
 )(fitting.predict_command)
-app.command("bench", cls=PlainCommand)(measuring.bench_command)
 app.command(
-    "info", cls=PlainCommand, epilog=examples("discernel info", "discernel info patients.skops")
+    "explain",
+    short_help="Say what matters, and why a row has its class.",
+    epilog=examples(
+        "discernel explain patients.skops",
+        "discernel explain patients.skops new.csv --row 12 --row 40",
+        "discernel explain patients.skops new.csv --json",
+    ),
+)(explaining.explain_command)
+app.command(
+    "info",
+    short_help="Show what is here, or in a model.",
+    epilog=examples("discernel info", "discernel info patients.skops"),
 )(measuring.info_command)
+app.command(
+    "compare",
+    short_help="Compare methods on your data.",
+    epilog=examples(
+        "discernel compare patients.csv --target ill",
+        "discernel compare patients.csv -t ill --metric log_loss --json numbers.json",
+        "discernel compare wine -m auto -m forest -m boosting --divisions 20",
+    ),
+)(comparing.compare_command)
+app.command(
+    "report",
+    short_help="Make a page of all results.",
+    epilog=examples("discernel report", "discernel report -o all.html"),
+)(comparing.report_command)
+app.command("reproduce", short_help="Run published tables again.")(comparing.reproduce_command)
+app.command("bench", short_help="Measure how fast we are.")(measuring.bench_command)

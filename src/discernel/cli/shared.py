@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,7 +44,7 @@ __all__ = [
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 
-#: What a command ends with; lines are apart by a blank one, or they would be put together.
+#: What a command ends with.
 EXIT_CODES = (
     "Exit codes: 0 done; 1 an error, said in one line; 2 wrong words on the command line; "
     "130 interrupted."
@@ -50,14 +52,16 @@ EXIT_CODES = (
 
 
 def examples(*commands: str) -> str:
-    """Return commands, one per line, and the exit codes, for the end of a help page.
+    r"""Return commands, one per line, and the exit codes, for the end of a help page.
+
+    The mark ``\b`` keeps the lines below it apart.
 
     Parameters
     ----------
     *commands : str
         What to type.
     """
-    return "\n\n".join(["Examples:", *commands, EXIT_CODES])
+    return "\n".join(["\b", "Examples:", *(f"  {each}" for each in commands), "", EXIT_CODES])
 
 
 @contextmanager
@@ -65,6 +69,9 @@ def one_line_errors(resume: str = "") -> Iterator[None]:
     """Turn what a user can mend into one line, and an interruption into how to go on."""
     try:
         yield
+    except BrokenPipeError:  # who reads has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
     except (DiscernelError, OSError) as error:
         typer.echo(f"error: {on_one_line(error)}", err=True)
         raise typer.Exit(1) from error
@@ -89,7 +96,7 @@ DataName = Annotated[
 ManyData = Annotated[
     list[str],
     typer.Argument(
-        metavar="DATA...",
+        metavar="DATA",
         help="A CSV, TSV, Parquet, Arrow or NPZ file, - for standard input, or the name of a data "
         "set. Several files, a folder, a pattern in quotes, or a large file are read in chunks.",
     ),

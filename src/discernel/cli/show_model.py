@@ -195,16 +195,35 @@ def show_importances(console: Console, found: Mapping[str, Any]) -> None:
         console.print(Padding(_without_header(table), (0, 0, 0, 2)))
         if not found["uses_importances"]:
             _say(console, "the chosen kernels do not use this: they take all columns alike", "dim")
-    if found["sources"]:
-        heading(console, "sources", "how much of the kernels of each is used")
-        _show_weights(console, found["sources"])
+    _show_sources(console, found["sources"])
+
+
+def _show_sources(console: Console, sources: Sequence[Mapping[str, Any]]) -> None:
+    """Show what each source is worth, and the weight of its kernels."""
+    if not sources:
+        return
+    if "importance" not in sources[0]:
+        heading(console, "sources", "weight: how much of the kernels of each is used")
+        _show_weights(console, {each["source"]: each["weight"] for each in sources})
+        return
+    heading(console, "sources", "what each is worth to left-out rows, ± standard error")
+    largest = max(each["importance"] for each in sources) or 1.0
+    table = plain_table("~source", ">worth", ">weight", "")
+    for each in sources:
+        worth = f"{percent(each['importance'])} ± {percent(each['std'])} %"
+        drawn = bar(each["importance"] / largest)
+        table.add_row(escape(each["source"]), worth, f"{each['weight']:.3f}", drawn)
+    console.print(Padding(table, (0, 0, 0, 2)))
 
 
 def _show_weights(console: Console, weights: Mapping[str, float]) -> None:
     table = plain_table("~", ">", "")
     largest = max(weights.values())
-    for name, weight in weights.items():
+    used = {name: weight for name, weight in weights.items() if weight >= 0.0005}
+    for name, weight in used.items():
         table.add_row(escape(name), f"{weight:.3f}", bar(weight / largest))
+    if n_others := len(weights) - len(used):
+        table.add_row(Text(f"{n_others:,} more", style="dim"), "0.000", "")
     console.print(Padding(_without_header(table), (0, 0, 0, 2)))
 
 
@@ -219,7 +238,9 @@ def _show_choice(console: Console, found: Mapping[str, Any]) -> None:
         heading(
             console,
             "what was tried",
-            "on rows left out in folds" if by_folds else "each row predicted without itself",
+            "on left-out rows; scaled: important columns count more"
+            if by_folds
+            else "each row predicted without itself",
         )
         numbers = (">log-loss", ">accuracy %") if by_folds else (">squared error", ">pull")
         table = plain_table("~", *numbers, ">λ", "")

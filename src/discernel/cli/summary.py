@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
@@ -10,16 +11,24 @@ import numpy as np
 
 from discernel.cli.models import Model
 from discernel.displays.common import are_by_folds, kernel_sources, sum_by
+from discernel.exceptions import InvalidInputError
+from discernel.inspection import source_importances
 from discernel.learners import Candidate
 
 __all__ = ["summarize"]
 
 _STRENGTHS = {
-    0.0: "all columns alike",
-    0.5: "important columns count more",
-    1.0: "important columns count most",
+    0.0: "columns alike",
+    0.5: "columns half scaled",
+    1.0: "columns scaled",
 }
-_NAMES = {"average": "equal weights", "weights": "learned weights"}
+_NAMES = {
+    "average": "equal weights",
+    "weights": "learned weights",
+    "single": "best single kernel",
+    "loo": "weights by leave-one-out",
+    "rkda": "weights by rkda",
+}
 
 
 def summarize(model: Model) -> dict[str, Any]:
@@ -43,7 +52,7 @@ def summarize(model: Model) -> dict[str, Any]:
         "majority": _majority(model),
         "importances": _importances(model),
         "uses_importances": not learned.considered or learned.considered[0].strength > 0,
-        "sources": _sources(clf),
+        "sources": _sources(model),
         "kernels": dict(zip(clf.kernel_names_, clf.kernel_weights_.tolist(), strict=True)),
         "candidates": [_candidate(each) for each in learned.considered],
         "why_chosen": _why(learned.considered),
@@ -80,13 +89,24 @@ def _importances(model: Model) -> list[dict[str, Any]]:
     ]
 
 
-def _sources(clf: Any) -> dict[str, float]:
-    """Return the weight of each source, where there are several."""
-    sources = kernel_sources(clf.kernels_)
-    if len(set(sources)) < 2:
-        return {}
-    names, sums = sum_by(sources, clf.kernel_weights_)
-    return dict(zip(names, sums.tolist(), strict=True))
+def _sources(model: Model) -> list[dict[str, Any]]:
+    """Return weight, importance and its spread of each source, where there are several."""
+    clf = model.pipeline[-1]
+    given = kernel_sources(clf.kernels_)
+    if len(set(given)) < 2:
+        return []
+    names, sums = sum_by(given, clf.kernel_weights_)
+    sources: list[dict[str, Any]] = [
+        {"source": name, "weight": weight}
+        for name, weight in zip(names, sums.tolist(), strict=True)
+    ]
+    with suppress(InvalidInputError):  # of a model that keeps no training rows
+        found = source_importances(model.pipeline)
+        shares = dict(zip(found.names, zip(found.shares, found.spread, strict=True), strict=True))
+        for each in sources:
+            share, spread = shares[each["source"]]
+            each |= {"importance": float(share), "std": float(spread)}
+    return sources
 
 
 # ---- the choice --------------------------------------------------------------------------------
