@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import discernel
-from discernel.cli import comparing, explaining, fitting, measuring
+from discernel.cli import comparing, explaining, fitting, measuring, reporting
 from discernel.cli.shared import EXIT_CODES, examples
 
 __all__ = ["app"]
@@ -81,8 +81,12 @@ app.command(
 )(comparing.compare_command)
 app.command(
     "report",
-    short_help="Make a page of all results.",
-    epilog=examples("discernel report", "discernel report -o all.html"),
-)(comparing.report_command)
+    short_help="Make a page of a model, or of all results.",
+    epilog=examples(
+        "discernel report patients.skops",
+        "discernel report patients.skops --explain new.csv --row 12 -o page.html",
+        "discernel report discernel-results/results.sqlite --metric log_loss",
+    ),
+)(reporting.report_command)
 app.command("reproduce", short_help="Run published tables again.")(comparing.reproduce_command)
 app.command("bench", short_help="Measure how fast we are.")(measuring.bench_command)

@@ -97,15 +97,21 @@ def join(names: Sequence[str]) -> str:
 
 
 #: What candidates of the default are called, where their own name says too little.
-_CANDIDATES = {"average": "equal weights", "weights": "learned weights"}
+_CANDIDATES = {
+    "average": "equal weights",
+    "weights": "learned weights",
+    "single": "best single kernel",
+    "loo": "weights by leave-one-out",
+    "rkda": "weights by rkda",
+}
+_STRENGTHS = {0.0: "", 0.5: ", columns half scaled", 1.0: ", columns scaled"}
 
 
 def candidate_label(candidate: Candidate) -> str:
     """Return what a candidate of the default is: how it weighs kernels and scales columns."""
     name = _CANDIDATES.get(candidate.name, candidate.name)
-    if not candidate.strength:
-        return name
-    return f"{name}, scaled columns (power {candidate.strength:g})"
+    strength = candidate.strength
+    return name + _STRENGTHS.get(strength, f", columns scaled to the power {strength:g}")
 
 
 # ---- sentences ---------------------------------------------------------------------------------
