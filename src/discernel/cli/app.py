@@ -27,7 +27,6 @@ app = typer.Typer(
     epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
-    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
