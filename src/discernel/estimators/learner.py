@@ -185,6 +185,11 @@ class BaseKernelLearner(BaseWeightedEstimator):
         Of rows that come in chunks, X is a sample, and ``n_rows`` their number.
         """
         self._check_room()
+        if self._device is not None:
+            self.forecast_ = None
+            with blas_threads(target.n_samples):
+                yield Way(getattr(self, "bank", "auto"), getattr(self, "rank", None))
+            return
         asked, rank = getattr(self, "bank", "auto"), getattr(self, "rank", None)
         verbose, max_time = getattr(self, "verbose", False), getattr(self, "max_time", None)
         self.forecast_ = forecast_fit(
@@ -247,6 +252,7 @@ class BaseKernelLearner(BaseWeightedEstimator):
                 whole.coefficients,
                 None if kernels[0].precomputed else X,
                 bank.centering(weights),
+                self._device,
             )
         self.learned_kernel_ = learned
         self.kernels_ = kernels
@@ -289,12 +295,16 @@ class BaseKernelLearner(BaseWeightedEstimator):
         """Return the bank of a way; `bank_` says which."""
         n_bytes, rank = self._cache_bytes(), way.rank
         kind = choose_bank(way.kind, kernels, X, self._cache_bytes(request))
+        if self._device is not None and way.kind == "auto" and not kernels[0].precomputed:
+            kind = "device"
         self.bank_ = kind
         normalization, solver = request.criterion.normalization, request.solver
         if kind == "lowrank" and isinstance(solver, CrossFitted):
             rank = default_rank(n_rows(X), n_bytes) if rank is None else rank
             return _blend(X, kernels, target, solver.proposal, rank, normalization)
-        return make_bank(kind, kernels, X, normalization, n_bytes, target.sample_weights, rank)
+        return make_bank(
+            kind, kernels, X, normalization, n_bytes, target.sample_weights, rank, self._device
+        )
 
 
 def _blend(
