@@ -18,6 +18,7 @@ ORDER = (
     "cluster",
     "sample_weights",
     "kernels",
+    "devices",
     "features",
     "tables",
     "bank",

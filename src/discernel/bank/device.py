@@ -7,16 +7,17 @@ computed of them there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
 from discernel.bank.base import Bank
-from discernel.bank.device_system import DeviceSystem
+from discernel.bank.device_system import DeviceInverse, DeviceSystem
 from discernel.bank.iterative import IterativeBank
-from discernel.bank.system import System
+from discernel.bank.products import centering_of_inner
+from discernel.bank.system import Inverse, System
 from discernel.devices import Device, DeviceFactor, DeviceKernels, as_host
 from discernel.devices.pairs import STRIP_ENTRIES
 from discernel.exceptions import InvalidInputError
@@ -33,8 +34,9 @@ _STRIPS = 4
 _SHARE = 0.9
 #: The relative residual of a system, and of one of which three digits are enough.
 _TOL, _ROUGH_TOL = 1e-9, 1e-3
-#: The least ridge, in units of kernels of trace 1, for which a coarse factor solves in few steps.
-_COARSE_RIDGE = 1e-6
+#: The least ridge, in units of kernels of trace 1, for which a coarse factor solves in few steps,
+#: and for which it has three digits of the diagonal of the inverse.
+_COARSE_RIDGE, _DIAGONAL_RIDGE = 1e-6, 3e-4
 
 
 class DeviceBank(IterativeBank):
@@ -205,7 +207,14 @@ class DeviceBank(IterativeBank):
         def product(V: FloatArray) -> FloatArray:
             return diagonal[:, None] * V + plain.combined_product(weights, V)
 
-        return DeviceSystem(factored, product, self.device, tol=tol, coarse=single)
+        return DeviceSystem(
+            factored,
+            product,
+            self.device,
+            tol=tol,
+            coarse=single,
+            coarse_diagonal=float(diagonal.min()) >= _DIAGONAL_RIDGE,
+        )
 
     def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
         return self._last_or_new(weights, ridge, _TOL)
@@ -225,3 +234,42 @@ class DeviceBank(IterativeBank):
             part=True,
             sample_weights=self._weights_of(rows),
         )
+
+    # ---- whole matrices ----------------------------------------------------------------------
+
+    has_matrices: ClassVar[bool] = True
+
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:  # type: ignore[override]
+        lower = as_host(self._matrix_there(weights, np.zeros(self.n_samples), single=False))
+        whole = np.tril(lower) + np.tril(lower, -1).T
+        if out is None:
+            return np.asarray(whole)
+        out[:] = whole
+        return out
+
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
+        self.workspace.last = None
+        matrix = self._matrix_there(weights, np.full(self.n_samples, ridge), single=False)
+        inverse = DeviceFactor(matrix, self.device).inverse()
+        return cast(Inverse, DeviceInverse(inverse, self.device, self._inner_there))
+
+    def inner(self, matrix: FloatArray) -> FloatArray:
+        return self._inner_there(self.device.put(matrix))
+
+    def _inner_there(self, matrix: Any) -> FloatArray:
+        """Return every ⟨K_i, S⟩ of a symmetric S on the device."""
+        there, xp, weights = self._kernels_there(), self.device.xp, self.sample_weights
+        if weights is not None:
+            roots = self.device.put(weights.roots)
+            matrix = matrix * roots[:, None] * roots[None, :]
+        total = self.device.zeros((self.n_kernels,))
+        for rows, columns in self._strips():
+            height = rows.stop - rows.start
+            # The square on the diagonal counts once, all else for its mirror image too.
+            part = 2.0 * matrix[rows, columns]
+            part[:, :height] = matrix[rows, rows]
+            for i, found in there.strips(rows, columns):
+                total[i] += xp.sum(self._less_means_there(i, found, rows, columns) * part)
+        row_sums = as_host(xp.sum(matrix, axis=1))
+        centering = centering_of_inner(self._means, row_sums, weights)
+        return np.asarray(self.scales * (as_host(total) + centering))

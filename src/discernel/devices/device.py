@@ -73,6 +73,12 @@ class Device:
         ours = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
         return self.xp.asarray(ours, dtype=dtype, device=self.where)
 
+    def returned(self, result: Any) -> Any:
+        """Return what a user gets for arrays of this device; text stays NumPy's."""
+        if not (isinstance(result, np.ndarray) and result.dtype.kind in "fiub"):
+            return result
+        return self.xp.asarray(result, device=self.where)
+
     def empty(self, shape: tuple[int, ...], *, single: bool = False) -> Any:
         """Return memory on the device."""
         dtype = self.xp.float32 if single else self.xp.float64

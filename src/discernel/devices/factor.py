@@ -110,11 +110,35 @@ class DeviceFactor:
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, in the memory of the factor, which is lost.
 
-        diag(A⁻¹)_j = Σ_i (L⁻¹)_ij². Block columns from the last to the first, and in each the rows
-        from the last to the first: what is overwritten is not needed any more.
+        diag(A⁻¹)_j = Σ_i (L⁻¹)_ij².
+        """
+        lower, xp = self._inverted(), self._device.xp
+        out = np.empty(self.n)
+        for start, stop in self._starts:
+            column = lower[start:, start:stop]
+            out[start:stop] = as_host(xp.sum(column * column, axis=0))
+        return out
+
+    def inverse(self) -> Any:
+        """Return A⁻¹ = L⁻ᵀL⁻¹, symmetric, in new memory; the factor is lost."""
+        lower, xp = self._inverted(), self._device.xp
+        out = xp.empty_like(lower)
+        for start, stop in self._starts:
+            # L⁻¹ is 0 above the diagonal: only rows from the later of two columns on count.
+            columns = xp.matmul(lower[start:, :start].T, lower[start:, start:stop])
+            corner = xp.matmul(lower[start:, start:stop].T, lower[start:, start:stop])
+            out[:start, start:stop] = columns
+            out[start:stop, :start] = columns.T
+            out[start:stop, start:stop] = corner
+        return out
+
+    def _inverted(self) -> Any:
+        """Return L⁻¹ in the memory of L; what is above the blocks on the diagonal is not set.
+
+        Block columns from the last to the first, and in each the rows from the last to the first:
+        what is overwritten is not needed any more.
         """
         xp, L = self._device.xp, self._lower
-        out = np.empty(self.n)
         with self._device.coarse_products(self._coarse):
             for column in reversed(range(len(self._starts))):
                 start, stop = self._starts[column]
@@ -124,7 +148,5 @@ class DeviceFactor:
                     top, bottom = self._starts[row]
                     product = xp.matmul(L[top:bottom, stop:bottom], L[stop:bottom, start:stop])
                     L[top:bottom, start:stop] = -xp.matmul(product, inverse)
-                whole = L[start:, start:stop]
-                out[start:stop] = as_host(xp.sum(whole * whole, axis=0))
         self._lower = None
-        return out
+        return L

@@ -18,7 +18,7 @@ _ROWS, _COLUMNS, _ENTRIES = 64, 64, 512
 
 
 @triton.jit
-def _sums(  # type: ignore[no-untyped-def]
+def _sums(
     X,
     Z,
     out,
@@ -61,7 +61,7 @@ def sums_of_differences(X: Any, Z: Any, squared: bool) -> Any:
 
 
 @triton.jit
-def _exponentials(D, out, n, factors, weights, P: tl.constexpr, B: tl.constexpr):  # type: ignore[no-untyped-def]
+def _exponentials(D, out, n, factors, weights, P: tl.constexpr, B: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
     d = tl.load(D + at, mask=at < n, other=0.0)
     total = tl.load(out + at, mask=at < n, other=0.0)

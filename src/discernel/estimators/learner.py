@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import (
@@ -99,6 +101,7 @@ class BaseKernelLearner(BaseWeightedEstimator):
         cache_size: float = 256,
         rank: int | None = None,
         max_time: Any = None,
+        device: str | None = None,
         verbose: bool = False,
         callback: Any = None,
     ) -> None:
@@ -113,6 +116,7 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.cache_size = cache_size
         self.rank = rank
         self.max_time = max_time
+        self.device = device
         self.verbose = verbose
         self.callback = callback
 
@@ -268,6 +272,21 @@ class BaseKernelLearner(BaseWeightedEstimator):
         self.low_rank_loss_ = loss
         if loss.advice:
             warnings.warn(loss.advice, LowRankWarning, stacklevel=levels_to_the_caller())
+
+    def to_cpu(self) -> Self:
+        """Return the fitted model as one of NumPy, which can be saved and used anywhere.
+
+        Returns
+        -------
+        BaseKernelLearner
+            A copy that predicts the same, up to rounding.
+        """
+        check_is_fitted(self)
+        model = copy(self)
+        model._device = None
+        if isinstance(self.combined_kernel_, CombinedKernel):
+            model.combined_kernel_ = replace(self.combined_kernel_, device=None)
+        return model
 
     def _check_room(self) -> None:
         check_number("cache_size", getattr(self, "cache_size", 256), positive=True)
