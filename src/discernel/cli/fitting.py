@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from discernel.cli import learning, many, models
+from discernel.cli import fusing, learning, many, models
 from discernel.cli.predictions import Predictions, write_predictions
 from discernel.cli.shared import (
     AsJson,
@@ -70,6 +70,14 @@ def fit_command(
     criterion: Annotated[
         Criteria, typer.Option(help="What makes a combination of kernels good.")
     ] = "auto",
+    views: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Several data sources: a TOML file that says which columns, or other files, "
+            "are which source, and their kernels.",
+        ),
+    ] = None,
     max_time: MaxTime = None,
     scheduler: Scheduler = None,
     as_json: AsJson = False,
@@ -85,7 +93,15 @@ def fit_command(
         refuse_same_file(data=file_of(data[0]), model=output)
         check_place("model", output)
         learner = learning.Learner(criterion, max_time)
-        if many.are_many(data) or scheduler is not None:
+        if views is not None:
+            if many.are_many(data) or scheduler is not None:
+                raise InvalidInputError("--views takes one file that fits into memory.")
+            with _silence(quiet), learning.given_file(data[0]) as file:
+                meant = data_of(str(file), target, drop, categorical, numeric)
+                model = fusing.fit_views(
+                    meant, views, learner, command=_command(), quiet=quiet or as_json
+                )
+        elif many.are_many(data) or scheduler is not None:
             model = _fit_chunks(data, target, drop, categorical, numeric, learner, scheduler, quiet)
         else:
             with _silence(quiet), learning.given_file(data[0]) as file:
@@ -173,6 +189,7 @@ def predict_command(
             metavar="COLUMN", help="Hand a column on, beside identifiers. May be repeated."
         ),
     ] = None,
+    views: fusing.WhereFiles = None,
     scheduler: Scheduler = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines in place of CSV.")] = (
         False
@@ -194,7 +211,7 @@ def predict_command(
                 parts = many.predict_many(loaded, data, told, scheduler, keep or ())
                 known = write_predictions(parts, where, as_json=as_json)
         else:
-            rows = learning.read_rows(loaded, data[0], keep or ())
+            rows = learning.read_rows(loaded, data[0], keep or (), fusing.joiner(views))
             known = write_predictions([Predictions.of(loaded, rows)], where, as_json=as_json)
             if not quiet:
                 _note_others(loaded, rows)

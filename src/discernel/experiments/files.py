@@ -24,7 +24,7 @@ from discernel.experiments.formats import check_file, import_pandas, listed
 from discernel.experiments.preparation import NUMBER, Preparation, flags, spelt
 from discernel.experiments.reading import read_table
 
-__all__ = ["OpenedFile", "digest", "find_target", "open_file"]
+__all__ = ["OpenedFile", "digest", "find_target", "open_file", "rows_with_labels"]
 
 #: Column names that are taken for the target where none is named.
 TARGET_NAMES = ("target", "class", "label", "y")
@@ -175,7 +175,7 @@ def _open(
     target = find_target(list(table.columns), target, where)
     _check_names(table, (*drop, *categorical, *numeric), target, where)
     became = dict.fromkeys(drop, "left out: dropped") | {target: "the classes"}
-    table, y, notes = _labels(table, target, where)
+    table, y, notes = rows_with_labels(table, target, where)
     found = describe_columns(
         table.drop(columns=list(became)), categorical, numeric, read.views, where
     )
@@ -255,8 +255,18 @@ def _check_names(table: Any, names: Iterable[str], target: str, where: str) -> N
             )
 
 
-def _labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[Any], list[str]]:
-    """Return the rows that have a label, the labels, whole numbers or else text, and notes."""
+def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[Any], list[str]]:
+    """Return the rows that have a label, the labels, whole numbers or else text, and notes.
+
+    Parameters
+    ----------
+    table : DataFrame
+        All rows.
+    target : str
+        The column with the labels.
+    where : str
+        What the table is called in messages.
+    """
     absent, notes = table[target].isna(), []
     if absent.any():
         rows = "row" if absent.sum() == 1 else "rows"
