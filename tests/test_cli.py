@@ -350,6 +350,10 @@ def test_many_rows_say_what_they_will_take(tmp_path):
     shown = invoke("fit", "a.csv", "-o", "a.model")
     assert "2,000 rows: bank=" in shown.output
     assert "done in" in shown.stderr
+    shown = invoke("fit", "a.csv", "-o", "a.model", "--json")
+    assert json.loads(shown.stdout)["n_rows"] == 2000
+    assert "2,000 rows: bank=" in shown.stderr
+    assert invoke("fit", "a.csv", "-o", "a.model", "-q").output == ""
 
 
 def test_a_lambda_at_the_limit_is_said(capsys):
