@@ -13,6 +13,7 @@ ROOT = Path(discernel.__file__).parent
 ORDER = (
     "exceptions",
     "machine",
+    "notebook",
     "progress",
     "backend",
     "cluster",

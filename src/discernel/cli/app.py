@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 import discernel
-from discernel.cli import comparing, explaining, fitting, measuring
+from discernel.cli import comparing, explaining, fitting, measuring, reporting
 from discernel.cli.shared import EXIT_CODES, examples
 
 __all__ = ["app"]
@@ -70,7 +70,23 @@ app.command(
     short_help="Show what is here, or in a model.",
     epilog=examples("discernel info", "discernel info patients.skops"),
 )(measuring.info_command)
-app.command("compare", short_help="Compare methods on your data.")(comparing.compare_command)
-app.command("report", short_help="Make a page of all results.")(comparing.report_command)
+app.command(
+    "compare",
+    short_help="Compare methods on your data.",
+    epilog=examples(
+        "discernel compare patients.csv --target ill",
+        "discernel compare patients.csv -t ill --metric log_loss --json numbers.json",
+        "discernel compare wine -m auto -m forest -m boosting --divisions 20",
+    ),
+)(comparing.compare_command)
+app.command(
+    "report",
+    short_help="Make a page of a model, or of all results.",
+    epilog=examples(
+        "discernel report patients.skops",
+        "discernel report patients.skops --explain new.csv --row 12 -o page.html",
+        "discernel report discernel-results/results.sqlite --metric log_loss",
+    ),
+)(reporting.report_command)
 app.command("reproduce", short_help="Run published tables again.")(comparing.reproduce_command)
 app.command("bench", short_help="Measure how fast we are.")(measuring.bench_command)

@@ -1,9 +1,11 @@
-"""`discernel compare`, `reproduce` and `report`."""
+"""`discernel compare` and `reproduce`."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,17 +18,21 @@ from discernel.cli.shared import (
     Drop,
     Jobs,
     Numeric,
+    Quiet,
     StoreFile,
     Target,
     data_of,
+    err,
     file_of,
     one_line_errors,
     out,
     say_where,
 )
-from discernel.exceptions import InvalidInputError
 from discernel.experiments import reproduce as reproductions
-from discernel.experiments.compare import DEFAULT_STORE, compare, stored_records
+from discernel.experiments.compare import DEFAULT_STORE, compare
+from discernel.experiments.entrants import DEFAULT_METHODS, DESCRIPTIONS
+from discernel.experiments.exports import comparison_csv, comparison_json, trace
+from discernel.experiments.metrics import METRICS
 from discernel.experiments.store import Store
 from discernel.experiments.writing import (
     check_place,
@@ -35,11 +41,17 @@ from discernel.experiments.writing import (
     write_file,
 )
 from discernel.report import write_report
+from discernel.report.words import conclusion
 
-__all__ = ["compare_command", "report_command", "reproduce_command"]
+__all__ = ["compare_command", "reproduce_command"]
 
 #: Divisions a plan with ``reproduce --quick``.
 QUICK = 3
+
+
+def _quoted(names: Iterable[str]) -> str:
+    """Return names as one types them."""
+    return ", ".join(f'"{name}"' if " " in name else name for name in names)
 
 
 def compare_command(
@@ -52,14 +64,24 @@ def compare_command(
         int | None, typer.Option(min=1, metavar="N", help="Only so many rows, drawn at random.")
     ] = None,
     divisions: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Divisions into two parts.")
+        int, typer.Option(min=1, metavar="N", help="How often rows are divided into two parts.")
     ] = 10,
     train_size: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of the rows that train.")
+        float, typer.Option(metavar="SHARE", help="Share of the rows to learn from.")
     ] = 0.8,
+    metric: Annotated[
+        str,
+        typer.Option(metavar="NAME", help=f"What methods are ranked by: {', '.join(METRICS)}."),
+    ] = "accuracy",
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", metavar="NAME", help="Only this one. May be repeated."),
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="NAME",
+            help=f"Only this one; may be repeated. By default {_quoted(DEFAULT_METHODS)}; there "
+            f"are also {_quoted(name for name in DESCRIPTIONS if name not in DEFAULT_METHODS)}.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the first division.")] = 0,
     jobs: Jobs = None,
@@ -67,34 +89,82 @@ def compare_command(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page. (default: beside the store)")
     ] = None,
+    json: Annotated[
+        str | None,
+        typer.Option(
+            "--json", metavar="FILE", help="Write all numbers as JSON; - is standard output."
+        ),
+    ] = None,
+    csv: Annotated[
+        str | None,
+        typer.Option(
+            "--csv", metavar="FILE", help="Write a row per method as CSV; - is standard output."
+        ),
+    ] = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Compare learned kernels with plain baselines on your data, and write a report."""
+    """Compare discernel with forest, boosting, SVC and others on your data; write a report.
+
+    Rows are divided into two parts at random, several times. Every method
+    learns from the first part and predicts the second. Results are kept: the
+    same command, interrupted or not, goes on from what there is.
+    """
     with one_line_errors(f"Run the same command again: it goes on from {store}."):
+        written = {"report": report, "json": _path(json), "csv": _path(csv)}
         refuse_same_file(
             data=file_of(data),
             store=store,
             log_of_the_store=f"{store}-wal",
             index_of_the_store=f"{store}-shm",
-            report=report,
+            **written,
         )
-        if report is not None:
-            check_place("report", report)
+        for what, path in written.items():
+            if path is not None:
+                check_place(what, path)
+        # What other programs read has the output for itself.
+        console = err if "-" in (json, csv) else out
         found = compare(
             data_of(data, target, drop, categorical, numeric, rows),
             n_divisions=divisions,
             train_size=train_size,
             seed=seed,
             methods=method,
+            metric=metric,
             store=store,
             n_jobs=jobs,
-            progress=True,
-            started=lambda dataset, notes: show.show_data(out, dataset, notes),
+            progress=not quiet,
+            started=lambda rows, notes: None if quiet else show.show_data(console, rows, notes),
         )
-        name = found.dataset.name
-        page = store.parent / f"{name}.html" if report is None else report
-        page = write_report(found.records, page, title=f"{name}: learned kernels and baselines")
-        show_comparing.show_comparison(out, found)
-        say_where("report", page)
+        origin = trace(found, shlex.join(["discernel", *sys.argv[1:]]))
+        page = store.parent / f"{found.dataset.name}.html" if report is None else report
+        page = write_report(
+            found.records,
+            page,
+            title=f"{found.dataset.name}: learned kernels and baselines",
+            metric=found.metric,
+            trace=origin,
+        )
+        if not quiet:
+            show_comparing.show_comparison(console, found)
+        if json is not None:
+            sentences = tuple(conclusion(found.table, found.dataset.name))
+            _write(json, comparison_json(found, origin, sentences))
+        if csv is not None:
+            _write(csv, comparison_csv(found))
+        if not quiet:
+            say_where("report", page, err=console is err)
+
+
+def _path(where: str | None) -> Path | None:
+    """Return the file that is meant, if one is."""
+    return None if where in (None, "-") else Path(str(where))
+
+
+def _write(where: str, text: str) -> None:
+    if where == "-":
+        sys.stdout.write(text)
+    else:
+        write_file(where, text.encode())
 
 
 def reproduce_command(
@@ -155,45 +225,3 @@ def _run_one(
         write_file(page, drawn.getvalue())
         say_where("figure", page)
     return cells
-
-
-def report_command(
-    store: Annotated[
-        Path, typer.Argument(metavar="STORE", help="A file of results.")
-    ] = DEFAULT_STORE,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The page. (default: beside the store)"
-        ),
-    ] = None,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Its title.")] = "Results",
-) -> None:
-    """Make a page of all that a file of results holds."""
-    with one_line_errors():
-        page = output or store.with_suffix(".html")
-        refuse_same_file(store=store, report=page)
-        check_place("report", page)
-        with _open_store(store) as results:
-            records, held = stored_records(results), results.held()
-        if held:
-            holders = " and ".join(sorted(set(held.values())))
-            typer.echo(
-                f"note: {holders} runs {len(held)} more cells now; the page holds what is finished "
-                "so far",
-                err=True,
-            )
-        if not records:
-            raise InvalidInputError(
-                f"{store} holds no results. Run: discernel compare --store {store}"
-            )
-        say_where("report", write_report(records, page, title=title))
-
-
-def _open_store(path: Path) -> Store:
-    if not path.is_file():
-        raise InvalidInputError(
-            f"The store must be a file that is there. Got {str(path)!r}. `discernel compare` and "
-            "`discernel reproduce` make one."
-        )
-    return Store(path)

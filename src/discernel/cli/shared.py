@@ -32,6 +32,7 @@ __all__ = [
     "StoreFile",
     "Target",
     "data_of",
+    "err",
     "examples",
     "file_of",
     "on_one_line",
@@ -41,6 +42,7 @@ __all__ = [
 ]
 
 out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
 
 #: What a command ends with.
 EXIT_CODES = (
@@ -191,6 +193,6 @@ def file_of(source: str) -> Path | None:
     return Path(source) if Path(source).is_file() else None
 
 
-def say_where(what: str, path: Path) -> None:
+def say_where(what: str, path: Path, *, err: bool = False) -> None:
     """Print a path on a line of its own, whole, so that it can be copied and clicked."""
-    typer.echo(f"{what}: {on_one_line(path.resolve())}")
+    typer.echo(f"{what}: {on_one_line(path.resolve())}", err=err)

@@ -32,6 +32,10 @@ class Precomputed(Kernel):
     ----------
     index : int, default=0
         The position of the kernel on the last axis of the stack.
+
+    Notes
+    -----
+    ``kernels={"spectra": Precomputed(0), "texts": Precomputed(1)}`` gives the matrices names.
     """
 
     index: int = 0
@@ -55,7 +59,7 @@ class Precomputed(Kernel):
 
     @property
     def name(self) -> str:
-        return f"kernel {self.index}"
+        return f"matrix {self.index}"
 
 
 @dataclass(frozen=True)
