@@ -230,7 +230,7 @@ def test_views_keep_their_columns_when_constant_ones_go(tmp_path):
     opened = open_file(tmp_path / "v.npz")
     np.testing.assert_array_equal(opened.dataset.view("one"), first[:, [0, 2]])
     np.testing.assert_array_equal(opened.dataset.view("two"), second)
-    assert opened.notes[0] == "NPZ; 4 numbers, 1 left out (one1: one value)"
+    assert opened.notes[0] == "NPZ, 2 views: one, two; 4 numbers, 1 left out (one1: one value)"
 
 
 def test_one_array_is_no_view(tmp_path):

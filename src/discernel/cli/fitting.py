@@ -7,7 +7,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -104,11 +104,9 @@ def fit_command(
         elif many.are_many(data) or scheduler is not None:
             model = _fit_chunks(data, target, drop, categorical, numeric, learner, scheduler, quiet)
         else:
-            with _silence(quiet), learning.given_file(data[0]) as file:
+            with _speaking(quiet, as_json), learning.given_file(data[0]) as file:
                 meant = data_of(str(file), target, drop, categorical, numeric)
-                model, _, _ = learning.fit_model(
-                    meant, learner, command=_command(), quiet=quiet or as_json
-                )
+                model, _, _ = learning.fit_model(meant, learner, command=_command(), quiet=quiet)
         path = models.save_model(model, output)
         if as_json:
             typer.echo(json.dumps(summarize(model) | {"model": str(path.resolve())}, indent=1))
@@ -130,11 +128,13 @@ def _command() -> str:
 
 
 @contextmanager
-def _silence(quiet: bool) -> Iterator[None]:
-    """Keep the forecast of a long fit to ourselves, where nothing is to be said."""
-    with warnings.catch_warnings():
+def _speaking(quiet: bool, as_json: bool) -> Iterator[None]:
+    """Send what a long fit says to nobody, or beside the JSON to standard error."""
+    with warnings.catch_warnings(), ExitStack() as stack:
         if quiet:
             warnings.simplefilter("ignore", LongFitWarning)
+        if as_json:
+            stack.enter_context(redirect_stdout(sys.stderr))
         yield
 
 

@@ -59,7 +59,13 @@ def heading(console: Console, words: str, aside: str = "") -> None:
         How to read it.
     """
     console.print()
-    console.print(f"[bold]{escape(words)}[/]" + (f"  [dim]{escape(aside)}[/]" if aside else ""))
+    if len(words) + 2 + len(aside) > console.width:
+        console.print(f"[bold]{escape(words)}[/]")
+        _say(console, aside, "dim")
+    else:
+        console.print(
+            f"[bold]{escape(words)}[/]  [dim]{escape(aside)}[/]".removesuffix("  [dim][/]")
+        )
 
 
 def _say(console: Console, words: str, style: str = "") -> None:

@@ -310,8 +310,8 @@ def _row_numbers(found: Described) -> list[str]:
     pd, table = import_pandas(), found.features
     numbered = [
         column
-        for column in table.columns
-        if pd.api.types.is_integer_dtype(table[column])
+        for column, dtype in table.dtypes.items()
+        if pd.api.types.is_integer_dtype(dtype)
         and len(table) > 2
         and bool((table[column].diff().iloc[1:] == 1).all())
     ]
