@@ -7,6 +7,7 @@ what to do about it. Rows are counted from 1, without the line of column names.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -30,6 +31,7 @@ __all__ = ["OpenedFile", "digest", "find_target", "open_file", "rows_with_labels
 TARGET_NAMES = ("target", "class", "label", "y")
 #: A target with more different fractions than this is a quantity, not a class.
 MAX_FRACTIONS = 10
+_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +292,8 @@ def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[
 def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
     """Return labels as whole numbers where all are that and 64 bits hold them, else as text."""
     values = set(texts)
+    if all(_COMMA.fullmatch(text) or NUMBER.fullmatch(text) for text in values):
+        values = {text.replace(",", ".") for text in values}
     if all(NUMBER.fullmatch(text) for text in values):
         whole = not any("." in text for text in values)
         # Whole numbers may count people or digits, but hardly with less than three rows each.
@@ -302,6 +306,11 @@ def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
             )
         if whole and all(-(2**63) <= int(text) < 2**63 for text in values):
             return np.array([int(text) for text in texts], dtype=np.int64)
+    elif len(values) > max(20, len(texts) // 2):
+        raise InvalidInputError(
+            f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
+            f"different texts in {len(texts)} rows. Name another target."
+        )
     return texts.astype(str)
 
 
