@@ -152,7 +152,7 @@ def test_precomputed_kernels_have_sources_and_no_columns():
     clf = MultipleKernelDiscriminant("precomputed", criterion="uniform").fit(stack, y)
     found = contributions(clf, stack[:5])
     check_adds_up(found, clf.decision_function(stack[:5]), columns=False)
-    assert found.source_names == ["kernel 0", "kernel 1"]
+    assert found.source_names == ["matrix 0", "matrix 1"]
     assert found.column_names == []
     found = contributions(clf, stack[:5], background=stack)
     check_adds_up(found, clf.decision_function(stack[:5]), columns=False)

@@ -186,7 +186,7 @@ def test_rows_that_a_model_does_not_keep_are_given():
     grams = np.stack([kernel(X) for kernel in kept.kernels_], axis=-1)
     matrices = MultipleKernelDiscriminant("precomputed", criterion="rkda").fit(grams, y)
     found = source_importances(matrices, grams, y)
-    assert found.names == ["kernel 0", "kernel 1", "kernel 2"]
+    assert found.names == ["matrix 0", "matrix 1", "matrix 2"]
     np.testing.assert_allclose(found.shares[2], expected.shares[1], atol=1e-6)
     for model in (low, stream, matrices):
         with pytest.raises(InvalidInputError, match=r"source_importances\(clf, X, y\)"):

@@ -67,7 +67,7 @@ def test_more_classes_numbers_and_matrices():
     )
     stack = np.stack([RBF(gamma=0.1)(X), RBF(gamma=1.0)(X)], axis=-1)
     clf = MultipleKernelDiscriminant("precomputed", criterion="uniform").fit(stack, y)
-    assert "from kernel 0" in explain_in_words(contributions(clf, stack[:1]))
+    assert "from matrix 0" in explain_in_words(contributions(clf, stack[:1]))
     with pytest.raises(InvalidInputError, match="one of 0 to 0"):
         explain_in_words(contributions(reg, X[:1]), 1)
 
