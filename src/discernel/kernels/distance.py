@@ -515,7 +515,7 @@ class Exponential(_Euclidean):
 
 @dataclass(frozen=True, repr=False)
 class Laplace(DistanceKernel):
-    """The Laplace kernel of the 1-norm, ‖x − z‖₁ = Σ |x_l − z_l|.
+    """The Laplace kernel of the 1-norm, ``‖x − z‖₁ = Σ |x_l − z_l|``.
 
     ===================== ======================== =================================
     given                 k(x, z)                  note
@@ -535,7 +535,7 @@ class Laplace(DistanceKernel):
     gamma : float, optional
         The factor of the distance.
     scales : sequence of float, optional
-        A factor per column, at least 0: Σ s_l |x_l − z_l| stands for ‖x − z‖₁. A column of
+        A factor per column, at least 0: ``Σ s_l |x_l − z_l|`` stands for ‖x − z‖₁. A column of
         scale 0 is left out. The median is that of the scaled rows.
 
     Examples

@@ -144,7 +144,7 @@ def alternate(
     max_iter : int, default=100
         The limit of iterations.
     callback : callable, optional
-        Called with a `Progress` once an iteration. It has no gap: nothing is certified.
+        Called with a `Progress` once per iteration. It has no gap: nothing is certified.
     sample_weights : SampleWeights, optional
         How much rows count; those of the targets.
 

@@ -30,7 +30,7 @@ class SILP:
     ----------
     stopping : {"gap", "paper"}, default="gap"
         ``"gap"`` stops at a certified relative gap of ``tol``; ``"paper"`` at
-        |1 − f(w)/t| ≤ 5e-4, Eq. (22), whatever ``tol`` is.
+        ``|1 − f(w)/t| ≤ 5e-4``, Eq. (22), whatever ``tol`` is.
     """
 
     stopping: Literal["gap", "paper"] = "gap"

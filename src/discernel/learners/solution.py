@@ -63,7 +63,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told, once an iteration.
+    """What a callback is told, once per iteration.
 
     Attributes
     ----------
