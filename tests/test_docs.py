@@ -12,7 +12,7 @@ import pytest
 from numpydoc.validate import validate
 
 import discernel
-from discernel import criteria, datasets, displays, kernels, solvers, tables
+from discernel import criteria, datasets, displays, inspection, kernels, solvers, tables
 from discernel.experiments import baselines
 from discernel.experiments.reproduce import names, reproduction
 
@@ -21,12 +21,14 @@ MODULES = sorted(
     info.name for info in pkgutil.walk_packages(discernel.__path__, prefix="discernel.")
 )
 #: What is returned to users, not made by them: documented by attributes, not parameters.
-RESULTS = {"LearnedKernel", "Solution", "Solver", "Status", "Task"}
+RESULTS = {"LearnedKernel", "Solution", "Solver", "Status", "Task"} | {
+    *("Contributions", "SimilarRows", "SourceImportances")
+}
 #: What is given for ``criterion``.
 CRITERIA = [made.__name__ for made in criteria.CRITERIA.values()]
 PUBLIC = [f"discernel.criteria.{name}" for name in CRITERIA] + [
     f"{room.__name__}.{name}"
-    for room in (discernel, kernels, tables, solvers, displays, datasets, baselines)
+    for room in (discernel, kernels, tables, solvers, inspection, displays, datasets, baselines)
     for name in room.__all__
     if name not in ("Dataset", "DataUnavailableError", *RESULTS)
 ]

@@ -32,6 +32,7 @@ ORDER = (
     "streams",
     "estimators",
     "persistence",
+    "inspection",
     "displays",
     "testing",
     "datasets",

@@ -101,6 +101,8 @@ class BlendBank(Bank):
     """
 
     cheap_path: ClassVar[bool] = True
+    #: Which training rows the landmarks of the map are; None where that is not known.
+    landmark_rows: NDArray[np.intp] | None = None
 
     def __init__(
         self,
@@ -174,8 +176,9 @@ class BlendBank(Bank):
         known = np.full(len(kept), 1.0 / len(kept)) if known is None else known
         active = np.flatnonzero(known)
         own = WeightedKernels([kernels[kept[i]] for i in active], (known * scales)[active])
-        feature_map = NystromMap(own.kernels, own.coefficients, X[draw(own)])
-        return cls(
+        drawn = draw(own)
+        feature_map = NystromMap(own.kernels, own.coefficients, X[drawn])
+        bank = cls(
             feature_map(X),
             names,
             kept,
@@ -185,6 +188,8 @@ class BlendBank(Bank):
             feature_map=feature_map,
             sample_weights=sample_weights,
         )
+        bank.landmark_rows = drawn[feature_map.pivots]
+        return bank
 
     @classmethod
     def of_rank(

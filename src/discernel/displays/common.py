@@ -8,15 +8,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
-from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray
 from discernel.crossfit.menu import MENU
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.kernels import RBF, Kernel, Laplace, Linear, as_kernels, kernel_names
-from discernel.kernels.base import Restricted
-from discernel.kernels.columns import describe_columns
+from discernel.inspection.learner import fitted_learner, kernel_sources, sum_by
+from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
 from discernel.learners import Candidate, LearnedKernel
 
 if TYPE_CHECKING:
@@ -139,28 +135,6 @@ def format_number(value: float) -> str:
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
-def fitted_learner(estimator: Any) -> Any:
-    """Return the estimator that learned a kernel: itself, or the last such step of a pipeline.
-
-    Raises
-    ------
-    NotFittedError
-        If it is not fitted.
-    InvalidInputError
-        If there is no estimator of discernel in it.
-    """
-    check_is_fitted(estimator)
-    inner = getattr(estimator, "best_estimator_", estimator)
-    steps = [step for _, step in inner.steps] if isinstance(inner, Pipeline) else [inner]
-    learners = [step for step in steps if hasattr(step, "kernel_weights_")]
-    if not learners:
-        raise InvalidInputError(
-            "The estimator must be one of discernel with kernel_weights_, or a pipeline or a "
-            f"refitted search with one. Got {estimator!r}."
-        )
-    return learners[-1]
-
-
 def given_names(learner: Any) -> list[str]:
     """Return the names of the kernels as they were given, the same in every fit.
 
@@ -174,36 +148,6 @@ def given_names(learner: Any) -> list[str]:
     return kernel_names(
         as_kernels(learner.kernels if hasattr(learner, "kernels") else learner.kernel)
     )
-
-
-def kernel_sources(kernels: Sequence[Kernel]) -> list[str]:
-    """Return the source of each kernel: the name of the columns it was put on with ``.on``."""
-    return [_source(kernel) for kernel in kernels]
-
-
-def _source(kernel: Any) -> str:
-    while kernel is not None and not isinstance(kernel, Restricted):
-        kernel = getattr(kernel, "kernel", None)  # of a name, a factor, standardized columns
-    if kernel is None:
-        return "all columns"
-    return kernel.label if kernel.label is not None else describe_columns(kernel.columns)
-
-
-def sum_by(groups: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
-    """Return the groups, in the order they come in, and the sums of their values.
-
-    Parameters
-    ----------
-    groups : sequence of str
-        What each value belongs to.
-    values : ndarray of shape (..., n_values)
-        The values.
-    """
-    names = list(dict.fromkeys(groups))
-    place = {name: position for position, name in enumerate(names)}
-    sums = np.zeros((len(names), *values.shape[:-1]))
-    np.add.at(sums, [place[group] for group in groups], np.moveaxis(values, -1, 0))
-    return names, np.moveaxis(sums, 0, -1)
 
 
 def candidate_name(candidate: Candidate) -> str:

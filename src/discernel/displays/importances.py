@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 
 from discernel.backend import FloatArray
 from discernel.displays.common import class_colors, fitted_learner, ink_color, make_axes, wrap
 from discernel.exceptions import InvalidInputError
+from discernel.inspection.learner import column_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -236,26 +236,6 @@ def _with_importances(estimator: Any) -> Any:
             "permutation_importance."
         )
     return learner
-
-
-def column_names(estimator: Any) -> list[str]:
-    """Return the names of the columns that the learner in an estimator was given.
-
-    Those of a dataframe, through the steps of a pipeline before it where these have names for what
-    they return; else "column 0", "column 1", ...
-    """
-    learner = fitted_learner(estimator)
-    inner = getattr(estimator, "best_estimator_", estimator)
-    names = getattr(learner, "feature_names_in_", None)
-    if names is None and isinstance(inner, Pipeline) and hasattr(inner, "feature_names_in_"):
-        position = [step for _, step in inner.steps].index(learner)
-        try:
-            names = inner[:position].get_feature_names_out()
-        except (AttributeError, ValueError):  # a step that has no names to give
-            names = None
-    if names is None:
-        names = [f"column {i}" for i in range(learner.n_features_in_)]
-    return [str(name) for name in names]
 
 
 def _format(importance: float) -> str:

@@ -173,6 +173,7 @@ class AKFDClassifier(ClassifierMixin, BaseWeightedEstimator):
         self.dual_coef_ = found.v
         self.intercept_ = -found.gamma
         self.classes_ = target.classes
+        self._keep_labels(target.classes[target.codes], np.arange(target.n_samples))
         return self
 
     def decision_function(self, X: Any) -> FloatArray:

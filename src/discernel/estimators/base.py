@@ -102,6 +102,7 @@ class BaseKernelDiscriminant(
             honest = honest_scores(proposal, target)
             discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
             discriminant = replace(discriminant, dual_coef=learning.coef(discriminant.dual_coef))
+            self._keep_labels(target.classes[target.codes], learning.kept)
         return self._store(discriminant, decision, target, honest)
 
     def _opened(self, source: Source) -> tuple[Any, Any, Any]:

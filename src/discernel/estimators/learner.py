@@ -62,6 +62,13 @@ class Learning(NamedTuple):
             return self.bank.feature_coef(self.weights, dual)
         return dual
 
+    @property
+    def kept(self) -> NDArray[np.intp] | None:
+        """The training rows that predictions are made from; None where they differ by kernel."""
+        if isinstance(self.bank, BlendBank):
+            return self.bank.landmark_rows
+        return None if isinstance(self.bank, FeatureBank) else np.arange(self.bank.n_samples)
+
 
 class Way(NamedTuple):
     """How to compute: the bank, or ``"auto"``, and its rank where that is to be low."""

@@ -95,6 +95,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
             system = bank.system(weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
         # One target in, one target out: no column where y had none.
+        self._keep_labels(y, learning.kept)
         coef = learning.coef(fit.coef)
         self.dual_coef_ = coef if y.ndim == 2 else coef[:, 0]
         self.intercept_ = fit.intercept if y.ndim == 2 else float(fit.intercept[0])

@@ -9,6 +9,7 @@ from copy import deepcopy
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
@@ -40,6 +41,10 @@ class BaseRowEstimator(BaseEstimator):
     _n_given: int = 1
     #: What missing cells of new rows become, where training rows were numbers without any.
     _medians: FloatArray | None = None
+    #: The labels of the rows that predictions are made from, and where they stood in training;
+    #: None where that is not known.
+    _kept_labels: NDArray[Any] | None = None
+    _kept_rows: NDArray[np.intp] | None = None
     kernels: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:

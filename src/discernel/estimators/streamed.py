@@ -307,6 +307,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         chosen = draw_landmarks(sample.X, rank)
         features = NystromMap(near, self.learned_kernel_.coefficients, sample.X[chosen])
         check_room(features.rank)
+        self._kept_labels, self._kept_rows = sample.y[chosen][features.pivots], None
         return features, sample
 
     def _refined(

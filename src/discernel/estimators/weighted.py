@@ -32,6 +32,8 @@ class BaseWeightedEstimator(BaseRowEstimator):
 
     #: Which rows of given training matrices have weight, and how many there are; None: all.
     _present: tuple[NDArray[np.intp], int] | None = None
+    #: Which of the training rows have weight; None: all.
+    _weighted_rows: NDArray[np.intp] | None = None
 
     def _validate_weighted(
         self, X: Any, y: Any, sample_weight: Any, *, labels: bool = True, **options: Any
@@ -40,7 +42,7 @@ class BaseWeightedEstimator(BaseRowEstimator):
 
         With ``labels``, y holds classes, each of which must have weight.
         """
-        self._present = None
+        self._present = self._weighted_rows = None
         if sample_weight is None:
             return (*self._validate_training(X, y, **options), None)
         check_consistent_length(X, y)
@@ -50,12 +52,26 @@ class BaseWeightedEstimator(BaseRowEstimator):
             if labels and y is not None:
                 check_classes_present(y, present)
             X, y = self._without_absent(X, present), _safe_indexing(y, present)
+            self._weighted_rows = present
         given = X
         X, y, kernels = self._validate_training(X, y, **options)
         found = SampleWeights.of(weights[present])
         if found is not None and found.copies.max() > 1 and not kernels[0].precomputed:
             kernels = self._resolve_on_copies(X, given, found)
         return X, y, kernels, found
+
+    def _keep_labels(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> None:
+        """Keep the labels of training rows that predictions are made from.
+
+        ``rows`` are their positions among those with weight; None where they are not known.
+        """
+        self._kept_labels = self._kept_rows = None
+        if rows is not None:
+            given = self._weighted_rows
+            self._kept_labels, self._kept_rows = (
+                labels[rows],
+                rows if given is None else given[rows],
+            )
 
     def _without_absent(self, X: Any, present: NDArray[np.intp]) -> Any:
         if not self.__sklearn_tags__().input_tags.pairwise:

@@ -1,0 +1,197 @@
+"""What columns and sources add to the score of a row, so that it all adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray
+from discernel.exceptions import InvalidInputError, NumericalError
+from discernel.inspection.columns import column_values
+from discernel.inspection.explained import ExplainedRows
+from discernel.inspection.learner import column_groups, score_sources, sum_by
+
+__all__ = ["Contributions", "contributions"]
+
+#: What rounding may leave of a score, over the largest of its terms, before something is wrong.
+_ROUNDING = 1e-6
+
+
+@dataclass(frozen=True)
+class Contributions:
+    """What adds up to the scores of some rows.
+
+    ``baseline + columns.sum(-1)`` and ``baseline + sources.sum(-1)`` are the scores.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (n_rows, n_outputs)
+        Two classes: one output, ``decision_function``, the log-odds of the second class. More
+        classes: one output per class, ``decision_function`` less its mean over the classes, since
+        what all classes gain alike decides nothing. A regression: its predictions.
+    baseline : ndarray of shape (n_outputs,)
+        The score that rows are compared with: that of a typical row, or the mean over the
+        background.
+    columns : ndarray of shape (n_rows, n_outputs, n_columns) or None
+        What each column that was given adds. None where rows have no columns, as with precomputed
+        kernels.
+    sources : ndarray of shape (n_rows, n_outputs, n_sources)
+        What each source adds.
+    column_names, source_names : list of str
+        What they are called.
+    classes : ndarray of shape (n_classes,) or None
+        The labels; None for a regression.
+    cells : ndarray of shape (n_rows, n_columns), of objects, or None
+        The rows as they were given, for words and pictures.
+    exact : bool
+        Whether the values of columns are exact. False where a kernel is neither a product nor a sum
+        over its columns, and there are more than eight: values are then averages over 32 orders
+        of the columns. They add up all the same.
+    compared_with : str
+        What the baseline is the score of, in words.
+    """
+
+    scores: FloatArray
+    baseline: FloatArray
+    columns: FloatArray | None
+    sources: FloatArray
+    column_names: list[str]
+    source_names: list[str]
+    classes: NDArray[Any] | None
+    cells: NDArray[np.object_] | None
+    exact: bool = True
+    compared_with: str = "typical row"
+
+
+def contributions(
+    clf: Any, X: Any, *, background: Any = None, groups: Mapping[str, Any] | None = None
+) -> Contributions:
+    """Explain the scores of rows: what each column and each source adds to that of a typical row.
+
+    The value of a column is its Shapley value: what the score changes when the column goes from the
+    typical row to the row that is explained, averaged over all orders in which columns could go. A
+    column of categories goes as a whole.
+
+    Parameters
+    ----------
+    clf : estimator or Pipeline
+        Fitted: `KernelDiscriminant`, `MultipleKernelDiscriminant`, `MultipleKernelRidge` or
+        `AKFDClassifier`. Of a pipeline the last step is explained, so columns are those that the
+        steps before it return.
+    X : array-like of shape (n_rows, n_features)
+        Rows to explain. Time grows with their number, the training rows and the columns.
+    background : array-like of shape (n_background, n_features), optional
+        Rows to compare with, of which the mean is taken: time grows with their number too. By
+        default one typical row: medians of numbers, the most frequent categories, of the training
+        rows that the model keeps. Precomputed kernels have no such row: without a background,
+        the baseline is the score of a row that all training rows resemble alike.
+    groups : dict of str to columns, optional
+        Sources as groups of columns, which are then summed up. By default a source is what kernels
+        were put on with ``.on``, and each precomputed kernel; kernels of all columns are one.
+
+    Returns
+    -------
+    Contributions
+        What adds up to the scores.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    >>> clf = MultipleKernelDiscriminant().fit(X[::3], y[::3])
+    >>> found = contributions(clf, X[1:3])
+    >>> found.columns.shape
+    (2, 1, 30)
+    >>> total = found.baseline + found.columns.sum(axis=-1)
+    >>> bool(abs(total[:, 0] - clf.decision_function(X[1:3])).max() < 1e-9)
+    True
+    """
+    explained = ExplainedRows.of(clf, X, background)
+    scores, parts = explained.scores, explained.parts
+    each = np.stack([part(explained.rows) for part in parts], axis=-1)
+    if explained.background is None:
+        baseline = (scores - each.sum(axis=-1)).mean(axis=0)
+    else:
+        each -= np.stack([part(explained.background).mean(axis=0) for part in parts], axis=-1)
+        baseline = explained.scoring(explained.background).mean(axis=0)
+    rise = scores - baseline
+    columns, exact, listed = None, True, explained.column_names
+    if explained.background is not None and listed:
+        columns, exact = column_values(
+            parts, explained.rows, explained.background, explained.player, len(listed)
+        )
+        columns = _closed(columns, rise)
+    if groups is not None:
+        source_names, sources = _grouped(columns, groups, listed)
+    else:
+        source_names, sources = _by_source(explained, each)
+    return Contributions(
+        scores=scores,
+        baseline=baseline,
+        columns=columns,
+        sources=_closed(sources, rise),
+        column_names=listed,
+        source_names=source_names,
+        classes=explained.scoring.classes,
+        cells=explained.cells,
+        exact=exact,
+        compared_with=_compared_with(explained, background),
+    )
+
+
+def _compared_with(explained: ExplainedRows, background: Any) -> str:
+    if background is not None:
+        return "mean of the background"
+    return "baseline" if explained.background is None else "typical row"
+
+
+def _by_source(explained: ExplainedRows, each: FloatArray) -> tuple[list[str], FloatArray]:
+    """Return what sources add, from what kernels do; those without weight add 0."""
+    given = score_sources(explained.learner.kernels_)
+    active = score_sources([part.kernel for part in explained.parts])
+    absent = np.zeros((*each.shape[:-1], len(given)))
+    return sum_by([*given, *active], np.concatenate([absent, each], axis=-1))
+
+
+def _grouped(
+    columns: FloatArray | None, groups: Mapping[str, Any], names: list[str]
+) -> tuple[list[str], FloatArray]:
+    """Return what groups of columns add."""
+    if columns is None:
+        raise InvalidInputError(
+            "groups are of columns, which these rows do not have: kernels are precomputed, or rows "
+            "are no table. Leave groups out: every kernel is a source."
+        )
+    labels, group = column_groups(groups, names)
+    sums = np.zeros((*columns.shape[:2], len(labels)))
+    for column, place in enumerate(group):
+        sums[:, :, place] += columns[:, :, column]
+    return labels, sums
+
+
+def _closed(parts: FloatArray, total: FloatArray) -> FloatArray:
+    """Return parts that sum to a total without rounding, which goes to each by its size.
+
+    Parameters
+    ----------
+    parts : ndarray of shape (n_rows, n_outputs, n_parts)
+        They sum to the total up to rounding.
+    total : ndarray of shape (n_rows, n_outputs)
+        What they are parts of.
+    """
+    left, sizes = total - parts.sum(axis=-1), np.abs(parts)
+    whole = sizes.sum(axis=-1)
+    if (np.abs(left) > _ROUNDING * (1.0 + whole + np.abs(total))).any():
+        raise NumericalError(
+            f"Contributions must add up to the scores, but miss {np.abs(left).max():.2g}. Kernels "
+            "far from the origin, or coefficients of a tiny λ, lose that many digits: scale the "
+            "columns, or fit with a larger regularization."
+        )
+    shares = np.full_like(parts, 1.0 / parts.shape[-1])
+    np.divide(sizes, whole[..., None], out=shares, where=whole[..., None] > 0)
+    return np.asarray(parts + shares * left[..., None])

@@ -1,0 +1,149 @@
+"""Contributions in a few plain lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discernel.backend import FloatArray
+from discernel.exceptions import InvalidInputError
+from discernel.inspection.contributions import Contributions
+
+__all__ = ["cell_text", "explain_in_words", "output_of", "terms_of"]
+
+#: Characters of a text that are shown of a cell.
+_LONGEST_CELL = 24
+
+
+def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> str:
+    """Say in two to four lines why a row has its score.
+
+    Parameters
+    ----------
+    contributions : Contributions
+        What `contributions` returned.
+    row : int, default=0
+        Which of its rows.
+    n : int, default=3
+        How many columns are named on each side, for and against; sources where there are no
+        columns.
+
+    Returns
+    -------
+    str
+        Lines, of the class that is predicted, or of the number.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = Contributions(
+    ...     scores=np.array([[2.1]]),
+    ...     baseline=np.array([-0.4]),
+    ...     columns=np.array([[[2.25, 0.5, -0.25]]]),
+    ...     sources=np.array([[[2.5]]]),
+    ...     column_names=["age", "dose", "colour"],
+    ...     source_names=["all columns"],
+    ...     classes=np.array(["well", "ill"]),
+    ...     cells=np.array([[71, 2.5, "red"]], dtype=object),
+    ... )
+    >>> print(explain_in_words(found))
+    log-odds 2.1 for 'ill'; typical row: -0.4
+    for it: +2.25 from age=71, +0.5 from dose=2.5
+    against it: -0.25 from colour=red
+    """
+    output, sign, (what, whose) = output_of(contributions, row)
+    names, values = terms_of(contributions, row, output)
+    values, start = sign * values, sign * float(contributions.baseline[output])
+    score = sign * float(contributions.scores[row, output])
+    lines = [f"{what} {_number(score)}{whose}; {contributions.compared_with}: {_number(start)}"]
+    order = np.argsort(-np.abs(values), kind="stable")
+    named = [order[values[order] > 0][:n], order[values[order] < 0][:n]]
+    sides = ("for it", "against it") if contributions.classes is not None else ("up", "down")
+    for side, chosen in zip(sides, named, strict=True):
+        if len(chosen):
+            listed = (f"{_number(values[i], '+')} from {names[i]}" for i in chosen)
+            lines.append(f"{side}: {', '.join(listed)}")
+    shown = np.concatenate(named)
+    kind = "column" if contributions.columns is not None else "source"
+    if not len(shown):
+        lines.append(f"no {kind} changes it")
+    elif np.count_nonzero(values) > len(shown):
+        left = values.sum() - values[shown].sum()
+        lines.append(f"all other {kind}s: {_number(left, '+')}")
+    return "\n".join(lines)
+
+
+def output_of(
+    contributions: Contributions, row: int, label: Any = None
+) -> tuple[int, float, tuple[str, str]]:
+    """Return the output that a row is explained for, its sign, and what the score is called.
+
+    Parameters
+    ----------
+    contributions : Contributions
+        What adds up.
+    row : int
+        Which row.
+    label : object, optional
+        The class to explain, by default the predicted one; of a regression, the position of the
+        target.
+    """
+    scores, classes = contributions.scores, contributions.classes
+    if not -len(scores) <= row < len(scores):
+        raise InvalidInputError(f"row must be one of 0 to {len(scores) - 1}. Got {row!r}.")
+    if classes is None:
+        which = f" of target {int(label or 0)}" if scores.shape[1] > 1 else ""
+        return int(label or 0), 1.0, ("prediction", which)
+    if label is not None and label not in classes.tolist():
+        raise InvalidInputError(f"The class must be one of {classes.tolist()}. Got {label!r}.")
+    if len(classes) > 2:
+        place = int(scores[row].argmax()) if label is None else classes.tolist().index(label)
+        return place, 1.0, ("score", f" for {_label(classes[place])}")
+    second = scores[row, 0] > 0 if label is None else classes.tolist().index(label) == 1
+    sign, shown = (1.0, classes[1]) if second else (-1.0, classes[0])
+    return 0, sign, ("log-odds", f" for {_label(shown)}")
+
+
+def terms_of(
+    contributions: Contributions, row: int, output: int, by: str | None = None
+) -> tuple[list[str], FloatArray]:
+    """Return the names of columns with their cells, or of sources, and what they add.
+
+    Parameters
+    ----------
+    contributions : Contributions
+        What adds up.
+    row, output : int
+        Of which row and output.
+    by : {"columns", "sources"}, optional
+        What to name; by default columns where there are some.
+    """
+    by = by or ("columns" if contributions.columns is not None else "sources")
+    if by == "sources" or contributions.columns is None:
+        return list(contributions.source_names), contributions.sources[row, output]
+    names, cells = list(contributions.column_names), contributions.cells
+    if cells is not None:
+        pairs = zip(names, cells[row], strict=True)
+        names = [f"{name}={cell_text(cell)}" for name, cell in pairs]
+    return names, contributions.columns[row, output]
+
+
+def cell_text(cell: Any) -> str:
+    """Return a cell in few characters."""
+    if cell is None or cell != cell:
+        return "missing"
+    if isinstance(cell, (bool, np.bool_)):
+        return str(bool(cell))
+    if isinstance(cell, (float, int, np.number)):
+        return f"{cell:.4g}"
+    text = str(cell)
+    return text if len(text) <= _LONGEST_CELL else text[: _LONGEST_CELL - 1] + "…"
+
+
+def _label(label: Any) -> str:
+    return repr(str(label)) if isinstance(label, str) else f"class {label}"
+
+
+def _number(value: float, sign: str = "") -> str:
+    return f"{value:{sign}.3g}" if abs(value) < 1000 else f"{value:{sign}.0f}"
