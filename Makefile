@@ -9,7 +9,7 @@ ifneq ($(wildcard ../shared/data),)
 export DISCERNEL_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test check format bench docs docs-check clean
+.PHONY: help demo test check format bench docs docs-check build clean
 help:
 	@echo "make demo    set up, then compare learned kernels with baselines; ends with a report"
 	@echo "make test    set up, then run all tests"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench   the measured claims of README and docs (needs DISCERNEL_DATA)"
 	@echo "make docs    the documentation site, in build/docs; warnings are errors"
 	@echo "make docs-check    links, search and accessibility of the built site, with pictures"
+	@echo "make build   the sdist and the wheel, in dist/"
 	@echo "make format  rewrite files in the house format"
 
 $(VENV)/.app: pyproject.toml
@@ -67,6 +68,9 @@ docs: $(VENV)/.docs
 # Needs Chromium, and a site that make docs built.
 docs-check: $(VENV)/.docs
 	$(BIN)/python docs/check_pages.py build/docs
+
+build: $(VENV)/.dev
+	$(BIN)/python -m build
 
 clean:
 	rm -rf $(VENV) build docs/gallery docs/api/generated dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -21,9 +21,10 @@ from typer.testing import CliRunner
 import discernel
 from discernel import MultipleKernelDiscriminant
 from discernel.cli import app as commands
-from discernel.cli import main
+from discernel.cli import main, shared
 from discernel.cli.models import Learner, Model, fit_model, load_model, save_model
-from discernel.cli.show import show_comparison, show_model
+from discernel.cli.show import show_model
+from discernel.cli.show_comparing import show_comparison
 from discernel.datasets import load
 from discernel.displays.common import candidate_name
 from discernel.exceptions import InvalidInputError
@@ -39,7 +40,7 @@ FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--j
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands, "_out", Console(width=100, highlight=False))
+    monkeypatch.setattr(shared.out, "width", 100)
 
 
 @pytest.fixture
@@ -188,7 +189,7 @@ def test_a_folder_with_the_name_of_a_data_set_is_in_nobodys_way():
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_is_wider_than_the_terminal(monkeypatch, width):
-    monkeypatch.setattr(commands, "_out", Console(width=width, highlight=False))
+    monkeypatch.setattr(shared.out, "width", width)
     shown = invoke("compare", "iris", *FAST).output
     assert all(len(line) <= width for line in shown.splitlines() if not line.startswith("report:"))
     assert ("●" in shown) == (width == 120)

@@ -12,11 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from discernel.cli import app as commands
-from discernel.cli import models
+from discernel.cli import comparing, models, shared
 from discernel.cli.models import Learner, fit_model, load_model, save_model
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.experiments.compare import comparison_plan
@@ -30,7 +29,7 @@ FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--j
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands, "_out", Console(width=100, highlight=False))
+    monkeypatch.setattr(shared.out, "width", 100)
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +271,7 @@ def test_a_place_without_a_folder_is_refused_before_any_work(model, words, monke
     def no_work(*_, **__):
         raise RuntimeError("worked")
 
-    monkeypatch.setattr(commands, "compare", no_work)
+    monkeypatch.setattr(comparing, "compare", no_work)
     monkeypatch.setattr(models, "fit_model", no_work)
     monkeypatch.setattr(models, "predict_rows", no_work)
     assert "must be a file in a folder that is there" in refused(*words)

@@ -5,18 +5,17 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from discernel.cli import app as commands
-from discernel.cli import many
+from discernel.cli import many, shared
 from discernel.cli.models import load_model
 
 
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands, "_out", Console(width=100, highlight=False))
+    monkeypatch.setattr(shared.out, "width", 100)
 
 
 def invoke(*words, code=0):

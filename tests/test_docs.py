@@ -12,7 +12,7 @@ import pytest
 from numpydoc.validate import validate
 
 import discernel
-from discernel import criteria, datasets, displays, inspection, kernels, solvers, tables
+from discernel import criteria, datasets, displays, export, inspection, kernels, solvers, tables
 from discernel.experiments import baselines
 from discernel.experiments.reproduce import names, reproduction
 
@@ -28,7 +28,17 @@ RESULTS = {"LearnedKernel", "Solution", "Solver", "Status", "Task"} | {
 CRITERIA = [made.__name__ for made in criteria.CRITERIA.values()]
 PUBLIC = [f"discernel.criteria.{name}" for name in CRITERIA] + [
     f"{room.__name__}.{name}"
-    for room in (discernel, kernels, tables, solvers, inspection, displays, datasets, baselines)
+    for room in (
+        discernel,
+        kernels,
+        tables,
+        solvers,
+        inspection,
+        displays,
+        datasets,
+        export,
+        baselines,
+    )
     for name in room.__all__
     if name not in ("Dataset", "DataUnavailableError", *RESULTS)
 ]

@@ -12,6 +12,7 @@ import discernel
 ROOT = Path(discernel.__file__).parent
 ORDER = (
     "exceptions",
+    "writing",
     "machine",
     "progress",
     "backend",
@@ -33,6 +34,7 @@ ORDER = (
     "estimators",
     "persistence",
     "inspection",
+    "export",
     "displays",
     "testing",
     "datasets",
@@ -188,7 +190,8 @@ def test_the_name_of_a_class_means_one_thing():
 def test_optional_packages_are_not_imported_with_the_package():
     code = (
         "import sys, discernel;"
-        "print([n for n in ('cvxpy', 'clarabel', 'matplotlib') if n in sys.modules])"
+        "heavy = ('cvxpy', 'clarabel', 'matplotlib', 'onnx', 'skl2onnx');"
+        "print([n for n in heavy if n in sys.modules])"
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"

@@ -22,6 +22,8 @@ ROOMS = (
     "discernel.tables",
     "discernel.solvers",
     "discernel.displays",
+    "discernel.inspection",
+    "discernel.export",
     "discernel.datasets",
     "discernel.testing",
     "discernel.experiments.baselines",

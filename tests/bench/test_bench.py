@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from rich.console import Console
 from typer.testing import CliRunner
 
 from discernel.bench import CASES, Case, Pair, chosen_cases, judge, read_record, run_case, run_cases
 from discernel.bench import work as works
 from discernel.bench.results import summarize
 from discernel.cli import app as commands
+from discernel.cli import shared
 from discernel.exceptions import InvalidInputError, NumericalError
 
 #: Cases that need nobody else and take next to nothing.
@@ -23,7 +23,7 @@ CHEAP = ["ladder", "papers", "classes", "many", "predict"]
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(commands, "_out", Console(width=140, highlight=False))
+    monkeypatch.setattr(shared.out, "width", 140)
 
 
 def invoke(*words, code=0):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import platform
 from collections import Counter
@@ -26,38 +25,23 @@ from discernel.datasets import Dataset
 from discernel.datasets.catalog import CATALOG, CatalogEntry
 from discernel.datasets.sources import FOLDER_VARIABLE, data_folder
 from discernel.displays.common import are_by_folds, candidate_name, kernel_sources, sum_by
-from discernel.experiments.compare import Comparison
 from discernel.experiments.formats import printable
 from discernel.experiments.machine import package_version
-from discernel.experiments.reproduce import Reproduced, Reproduction, both_numbers
-from discernel.experiments.store import Record
-from discernel.experiments.tables import Entry, failures, summarize
 from discernel.learners import Candidate
-from discernel.report.words import count, describe_dataset, percent, probability, seconds, span
+from discernel.report.words import count, percent
 
 __all__ = [
+    "escape",
+    "plain_table",
     "show_benchmark",
-    "show_comparison",
     "show_data",
     "show_info",
     "show_model",
-    "show_reproducible",
-    "show_reproduction",
     "show_streamed",
 ]
 
-#: From how many columns on there is room for a drawing of the intervals.
-_WIDE = 100
-_DRAWING = 28
 _MOST_COLUMNS = 10
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pandas", "matplotlib", "cvxpy", "skops")
-_VERDICTS = {
-    "agrees": "green",
-    "better": "green",
-    "differs": "red",
-    "not judged": "dim",
-    "not run": "dim",
-}
 
 
 def escape(text: str) -> str:
@@ -65,7 +49,7 @@ def escape(text: str) -> str:
     return markup.escape(printable(text).replace("\n", " "))
 
 
-def _table(*columns: str | Text) -> Table:
+def plain_table(*columns: str | Text) -> Table:
     """Return an empty table. Columns marked with > are of numbers, with ~ of words to be folded."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in columns:
@@ -101,93 +85,6 @@ def show_streamed(console: Console, model: Model) -> None:
     )
 
 
-# ---- compare -----------------------------------------------------------------------------------
-
-
-def show_comparison(console: Console, found: Comparison) -> None:
-    """Show the ranking, with intervals, and say whether differences mean anything."""
-    ranking = found.ranking
-    draw, axis = console.width >= _WIDE, _axis(ranking)
-    drawing = [_scale(axis)] if draw else []
-    table = _table(
-        "method", ">accuracy %", ">95 % interval", *drawing, "against the first", ">one fit"
-    )
-    for entry in ranking:
-        table.add_row(*_row(entry, ranking[0], axis if draw else None))
-    console.print()
-    console.print(table)
-    console.print()
-    for dataset in found.table.datasets:
-        console.print(escape(describe_dataset(found.table, dataset)), highlight=False)
-    _show_failures(console, found.records)
-    console.print(
-        f"[dim]{found.plan.splits.n} stratified divisions; intervals and tests corrected for the "
-        "training rows they share.[/]"
-    )
-
-
-def _show_failures(console: Console, records: Sequence[Record]) -> None:
-    if not any(record.result.error is not None for record in records):
-        return
-    for failure in failures(summarize(records)):
-        console.print(
-            f"[red]failed[/]  {escape(failure.method)} on {escape(failure.dataset)}, "
-            f"{len(failure.repetitions)} times: {escape(failure.message)}"
-        )
-
-
-def _row(entry: Entry, first: Entry, axis: tuple[float, float] | None) -> Iterator[Text | str]:
-    style = "bold" if entry is first else "dim" if entry.standing in ("behind", "failed") else ""
-    yield Text(entry.method, style=style)
-    yield percent(entry.mean)
-    yield "–" if entry.interval is None else span(entry.interval)
-    if axis is not None:
-        yield _drawing(entry, axis)
-    yield Text(_standing(entry, first), style=style)
-    yield seconds(entry.seconds_fit)
-
-
-def _standing(entry: Entry, first: Entry) -> str:
-    if entry.standing == "failed":
-        return "failed"
-    if entry is first:
-        return "clearly first" if entry.standing == "ahead" else "first"
-    if entry.mean == first.mean:
-        return "the same"
-    if entry.standing == "behind":
-        return f"clearly worse, p {probability(entry.p_value)}"
-    return "cannot tell" if entry.standing == "untested" else "≈ may be chance"
-
-
-def _axis(ranking: Sequence[Entry]) -> tuple[float, float]:
-    """Return the ends of the drawing: whole per cents around all intervals."""
-    known = [entry.interval for entry in ranking if entry.interval is not None]
-    lows = [i.mean if math.isnan(i.low) else i.low for i in known] or [0.0]
-    highs = [i.mean if math.isnan(i.high) else i.high for i in known] or [1.0]
-    low, high = math.floor(100 * min(lows)) / 100, math.ceil(100 * max(highs)) / 100
-    return low, max(high, low + 0.01)
-
-
-def _scale(axis: tuple[float, float]) -> Text:
-    left, right = (f"{100 * end:.0f}" for end in axis)
-    return Text(left + " " * (_DRAWING - len(left) - len(right)) + right, style="dim")
-
-
-def _drawing(entry: Entry, axis: tuple[float, float]) -> Text:
-    if entry.interval is None:
-        return Text("")
-
-    def place(value: float) -> int:
-        return round((_DRAWING - 1) * (value - axis[0]) / (axis[1] - axis[0]))
-
-    cells = [" "] * _DRAWING
-    if not math.isnan(entry.interval.low):
-        low, high = place(entry.interval.low), place(entry.interval.high)
-        cells[low : high + 1] = ["─"] * (high - low + 1)
-    cells[place(entry.mean)] = "●"
-    return Text("".join(cells), style="dim" if entry.standing == "behind" else "cyan")
-
-
 # ---- fit ---------------------------------------------------------------------------------------
 
 
@@ -219,7 +116,7 @@ def _show_importances(console: Console, clf: Any, columns: Sequence[str]) -> Non
     # Of the sum over several features the spread is known to be no larger than this.
     spreads, n_features = sum_by(columns, clf.feature_importances_std_)[1], Counter(columns)
     order = np.argsort(-importances, kind="stable")
-    table = _table("~column", ">importance %", ">± over folds", "")
+    table = plain_table("~column", ">importance %", ">± over folds", "")
     for i in order[:_MOST_COLUMNS]:
         bound = "≤ " * (n_features[names[i]] > 1)
         bar = _bar(importances[i] / importances[order[0]])
@@ -240,9 +137,9 @@ def _show_importances(console: Console, clf: Any, columns: Sequence[str]) -> Non
 def _candidates(considered: Sequence[Candidate]) -> Table:
     """Return a row per candidate, the chosen one first, with what left-out rows say of it."""
     if not are_by_folds(considered):
-        table = _table("considered", ">leave-one-out error", ">pull to equal weights", ">λ")
+        table = plain_table("considered", ">leave-one-out error", ">pull to equal weights", ">λ")
     else:
-        table = _table("considered", ">accuracy %", ">log-loss", ">λ")
+        table = plain_table("considered", ">accuracy %", ">log-loss", ">λ")
     for each in considered:
         name = Text(candidate_name(each), style="bold" if each is considered[0] else "")
         if each is considered[0]:
@@ -268,7 +165,7 @@ def _show_weights(console: Console, clf: Any) -> None:
 
 
 def _weights(what: str, names: Sequence[str], weights: FloatArray) -> Table:
-    table = _table(what, ">weight", "")
+    table = plain_table(what, ">weight", "")
     for name, weight in zip(names, weights, strict=True):
         table.add_row(escape(name), f"{weight:.3f}", _bar(weight / weights.max()))
     return table
@@ -276,50 +173,6 @@ def _weights(what: str, names: Sequence[str], weights: FloatArray) -> Table:
 
 def _bar(share: float) -> Text:
     return Text("█" * round(24 * float(share)), style="cyan")
-
-
-# ---- reproduce ---------------------------------------------------------------------------------
-
-
-def show_reproducible(console: Console, found: Sequence[Reproduction]) -> None:
-    """List the tables and figures that can be run again."""
-    table = _table("name", ">cells", ">runs", "~what it holds")
-    for each in found:
-        runs = sum(len(plan.cells()) for plan in each.plans)
-        table.add_row(each.id, str(len(each.links)), f"{runs:,}", escape(each.title))
-    console.print(table)
-    console.print("\nRun some: discernel reproduce NAME ... [--quick]")
-
-
-def show_reproduction(
-    console: Console, found: Reproduction, cells: Sequence[Reproduced], records: Sequence[Record]
-) -> None:
-    """Show our numbers beside the published ones, and what failed."""
-    console.print()
-    console.print(f"[bold]{found.id}[/]  {escape(found.title)}")
-    reasons = list(dict.fromkeys(each.reason for each in cells if each.reason))
-    if cells:
-        console.print(_beside(cells, reasons))
-        units = sorted({each.cell.unit.replace("_", " ") for each in cells})
-        console.print(f"[dim]in {', '.join(units)}; ± one standard error[/]")
-    _show_failures(console, records)
-    for number, words in enumerate(reasons, start=1):
-        console.print(f"[dim]{number}[/] {escape(words)}")
-    for words in found.notes:
-        console.print(f"[dim]·[/] {escape(words)}")
-
-
-def _beside(cells: Sequence[Reproduced], reasons: Sequence[str]) -> Table:
-    """Return a row per cell; numbers in the last column stand for reasons."""
-    table = _table("~row", "~column", ">published", ">ours", "verdict")
-    for each in cells:
-        verdict = Text(each.verdict, style=_VERDICTS[each.verdict])
-        if each.reason:
-            verdict.append(f" {reasons.index(each.reason) + 1}", style="dim")
-        printed, ours = both_numbers(each)
-        printed += "?" * each.cell.uncertain
-        table.add_row(escape(each.cell.row), escape(each.cell.column), printed, ours, verdict)
-    return table
 
 
 # ---- bench -------------------------------------------------------------------------------------
@@ -330,7 +183,7 @@ def show_benchmark(
 ) -> None:
     """Show ratios, their limits, and how they stand to those of a record."""
     record = [">record"] if verdicts else []
-    table = _table("case", "~what", ">rows", ">median", ">quartiles", ">must be", *record)
+    table = plain_table("case", "~what", ">rows", ">median", ">quartiles", ">must be", *record)
     for result, verdict in zip_longest(results, verdicts):
         table.add_row(*_bench_row(result, verdict))
     console.print()
@@ -372,7 +225,7 @@ def _bench_row(result: Measured, verdict: Change | None) -> Iterator[Text | str]
 
 def show_info(console: Console, store: Path, n_finished: int | None) -> None:
     """Show versions, threads, data sets and where results are."""
-    table = _table("", "~")
+    table = plain_table("", "~")
     table.columns[0].style = "bold"
     table.add_row("discernel", discernel.__version__)
     table.add_row("Python", f"{platform.python_version()} on {platform.system()}")
@@ -390,7 +243,7 @@ def show_info(console: Console, store: Path, n_finished: int | None) -> None:
 
 
 def _catalog(folder: Path | None) -> Any:
-    table = _table("data set", ">rows", ">features", "from")
+    table = plain_table("data set", ">rows", ">features", "from")
     for name, entry in sorted(CATALOG.items()):
         table.add_row(name, f"{entry.shape[0]:,}", f"{entry.shape[1]:,}", _source(entry, folder))
     return table

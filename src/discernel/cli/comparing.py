@@ -1,0 +1,199 @@
+"""`discernel compare`, `reproduce` and `report`."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discernel.cli import show, show_comparing
+from discernel.cli.shared import (
+    Categorical,
+    DataName,
+    Drop,
+    Jobs,
+    Missing,
+    StoreFile,
+    Target,
+    data_of,
+    file_of,
+    one_line_errors,
+    out,
+    say_where,
+)
+from discernel.exceptions import InvalidInputError
+from discernel.experiments import reproduce as reproductions
+from discernel.experiments.compare import DEFAULT_STORE, compare, stored_records
+from discernel.experiments.store import Store
+from discernel.experiments.writing import (
+    check_place,
+    make_folder_of,
+    refuse_same_file,
+    write_file,
+)
+from discernel.report import write_report
+
+__all__ = ["compare_command", "report_command", "reproduce_command"]
+
+#: Divisions a plan with ``reproduce --quick``.
+QUICK = 3
+
+
+def compare_command(
+    data: DataName = "wine",
+    target: Target = None,
+    drop: Drop = None,
+    categorical: Categorical = None,
+    missing: Missing = "error",
+    rows: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Only so many rows, drawn at random.")
+    ] = None,
+    divisions: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Divisions into two parts.")
+    ] = 10,
+    train_size: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of the rows that train.")
+    ] = 0.8,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", "-m", metavar="NAME", help="Only this one. May be repeated."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the first division.")] = 0,
+    jobs: Jobs = None,
+    store: StoreFile = DEFAULT_STORE,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The page. (default: beside the store)")
+    ] = None,
+) -> None:
+    """Compare learned kernels with plain baselines on your data, and write a report."""
+    with one_line_errors(f"Run the same command again: it goes on from {store}."):
+        refuse_same_file(
+            data=file_of(data),
+            store=store,
+            log_of_the_store=f"{store}-wal",
+            index_of_the_store=f"{store}-shm",
+            report=report,
+        )
+        if report is not None:
+            check_place("report", report)
+        found = compare(
+            data_of(data, target, drop, categorical, missing, rows),
+            n_divisions=divisions,
+            train_size=train_size,
+            seed=seed,
+            methods=method,
+            store=store,
+            n_jobs=jobs,
+            progress=True,
+            started=lambda dataset, notes: show.show_data(out, dataset, notes),
+        )
+        name = found.dataset.name
+        page = store.parent / f"{name}.html" if report is None else report
+        page = write_report(found.records, page, title=f"{name}: learned kernels and baselines")
+        show_comparing.show_comparison(out, found)
+        say_where("report", page)
+
+
+def reproduce_command(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="NAME...", help="Tables or figures, papers, or 'all'. (default: list them)"
+        ),
+    ] = None,
+    list_: Annotated[bool, typer.Option("--list", help="List what can be run.")] = False,
+    quick: Annotated[bool, typer.Option(help=f"At most {QUICK} divisions each.")] = False,
+    divisions: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="At most so many divisions each.")
+    ] = None,
+    jobs: Jobs = None,
+    store: StoreFile = DEFAULT_STORE,
+) -> None:
+    """Run published tables again and show our numbers beside the printed ones."""
+    with one_line_errors(f"Run the same command again: it goes on from {store}."):
+        chosen = _chosen(names or ["all"])
+        if list_ or not names:
+            show_comparing.show_reproducible(out, chosen)
+            return
+        limit = divisions if divisions is not None else QUICK if quick else None
+        make_folder_of(store)
+        with Store(store) as results:
+            cells = [each for found in chosen for each in _run_one(found, results, limit, jobs)]
+        good = sum(each.verdict in ("agrees", "better") for each in cells)
+        judged = sum(each.verdict != "not judged" for each in cells)
+        out.print(f"\n[bold]{good} of {judged} cells agree or are better[/]")
+        if limit is not None:
+            out.print(f"[dim]with at most {limit} divisions: few, so errors are uncertain too[/]")
+
+
+def _chosen(names: Sequence[str]) -> list[reproductions.Reproduction]:
+    """Return what names of tables, names of papers, or 'all' stand for."""
+    known = reproductions.names()
+    wanted = [
+        each
+        for name in names
+        for each in ([n for n in known if name in ("all", n.partition("-")[0])] or [name])
+    ]
+    return [reproductions.reproduction(name) for name in dict.fromkeys(wanted)]
+
+
+def _run_one(
+    found: reproductions.Reproduction, store: Store, limit: int | None, jobs: int | None
+) -> list[reproductions.Reproduced]:
+    """Run one table, show it, and save its figure."""
+    found = found if limit is None else found.with_divisions(limit)
+    cells = reproductions.reproduce(found, store, n_jobs=jobs or -1, progress=True)
+    records = reproductions.stored(found, store)
+    show_comparing.show_reproduction(out, found, cells, records)
+    if found.figure is not None and records:
+        page = store.path.parent / f"{found.id}.png"
+        drawn = io.BytesIO()
+        found.figure(records).savefig(drawn, format="png", dpi=150, bbox_inches="tight")
+        write_file(page, drawn.getvalue())
+        say_where("figure", page)
+    return cells
+
+
+def report_command(
+    store: Annotated[
+        Path, typer.Argument(metavar="STORE", help="A file of results.")
+    ] = DEFAULT_STORE,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The page. (default: beside the store)"
+        ),
+    ] = None,
+    title: Annotated[str, typer.Option(metavar="TEXT", help="Its title.")] = "Results",
+) -> None:
+    """Make a page of all that a file of results holds."""
+    with one_line_errors():
+        page = output or store.with_suffix(".html")
+        refuse_same_file(store=store, report=page)
+        check_place("report", page)
+        with _open_store(store) as results:
+            records, held = stored_records(results), results.held()
+        if held:
+            holders = " and ".join(sorted(set(held.values())))
+            typer.echo(
+                f"note: {holders} runs {len(held)} more cells now; the page holds what is finished "
+                "so far",
+                err=True,
+            )
+        if not records:
+            raise InvalidInputError(
+                f"{store} holds no results. Run: discernel compare --store {store}"
+            )
+        say_where("report", write_report(records, page, title=title))
+
+
+def _open_store(path: Path) -> Store:
+    if not path.is_file():
+        raise InvalidInputError(
+            f"The store must be a file that is there. Got {str(path)!r}. `discernel compare` and "
+            "`discernel reproduce` make one."
+        )
+    return Store(path)

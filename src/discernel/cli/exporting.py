@@ -1,0 +1,67 @@
+"""`discernel export`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from discernel.cli import models
+from discernel.cli.shared import on_one_line, one_line_errors, say_where
+from discernel.exceptions import InvalidInputError
+from discernel.experiments.formats import listed
+from discernel.experiments.writing import check_place, refuse_same_file, write_file
+from discernel.export import numpy_scorer, to_onnx, write_scorer
+
+__all__ = ["export_command"]
+
+
+def export_command(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `discernel fit` wrote.")],
+    to: Annotated[
+        Path,
+        typer.Option(
+            "--to",
+            metavar="FILE",
+            help="A file that ends with .onnx, or with .py for Python with NumPy alone, which has "
+            "its numbers in a file beside it that ends with .npz.",
+        ),
+    ],
+    float32: Annotated[
+        bool,
+        typer.Option(
+            "--float32",
+            help="ONNX of single precision: half as large, probabilities off by some 1e-4.",
+        ),
+    ] = False,
+) -> None:
+    """Write a model as ONNX, or as a Python file, for where discernel is not installed.
+
+    Labels are those of the model, and probabilities too, to 1e-6.
+    """
+    with one_line_errors():
+        refuse_same_file(model=model, export=to)
+        if to.suffix not in (".onnx", ".py"):
+            raise InvalidInputError(
+                f"The file must end with .onnx or .py. Got {str(to)!r}. Name another file."
+            )
+        if float32 and to.suffix == ".py":
+            raise InvalidInputError("--float32 is for ONNX. Leave it out for a Python file.")
+        check_place("export", to)
+        loaded = models.load_model(model)
+        pipeline, names = loaded.pipeline, loaded.preparation.feature_names
+        scorer = numpy_scorer(pipeline, names=names)
+        if to.suffix == ".onnx":
+            graph = to_onnx(pipeline, names=names, dtype="float32" if float32 else "float64")
+            say_where("ONNX", write_file(to, graph.SerializeToString()))
+        else:
+            refuse_same_file(model=model, file_of_numbers=to.with_suffix(".npz"))
+            code, numbers = write_scorer(pipeline, to, names=names)
+            say_where("scorer", code)
+            say_where("numbers", numbers)
+        columns = scorer.names
+        if scorer.columns is not None:
+            columns = tuple(scorer.names[column.position] for column in scorer.columns)
+        typer.echo(f"columns: {on_one_line(listed(columns))}")
+        typer.echo(f"classes: {on_one_line(listed(scorer.classes.tolist()))}")

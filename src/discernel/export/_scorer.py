@@ -1,0 +1,432 @@
+"""Predictions of a model that discernel fitted, with NumPy and nothing else.
+
+This file is the same for all models. The numbers of one lie beside it, in a file of the same name
+that ends with ``.npz``. Of ``scorer.py`` and ``scorer.npz``::
+
+    import scorer
+
+    scorer.predict(rows)        # a label per row
+    scorer.predict_proba(rows)  # a probability per row and class
+    scorer.classes()            # the classes, in the order of those columns
+
+Rows are an array, a dataframe, a dictionary of columns, or a list of dictionaries, one per row.
+Missing cells are None or NaN, where the model takes any.
+
+How it predicts: f(x) = Σ_j c_j k(x, z_j) + b are scores of a row x, from rows z_j that are stored
+and k, a sum of products of kernels. Log-probabilities of classes are a linear function of f(x), up
+to a number that makes them sum to 1.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["classes", "predict", "predict_proba"]
+
+Floats = NDArray[np.float64]
+
+#: Raised with every change to what the file of numbers holds.
+FORMAT = 1
+#: What the file of numbers holds of a model, and of each of its `Pairs`.
+ARRAYS = ("classes", "intercept", "slope", "bias", "offsets")
+PAIRS_ARRAYS = ("columns", "factors", "origin", "rows", "added")
+#: Entries of a matrix between some new rows and all stored ones.
+_BLOCK = 2**20
+#: exp(−690) is 1e-300; below it processors are slow.
+_LEAST = -690.0
+
+
+def predict(X: Any) -> NDArray[Any]:
+    """Return the label of each row."""
+    return _beside().predict(X)
+
+
+def predict_proba(X: Any) -> Floats:
+    """Return the probability of each class, one row per row and one column per class."""
+    return _beside().predict_proba(X)
+
+
+def classes() -> NDArray[Any]:
+    """Return the classes, in the order of the columns of `predict_proba`."""
+    return _beside().classes
+
+
+@lru_cache(maxsize=1)
+def _beside() -> Scorer:
+    """Return the model whose numbers lie beside this file."""
+    return Scorer.load(Path(__file__).with_suffix(".npz"))
+
+
+# ---- kernels -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """One number per new row x and stored row z, of which kernels are made.
+
+    Attributes
+    ----------
+    kind : str
+        ``"squared"``, the squared distance; ``"squared by column"``, the same without loss of
+        digits where rows are far out; ``"city"``, the sum of absolute differences; ``"inner"``,
+        the inner product; ``"cosine"``, that of x divided by its length.
+    columns : ndarray of shape (n_columns,)
+        Which features of x count.
+    factors, origin : ndarray of shape (n_columns,)
+        What they are multiplied by, and what is then taken off.
+    rows : ndarray of shape (n_rows, n_columns)
+        The rows z, to which the same was done.
+    added : ndarray of shape (n_rows,)
+        What is added to inner products.
+    """
+
+    kind: str
+    columns: NDArray[np.int64]
+    factors: Floats
+    origin: Floats
+    rows: Floats
+    added: Floats
+
+    def __call__(self, X: Floats) -> Floats:
+        """Return the numbers, of shape (n_new_rows, n_rows)."""
+        new = X[:, self.columns] * self.factors - self.origin
+        if self.kind == "city":
+            return _by_column(new, self.rows, np.abs)
+        if self.kind == "squared by column":
+            return _by_column(new, self.rows, np.square)
+        if self.kind == "squared":
+            lengths = np.sum(new**2, axis=1)[:, None] + np.sum(self.rows**2, axis=1)
+            return np.asarray(np.maximum(lengths - 2.0 * (new @ self.rows.T), 0.0))
+        if self.kind == "cosine":
+            length = np.sqrt(np.sum(new**2, axis=1, keepdims=True))
+            new = new / np.where(length > 0, length, 1.0)
+        return np.asarray(new @ self.rows.T + self.added)
+
+
+def _by_column(new: Floats, rows: Floats, of: Callable[[Floats], Floats]) -> Floats:
+    """Return the sum over columns of a function of differences, one column at a time."""
+    total = np.zeros((len(new), len(rows)))
+    for left, right in zip(new.T, rows.T, strict=True):
+        total += of(left[:, None] - right)
+    return total
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A function of `Pairs` p, which kernels are products of.
+
+    Attributes
+    ----------
+    pairs : int
+        Which of the pairs.
+    kind : str
+        ``"exp"``, exp(−a·p); ``"exp of root"``, exp(−a·√p); ``"power"``, (b + a·p)^n.
+    numbers : tuple of float
+        a, and of powers b and n too.
+    """
+
+    pairs: int
+    kind: str
+    numbers: tuple[float, ...]
+
+    def __call__(self, pairs: Floats) -> Floats:
+        """Return the function of every pair."""
+        a, *rest = self.numbers
+        if self.kind == "power":
+            return np.asarray((rest[0] + a * pairs) ** int(rest[1]))
+        distance = np.sqrt(pairs) if self.kind == "exp of root" else pairs
+        return np.exp(np.maximum(-a * distance, _LEAST))
+
+
+@dataclass(frozen=True)
+class KernelSum:
+    """Scores that are sums over stored rows, Σ_j k(x, z_j) c_j.
+
+    Attributes
+    ----------
+    pairs : tuple of Pairs
+        What k is made of.
+    terms : tuple of (float, tuple of Factor)
+        k is the sum of these numbers times these products.
+    coef : ndarray of shape (n_rows, n_scores)
+        The c_j.
+    balanced : bool
+        Whether the c_j sum to 0: a number may then be taken from all k(x, z_j) of a row, without
+        which products keep more digits.
+    """
+
+    pairs: tuple[Pairs, ...]
+    terms: tuple[tuple[float, tuple[Factor, ...]], ...]
+    coef: Floats
+    balanced: bool
+
+    def __call__(self, X: Floats) -> Floats:
+        """Return the scores of rows, some rows at a time."""
+        step = max(1, _BLOCK // max(1, len(self.coef)))
+        parts = [self._block(X[start : start + step]) for start in range(0, len(X), step)]
+        return np.concatenate([np.empty((0, self.coef.shape[1])), *parts])
+
+    def _block(self, X: Floats) -> Floats:
+        pairs = [each(X) for each in self.pairs]
+        total = np.zeros((len(X), len(self.coef)))
+        for number, factors in self.terms:
+            product = np.full((), number)
+            for factor in factors:
+                product = product * factor(pairs[factor.pairs])
+            total += product
+        if self.balanced:
+            total -= total[:, :1].copy()
+        return np.asarray(total @ self.coef)
+
+
+# ---- columns of tables -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    """A column of numbers.
+
+    Attributes
+    ----------
+    position : int
+        Which column of the table.
+    median : float
+        What stands in for a missing cell.
+    tells_missing : bool
+        Whether a second column, of 0 and 1, says which cells are missing.
+    """
+
+    position: int
+    median: float
+    tells_missing: bool
+
+    def encode(self, name: str, cells: NDArray[Any]) -> Floats:
+        """Return what the column becomes."""
+        numbers = as_numbers(name, cells)
+        missing = np.isnan(numbers)
+        filled = np.where(missing, self.median, numbers)
+        return np.column_stack([filled, missing] if self.tells_missing else [filled])
+
+
+@dataclass(frozen=True)
+class ValueColumn:
+    """A column of categories or text: a column of 0 and 1 per value, one for all other values.
+
+    Attributes
+    ----------
+    position : int
+        Which column of the table.
+    values : sequence of str
+        The values that have a column.
+    is_text : bool
+        Whether a cell must be text.
+    tells_missing : bool
+        Whether one more column is for missing cells, which otherwise count as other values.
+    """
+
+    position: int
+    values: Sequence[str]
+    is_text: bool
+    tells_missing: bool
+
+    def encode(self, name: str, cells: NDArray[Any]) -> Floats:
+        """Return what the column becomes."""
+        places = {value: place for place, value in enumerate(self.values)}
+        other = len(places)
+        out = np.zeros((len(cells), other + 1 + self.tells_missing))
+        for row, cell in enumerate(cells.tolist()):
+            if is_missing(cell):
+                out[row, other + self.tells_missing] = 1.0
+            elif self.is_text and not isinstance(cell, (str, bytes)):
+                raise ValueError(f"The column {name!r} must hold text. Got {cell!r} in row {row}.")
+            else:
+                out[row, places.get(as_word(cell), other)] = 1.0
+        return out
+
+
+def is_missing(cell: Any) -> bool:
+    # Cells of pandas without a value are known by name: pandas need not be installed.
+    is_nan = isinstance(cell, float) and cell != cell
+    return cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def as_word(cell: Any) -> str:
+    """Return a value as text, the same for a number of any type."""
+    if isinstance(cell, bytes):
+        return cell.decode(errors="replace")
+    if isinstance(cell, float) and cell.is_integer():
+        return str(int(cell))
+    return str(cell)
+
+
+def as_numbers(name: str, cells: NDArray[Any]) -> Floats:
+    """Return the cells of a column as numbers, NaN where missing."""
+    if cells.dtype.kind not in "fiub":
+        known = [cell for cell in cells.tolist() if not is_missing(cell)]
+        strange = [cell for cell in known if isinstance(cell, (str, bytes))]
+        if strange:
+            raise ValueError(f"The column {name!r} must hold numbers. Got {strange[0]!r}.")
+        cells = np.array([np.nan if is_missing(c) else float(c) for c in cells.tolist()])
+    numbers = np.asarray(cells, dtype=np.float64)
+    if np.isinf(numbers).any():
+        raise ValueError(f"The column {name!r} must hold finite numbers. Got infinity.")
+    return numbers
+
+
+def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
+    """Return one column of a table of any kind, as it was given."""
+    if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
+        if not any(name in row for row in X):
+            raise ValueError(f"The rows must have {name!r}. Got {sorted(map(str, X[0]))}.")
+        return _objects([row.get(name) for row in X])
+    if isinstance(X, Mapping) or hasattr(X, "columns"):
+        names = list(X.keys() if isinstance(X, Mapping) else X.columns)
+        if name not in names:
+            raise ValueError(f"The table must have the column {name!r}. Got {names}.")
+        cells = X[name]
+        return _objects(cells) if isinstance(cells, (list, tuple)) else np.asarray(cells)
+    return np.asarray(X)[:, position]
+
+
+def _objects(cells: Sequence[Any]) -> NDArray[np.object_]:
+    """Return cells as they are: beside text, numbers would become text."""
+    out = np.empty(len(cells), dtype=object)
+    out[:] = list(cells)
+    return out
+
+
+# ---- the model ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """A fitted model, as numbers.
+
+    Attributes
+    ----------
+    classes : ndarray of shape (n_classes,)
+        The labels.
+    names : tuple of str
+        The columns of rows.
+    scaling : tuple of ndarray, or None
+        What is taken off the columns first, and what they are divided by.
+    columns : tuple of NumberColumn or ValueColumn, or None
+        How a table becomes numbers; None where it is numbers.
+    medians : ndarray of shape (n_columns,) or None
+        What stands in for missing numbers; None where they are refused.
+    sums : tuple of KernelSum
+        What scores are the sum of.
+    intercept : ndarray of shape (n_scores,)
+        What is added to them.
+    slope, bias : ndarray of shape (n_scores, n_classes) and (n_classes,)
+        From scores to log-probabilities, up to a number per row.
+    offsets : ndarray of shape (n_classes,)
+        What is added to these before the largest is taken: costs, or a threshold.
+    """
+
+    classes: NDArray[Any]
+    names: tuple[str, ...]
+    scaling: tuple[Floats, Floats] | None
+    columns: tuple[NumberColumn | ValueColumn, ...] | None
+    medians: Floats | None
+    sums: tuple[KernelSum, ...]
+    intercept: Floats
+    slope: Floats
+    bias: Floats
+    offsets: Floats
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the label of each row."""
+        return np.asarray(self.classes[(self._logs(X) + self.offsets).argmax(axis=1)])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, one row per row and one column per class."""
+        logs = self._logs(X)
+        shares = np.exp(logs - logs.max(axis=1, keepdims=True))
+        return np.asarray(shares / shares.sum(axis=1, keepdims=True))
+
+    def _logs(self, X: Any) -> Floats:
+        """Return log-probabilities, up to a number per row."""
+        rows = self.features(X)
+        scores = sum((each(rows) for each in self.sums), np.zeros((len(rows), 1)))
+        return np.asarray((scores + self.intercept) @ self.slope + self.bias)
+
+    def features(self, X: Any) -> Floats:
+        """Return rows as the numbers that kernels take."""
+        if self.columns is None or self.scaling is not None:
+            X = self._matrix(X)
+        if self.scaling is not None:
+            X = (X - self.scaling[0]) / self.scaling[1]
+        if self.columns is not None:
+            parts = [
+                each.encode(name, cells_of(X, name, each.position))
+                for each, name in ((each, self.names[each.position]) for each in self.columns)
+            ]
+            return np.concatenate(parts, axis=1)
+        missing = np.isnan(X)
+        if self.medians is not None:
+            return np.where(missing, self.medians, X)
+        if missing.any():
+            raise ValueError("This model takes no missing cells. Got NaN; fill it in, or drop it.")
+        return np.asarray(X)
+
+    def _matrix(self, X: Any) -> Floats:
+        """Return rows of numbers as an array, checked."""
+        by_name = isinstance(X, Mapping) or hasattr(X, "columns")
+        by_name |= isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
+        given = None if by_name else np.asarray(X)
+        if given is not None and (given.ndim != 2 or given.shape[1] != len(self.names)):
+            raise ValueError(
+                f"Rows must be an array of shape (n_rows, {len(self.names)}). Got {given.shape}."
+            )
+        table = X if given is None else given
+        return np.column_stack(
+            [as_numbers(name, cells_of(table, name, i)) for i, name in enumerate(self.names)]
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Scorer:
+        """Return the model whose numbers a file holds."""
+        with np.load(path, allow_pickle=False) as stored:
+            return cls.unpack({name: stored[name] for name in stored.files})
+
+    @classmethod
+    def unpack(cls, stored: Mapping[str, NDArray[Any]]) -> Scorer:
+        """Return the model of some arrays; the one called ``plan`` says what they are."""
+        plan = json.loads(str(stored["plan"]))
+        if plan["format"] != FORMAT:
+            raise ValueError(
+                f"The numbers must be of format {FORMAT}. Got {plan['format']}. Write the scorer "
+                "and its numbers again, together."
+            )
+        made: dict[str, Any] = {"number": NumberColumn, "value": ValueColumn}
+        columns = plan["columns"] and tuple(made[kind](**what) for kind, what in plan["columns"])
+        scaling = (stored["mean"], stored["scale"]) if "mean" in stored else None
+        return cls(
+            names=tuple(plan["names"]),
+            scaling=scaling,
+            columns=columns,
+            medians=stored.get("medians"),
+            sums=tuple(_unpack_sum(i, each, stored) for i, each in enumerate(plan["sums"])),
+            **{name: stored[name] for name in ARRAYS},
+        )
+
+
+def _unpack_sum(number: int, plan: Any, stored: Mapping[str, NDArray[Any]]) -> KernelSum:
+    pairs = tuple(
+        Pairs(kind, *(stored[f"sum{number}.pairs{i}.{part}"] for part in PAIRS_ARRAYS))
+        for i, kind in enumerate(plan["pairs"])
+    )
+    terms = tuple(
+        (weight, tuple(Factor(which, kind, tuple(numbers)) for which, kind, numbers in factors))
+        for weight, factors in plan["terms"]
+    )
+    return KernelSum(pairs, terms, stored[f"sum{number}.coef"], plan["balanced"])

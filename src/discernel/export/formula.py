@@ -1,0 +1,308 @@
+"""What a fitted model predicts with, as numbers: kernels, coefficients, columns, classes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from discernel.backend import FloatArray, as_rows, typical_row
+from discernel.bank import CombinedFeatures, CombinedKernel
+from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel.exceptions import InvalidInputError
+from discernel.export._scorer import (
+    Factor,
+    KernelSum,
+    NumberColumn,
+    Pairs,
+    Scorer,
+    ValueColumn,
+)
+from discernel.export.terms import Piece, Term, View, terms_of
+from discernel.features import ExactMap, FeatureMap, NystromMap
+from discernel.kernels import Kernel
+from discernel.kernels.columns import Table
+from discernel.tables import TableEncoder
+from discernel.tables.encoder import EncodedNumbers, EncodedValues
+
+__all__ = ["EXPORTED", "final_estimator", "formula_of", "input_names"]
+
+#: What can be exported.
+EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant)
+#: Of kernels exp(−a·d), a times the largest squared length of a row from which on squared
+#: distances by products are too coarse: their rounding is 1e-16 of this.
+_COARSE = 1e4
+#: Bytes of stored rows that are made dense.
+_MOST_BYTES = 2**30
+
+
+def final_estimator(model: Any) -> tuple[Any, list[Any]]:
+    """Return the classifier of a model, fitted, and the steps before it, or raise.
+
+    Parameters
+    ----------
+    model : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline that ends with one
+        Fitted.
+    """
+    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+    *before, clf = steps
+    if type(clf) not in EXPORTED:
+        raise InvalidInputError(
+            "A model can be exported if it is a KernelDiscriminant, a MultipleKernelDiscriminant "
+            f"or a Pipeline that ends with one. Got {type(clf).__name__}."
+        )
+    check_is_fitted(clf, "discriminant_")
+    return clf, [step for step in before if step is not None and step != "passthrough"]
+
+
+def formula_of(model: Any, names: Sequence[str] | None = None) -> Scorer:
+    """Return what a fitted model predicts with.
+
+    Parameters
+    ----------
+    model : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
+        Fitted; a pipeline of `StandardScaler` and one of these.
+    names : sequence of str, optional
+        What the columns are called; by default as in training.
+    """
+    clf, before = final_estimator(model)
+    sums, offset = _sums(clf)
+    discriminant, decision = clf.discriminant_, clf.decision_
+    slope = discriminant.sharpness * discriminant.scalings @ discriminant.means.T
+    bias = np.log(decision.priors) - discriminant.center @ slope
+    bias -= 0.5 * discriminant.sharpness * np.sum(discriminant.means**2, axis=1)
+    return Scorer(
+        _labels(clf.classes_),
+        input_names([*before, clf][0], names),
+        _scaling(before),
+        _columns(clf.encoder_),
+        clf._medians,
+        tuple(sums),
+        discriminant.intercept - offset,
+        slope,
+        bias,
+        decision.offsets,
+    )
+
+
+# ---- scores ------------------------------------------------------------------------------------
+
+
+def _sums(clf: Any) -> tuple[list[KernelSum], FloatArray]:
+    """Return what the scores of a model are the sum of, and what is taken off them."""
+    combined, coef = clf.combined_kernel_, clf.discriminant_.dual_coef
+    n_columns = clf.n_features_in_ if clf.encoder_ is None else len(clf.encoder_.is_code)
+    if isinstance(combined, CombinedKernel):
+        terms = _all_terms(combined.kernels, combined.coefficients, n_columns)
+        coef, offset = combined.centering.of_product(coef)
+        balanced = bool(combined.centering.ignores_constants)
+        return [_sum(terms, _dense(combined.rows), coef, balanced)], offset
+    assert isinstance(combined, CombinedFeatures)
+    _refuse_other_maps(combined.maps)
+    made, first = [], 0
+    for factor, one in zip(combined.factors, combined.maps, strict=True):
+        part = factor * coef[first : first + one.rank]
+        made.append(_map_sum(one, part, n_columns))
+        first += one.rank
+    return made, combined.center @ coef
+
+
+def _all_terms(kernels: Sequence[Kernel], coefficients: Any, n_columns: int) -> list[Term]:
+    whole = View.whole(n_columns)
+    return [
+        (float(coefficient) * number, pieces)
+        for kernel, coefficient in zip(kernels, coefficients, strict=True)
+        for number, pieces in terms_of(kernel, whole)
+    ]
+
+
+def _dense(rows: Any) -> FloatArray:
+    """Return stored rows as an array, or raise where they are no numbers, or too many."""
+    if isinstance(rows, Table):
+        raise InvalidInputError(
+            "A model can be exported if its kernels see numbers only. This one was fitted to a "
+            "table with other columns, for callables. Fit again without them."
+        )
+    if hasattr(rows, "tocsr"):
+        n_bytes = 8 * rows.shape[0] * rows.shape[1]
+        if n_bytes > _MOST_BYTES:
+            raise InvalidInputError(
+                "An exported model holds its training rows as a dense array, which must be below "
+                f"{_MOST_BYTES / 2**30:.0f} GiB. Got {rows.shape[0]:,} sparse rows of "
+                f"{rows.shape[1]:,} columns. Fit to fewer columns, or with bank='lowrank'."
+            )
+        rows = rows.toarray()
+    return np.asarray(as_rows(rows))
+
+
+def _sum(terms: list[Term], rows: FloatArray, coef: FloatArray, balanced: bool) -> KernelSum:
+    """Return a sum over rows; pieces of the same distances or inner products share them."""
+    pairs: list[Pairs] = []
+    places: dict[tuple[Any, ...], int] = {}
+    sharpest: dict[tuple[Any, ...], float] = {}
+    for piece in (piece for _, pieces in terms for piece in pieces):
+        key = _key(piece)
+        sharpest[key] = max(sharpest.get(key, 0.0), piece.numbers[0])
+    made = []
+    for number, pieces in terms:
+        factors = []
+        for piece in pieces:
+            key = _key(piece)
+            if key not in places:
+                places[key] = len(pairs)
+                pairs.append(_pairs(piece, rows, sharpest[key]))
+            factors.append(Factor(places[key], piece.kind, piece.numbers))
+        made.append((number, tuple(factors)))
+    return KernelSum(tuple(pairs), tuple(made), np.ascontiguousarray(coef), balanced)
+
+
+def _key(piece: Piece) -> tuple[Any, ...]:
+    origin = None if piece.origin is None else piece.origin.tobytes()
+    return piece.pairs, piece.view.columns.tobytes(), piece.view.factors.tobytes(), origin
+
+
+def _pairs(piece: Piece, rows: FloatArray, sharpest: float) -> Pairs:
+    """Return what a piece is a function of, with the stored rows as it sees them."""
+    kind, seen = piece.pairs, piece.view.of(rows)
+    origin = np.zeros(seen.shape[1]) if piece.origin is None else piece.origin
+    if kind.startswith("squared"):
+        # Products of rows far from the origin lose the digits that all of them share.
+        origin = typical_row(seen)
+    seen = np.ascontiguousarray(seen - origin)
+    if kind == "squared":
+        farthest = float(np.max(np.sum(seen**2, axis=1)))
+        if seen.shape[1] == 1 or sharpest * farthest > _COARSE:
+            kind = "squared by column"
+    if kind == "cosine":
+        lengths = np.sqrt(np.sum(seen**2, axis=1, keepdims=True))
+        seen = seen / np.where(lengths > 0, lengths, 1.0)
+    added = np.zeros(len(seen))
+    return Pairs(kind, piece.view.columns, piece.view.factors, origin, seen, added)
+
+
+# ---- features ----------------------------------------------------------------------------------
+
+
+def _refuse_other_maps(maps: Sequence[FeatureMap]) -> None:
+    strange = [one for one in maps if type(one) not in (ExactMap, NystromMap)]
+    if strange:
+        raise InvalidInputError(
+            "A model of low rank can be exported if its features are exact or of Nyström. Got "
+            f"{type(strange[0]).__name__}. Fit again without it."
+        )
+
+
+def _map_sum(one: FeatureMap, coef: FloatArray, n_columns: int) -> KernelSum:
+    """Return φ(x)·coef of a map as a sum over rows."""
+    if isinstance(one, NystromMap):
+        terms = _all_terms(one.kernel.kernels, one.kernel.coefficients, n_columns)
+        return _sum(terms, _dense(one.landmarks), one.expansion(coef), balanced=False)
+    assert isinstance(one, ExactMap)
+    ((number, (piece,)),) = terms_of(one.kernel, View.whole(n_columns))
+    root = float(np.sqrt(number))
+    if one._monomials is not None:
+        return _monomial_sum(one, piece, root * coef)
+    # φ(x) is the row, or its direction: a row of coefficients is what a stored row would be.
+    pairs = _seen(piece, np.ascontiguousarray(coef.T), np.zeros(coef.shape[1]))
+    product = root, (Factor(0, "power", (1.0, 0.0, 1.0)),)
+    return KernelSum((pairs,), (product,), np.eye(coef.shape[1]), balanced=False)
+
+
+def _seen(piece: Piece, rows: FloatArray, added: FloatArray) -> Pairs:
+    origin = np.zeros(rows.shape[1]) if piece.origin is None else piece.origin
+    return Pairs(piece.pairs, piece.view.columns, piece.view.factors, origin, rows, added)
+
+
+def _monomial_sum(one: ExactMap, piece: Piece, coef: FloatArray) -> KernelSum:
+    """Return the features of a polynomial kernel: each is a product of inner products.
+
+    Those of a row with unit vectors, and constants where a monomial has fewer variables.
+    """
+    assert one._monomials is not None
+    indices, roots = one._monomials
+    gamma, coef0, _ = piece.numbers
+    n_columns, first = len(piece.view.columns), int(coef0 > 0)  # the constant comes first
+    pairs = []
+    for chosen in indices.T:
+        rows, added = np.zeros((len(chosen), n_columns)), np.zeros(len(chosen))
+        is_variable = chosen >= first
+        rows[is_variable, chosen[is_variable] - first] = np.sqrt(gamma)
+        added[~is_variable] = np.sqrt(coef0)
+        pairs.append(_seen(piece, rows, added))
+    factors = tuple(Factor(i, "power", (1.0, 0.0, 1.0)) for i in range(len(pairs)))
+    return KernelSum(tuple(pairs), ((1.0, factors),), roots[:, None] * coef, balanced=False)
+
+
+# ---- rows --------------------------------------------------------------------------------------
+
+
+def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ...]:
+    """Return what the columns are called, by what sees them first, or as they are to be called.
+
+    Parameters
+    ----------
+    first : estimator
+        Fitted.
+    names : sequence of str, optional
+        Other names.
+    """
+    n_columns = int(first.n_features_in_)
+    if names is None:
+        names = getattr(first, "feature_names_in_", None)
+    if names is None:
+        return tuple(f"x{i}" for i in range(n_columns))
+    if len(names) != n_columns:
+        raise InvalidInputError(
+            f"There must be one name per column, here {n_columns}. Got {len(names)}."
+        )
+    return tuple(str(name) for name in names)
+
+
+def _scaling(before: list[Any]) -> tuple[FloatArray, FloatArray] | None:
+    """Return what is taken off columns first, and what they are divided by; None for nothing."""
+    if not before:
+        return None
+    if len(before) > 1 or type(before[0]) is not StandardScaler:
+        listed = ", ".join(type(step).__name__ for step in before)
+        raise InvalidInputError(
+            "Before the classifier, a Pipeline that is exported to NumPy may have one "
+            f"StandardScaler. Got {listed}. Transform rows by them yourself, or use to_onnx."
+        )
+    scaler, n = before[0], before[0].n_features_in_
+    mean = np.zeros(n) if scaler.mean_ is None or not scaler.with_mean else scaler.mean_
+    scale = np.ones(n) if scaler.scale_ is None else scaler.scale_
+    return np.asarray(mean, dtype=np.float64), np.asarray(scale, dtype=np.float64)
+
+
+def _columns(encoder: TableEncoder | None) -> tuple[NumberColumn | ValueColumn, ...] | None:
+    if encoder is None:
+        return None
+    made: list[NumberColumn | ValueColumn] = []
+    for column in encoder.columns_:
+        if type(column) is EncodedNumbers:
+            made.append(NumberColumn(column.position, column.median, column.tells_missing))
+        elif type(column) is EncodedValues:
+            values = tuple(str(value) for value in column.values)
+            made.append(ValueColumn(column.position, values, column.is_text, column.tells_missing))
+        else:
+            raise InvalidInputError(
+                "A table can be exported if its columns are numbers, categories or text. Got "
+                f"{type(column).__name__}. Fit again without column {column.position}."
+            )
+    return tuple(made)
+
+
+def _labels(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the classes as an array of numbers, booleans or text."""
+    labels = np.array(classes.tolist())
+    if labels.dtype.kind not in "biufU" or labels.ndim != 1:
+        raise InvalidInputError(
+            "A model can be exported if its labels are all text, all numbers or all booleans. Got "
+            f"{classes.tolist()}."
+        )
+    return labels

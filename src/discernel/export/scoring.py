@@ -1,0 +1,136 @@
+"""Scoring with NumPy alone: a model as a Python file and a file of numbers."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.exceptions import InvalidInputError
+from discernel.export import _scorer
+from discernel.export._scorer import FORMAT, KernelSum, NumberColumn, Scorer
+from discernel.export.formula import formula_of
+from discernel.writing import check_place, refuse_same_file, write_file
+
+__all__ = ["numpy_scorer", "write_scorer"]
+
+
+def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
+    """Return an object that predicts as a fitted model does, with NumPy alone.
+
+    Parameters
+    ----------
+    clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
+        Fitted. A pipeline is a `StandardScaler` and one of these. Kernels are those that
+        discernel has: callables, matrices and kernels of scikit-learn are refused.
+    names : sequence of str, optional
+        What the columns are called; by default as in training, and ``x0``, ``x1`` and so on where
+        that was an array.
+
+    Returns
+    -------
+    Scorer
+        With ``predict`` and ``predict_proba``. Rows are an array, a dataframe, a dictionary of
+        columns or a list of dictionaries; missing cells of tables are None or NaN.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from discernel import KernelDiscriminant
+    >>> X, y = load_iris(return_X_y=True)
+    >>> scorer = numpy_scorer(KernelDiscriminant().fit(X, y))
+    >>> scorer.predict([[5.1, 3.5, 1.4, 0.2]]).tolist()
+    [0]
+    """
+    return formula_of(clf, names)
+
+
+def write_scorer(
+    clf: Any, path: str | Path, *, names: Sequence[str] | None = None
+) -> tuple[Path, Path]:
+    """Write a fitted model as a Python file that needs NumPy and nothing else.
+
+    Parameters
+    ----------
+    clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
+        Fitted, as `numpy_scorer` takes it.
+    path : str or Path
+        Where the Python file goes, such as ``scorer.py``. The numbers of the model go to
+        ``scorer.npz`` beside it. Each file is written whole or not at all.
+    names : sequence of str, optional
+        What the columns are called, as of `numpy_scorer`.
+
+    Returns
+    -------
+    tuple of Path
+        The Python file and the file of numbers.
+
+    Notes
+    -----
+    ``import scorer`` then has ``predict``, ``predict_proba`` and ``classes``. The file is the same
+    for all models, and can be read: it is the module ``discernel.export._scorer``.
+    """
+    code, numbers = Path(path), Path(path).with_suffix(".npz")
+    if code.suffix != ".py":
+        raise InvalidInputError(
+            f"A scorer must be a file that ends with .py, to be imported. Got {str(path)!r}."
+        )
+    check_place("scorer", code)
+    refuse_same_file(scorer=code, file_of_numbers=numbers)
+    stored = io.BytesIO()
+    np.savez_compressed(stored, **pack(numpy_scorer(clf, names=names)))  # type: ignore[arg-type]
+    # The numbers first: code that is there already reads the new ones as well.
+    write_file(numbers, stored.getvalue())
+    return write_file(code, Path(_scorer.__file__).read_bytes()), numbers
+
+
+def pack(scorer: Scorer) -> dict[str, NDArray[Any]]:
+    """Return the numbers of a scorer as arrays, as `Scorer.unpack` takes them.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        What `numpy_scorer` returned.
+    """
+    columns = scorer.columns and [
+        ["number" if isinstance(column, NumberColumn) else "value", asdict(column)]
+        for column in scorer.columns
+    ]
+    plan = {
+        "format": FORMAT,
+        "names": scorer.names,
+        "columns": columns,
+        "sums": [_plan_of(each) for each in scorer.sums],
+    }
+    arrays: dict[str, NDArray[Any]] = {
+        "plan": np.array(json.dumps(plan)),
+        **{name: getattr(scorer, name) for name in _scorer.ARRAYS},
+    }
+    if scorer.scaling is not None:
+        arrays |= {"mean": scorer.scaling[0], "scale": scorer.scaling[1]}
+    if scorer.medians is not None:
+        arrays["medians"] = scorer.medians
+    for number, each in enumerate(scorer.sums):
+        arrays[f"sum{number}.coef"] = each.coef
+        for i, pairs in enumerate(each.pairs):
+            for part in _scorer.PAIRS_ARRAYS:
+                arrays[f"sum{number}.pairs{i}.{part}"] = getattr(pairs, part)
+    return arrays
+
+
+def _plan_of(each: KernelSum) -> dict[str, Any]:
+    terms = [
+        [number, [[factor.pairs, factor.kind, factor.numbers] for factor in factors]]
+        for number, factors in each.terms
+    ]
+    return {
+        "pairs": [pairs.kind for pairs in each.pairs],
+        "terms": terms,
+        "balanced": each.balanced,
+    }

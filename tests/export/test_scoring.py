@@ -1,0 +1,265 @@
+"""Scoring with NumPy alone: the labels and probabilities of the model, without discernel."""
+
+import json
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.datasets import load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from discernel import AKFDClassifier, KernelDiscriminant, MultipleKernelDiscriminant, open_rows
+from discernel.exceptions import FileWriteError, InvalidInputError
+from discernel.export import _scorer, numpy_scorer, write_scorer
+from discernel.export._scorer import Scorer
+from discernel.export.scoring import pack
+from discernel.kernels import RBF, Function, GaussianProcess, Linear, Polynomial
+from tests.export.models import CASES, KERNELS, OTHERS, mixed_table, other_table, single
+
+
+def assert_same(scorer, model, rows, atol=1e-6):
+    np.testing.assert_allclose(
+        scorer.predict_proba(rows), model.predict_proba(rows), rtol=0, atol=atol
+    )
+    assert scorer.predict(rows).tolist() == model.predict(rows).tolist()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_five_data_sets(name):
+    model, rows = CASES[name]()
+    scorer = numpy_scorer(model)
+    assert_same(scorer, model, rows, 1e-9)
+    assert_same(scorer, model, rows[:1], 1e-9)
+    assert scorer.classes.tolist() == model.classes_.tolist()
+    assert scorer.predict(rows[:0]).shape == (0,)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_every_kernel(kernel):
+    model, rows = single(kernel)
+    assert_same(numpy_scorer(model), model, rows, 1e-7)
+
+
+@pytest.mark.parametrize("kernel", [Polynomial(3, gamma=0.1), Polynomial(2, coef0=0.0), Linear()])
+def test_exact_features(kernel, blobs):
+    X, y = blobs
+    kernels = [kernel.on([0, 1, 2]), RBF().on([3, 4])]
+    clf = MultipleKernelDiscriminant(kernels, criterion="uniform", bank="lowrank", rank=60)
+    clf.fit(X, y)
+    assert "ExactMap" in str(clf.combined_kernel_.maps)
+    assert_same(numpy_scorer(clf), clf, X)
+
+
+def test_rows_in_chunks_weights_and_sparse_rows(blobs):
+    X, y = blobs
+    streamed = MultipleKernelDiscriminant().fit(open_rows(X, y))
+    assert_same(numpy_scorer(streamed), streamed, X)
+    weighted = KernelDiscriminant(class_weight="balanced", priors="uniform")
+    weighted.fit(X, y, sample_weight=1.0 + np.arange(len(y)) % 3)
+    assert_same(numpy_scorer(weighted), weighted, X)
+    sparse = KernelDiscriminant(Linear()).fit(csr_matrix(X), y)
+    np.testing.assert_allclose(
+        numpy_scorer(sparse).predict_proba(X), sparse.predict_proba(csr_matrix(X)), atol=1e-9
+    )
+
+
+def test_rows_far_from_the_origin_keep_their_digits():
+    X, y = load_wine(return_X_y=True)
+    far = X + 1e6
+    clf = KernelDiscriminant(RBF(width=30.0)).fit(far[::2], y[::2])
+    assert_same(numpy_scorer(clf), clf, far)
+    groups = X + 1e5 * (np.arange(len(X)) % 2)[:, None]
+    clf = KernelDiscriminant(RBF(width=30.0)).fit(groups, y)
+    assert "squared by column" in [p.kind for p in numpy_scorer(clf).sums[0].pairs]
+    assert_same(numpy_scorer(clf), clf, groups)
+
+
+# ---- rows of all kinds -------------------------------------------------------------------------
+
+
+def test_tables_as_dictionaries_of_columns_or_rows():
+    model, rows = CASES["table"]()
+    scorer, expected = numpy_scorer(model), model.predict_proba(rows)
+    columns = {name: rows[name].tolist() for name in rows}
+    records = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    for given in (columns, records, rows[list(reversed(rows.columns))]):
+        np.testing.assert_allclose(scorer.predict_proba(given), expected, atol=1e-9)
+    absent = [{k: v for k, v in row.items() if v is not None} for row in records]
+    np.testing.assert_allclose(scorer.predict_proba(absent), expected, atol=1e-9)
+    array = rows.to_numpy(dtype=object)
+    np.testing.assert_allclose(scorer.predict_proba(array), expected, atol=1e-9)
+
+
+def test_unseen_values_and_missing_cells():
+    model, rows = CASES["table"]()
+    rows = rows[:4].copy()
+    rows["colour"] = ["violet", None, "red", np.nan]
+    rows["age"] = [np.nan, 30.0, np.nan, 1e3]
+    assert_same(numpy_scorer(model), model, rows, 1e-9)
+
+
+def test_numbers_of_other_types_and_missing_ones():
+    model, rows = CASES["wine"]()
+    scorer = numpy_scorer(model)
+    assert_same(scorer, model, rows.astype(np.float32), 1e-9)
+    assert_same(scorer, model, rows.tolist(), 1e-9)
+    holes = rows.copy()
+    holes[::3, 2] = np.nan
+    assert_same(scorer, model, holes, 1e-9)
+    named = {f"x{i}": column for i, column in enumerate(rows.T)}
+    np.testing.assert_array_equal(scorer.predict(named), scorer.predict(rows))
+
+
+def test_a_scaler_in_front_of_a_table_of_numbers_with_holes():
+    X, y = load_wine(return_X_y=True)
+    X[::4, 1] = np.nan
+    model = make_pipeline(StandardScaler(with_mean=False), MultipleKernelDiscriminant()).fit(X, y)
+    assert model[-1].encoder_ is not None
+    assert_same(numpy_scorer(model), model, X, 1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"age": "old"}, "'age' must hold numbers. Got 'old'"),
+        ({"age": np.inf}, "'age' must hold finite numbers"),
+        ({"colour": 3}, "'colour' must hold text. Got 3 in row 0"),
+    ],
+)
+def test_strange_cells_are_refused(change, words):
+    model, rows = CASES["table"]()
+    row = {**rows.iloc[0].to_dict(), **change}
+    with pytest.raises(ValueError, match=words):
+        numpy_scorer(model).predict([row])
+
+
+def test_strange_rows_are_refused():
+    scorer = numpy_scorer(single(RBF()).model)
+    with pytest.raises(ValueError, match=r"of shape \(n_rows, 13\). Got \(2, 3\)"):
+        scorer.predict(np.zeros((2, 3)))
+    with pytest.raises(ValueError, match="takes no missing cells"):
+        scorer.predict(np.full((1, 13), np.nan))
+    with pytest.raises(ValueError, match="must have the column 'x1'"):
+        scorer.predict({"x0": [1.0]})
+    with pytest.raises(ValueError, match="rows must have 'x1'"):
+        scorer.predict([{"x0": 1.0}])
+
+
+# ---- what cannot be exported -------------------------------------------------------------------
+
+
+def test_other_kernels_models_and_steps_are_refused(blobs):
+    X, y = blobs
+    from sklearn.gaussian_process.kernels import Matern
+
+    for kernel in (Function(lambda A, B: A @ B.T), GaussianProcess(Matern()), "precomputed"):
+        rows = X @ X.T if kernel == "precomputed" else X
+        clf = KernelDiscriminant(kernel).fit(rows, y)
+        with pytest.raises(InvalidInputError, match="can be exported if its kernels are RBF"):
+            numpy_scorer(clf)
+    with pytest.raises(InvalidInputError, match="Got AKFDClassifier"):
+        numpy_scorer(AKFDClassifier().fit(X, y == 1))
+    with pytest.raises(InvalidInputError, match="may have one StandardScaler"):
+        numpy_scorer(make_pipeline(MinMaxScaler(), KernelDiscriminant()).fit(X, y))
+    clf = KernelDiscriminant().fit(X, y)
+    clf.classes_ = np.array([None, 1, 2], dtype=object)
+    with pytest.raises(InvalidInputError, match="all text, all numbers"):
+        numpy_scorer(clf)
+
+
+def test_a_subclass_of_a_kernel_may_be_anything(blobs):
+    class Other(RBF):
+        def __call__(self, X, Z=None):
+            return super().__call__(X, Z) ** 2
+
+    with pytest.raises(InvalidInputError, match="of type Other"):
+        numpy_scorer(KernelDiscriminant(Other()).fit(*blobs))
+
+
+# ---- files -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_numbers_come_back(name):
+    model, rows = CASES[name]()
+    scorer = numpy_scorer(model)
+    back = Scorer.unpack(pack(scorer))
+    np.testing.assert_array_equal(back.predict_proba(rows), scorer.predict_proba(rows))
+
+
+ALONE = """
+    import json, sys
+
+    class Refusing:
+        def find_spec(self, name, path=None, target=None):
+            if name.partition(".")[0] in ("discernel", "sklearn", "scipy", "pandas", "joblib"):
+                raise ImportError(name)
+
+    sys.meta_path.insert(0, Refusing())
+    sys.path.insert(0, sys.argv[1])
+    import numpy as np
+    import scorer
+
+    given = json.loads(sys.stdin.read())
+    print(json.dumps([scorer.predict(given).tolist(), scorer.predict_proba(given).tolist(),
+                      scorer.classes().tolist()]))
+"""
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_files_predict_where_there_is_numpy_only(name, tmp_path):
+    model, rows = CASES[name]()
+    code, numbers = write_scorer(model, tmp_path / "scorer.py")
+    assert sorted(tmp_path.iterdir()) == sorted([code, numbers])
+    given = json.loads(rows.to_json(orient="records")) if name == "table" else rows.tolist()
+    command = [sys.executable, "-I", "-c", textwrap.dedent(ALONE), str(tmp_path)]
+    run = subprocess.run(
+        command, input=json.dumps(given), capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    labels, probabilities, classes = json.loads(run.stdout)
+    assert labels == model.predict(rows).tolist()
+    np.testing.assert_allclose(probabilities, model.predict_proba(rows), rtol=0, atol=1e-9)
+    assert classes == model.classes_.tolist()
+
+
+def test_files_are_written_whole_or_not_at_all(tmp_path):
+    model = single(RBF()).model
+    with pytest.raises(InvalidInputError, match="ends with"):
+        write_scorer(model, tmp_path / "scorer.txt")
+    with pytest.raises(InvalidInputError, match="folder that is there"):
+        write_scorer(model, tmp_path / "none" / "scorer.py")
+    (tmp_path / "scorer.npz").mkdir()
+    with pytest.raises((FileWriteError, OSError)):
+        write_scorer(model, tmp_path / "scorer.py")
+    assert not (tmp_path / "scorer.py").exists()
+
+
+def test_numbers_of_another_format_are_refused():
+    stored = pack(numpy_scorer(single(RBF()).model))
+    plan = json.loads(str(stored["plan"]))
+    stored["plan"] = np.array(json.dumps(plan | {"format": _scorer.FORMAT + 1}))
+    with pytest.raises(ValueError, match="Write the scorer and its numbers again"):
+        Scorer.unpack(stored)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", OTHERS)
+def test_tables_of_others(name):
+    model, rows = other_table(name)
+    assert_same(numpy_scorer(model), model, rows, 1e-9)
+
+
+def test_the_table_of_these_tests_has_all_kinds_of_columns():
+    X, _ = mixed_table()
+    encoder = CASES["table"]().model.encoder_
+    assert {type(column).__name__ for column in encoder.columns_} == {
+        "EncodedNumbers",
+        "EncodedValues",
+    }
+    assert [column.name for column in encoder.left_out_] == ["same"]
+    assert X["colour"].isna().any()

@@ -1,0 +1,104 @@
+"""`discernel export`: a saved model as ONNX or as a Python file."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from discernel.cli import app as commands
+from discernel.cli import shared
+from discernel.cli.models import load_model
+
+onnxruntime = pytest.importorskip("onnxruntime")
+pytest.importorskip("skl2onnx")
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shared.out, "width", 100)
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A model of a small file."""
+    rng = np.random.default_rng(0)
+    with (tmp_path / "plants.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["size", "leaf weight", "species"])
+        for i in range(60):
+            writer.writerow([*(rng.normal(size=2) + 2.0 * (i % 2)), "ab"[i % 2]])
+    invoke("fit", "plants.csv", "--target", "species", "-o", "model.skops")
+    return tmp_path / "model.skops"
+
+
+def invoke(*words, code=0):
+    result = CliRunner().invoke(commands.app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result.output
+
+
+ROWS = [[0.0, 0.0], [2.0, 2.0], [1.0, 1.2]]
+
+
+def expected(model):
+    import pandas as pd
+
+    pipeline = load_model(model).pipeline
+    first = pipeline[0]
+    named = hasattr(first, "feature_names_in_")
+    rows = pd.DataFrame(ROWS, columns=["size", "leaf weight"]) if named else np.array(ROWS)
+    return pipeline.predict(rows), pipeline.predict_proba(rows)
+
+
+def test_a_model_becomes_onnx(model):
+    printed = invoke("export", model, "--to", "model.onnx")
+    assert "model.onnx" in printed
+    assert "columns: 'size', 'leaf weight'" in printed
+    assert "classes: 'a', 'b'" in printed
+    session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
+    labels, probabilities = session.run(None, {"X": np.array(ROWS)})
+    found, right = expected(model)
+    assert labels.tolist() == found.tolist()
+    np.testing.assert_allclose(probabilities, right, rtol=0, atol=1e-6)
+    told = session.get_modelmeta().custom_metadata_map
+    assert json.loads(told["columns"]) == ["size", "leaf weight"]
+    size = (model.parent / "model.onnx").stat().st_size
+    invoke("export", model, "--to", "small.onnx", "--float32")
+    assert (model.parent / "small.onnx").stat().st_size < 0.8 * size
+
+
+def test_a_model_becomes_a_python_file(model):
+    printed = invoke("export", model, "--to", "scorer.py")
+    assert "scorer.py" in printed
+    assert "scorer.npz" in printed
+    rows = [dict(zip(["size", "leaf weight"], row, strict=True)) for row in ROWS]
+    code = f"import json, scorer; r = {rows}; "
+    code += "print(json.dumps([scorer.predict(r).tolist(), scorer.predict_proba(r).tolist()]))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    labels, probabilities = json.loads(run.stdout)
+    found, right = expected(model)
+    assert labels == found.tolist()
+    np.testing.assert_allclose(probabilities, right, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["model.skops", "--to", "model.txt"], "must end with .onnx or .py"),
+        (["model.skops", "--to", "scorer.py", "--float32"], "--float32 is for ONNX"),
+        (["model.skops", "--to", "none/model.onnx"], "folder that is there"),
+        (["none.skops", "--to", "model.onnx"], "There is none at"),
+    ],
+)
+def test_what_is_wrong_is_said_on_one_line(model, words, said):
+    printed = invoke("export", *words, code=1)
+    assert printed.startswith("error: ")
+    assert said in printed
+    assert printed.count("\n") == 1
+    assert sorted(path.name for path in model.parent.iterdir()) == ["model.skops", "plants.csv"]
