@@ -21,6 +21,7 @@ ORDER = (
     "kernels",
     "features",
     "tables",
+    "views",
     "bank",
     "targets",
     "criteria",

@@ -723,7 +723,7 @@ def test_rows_that_are_all_the_same_get_width_one() -> None:
 
 
 def test_median_of_many_rows_is_that_of_some_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("discernel.kernels.distance._MEDIAN_ROWS", 10)
+    monkeypatch.setattr("discernel.kernels.distance.MEDIAN_ROWS", 10)
     X = make_rows(28, seed=11)
     width = RBF().resolve(X).parameters["width"]
     drawn = np.sort(np.random.default_rng(0).choice(28, 10, replace=False, shuffle=False))

@@ -129,7 +129,7 @@ def test_constant_columns_do_not_matter_for_the_median():
 
 
 def test_median_of_many_rows_is_that_of_some_drawn(monkeypatch):
-    monkeypatch.setattr("discernel.kernels.distance._MEDIAN_ROWS", 10)
+    monkeypatch.setattr("discernel.kernels.distance.MEDIAN_ROWS", 10)
     X = rows(28)
     drawn = np.sort(np.random.default_rng(0).choice(28, 10, replace=False, shuffle=False))
     assert Laplace().resolve(X).width == pytest.approx(plain_median(X[drawn]), rel=1e-12)

@@ -12,7 +12,7 @@ from discernel.backend import Buffers, FloatArray, n_rows
 from discernel.bank.base import Centering
 from discernel.features import FeatureMap
 from discernel.kernels import Kernel
-from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.evaluate import KernelSet, can_prepare
 from discernel.kernels.weighted import WeightedKernels
 
 __all__ = ["CombinedFeatures", "CombinedKernel", "gram_stack"]
@@ -21,7 +21,7 @@ __all__ = ["CombinedFeatures", "CombinedKernel", "gram_stack"]
 def gram_stack(kernels: Sequence[Kernel], X: Any) -> FloatArray:
     """Return the raw Gram matrices, of shape (n_kernels, n_samples, n_samples)."""
     stack, evaluated = np.empty((len(kernels), n_rows(X), n_rows(X))), KernelSet(kernels)
-    rows = evaluated.prepare(X) if isinstance(X, np.ndarray) and evaluated.groups else X
+    rows = evaluated.prepare(X) if can_prepare(X) and evaluated.groups else X
     for position, matrix in evaluated.matrices(rows, buffers=Buffers()):
         stack[position] = matrix
     return stack

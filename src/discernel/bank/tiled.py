@@ -29,7 +29,7 @@ from discernel.bank.products import (
 from discernel.bank.system import CholeskySystem, System
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.evaluate import KernelSet, can_prepare
 from discernel.sample_weights import SampleWeights
 
 __all__ = ["TiledBank"]
@@ -112,7 +112,7 @@ class TiledBank(Bank):
         self._tile_shape = _tile_shape(cache_bytes, self._n_threads)
         self._check_kernels()
         self._kernels = KernelSet(kernels)
-        self._rows = self._kernels.prepare(X) if isinstance(X, np.ndarray) else X
+        self._rows = self._kernels.prepare(X) if can_prepare(X) else X
         self._taken_off: dict[int, FloatArray] = {}
         means = self._means_of_rows()
         self._check_finite(means)

@@ -6,6 +6,7 @@ from discernel.displays.embedding import DiscriminantEmbeddingDisplay
 from discernel.displays.importances import ImportancesDisplay
 from discernel.displays.learning import LearningPathDisplay
 from discernel.displays.regularization import RegularizationPathDisplay
+from discernel.displays.sources import SourcesDisplay
 from discernel.displays.weights import KernelWeightsDisplay
 
 __all__ = [
@@ -16,4 +17,5 @@ __all__ = [
     "KernelWeightsDisplay",
     "LearningPathDisplay",
     "RegularizationPathDisplay",
+    "SourcesDisplay",
 ]

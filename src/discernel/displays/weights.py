@@ -23,7 +23,7 @@ from discernel.exceptions import InvalidInputError, unknown_choice
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["KernelWeightsDisplay"]
+__all__ = ["KernelWeightsDisplay", "common_names"]
 
 
 class KernelWeightsDisplay:
@@ -141,7 +141,7 @@ class KernelWeightsDisplay:
         kernels = getattr(learners[0], "kernels_", None)
         display = cls(
             weights,
-            kernel_names=_common_names(learners),
+            kernel_names=common_names(learners),
             sources=None if kernels is None else kernel_sources(kernels),
         )
         return display.plot(ax, **options)
@@ -261,7 +261,7 @@ def _lines(
     return names, columns
 
 
-def _common_names(learners: list[Any]) -> list[str]:
+def common_names(learners: list[Any]) -> list[str]:
     """Return the names of the kernels: those with numbers where all fits have the same."""
     names: list[str] = learners[0].kernel_names_
     if all(learner.kernel_names_ == names for learner in learners):

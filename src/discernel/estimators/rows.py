@@ -23,6 +23,7 @@ from discernel.kernels.settings import get_settings, with_settings
 from discernel.tables import TableEncoder
 from discernel.tables.cells import as_table, is_plain
 from discernel.tables.facts import ColumnFacts
+from discernel.views import refuse_views
 
 __all__ = ["BaseRowEstimator"]
 
@@ -123,6 +124,8 @@ class BaseRowEstimator(BaseEstimator):
         self._medians = None
         if isinstance(kernels, str) and kernels == "precomputed":
             X = _stacked(X)
+        else:
+            refuse_views(X, y)
         candidates = as_kernels(kernels, n_precomputed=_n_matrices(X))
         if self._takes_tables() and not is_plain(X):
             X, y = self._encode_training(X, y, facts, **options)
@@ -143,8 +146,8 @@ class BaseRowEstimator(BaseEstimator):
         if self.encoder_ is not None:
             # Divided by its deviation, a rare category would be far from all others.
             names, known = X, {"spreads": self.encoder_.spreads}
-        for kernel in (resolved := [kernel.resolve(X, names, known) for kernel in candidates]):
-            kernel.check_rows(X)
+        resolved = [kernel.resolve(X, names, known) for kernel in candidates]
+        _check_rows(resolved, X)
         return resolved
 
     def _encode_training(
@@ -182,6 +185,8 @@ class BaseRowEstimator(BaseEstimator):
             X = as_table(X)
             validate_data(self, X, skip_check_array=True, reset=False)
             return encoder.encode(X)
+        if not reset and not all(k.takes_any_rows or k.precomputed for k in kernels):
+            refuse_views(X)
         with self._hint():
             return self._validate_rows(X, kernels, y, reset=reset, **options)
 
@@ -202,10 +207,9 @@ class BaseRowEstimator(BaseEstimator):
         """Return numbers, matrices, or columns of other things for kernels that take them."""
         expected = None if reset else self._is_number
         if expected is not None or _is_mixed(X, kernels):
-            return self._validate_mixed(X, y, reset=reset, **options)
+            return self._validate_mixed(X, kernels, y, reset=reset, **options)
         if all(kernel.takes_any_rows for kernel in kernels) and not _is_table_of_numbers(X):
-            rows = np.empty(len(X), dtype=object)
-            rows[:] = list(X)
+            rows = np.fromiter(X, dtype=object, count=len(X))
             if reset and len(rows) != len(y):
                 raise InvalidInputError(
                     f"There must be one label per row. Got {len(rows)} rows and {len(y)} labels."
@@ -229,8 +233,11 @@ class BaseRowEstimator(BaseEstimator):
             accept_sparse=False if precomputed else "csr",
             allow_nd=precomputed,
             ensure_min_samples=2 if reset else 1,
+            ensure_all_finite=_missing_allowed(kernels),
             **options,
         )
+        if not reset and _missing_allowed(kernels) == "allow-nan":
+            _check_rows(kernels, checked)
         if reset:
             self._is_number, self._n_given = None, _n_matrices(checked[0])
         if precomputed and reset and checked[0].shape[0] != checked[0].shape[1]:
@@ -241,14 +248,19 @@ class BaseRowEstimator(BaseEstimator):
             )
         return checked
 
-    def _validate_mixed(self, X: Any, y: Any, *, reset: bool, **options: Any) -> Any:
+    def _validate_mixed(
+        self, X: Any, kernels: list[Kernel], y: Any, *, reset: bool, **options: Any
+    ) -> Any:
         """Return X as a table of numbers and other things, at training with y."""
         validate_data(self, X, skip_check_array=True, reset=reset)
         expected = self._is_number or [True] * X.shape[1]
         table = Table.of(X, None if reset else expected)
         checks: dict[str, Any] = {"dtype": np.float64, "ensure_min_features": 0, "estimator": self}
+        checks["ensure_all_finite"] = _missing_allowed(kernels)
         if not reset:
             check_array(table.numbers, input_name="X", **checks)
+            if _missing_allowed(kernels) == "allow-nan":
+                _check_rows(kernels, table)
             return table
         _, y = check_X_y(table.numbers, y, ensure_min_samples=2, **checks, **options)
         self._is_number = table.is_number
@@ -262,6 +274,17 @@ class BaseRowEstimator(BaseEstimator):
         # not of what histogram gradient boosting takes, which has no such tag either.
         tags.input_tags.allow_nan = tags.input_tags.string = self._takes_tables()
         return tags
+
+
+def _missing_allowed(kernels: list[Kernel]) -> bool | str:
+    """Return what scikit-learn's checks are told about missing cells."""
+    return "allow-nan" if any(kernel.takes_missing for kernel in kernels) else True
+
+
+def _check_rows(kernels: list[Kernel], X: Any) -> None:
+    """Raise a clear error where a kernel cannot take what stands in its columns."""
+    for kernel in kernels:
+        kernel.check_rows(X)
 
 
 def _is_mixed(X: Any, kernels: list[Kernel]) -> bool:

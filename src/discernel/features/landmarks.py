@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray, as_rows, n_rows, self_product, squared_distances
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.features.nystrom import NystromMap
+from discernel.kernels.columns import Table
 from discernel.kernels.weighted import WeightedKernels, slices
 
 __all__ = ["How", "distinct_rows", "draw_landmarks", "n_landmarks"]
@@ -119,6 +120,14 @@ def _first_distinct(X: Any, order: Positions, n: int) -> Positions:
 
 def _keys(rows: Any) -> Iterator[bytes]:
     """Yield bytes that are the same for equal rows."""
+    if isinstance(rows, Table):
+        for key, others in zip(_keys(rows.numbers), rows.others.tolist(), strict=True):
+            yield key + repr(others).encode()
+        return
+    if isinstance(rows, np.ndarray) and rows.dtype == object:
+        for row in rows.tolist():
+            yield repr(row).encode()
+        return
     if not hasattr(rows, "tocsr"):
         for row in np.asarray(rows, dtype=np.float64) + 0.0:  # −0 becomes 0
             yield row.tobytes()

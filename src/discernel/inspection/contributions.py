@@ -13,7 +13,8 @@ from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.inspection.columns import column_values
 from discernel.inspection.explained import ExplainedRows
-from discernel.inspection.learner import column_groups, score_sources, sum_by
+from discernel.inspection.learner import column_groups, score_sources
+from discernel.views import sum_by
 
 __all__ = ["Contributions", "contributions"]
 

@@ -11,20 +11,17 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
-from discernel.kernels.base import Restricted
-from discernel.kernels.columns import column_indices, describe_columns
+from discernel.kernels.columns import column_indices
+from discernel.views import kernel_sources
 
 __all__ = [
     "column_groups",
     "column_names",
     "fitted_learner",
-    "kernel_sources",
     "learner_rows",
     "score_sources",
-    "sum_by",
 ]
 
 
@@ -80,19 +77,6 @@ def column_names(estimator: Any) -> list[str]:
     return [str(name) for name in names]
 
 
-def kernel_sources(kernels: Sequence[Kernel]) -> list[str]:
-    """Return the source of each kernel: the name of the columns it was put on with ``.on``."""
-    return [_source(kernel) for kernel in kernels]
-
-
-def _source(kernel: Any) -> str:
-    while kernel is not None and not isinstance(kernel, Restricted):
-        kernel = getattr(kernel, "kernel", None)  # of a name, a factor, standardized columns
-    if kernel is None:
-        return "all columns"
-    return kernel.label if kernel.label is not None else describe_columns(kernel.columns)
-
-
 def score_sources(kernels: Sequence[Kernel]) -> list[str]:
     """Return the source of each kernel, as scores are split: a matrix is a source of its own."""
     sources = kernel_sources(kernels)
@@ -135,20 +119,3 @@ def column_groups(
         labels.append("other columns")
         found[found < 0] = len(labels) - 1
     return labels, found
-
-
-def sum_by(groups: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
-    """Return the groups, in the order they come in, and the sums of their values.
-
-    Parameters
-    ----------
-    groups : sequence of str
-        What each value belongs to.
-    values : ndarray of shape (..., n_values)
-        The values.
-    """
-    names = list(dict.fromkeys(groups))
-    place = {name: position for position, name in enumerate(names)}
-    sums = np.zeros((len(names), *values.shape[:-1]))
-    np.add.at(sums, [place[group] for group in groups], np.moveaxis(values, -1, 0))
-    return names, np.moveaxis(sums, 0, -1)

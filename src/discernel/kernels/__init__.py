@@ -3,7 +3,9 @@
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
 from discernel.kernels.base import Kernel, Standardized
 from discernel.kernels.distance import RBF, Exponential, Laplace
+from discernel.kernels.histograms import ChiSquared, Intersection
 from discernel.kernels.inner import Cosine, Linear, Polynomial
+from discernel.kernels.lookup import Lookup
 from discernel.kernels.make import (
     as_kernel,
     as_kernels,
@@ -12,20 +14,32 @@ from discernel.kernels.make import (
     rbf_ladder,
     resolve_kernels,
 )
+from discernel.kernels.missing import WhereKnown
+from discernel.kernels.sets import Jaccard, Matching, Tanimoto
+from discernel.kernels.strings import NGram, Spectrum
 
 __all__ = [
     "RBF",
+    "ChiSquared",
     "Cosine",
     "Exponential",
     "Function",
     "GaussianProcess",
+    "Intersection",
+    "Jaccard",
     "Kernel",
     "Laplace",
     "Linear",
+    "Lookup",
+    "Matching",
+    "NGram",
     "Pairwise",
     "Polynomial",
     "Precomputed",
+    "Spectrum",
     "Standardized",
+    "Tanimoto",
+    "WhereKnown",
     "as_kernel",
     "as_kernels",
     "feature_kernels",

@@ -25,7 +25,7 @@ from discernel.kernels.columns import (
 )
 from discernel.kernels.expansion import Array, Expansion
 
-__all__ = ["Kernel", "Known", "Named", "Product", "Restricted", "Scaled", "Sum"]
+__all__ = ["Kernel", "Known", "Named", "Product", "Restricted", "Scaled", "Sum", "Wrapper"]
 
 #: What is known about the training rows; that of some columns stands under their positions.
 Known: TypeAlias = dict[Hashable, Any]
@@ -49,6 +49,9 @@ class Kernel(ABC):
 
     #: Whether the kernel takes rows that are not numbers.
     takes_any_rows: bool = False
+
+    #: Whether rows may have missing cells in the columns that it sees.
+    takes_missing: bool = False
 
     #: Whether what it is given for rows is a stack of matrices.
     precomputed: bool = False
@@ -276,15 +279,27 @@ class Kernel(ABC):
         return self
 
     def check_rows(self, X: Any) -> None:
-        """Raise a clear error if the kernel needs numbers and is given columns of other things.
+        """Raise a clear error if the kernel cannot take what stands in its columns.
+
+        That is, numbers where it needs them, and missing cells where it takes none.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            The training rows. The kernel is resolved.
+            The training rows.
         """
         if isinstance(X, Table) and not self.takes_any_rows:
             raise X.no_numbers(self.name)
+        numbers = X.numbers if isinstance(X, Table) else X
+        if not (isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f"):
+            return
+        # A sum is quick, and NaN where a cell is.
+        if np.isnan(numbers.sum()) and (missing := np.isnan(numbers).any(axis=1)).any():
+            raise InvalidInputError(
+                f"{self.name} takes no missing cells, but row {missing.argmax()} has one in its "
+                "columns. Impute them, or let rows without this source say nothing through it: "
+                f"WhereKnown({self!r})."
+            )
 
     def shifted(self, X: Any) -> Kernel:
         """Return the kernel of rows less a typical one of X, where centring makes them the same.
@@ -421,7 +436,7 @@ def _key_of_its_own(cls: type[Kernel]) -> property:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class _Wrapper(Kernel):
+class Wrapper(Kernel):
     """A kernel made of one other kernel."""
 
     kernel: Kernel
@@ -433,6 +448,10 @@ class _Wrapper(Kernel):
     @property
     def takes_any_rows(self) -> bool:  # type: ignore[override]
         return self.kernel.takes_any_rows
+
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]
+        return self.kernel.takes_missing
 
     @property
     def precomputed(self) -> bool:  # type: ignore[override]
@@ -513,7 +532,7 @@ class _Wrapper(Kernel):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Named(_Wrapper):
+class Named(Wrapper):
     """A kernel under a name of the user's choice."""
 
     label: str
@@ -527,7 +546,7 @@ class Named(_Wrapper):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Scaled(_Wrapper):
+class Scaled(Wrapper):
     """A kernel times a positive number."""
 
     factor: float
@@ -584,7 +603,7 @@ class Scaled(_Wrapper):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Restricted(_Wrapper):
+class Restricted(Wrapper):
     """A kernel on some columns."""
 
     columns: Any
@@ -653,7 +672,7 @@ class Restricted(_Wrapper):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Standardized(_Wrapper):
+class Standardized(Wrapper):
     """A kernel of columns that are each divided by their spread over the training rows.
 
     The units of columns then do not matter. A column that has one value only is left out.
@@ -667,6 +686,13 @@ class Standardized(_Wrapper):
     """
 
     spreads: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.kernel.takes_missing:
+            raise InvalidInputError(
+                "Spreads are those of rows that are known: Standardized must stand within "
+                f"WhereKnown, as in WhereKnown(Standardized(RBF())). Got {self!r}."
+            )
 
     @property
     def name(self) -> str:
@@ -746,6 +772,10 @@ class _Pair(Kernel):
     @property
     def takes_any_rows(self) -> bool:  # type: ignore[override]
         return self.left.takes_any_rows and self.right.takes_any_rows
+
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]
+        return self.left.takes_missing or self.right.takes_missing
 
     @property
     def precomputed(self) -> bool:  # type: ignore[override]

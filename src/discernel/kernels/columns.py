@@ -23,10 +23,13 @@ __all__ = [
     "describe_columns",
     "divided_columns",
     "frame_column",
+    "is_missing",
     "is_mixed",
     "take_columns",
 ]
 
+#: What a cell of pandas without a value is called; pandas itself may not be installed.
+_MISSING = ("NAType", "NaTType")
 #: What errors about missing cells and text say at the end.
 AUTO_TAKES_TABLES = (
     "With kernels='auto', the default of MultipleKernelDiscriminant, tables may have missing cells "
@@ -80,6 +83,13 @@ def _holds_numbers(column: NDArray[Any]) -> bool:
     if column.dtype.kind != "O":
         return _is_numeric(column.dtype)
     return all(value is None or isinstance(value, (Number, np.bool_)) for value in column)
+
+
+def is_missing(cell: Any) -> bool:
+    """Whether a cell has no value: None, NaN, or what pandas writes for it."""
+    if isinstance(cell, (float, np.floating)):
+        return bool(cell != cell)
+    return cell is None or type(cell).__name__ in _MISSING
 
 
 @dataclass(frozen=True, eq=False)

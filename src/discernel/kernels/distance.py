@@ -42,7 +42,7 @@ Scales = tuple[float, ...] | None
 
 #: Rows from which the median distance is taken; its error from 2,000 rows is far below the
 #: step of any ladder of widths.
-_MEDIAN_ROWS = 2000
+MEDIAN_ROWS = 2000
 #: exp(−690) is 1e-300. Below it numbers are denormal, with which processors are ten times slower,
 #: also in every product and factorisation to come.
 LEAST_EXPONENT = -690.0
@@ -64,7 +64,7 @@ def median_distance(X: Any, norm: Literal[1, 2] = 2) -> float:
     norm : {1, 2}, default=2
         The norm of their differences.
     """
-    X = draw_rows(as_rows(X), _MEDIAN_ROWS)
+    X = draw_rows(as_rows(X), MEDIAN_ROWS)
     if isinstance(X, np.ndarray) and X.shape[1] == 1:
         return _median_difference(np.sort(X[:, 0]))
     if norm == 1:
@@ -133,7 +133,7 @@ def _median_difference(x: FloatArray) -> float:
     return float(np.partition(x[seconds] - x[firsts], ranks)[ranks].mean())
 
 
-def _median_factor(width: str) -> float:
+def median_factor(width: str) -> float:
     """Return the factor of a width written ``"median"`` or ``"0.5*median"``."""
     factor, star, word = width.rpartition("*")
     try:
@@ -210,7 +210,7 @@ class DistanceKernel(Kernel):
 
     def _check_value(self, name: str, value: Any) -> None:
         if isinstance(value, str) and name != "gamma":
-            _median_factor(value)
+            median_factor(value)
         elif not (isinstance(value, Real) and 0 < float(value) < np.inf):
             choices = "a positive number" + ("" if name == "gamma" else " or 'median'")
             raise InvalidInputError(
@@ -250,7 +250,7 @@ class DistanceKernel(Kernel):
         known, key = {} if known is None else known, ("median distance", self.norm, self.scales)
         if key not in known:
             known[key] = median_distance(self._scaled(X), self.norm)
-        return replace(self, **{name: _median_factor(value) * known[key]})
+        return replace(self, **{name: median_factor(value) * known[key]})
 
     # ---- rows --------------------------------------------------------------------------------
 
@@ -406,7 +406,7 @@ class DistanceKernel(Kernel):
     def __repr__(self) -> str:
         name, value = self._given()
         if isinstance(value, str):
-            shown = repr(value if value == "median" else f"{_median_factor(value):.6g}*median")
+            shown = repr(value if value == "median" else f"{median_factor(value):.6g}*median")
         else:
             shown = f"{value:.4g}"
         scales = "" if self.scales is None else f", scales={_few(self.scales)}"

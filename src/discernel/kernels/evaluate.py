@@ -12,9 +12,10 @@ import numpy as np
 from discernel.backend import Buffers, FloatArray, ShiftedRows, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
+from discernel.kernels.columns import Table
 from discernel.kernels.distance import LEAST_EXPONENT, LEAST_SINGLE_EXPONENT
 
-__all__ = ["KernelSet", "PreparedRows"]
+__all__ = ["KernelSet", "PreparedRows", "can_prepare"]
 
 #: From this many squarings on, an exponential is as cheap.
 _MOST_SQUARINGS = 6
@@ -25,6 +26,11 @@ _TINY, _SINGLE_TINY = math.exp(0.5 * LEAST_EXPONENT), math.exp(0.5 * LEAST_SINGL
 #: A kernel's position and how often the matrix before it is to be squared; None: it is made of
 #: the pairwise matrix.
 Step = tuple[int, int | None]
+
+
+def can_prepare(X: Any) -> bool:
+    """Whether rows are dense, of numbers or of anything, so that `KernelSet.prepare` takes them."""
+    return isinstance(X, (np.ndarray, Table))
 
 
 @dataclass(frozen=True)
@@ -96,8 +102,8 @@ class KernelSet:
 
         Parameters
         ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows.
+        X : ndarray or Table of shape (n_rows, n_features)
+            Rows, for which `can_prepare` holds.
         like : PreparedRows, optional
             The other rows that these ones will meet. Rows meet only such as were prepared
             together, by slicing, or like one another.

@@ -13,7 +13,10 @@ from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
 from discernel.kernels.base import Kernel, Known, Standardized
 from discernel.kernels.distance import RBF, Laplace
+from discernel.kernels.histograms import ChiSquared, Intersection
 from discernel.kernels.inner import Cosine, Linear, Polynomial
+from discernel.kernels.sets import Jaccard, Matching, Tanimoto
+from discernel.kernels.strings import NGram, Spectrum
 
 __all__ = [
     "as_kernel",
@@ -115,7 +118,9 @@ def as_kernel(kernel: Any) -> Kernel:
     kernel : Kernel, str, callable or sklearn.gaussian_process.kernels.Kernel
         A name is that of a scikit-learn pairwise kernel, with scikit-learn's parameters; only
         ``"rbf"`` is `RBF` with the median distance for its width, where scikit-learn has gamma =
-        1 / n_features, and ``"laplace"``, which scikit-learn has not, is `Laplace` with its own.
+        1 / n_features. Others are those that scikit-learn has not, with their own parameters:
+        ``"laplace"``, ``"chi_squared"``, ``"intersection"``, ``"jaccard"``, ``"tanimoto"``,
+        ``"matching"``, ``"spectrum"`` and ``"ngram"``.
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -124,6 +129,9 @@ def as_kernel(kernel: Any) -> Kernel:
         # distances and have derivatives.
         own: dict[str, Kernel] = {"linear": Linear(), "rbf": RBF(), "laplace": Laplace()}
         own |= {"cosine": Cosine(), "precomputed": Precomputed()}
+        own |= {"spectrum": Spectrum(), "ngram": NGram(), "jaccard": Jaccard()}
+        own |= {"tanimoto": Tanimoto(), "intersection": Intersection()}
+        own |= {"chi_squared": ChiSquared(), "matching": Matching()}
         own |= dict.fromkeys(["poly", "polynomial"], Polynomial(degree=3, gamma=None))
         if kernel not in own and kernel not in PAIRWISE_KERNEL_FUNCTIONS:
             raise unknown_choice("kernel name", kernel, sorted({*own, *PAIRWISE_KERNEL_FUNCTIONS}))

@@ -12,7 +12,7 @@ import numpy as np
 from discernel.backend import Buffers, FloatArray, in_threads, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
-from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.evaluate import KernelSet, can_prepare
 
 __all__ = ["WeightedKernels", "slices"]
 
@@ -102,7 +102,7 @@ class WeightedKernels:
             which may be changed, and the buffers of the thread.
         """
         kernels, m = KernelSet(self.kernels), n_columns
-        tiled = isinstance(X, np.ndarray) and isinstance(Z, np.ndarray)
+        tiled = can_prepare(X) and can_prepare(Z)
         training = kernels.prepare(Z) if tiled else Z
         block = max(1, _BLOCK_BYTES // (8 * m))
         height = min(_TILE_ROWS, n_rows(X)) if tiled else block

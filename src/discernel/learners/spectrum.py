@@ -34,10 +34,10 @@ from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
 
 __all__ = [
+    "GramSpectrum",
     "Labels",
     "Method",
     "ReweighedSpectrum",
-    "Spectrum",
     "alignment_columns",
     "check_rule",
     "check_share",
@@ -211,7 +211,7 @@ class ReweighedSpectrum:
         return matmul(extended * self.mu**2, self.vectors.T)
 
 
-class Spectrum(NamedTuple):
+class GramSpectrum(NamedTuple):
     """Eigenvalues, falling, eigenvectors, and where a new eigenvalue begins.
 
     Any basis of the eigenvectors of one eigenvalue is as good as another, and LAPACK returns what
@@ -224,7 +224,7 @@ class Spectrum(NamedTuple):
     starts: NDArray[np.intp]
 
     @classmethod
-    def of(cls, K: FloatArray, weights: SampleWeights | None = None) -> Spectrum:
+    def of(cls, K: FloatArray, weights: SampleWeights | None = None) -> GramSpectrum:
         """Return the spectrum of a matrix, on rows that are repeated as often as they count."""
         if weights is not None:
             K = weights.scale_both(K.copy())
@@ -238,13 +238,15 @@ class Spectrum(NamedTuple):
             vectors /= weights.roots[:, None]
         return cls(values, vectors, np.flatnonzero(is_new))
 
-    def leading(self, share: float) -> Spectrum:
+    def leading(self, share: float) -> GramSpectrum:
         """Return the fewest leading eigenspaces with a share of the trace."""
         ends = np.append(self.starts[1:], len(self.values))
         sums = np.cumsum(self.values)[ends - 1]
         # Rounding must not ask for one more than there are.
         n = min(int(np.searchsorted(sums, share * sums[-1] * (1 - 1e-12))) + 1, len(sums))
-        return Spectrum(self.values[: ends[n - 1]], self.vectors[:, : ends[n - 1]], self.starts[:n])
+        return GramSpectrum(
+            self.values[: ends[n - 1]], self.vectors[:, : ends[n - 1]], self.starts[:n]
+        )
 
     def spread(self, totals: FloatArray) -> FloatArray:
         """Return totals of the eigenspaces, on the last axis, spread over their eigenvectors."""
@@ -321,12 +323,17 @@ def reweigh_spectrum(
             f"Got {labels.n_samples} labels and a matrix of shape {grams.shape[1:]}."
         )
     with blas_threads(labels.n_samples):
-        leading = Spectrum.of(grams[0]).leading(share)
+        leading = GramSpectrum.of(grams[0]).leading(share)
         return reweigh(leading, labels, method, alpha, cap, share)
 
 
 def reweigh(
-    spectrum: Spectrum, labels: Labels, method: str, alpha: float | str, cap: float, share: float
+    spectrum: GramSpectrum,
+    labels: Labels,
+    method: str,
+    alpha: float | str,
+    cap: float,
+    share: float,
 ) -> ReweighedSpectrum:
     """Re-weigh what is kept of a spectrum."""
     values, vectors, _ = spectrum
@@ -356,7 +363,7 @@ def reweigh(
 
 def spectral_weights(
     method: str,
-    spectrum: Spectrum,
+    spectrum: GramSpectrum,
     scatter: Scatter,
     aligned: FloatArray,
     alpha: float | str,

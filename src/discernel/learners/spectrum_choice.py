@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray, matmul
 from discernel.criteria.separability import ALPHA, Scatter, left_out_scatter
 from discernel.learners.spectrum import (
+    GramSpectrum,
     Labels,
     Method,
     ReweighedSpectrum,
-    Spectrum,
     check_rule,
     check_share,
     left_out_alignment,
@@ -154,11 +154,11 @@ def choose_reweighing(
     if method == "closed_form":
         alphas = ALPHAS if alpha == "auto" else (alpha,)
     if len(grams) == len(shares) == len(alphas) == 1:
-        leading = Spectrum.of(grams[0], labels.weights).leading(shares[0])
+        leading = GramSpectrum.of(grams[0], labels.weights).leading(shares[0])
         found = reweigh(leading, labels, method, alphas[0] or ALPHA, cap, shares[0])
         return Choice(found, 0, ())
 
-    spectra = [Spectrum.of(K, labels.weights) for K in grams]
+    spectra = [GramSpectrum.of(K, labels.weights) for K in grams]
     trials = [
         trial
         for position, spectrum in enumerate(spectra)
@@ -178,7 +178,9 @@ def choose_reweighing(
     return Choice(found, best.kernel, (best, *others))
 
 
-def _distinct_parts(spectrum: Spectrum, shares: Sequence[float]) -> list[tuple[Spectrum, float]]:
+def _distinct_parts(
+    spectrum: GramSpectrum, shares: Sequence[float]
+) -> list[tuple[GramSpectrum, float]]:
     """Return the leading parts and their shares, without repetitions."""
     parts = {len(part.values): (part, s) for s in shares for part in [spectrum.leading(s)]}
     return list(parts.values())
@@ -186,7 +188,7 @@ def _distinct_parts(spectrum: Spectrum, shares: Sequence[float]) -> list[tuple[S
 
 def _try(
     kernel: int,
-    spectrum: Spectrum,
+    spectrum: GramSpectrum,
     share: float,
     labels: Labels,
     method: str,

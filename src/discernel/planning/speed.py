@@ -14,7 +14,7 @@ import numpy as np
 
 from discernel.backend import Buffers, draw_rows, n_rows
 from discernel.kernels import Kernel
-from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.evaluate import KernelSet, can_prepare
 
 __all__ = ["Speed", "measure_speed"]
 
@@ -95,7 +95,7 @@ def _entry_seconds(kernels: Sequence[Kernel], X: Any) -> float:
     kernel_set = KernelSet(kernels)
     height, width = _SMALL_TILE if kernel_set.direct else _TILE
     rows = draw_rows(X, height + width)
-    if isinstance(X, np.ndarray):
+    if can_prepare(X):
         rows = kernel_set.prepare(rows)
     n = min(n_rows(X), height + width)
     top, left, buffers = slice(0, min(height, n)), slice(max(0, n - width), n), Buffers()

@@ -15,13 +15,11 @@ from sklearn.utils import check_array
 
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.columns import column_cells, frame_column
+from discernel.kernels.columns import column_cells, frame_column, is_missing
 
 __all__ = ["Column", "as_table", "column_names", "is_plain", "read_column"]
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-#: What a cell of pandas without a value is called; pandas itself may not be installed.
-_MISSING = ("NAType", "NaTType")
 
 
 # ---- tables ------------------------------------------------------------------------------------
@@ -163,7 +161,7 @@ def read_column(X: Any, position: int, name: str) -> Column:
         return Column(name, cells, missing, kinds, declared, is_integer)
     if cells.dtype.kind != "O" or cells.ndim > 1:
         cells = _objects(cells)
-    missing = np.fromiter((_is_missing(cell) for cell in cells), dtype=bool, count=len(cells))
+    missing = np.fromiter((is_missing(cell) for cell in cells), dtype=bool, count=len(cells))
     types = {type(cell) for cell in cells[~missing]}
     is_integer = bool(types) and all(issubclass(kind, (int, np.integer)) for kind in types)
     is_integer &= not types & {bool, np.bool_}
@@ -176,12 +174,6 @@ def _objects(cells: NDArray[Any]) -> NDArray[np.object_]:
     for row, cell in enumerate(cells):
         objects[row] = cell
     return objects
-
-
-def _is_missing(cell: Any) -> bool:
-    if isinstance(cell, (float, np.floating)):
-        return bool(cell != cell)
-    return cell is None or type(cell).__name__ in _MISSING
 
 
 def _kind(kind: type) -> str:

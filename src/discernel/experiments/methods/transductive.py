@@ -28,7 +28,7 @@ from discernel.experiments.baselines.conformal_factor import factor_design
 from discernel.experiments.methods.base import Outcome
 from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, Kernel
-from discernel.learners.spectrum import Labels, Spectrum, reweigh
+from discernel.learners.spectrum import GramSpectrum, Labels, reweigh
 from discernel.learners.spectrum_choice import SHARES
 
 __all__ = ["conformal", "plain", "separability"]
@@ -240,10 +240,10 @@ def _learn_for_machines(problem: _Problem, method: str, alpha: float, seed: int)
     names = [name for name, parameters in problem.finals.items() if "C" in parameters]
     if not names:
         return {}
-    best: dict[str, tuple[int, Spectrum, RBF, float]] = {}
+    best: dict[str, tuple[int, GramSpectrum, RBF, float]] = {}
     folds = problem.folds(seed)
     for kernel in problem.kernels:
-        spectrum = Spectrum.of(kernel(problem.X))
+        spectrum = GramSpectrum.of(kernel(problem.X))
         parts = {len(part.values): (part, s) for s in SHARES for part in [spectrum.leading(s)]}
         for part, share in parts.values():
             matrices = (_reweighted_fold(problem, part, f, method, alpha, share) for f in folds)
@@ -259,7 +259,7 @@ def _learn_for_machines(problem: _Problem, method: str, alpha: float, seed: int)
 
 def _reweighted_fold(
     problem: _Problem,
-    part: Spectrum,
+    part: GramSpectrum,
     fold: tuple[NDArray[np.intp], NDArray[np.intp]],
     method: str,
     alpha: float,

@@ -1,0 +1,359 @@
+"""Sources that some rows lack: such a row says nothing through them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray
+from discernel.exceptions import InvalidInputError
+from discernel.kernels.base import Kernel, Known, Wrapper
+from discernel.kernels.columns import Table, is_missing
+from discernel.kernels.evaluate import KernelSet, PreparedRows
+from discernel.kernels.expansion import Array, Expansion
+
+__all__ = ["WhereKnown"]
+
+#: Rows and columns of the matrices of which means are taken.
+_TILE = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class _Reference:
+    """The training rows that have a source.
+
+    Attributes
+    ----------
+    rows : ndarray or Table of shape (n_known, n_columns)
+        The rows, single missing cells filled by the medians.
+    medians : ndarray of shape (n_columns,) or None
+        The median of each column; None where not all columns are numbers.
+    means : ndarray of shape (n_known,)
+        For each row, the mean of the kernel with all of them.
+    """
+
+    rows: Any
+    medians: FloatArray | None
+    means: FloatArray
+
+    def has(self, rows: Any) -> bool:
+        """Whether some rows are these, all of them in their order."""
+        return _same(self.rows, rows)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, _Reference):
+            return NotImplemented
+        return _same(self.rows, other.rows) and np.array_equal(self.means, other.means)
+
+    def __hash__(self) -> int:
+        return hash((len(self.means), float(self.means.sum())))
+
+
+@dataclass(frozen=True, eq=False)
+class _KnownRows:
+    """Rows, those that lack the source filled by one that has it, and what they are without it.
+
+    Attributes
+    ----------
+    prepared : PreparedRows
+        The rows, for the kernel within.
+    missing : ndarray of bool, of shape (n_rows,)
+        Which rows lack the source.
+    means : ndarray of shape (n_rows,)
+        The kernel of each row with one that lacks the source.
+    training : PreparedRows
+        The training rows that have it.
+    """
+
+    prepared: PreparedRows
+    missing: NDArray[np.bool_]
+    means: FloatArray
+    training: PreparedRows
+
+    def __getitem__(self, rows: Any) -> _KnownRows:
+        return _KnownRows(self.prepared[rows], self.missing[rows], self.means[rows], self.training)
+
+
+@dataclass(frozen=True, repr=False)
+class WhereKnown(Wrapper):
+    """A kernel of a source that some rows lack; such a row says nothing through it.
+
+    A row lacks a source if all cells of its columns are missing (NaN, None, ``pd.NA``). In place of
+    its features it has the mean of those of the training rows that have the source: nothing is
+    known but what is known of all. With the features φ of the kernel, and φ̄ their mean over the
+    training rows that have the source, the kernel is ⟨φ̃(x), φ̃(z)⟩, where φ̃(x) is φ(x), or φ̄ for
+    a row that lacks it. It is positive semidefinite, and of centred kernels such a row is 0. New
+    rows may lack the source too.
+
+    Of a row that has some cells of a source and lacks others, which must be numbers, the latter
+    become the median of their column over the training rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel of the source. What it takes from the training rows, such as a median width, it
+        takes from those that have the source.
+
+    Notes
+    -----
+    The kernel holds the training rows of its source. Its matrices take about twice as long, and
+    several of them on one source do not share distances.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discernel.kernels import RBF
+    >>> rows = np.array([[0.0], [2.0], [np.nan]])
+    >>> kernel = WhereKnown(RBF(width=2.0)).resolve(rows)
+    >>> kernel(rows).round(3)
+    array([[1.   , 0.368, 0.684],
+           [0.368, 1.   , 0.684],
+           [0.684, 0.684, 0.684]])
+
+    In a table with other sources: ``{"scan": WhereKnown(RBF()).on(["scan_1", "scan_2"]), ...}``.
+    """
+
+    reference: _Reference | None = field(default=None, metadata={"private": True})
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def takes_missing(self) -> bool:  # type: ignore[override]
+        return True
+
+    @property
+    def base_key(self) -> Hashable | None:
+        return WhereKnown, self
+
+    @property
+    def decay(self) -> tuple[Hashable, float] | None:
+        return None
+
+    # ---- training rows -----------------------------------------------------------------------
+
+    def check_rows(self, X: Any) -> None:
+        if self.reference is not None:
+            self.kernel.check_rows(self._filled(X)[0])
+
+    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
+        known = {} if known is None else known
+        if "where known" not in known:
+            known["where known"] = _known_rows(X, self.kernel.name)
+        rows, medians = known["where known"]
+        inner = self.kernel.resolve(rows, None, known.setdefault("within known", {}))
+        return self._with_reference(inner, rows, medians)
+
+    def _with_reference(self, inner: Kernel, rows: Any, medians: FloatArray | None) -> Kernel:
+        inner.check_rows(rows)
+        training = KernelSet([inner]).prepare(rows)
+        return replace(
+            self,
+            kernel=inner,
+            reference=_Reference(rows, medians, _means(inner, training, training)),
+        )
+
+    def _shifted(self, X: Any) -> Kernel:
+        found = self._fixed()
+        inner = self.kernel._shifted(found.rows)
+        if inner is self.kernel:
+            return self
+        return self._with_reference(inner, found.rows, found.medians)
+
+    def _fixed(self) -> _Reference:
+        if self.reference is None:
+            raise InvalidInputError(
+                f"{self!r} depends on the training set. Call kernel.resolve(X) first."
+            )
+        return self.reference
+
+    def _filled(self, X: Any) -> tuple[Any, NDArray[np.bool_]]:
+        """Return rows without missing cells, and which rows lack the source."""
+        found = self._fixed()
+        missing = _lacks_all(X)
+        filled = _with_medians(X, missing, found.medians, self.kernel.name)
+        return _with_rows(filled, missing, found.rows), missing
+
+    # ---- matrices ----------------------------------------------------------------------------
+
+    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+        found, kernels = self._fixed(), KernelSet([self.kernel])
+        filled, missing = self._filled(np.asarray(X) if isinstance(X, list) else X)
+        means = np.full(len(missing), found.means.mean())
+        if like is not None:
+            rows = _KnownRows(kernels.prepare(filled, like.prepared), missing, means, like.training)
+            if not like.missing.any():
+                return rows  # what these rows are with one that lacks the source is not asked for
+        else:
+            rows = _KnownRows(kernels.prepare(filled), missing, means, kernels.prepare(found.rows))
+        if found.has(there := filled[~missing]):
+            means[~missing] = found.means
+        elif len(there):
+            new = kernels.prepare(there, rows.training)
+            means[~missing] = _means(self.kernel, new, rows.training)
+        return rows
+
+    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        other = X if Z is None else Z
+        matrix = _matrix(self.kernel, X.prepared, None if Z is None else Z.prepared).copy()
+        matrix[X.missing] = other.means
+        matrix[:, other.missing] = X.means[:, None]
+        return matrix
+
+    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
+        if Z is None or Z is X:
+            return self.base_tile(self.base_rows(X), None, None)
+        training = self.base_rows(Z)
+        return self.base_tile(self.base_rows(X, training), training, None)
+
+    def base_diagonal(self, X: Any) -> FloatArray:
+        return self.diagonal(X)
+
+    def from_base(self, base: FloatArray) -> FloatArray:
+        return base.copy()
+
+    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        out[:] = base
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.base_matrix(X, Z)
+
+    def diagonal(self, X: Any) -> FloatArray:
+        filled, missing = self._filled(X)
+        return np.where(missing, self._fixed().means.mean(), self.kernel.diagonal(filled))
+
+    # ---- what the mean would have to be differentiated for -----------------------------------
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        return {}
+
+    def with_parameters(self, **values: float) -> Self:
+        self._check_parameters(values)
+        return self
+
+    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
+        return Kernel._scale_derivative(self, column, X, Z)
+
+    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
+        return Kernel._gradients(self, expansion)
+
+    def __repr__(self) -> str:
+        return f"WhereKnown({self.kernel!r})"
+
+
+# ---- rows --------------------------------------------------------------------------------------
+
+
+def _missing_cells(X: Any) -> NDArray[np.bool_]:
+    """Return which cells are missing, of shape (n_rows, n_columns)."""
+    if hasattr(X, "tocsr"):
+        raise InvalidInputError(
+            "WhereKnown needs dense rows, in which missing cells are NaN or None. Got a sparse "
+            "matrix."
+        )
+    if isinstance(X, Table):
+        cells, is_number = np.empty(X.shape, dtype=bool), np.array(X.is_number)
+        cells[:, is_number] = np.isnan(X.numbers)
+        cells[:, ~is_number] = _are_missing(X.others)
+        return cells
+    X = np.asarray(X)
+    cells = _are_missing(X) if X.dtype == object else np.isnan(np.asarray(X, dtype=np.float64))
+    return cells if cells.ndim == 2 else cells[:, None]
+
+
+def _are_missing(cells: NDArray[np.object_]) -> NDArray[np.bool_]:
+    found = np.fromiter(map(is_missing, cells.ravel()), dtype=bool, count=cells.size)
+    return found.reshape(cells.shape)
+
+
+def _lacks_all(X: Any) -> NDArray[np.bool_]:
+    """Return which rows have no cell."""
+    return np.asarray(_missing_cells(X).all(axis=1))
+
+
+def _known_rows(X: Any, name: str) -> tuple[Any, FloatArray | None]:
+    """Return the training rows that have a source, and the medians of its columns."""
+    missing = _lacks_all(X)
+    if missing.all():
+        raise InvalidInputError(
+            f"At least one training row must have the source of {name}. All {len(missing)} lack "
+            "it: leave the kernel out."
+        )
+    rows = (X if isinstance(X, Table) else np.asarray(X))[~missing]
+    medians = None
+    if isinstance(rows, np.ndarray) and rows.dtype != object:
+        with np.errstate(all="ignore"):
+            medians = np.array([_median(column) for column in np.asarray(rows, dtype=float).T])
+    return _with_medians(rows, np.zeros(len(rows), dtype=bool), medians, name), medians
+
+
+def _median(column: FloatArray) -> float:
+    known = column[~np.isnan(column)]
+    return float(np.median(known)) if len(known) else 0.0
+
+
+def _with_medians(X: Any, missing: NDArray[np.bool_], medians: FloatArray | None, name: str) -> Any:
+    """Return rows with single missing cells filled, or raise an error where they are no numbers."""
+    cells = _missing_cells(X)
+    cells[missing] = False
+    if not cells.any():
+        return X
+    if medians is None:
+        row = int(cells.any(axis=1).argmax())
+        raise InvalidInputError(
+            f"WhereKnown({name}) takes rows that lack all cells of its columns or, where these are "
+            f"not numbers, none. Row {row} lacks some. Fill them."
+        )
+    return np.where(cells, medians, X)
+
+
+def _with_rows(X: Any, missing: NDArray[np.bool_], known: Any) -> Any:
+    """Return rows with those that lack the source replaced by one that has it."""
+    if not missing.any():
+        return X
+    if isinstance(X, Table):
+        numbers, others = X.numbers.copy(), X.others.copy()
+        numbers[missing], others[missing] = known.numbers[0], known.others[0]
+        return Table(numbers, others, X.is_number, X.names)
+    filled = X.copy()
+    for row in np.flatnonzero(missing):  # one at a time: a cell may be a sequence
+        filled[row] = known[0]
+    return filled
+
+
+def _same(left: Any, right: Any) -> bool:
+    """Whether rows are equal, of numbers or of anything."""
+    if isinstance(left, Table) and isinstance(right, Table):
+        return _same(left.numbers, right.numbers) and _same(left.others, right.others)
+    if isinstance(left, Table) or isinstance(right, Table) or left.shape != right.shape:
+        return False
+    if left.dtype != object:
+        return bool(np.array_equal(left, right))
+    # By identity: what cells are equal to may be anything.
+    pairs = zip(left.ravel(), right.ravel(), strict=True)
+    return all(one is other for one, other in pairs) or left.tolist() == right.tolist()
+
+
+# ---- matrices ----------------------------------------------------------------------------------
+
+
+def _matrix(kernel: Kernel, X: PreparedRows, Z: PreparedRows | None) -> FloatArray:
+    [(_, matrix)] = KernelSet([kernel]).matrices(X, Z)
+    return matrix
+
+
+def _means(kernel: Kernel, X: PreparedRows, training: PreparedRows) -> FloatArray:
+    """Return, for each row, the mean of the kernel with all training rows, tile by tile."""
+    n, m = len(X.rows), len(training.rows)
+    sums = np.zeros(n)
+    for top in range(0, n, _TILE):
+        for left in range(0, m, _TILE):
+            tile = _matrix(kernel, X[top : top + _TILE], training[left : left + _TILE])
+            sums[top : top + _TILE] += tile.sum(axis=1)
+    return sums / m

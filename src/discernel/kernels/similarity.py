@@ -1,0 +1,97 @@
+"""Kernels whose rows are first turned into something else, such as counts: once per row."""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import abstractmethod
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray
+from discernel.exceptions import InvalidInputError
+from discernel.kernels.base import Kernel
+from discernel.kernels.columns import Table, is_missing
+
+__all__ = ["SimilarityKernel", "one_column"]
+
+
+class SimilarityKernel(Kernel):
+    """A kernel of prepared rows; a subclass says by `base_rows` and `base_tile` which."""
+
+    base = "similarity"
+
+    @property
+    def base_key(self) -> Hashable | None:
+        return type(self), self  # what is prepared suits no other kernel
+
+    @abstractmethod
+    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+        """Return rows as `base_tile` takes them."""
+
+    @abstractmethod
+    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        """Return the kernel matrix of prepared rows, a new one."""
+
+    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
+        if Z is None or Z is X:
+            return self.base_tile(self.base_rows(X), None, None)
+        training = self.base_rows(Z)
+        return self.base_tile(self.base_rows(X, training), training, None)
+
+    def base_diagonal(self, X: Any) -> FloatArray:
+        return self.diagonal(X)
+
+    def from_base(self, base: FloatArray) -> FloatArray:
+        return base.copy()
+
+    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        out[:] = base
+
+    def __repr__(self) -> str:
+        shown = []
+        for one in dataclasses.fields(self):  # type: ignore[arg-type]
+            value = getattr(self, one.name)
+            is_number = isinstance(value, (int, tuple)) and not isinstance(value, bool)
+            if is_number or value != one.default:
+                shown.append(f"{one.name}={value!r}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return self.base_matrix(X, Z)
+
+
+def one_column(X: Any, who: str, what: str) -> NDArray[Any]:
+    """Return the cells of rows that are one thing each, or raise a clear error.
+
+    Parameters
+    ----------
+    X : Table, ndarray or sequence
+        Rows of one column, or a sequence of cells.
+    who : str
+        The kernel, for messages.
+    what : str
+        What the cells are, in plural.
+    """
+    if hasattr(X, "tocsr"):
+        raise InvalidInputError(f"{who} needs {what}, one per row. Got a sparse matrix of numbers.")
+    if isinstance(X, Table):
+        X = X.values
+    elif not isinstance(X, np.ndarray):
+        X = np.fromiter(X, dtype=object, count=len(X))
+    if X.ndim == 2 and X.shape[1] != 1:
+        raise InvalidInputError(
+            f"{who} needs one column of {what}. Got {X.shape[1]} columns. Name the column, as in "
+            f"{who.partition('(')[0]}(...).on('column')."
+        )
+    column: NDArray[Any] = X[:, 0] if X.ndim == 2 else X
+    if column.dtype == object:
+        for row, cell in enumerate(column):
+            if is_missing(cell):
+                raise InvalidInputError(
+                    f"{who} needs {what}, one per row. Row {row} is missing. Fill it, or let the "
+                    f"row say nothing through this source: WhereKnown({who})."
+                )
+    return column
