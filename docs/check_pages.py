@@ -71,9 +71,14 @@ def read(page: Path) -> Links:
     return links
 
 
+def all_pages(site: Path) -> list[Path]:
+    """Return the pages of a site, less the templates that its theme leaves there."""
+    return [page for page in sorted(site.rglob("*.html")) if "_static" not in page.parts]
+
+
 def broken_links(site: Path) -> Iterator[str]:
     """Yield a line per link within the site that leads nowhere, or resource from outside."""
-    pages = {page.resolve(): read(page) for page in sorted(site.rglob("*.html"))}
+    pages = {page.resolve(): read(page) for page in all_pages(site)}
     for page, links in pages.items():
         here = page.relative_to(site.resolve())
         for link in [*links.links, *links.loaded]:
@@ -137,8 +142,9 @@ def main(folder: str) -> int:
     wrong = [*broken_links(site), *findings(site, site.parent / "pages")]
     for line in wrong:
         print(line)
-    n_pages = sum(1 for _ in site.rglob("*.html"))
-    print(f"{n_pages} pages, {2 * len(MAIN)} opened in a browser, {len(wrong)} findings")
+    print(
+        f"{len(all_pages(site))} pages, {2 * len(MAIN)} opened in a browser, {len(wrong)} findings"
+    )
     return min(len(wrong), 1)
 
 

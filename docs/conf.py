@@ -200,6 +200,14 @@ def skip_foreign(
     return None if module.startswith("discernel") else True
 
 
+def repair(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Change what extensions write that leads nowhere, or that a screen reader cannot take."""
+    body = context.get("body", "")
+    # Of a thing with a public and an inner name, the way back from its source knows only one.
+    body = re.sub(r'<a class="viewcode-back".*?</a>', "", body)
+    context["body"] = body.replace('<div role="list" class="citation-list">', "<div>")
+
+
 def setup(app: Sphinx) -> None:
     """Register what is above."""
     # A busy machine may forecast long fits; the pages are not about that.
@@ -207,3 +215,4 @@ def setup(app: Sphinx) -> None:
     app.connect("source-read", to_objects)
     app.connect("missing-reference", short_names)
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("html-page-context", repair)

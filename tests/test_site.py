@@ -20,6 +20,7 @@ ROOMS = (
     "discernel",
     "discernel.kernels",
     "discernel.tables",
+    "discernel.views",
     "discernel.solvers",
     "discernel.displays",
     "discernel.inspection",
@@ -29,7 +30,7 @@ ROOMS = (
     "discernel.experiments.baselines",
 )
 #: Helpers of our own code; a name that several modules have stands under one of them.
-NOT_SHOWN = {"DataUnavailableError", "Status"}
+NOT_SHOWN = {"DataUnavailableError", "Status", "kernel_sources", "refuse_views", "sum_by"}
 SECTION = re.compile(r"^\.\. (?:module|automodule):: ([\w.]+)$", flags=re.MULTILINE)
 
 
@@ -68,6 +69,38 @@ def test_every_name_of_the_reference_exists():
     for full in listed():
         parent, _, name = full.rpartition(".")
         assert hasattr(importlib.import_module(parent), name), full
+
+
+#: What is returned or subclassed, and shown by the examples of what returns it.
+WITHOUT_EXAMPLE = {
+    "AlignedKernels",
+    "Candidate",
+    "Contributions",
+    "Dataset",
+    "JoinedViews",
+    "Kernel",
+    "LeastSquares",
+    "Progress",
+    "RegularizationPath",
+    "ReweighedSpectrum",
+    "RowProgress",
+    "SimilarRows",
+    "Solution",
+    "Solver",
+    "SourceImportances",
+    "SourceWeights",
+    "Task",
+    "private_names",
+    "register_onnx",
+    "write_scorer",
+}
+
+
+def test_everything_a_user_calls_has_an_example():
+    for full in listed():
+        parent, _, name = full.rpartition(".")
+        if parent != "discernel.exceptions" and name.rpartition(".")[2] not in WITHOUT_EXAMPLE:
+            assert ">>> " in getattr(importlib.import_module(parent), name).__doc__, full
 
 
 def test_every_error_and_warning_is_in_the_troubleshooting():

@@ -496,6 +496,15 @@ class Exponential(_Euclidean):
         The factor of the distance.
     scales : sequence of float, optional
         A factor per column, at least 0, as in `RBF`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+    >>> Exponential(width=1.0)(rows).round(2)
+    array([[1.  , 0.37, 0.11],
+           [0.37, 1.  , 0.24],
+           [0.11, 0.24, 1.  ]])
     """
 
     power = 1

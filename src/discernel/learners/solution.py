@@ -28,7 +28,13 @@ __all__ = [
 
 
 class Status(StrEnum):
-    """How a solver ended; `advice` says what to do about it."""
+    """How a solver ended; `advice` says what to do about it.
+
+    Examples
+    --------
+    >>> Status.CONVERGED.value
+    'converged'
+    """
 
     CONVERGED = "converged"
     FLOOR = "converged at the floor of the regularization"
@@ -297,6 +303,19 @@ class LearnedKernel:
         The number of features that kernels were approximated by, with ``bank="lowrank"``:
         objective and gap are then those of the approximated problem, and
         ``LowRankLoss.objective_bound`` says how far from the exact one. None for exact kernels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> learned = learn_kernel(grams, y[::3], criterion="rkda", regularization=0.01)
+    >>> learned.criterion, learned.solver, learned.gap <= 1e-6
+    ('rkda', 'newton', True)
+    >>> len(learned.weights), round(float(learned.weights.sum()), 6)
+    (4, 1.0)
     """
 
     weights: FloatArray
