@@ -15,8 +15,9 @@ import pytest
 from typer.testing import CliRunner
 
 from discernel.cli import app as commands
-from discernel.cli import comparing, models, shared
-from discernel.cli.models import Learner, fit_model, load_model, save_model
+from discernel.cli import comparing, learning, models, shared
+from discernel.cli.learning import Learner, fit_model
+from discernel.cli.models import load_model, save_model
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.experiments.compare import comparison_plan
 from discernel.experiments.plan import Data
@@ -272,8 +273,8 @@ def test_a_place_without_a_folder_is_refused_before_any_work(model, words, monke
         raise RuntimeError("worked")
 
     monkeypatch.setattr(comparing, "compare", no_work)
-    monkeypatch.setattr(models, "fit_model", no_work)
-    monkeypatch.setattr(models, "predict_rows", no_work)
+    monkeypatch.setattr(learning, "fit_model", no_work)
+    monkeypatch.setattr(learning, "read_rows", no_work)
     assert "must be a file in a folder that is there" in refused(*words)
 
 
@@ -456,7 +457,7 @@ def test_a_tampered_model_is_one_line(model, change):
 def attributes(schema):
     """Return the attributes of the discriminant."""
     steps = schema["content"]["pipeline"]["content"]["content"]["steps"]["content"]
-    return steps[1]["content"][1]["content"]["content"]
+    return steps[-1]["content"][1]["content"]["content"]
 
 
 def test_a_model_without_any_one_of_its_attributes_is_no_traceback(model, model_bytes):
@@ -490,8 +491,8 @@ def test_labels_that_look_like_formulas_are_harmless_in_a_spreadsheet():
     invoke("fit", "t.csv", "-o", "t.model")
     result = invoke("predict", "t.model", "t.csv")
     lines = result.stdout.splitlines()
-    assert lines[0] == "row,predicted,probability of -b,probability of =cmd|' /C calc'!A0"
-    assert lines[1].startswith("1,'=cmd|' /C calc'!A0,0.")
+    assert lines[0] == "row,predicted,probability_-b,probability_=cmd|' /C calc'!A0"
+    assert lines[1].startswith("1,'=cmd|' /C calc'!A0,")
     assert lines[2].startswith("2,'-b,")
     assert result.stderr == "accuracy 1.000 on 20 rows\n"
 

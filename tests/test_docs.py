@@ -12,7 +12,16 @@ import pytest
 from numpydoc.validate import validate
 
 import discernel
-from discernel import criteria, datasets, displays, export, inspection, kernels, solvers, tables
+from discernel import (
+    criteria,
+    datasets,
+    displays,
+    export,
+    inspection,
+    kernels,
+    solvers,
+    tables,
+)
 from discernel.experiments import baselines
 from discernel.experiments.reproduce import names, reproduction
 
@@ -34,9 +43,9 @@ PUBLIC = [f"discernel.criteria.{name}" for name in CRITERIA] + [
         tables,
         solvers,
         inspection,
+        export,
         displays,
         datasets,
-        export,
         baselines,
     )
     for name in room.__all__

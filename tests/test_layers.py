@@ -14,6 +14,7 @@ ORDER = (
     "exceptions",
     "writing",
     "machine",
+    "notebook",
     "progress",
     "backend",
     "cluster",

@@ -18,6 +18,7 @@ from sklearn.metrics import roc_auc_score
 from discernel import MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.experiments.compare import file_data
+from discernel.experiments.exports import Trace
 from discernel.experiments.methods import METHODS
 from discernel.experiments.plan import Cell, Data, Method, Splits
 from discernel.experiments.roc import mean_roc
@@ -32,6 +33,19 @@ HOSTILE = "<script>alert('x')</script>\"&$\\frac{"
 ERROR = "Traceback (most recent call last):\nValueError: two classes only, <b>got</b> 3"
 PATH = [[1.0, 0.6], [0.1, 0.2], [0.01, 0.3]]
 MACHINE = {"system": "Linux x86_64", "cores": 2, "discernel": "0.1", "python": "3.11"}
+
+
+TRACE = Trace(
+    source="file plants.csv",
+    digest="0123456789abcdef",
+    target="species",
+    command="discernel compare plants.csv --target species",
+    created="2026-01-02T03:04:06+00:00",
+    versions={"discernel": "0.1", "python": "3.11"},
+    class_counts={"red": 30, "white": 10},
+    columns={"height": "number, 2 missing", "id": "left out: numbers the rows"},
+    notes=("CSV, delimiter ';'",),
+)
 
 
 # ---- records without a fit -----------------------------------------------------------------------
@@ -74,7 +88,8 @@ def record(data, method, repetition, accuracy, **result):
     cell = Cell(Data(data), Method(method, method), Splits(n=N_DIVISIONS), repetition)
     if accuracy is None:
         return Record(cell, Result(error=ERROR), MACHINE, "2026-01-02T03:04:05+00:00")
-    found = Result({"accuracy": accuracy}, seconds_fit=0.02 * len(method), **result)
+    given = {"metrics": {"accuracy": accuracy}, "seconds_fit": 0.02 * len(method)} | result
+    found = Result(**given)
     return Record(cell, found, MACHINE, "2026-01-02T03:04:05+00:00")
 
 
@@ -115,6 +130,7 @@ def report(tmp_path_factory):
         tmp_path_factory.mktemp("report") / "report.html",
         title="Wine & more",
         words=["Why it was run."],
+        trace=TRACE,
     )
 
 
@@ -193,9 +209,9 @@ def test_ids_are_unique_and_what_points_to_them_finds_them(page):
 
 def test_all_sections_are_there_and_in_the_contents(page):
     expected = [
-        "summary", "accuracy", "comparison", "ranks", "time", "importances", "sources",
+        "summary", "results", "comparison", "ranks", "time", "importances", "sources",
         "weights", "roc", "candidates", "regularization", "convergence", "embedding",
-        "failures", "environment",
+        "data", "failures", "environment",
     ]  # fmt: skip
     assert [section["id"] for section in page.all("section")] == expected
     links = [a["href"] for a in page.all("a") if "nav" in a["within"]]
@@ -224,11 +240,10 @@ def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["size,colour=dark,class", *lines]))
     np.savez(tmp_path / "v.npz", left=rng.normal(size=(60, 2)) + y[:, None], right=y[:, None], y=y)
     one = divide(cell_of(file_data(tmp_path / "a.csv", categorical=["colour=dark"])))
-    assert one.columns == ("size", *["colour=dark"] * 3)
+    assert one.columns == ("size", *["colour=dark"] * 4)  # three values, and all others
     written = METHODS["discriminant"](one, {}).details
-    clf = MultipleKernelDiscriminant().fit(one.X_train, one.y_train)
-    shares = clf.feature_importances_
-    expected = {"size": shares[0], "colour=dark": shares[1:].sum()}
+    clf = MultipleKernelDiscriminant().fit(one.as_read.X_train, one.y_train)
+    expected = dict(zip(["size", "colour=dark"], clf.feature_importances_, strict=True))
     assert written["feature_importances"] == pytest.approx(expected)
     assert [entry[4:] for entry in written["considered"]] == [
         [each.strength, each.accuracy] for each in clf.learned_kernel_.considered
@@ -309,8 +324,8 @@ def test_candidates_of_both_kinds_are_drawn_each_in_its_own_figure():
     assert [bar.get_width() for bar in ax.containers[0]] == pytest.approx([0.2, 0.3])
     names = [label.get_text().replace("\n", " ") for label in ax.get_yticklabels()]
     assert names == [
-        "average chosen in 1 of 2",
-        "weights, on the best metric chosen in 1 of 2",
+        "equal weights chosen in 1 of 2",
+        "learned weights, columns scaled as is best chosen in 1 of 2",
     ]
     assert [text.get_text() for text in ax.texts] == ["0.200 (90.0%)", "0.300 (80.0%)"]
     assert "standard error" in by_folds.caption
@@ -359,7 +374,7 @@ def test_iterations_have_their_lambda_or_that_of_the_path(history, expected):
 def test_sections_without_data_are_left_out(tmp_path):
     one = [record("wine", "lda", 0, 0.9)]
     page = Page(write_report(one, tmp_path / "r.html").read_text(encoding="utf-8"))
-    assert [s["id"] for s in page.all("section")] == ["summary", "accuracy", "environment"]
+    assert [s["id"] for s in page.all("section")] == ["summary", "results", "environment"]
     assert page.all("svg") == page.all("figure") == []
 
 
@@ -416,11 +431,50 @@ def test_environment_is_told(page):
         assert fact in text
 
 
+def test_the_page_says_where_it_comes_from(page):
+    text = page.all("section", id="data")[0]["text"]
+    facts = (
+        "file plants.csv", "0123456789abcdef", "species", TRACE.command, TRACE.created,
+        "discernel 0.1, python 3.11", "delimiter ';'", "number, 2 missing", "numbers the rows",
+    )  # fmt: skip
+    for fact in facts:
+        assert fact in text
+    assert re.search(r"red\s*30\s*75\.0\s*white\s*10\s*25\.0", text)
+    assert [code["text"] for code in page.all("code")] == [TRACE.command]
+
+
+def test_another_metric_is_what_the_page_judges_by(tmp_path):
+    found = [
+        record("wine", method, i, 0.9, metrics={"accuracy": 0.9, "log_loss": loss * (1 + i / 50)})
+        for method, loss in (("x", 0.5), ("y", 0.1))
+        for i in range(N_DIVISIONS)
+    ]
+    text = write_report(found, tmp_path / "r.html", metric="log_loss").read_text(encoding="utf-8")
+    page = Page(text)
+    results = page.all("section", id="results")[0]["text"]
+    assert "for log-loss, by which methods are judged; lower is better" in results
+    assert "y is clearly better than all others: log-loss 0.102" in page.all("main")[0]["text"]
+    rows = [th["text"] for th in page.all("th", scope="row") if "table" in th["within"]]
+    assert rows[:2] == ["y", "x"]
+    pairs = page.all("section", id="comparison")[0]["text"]
+    assert "Negative numbers: the method is better than x" in pairs
+    assert "−0.408" in pairs
+
+
+def test_metrics_and_errors_are_explained(page):
+    text = page.all("main")[0]["text"]
+    assert "The share of held-out rows whose class is predicted right." in text
+    error = page.all("section", id="regularization")[0]["text"]
+    assert "every training row is left out once" in error
+    assert "an error of 0.1 can go with an accuracy of 100 %" in error
+
+
 def test_names_are_text_whatever_they_hold(tmp_path):
     found = full_records([HOSTILE], ["auto"]) + plain_records(HOSTILE, [HOSTILE])
-    text = write_report(found, tmp_path / "r.html", title=HOSTILE, words=[HOSTILE]).read_text(
-        encoding="utf-8"
-    )
+    origin = Trace(HOSTILE, columns={HOSTILE: HOSTILE}, class_counts={HOSTILE: 1}, notes=(HOSTILE,))
+    path = tmp_path / "r.html"
+    write_report(found, path, title=HOSTILE, words=[HOSTILE], trace=origin)
+    text = path.read_text(encoding="utf-8")
     page = Page(text)
     assert len(page.all("script")) == 1
     assert page.all("h1")[0]["text"] == HOSTILE
@@ -479,20 +533,55 @@ def sentence(**accuracies):
 
 def test_words_say_who_is_ahead_and_whether_it_means_anything():
     good, bad = (0.95, 0.96, 0.95), (0.75, 0.77, 0.74)
-    assert "x is clearly ahead of all others: 95.3 % (9" in sentence(x=good, y=bad)
+    assert "x is clearly better than all others: accuracy 95.3 % (9" in sentence(x=good, y=bad)
     level = sentence(x=good, y=(0.94, 0.97, 0.94))
-    assert "x has the highest mean" in level
+    assert "x has the best accuracy" in level
     assert "the differences may be chance" in level
     mixed = sentence(x=good, y=(0.94, 0.97, 0.94), z=bad)
-    assert mixed.endswith("Not clearly behind: y. Clearly behind is z.")
+    assert mixed.endswith("Statistically tied: y. Clearly worse: z.")
     assert sentence(x=good, y=good) == (
-        "On wine both methods have the same mean: 95.3 % (93.4 to 97.2)."
+        "On wine both methods have the same mean accuracy: 95.3 % (93.4 to 97.2)."
     )
     for few in ([0.9], [0.9, 0.9]):  # nothing to judge by: one division, or no spread
         untold = sentence(x=few, y=[value - 0.25 for value in few])
         assert "the divisions cannot tell whether a difference is chance" in untold
-    assert sentence(x=[None]) == "On wine nothing finished."
-    assert sentence(x=[0.9], y=[None]) == "On wine only x has results: 90.0 %."
+    assert sentence(x=[None]) == "On wine no method has a result for accuracy."
+    assert sentence(x=[0.9], y=[None]) == "On wine only x has results: accuracy 90.0 %."
+
+
+def test_words_say_how_the_default_stands():
+    good, bad = (0.95, 0.96, 0.95), (0.75, 0.77, 0.74)
+
+    def default(**accuracies):
+        found = [record("wine", m, i, a) for m, v in accuracies.items() for i, a in enumerate(v)]
+        return words.describe_default(summarize(found), "wine")
+
+    assert default(auto=good, y=bad) == "No method is better than the default, auto."
+    near = default(auto=(0.94, 0.97, 0.94), y=good)
+    assert near == "No method is clearly better than the default, auto."
+    worse = default(auto=bad, forest=good)
+    assert worse.startswith("The default, auto, is clearly worse than forest: accuracy 75.3 ")
+    assert worse.endswith("Prefer forest here.")
+    assert default(x=good, y=bad) is default(auto=good) is default(auto=[0.9], y=[0.8]) is None
+
+
+def test_words_say_what_to_expect():
+    def numbers(accuracy, loss):
+        return {"accuracy": accuracy, "log_loss": loss}
+
+    found = [
+        record("wine", method, i, 0.9, metrics=numbers(accuracy + 0.01 * i, loss))
+        for method, accuracy, loss in (("auto", 0.9, 0.1), ("majority", 0.4, 1.0))
+        for i in range(3)
+    ]
+    said = words.describe_expectation(summarize(found), "wine")
+    assert said.startswith("Of new rows like those of wine, expect auto to predict the class right")
+    assert "in 91.0 % (95 % interval: 87.7 to 94.3 %); always naming the most frequent" in said
+    assert "class is right in 41.0 %. Its log-loss is 0.100: " in said
+    assert said.endswith("probability of 90.5 %, as a geometric mean.")
+    by_loss = words.describe_expectation(summarize(found, "log_loss"), "wine")
+    assert "in 91.0 %; always naming the most frequent class is right in 41.0 %." in by_loss
+    assert words.describe_expectation(summarize([record("wine", "x", 0, None)]), "wine") is None
 
 
 def test_words_say_what_ranks_mean():
@@ -533,7 +622,8 @@ def test_words_for_numbers():
     assert words.probability(0.0001) == "< 0.001"
     assert words.count(1, "method") == "one method"
     assert words.join(["a", "b", "c"]) == "a, b and c"
-    assert words.join([str(i) for i in range(10)]).endswith("6 and 3 others")
+    assert words.join([str(i) for i in range(12)]).endswith("8 and 3 others")
+    assert [words.seconds(s, digits=2) for s in (0.0154, 2.02, 119.0)] == ["15 ms", "2 s", "119 s"]
     assert words.describe_splits(Splits(folds=5), 10).startswith("5-fold cross-validation, 2 times")
     assert words.describe_splits(Splits(train_size=50, stratify=False), 1) == (
         "one division, 50 rows train, not stratified, seeds from 0"

@@ -375,7 +375,7 @@ def test_jobs_are_done_once_each():
 @pytest.mark.parametrize("columns", [M - 1, M + 1])
 def test_a_kernel_of_the_wrong_shape_is_named(rows, columns):
     combined = combined_kernel([Precomputed(0), Precomputed(1)], None)
-    with pytest.raises(InvalidInputError, match=rf"^kernel 0 must .*\(5, {M}\).*\(5, {columns}\)"):
+    with pytest.raises(InvalidInputError, match=rf"^matrix 0 must .*\(5, {M}\).*\(5, {columns}\)"):
         combined.product(np.ones((5, columns, 2)), np.ones((M, 1)))
 
 

@@ -6,15 +6,21 @@ import pytest
 from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError
 from discernel.experiments import compare as module
+from discernel.experiments import entrants
 from discernel.experiments.compare import (
-    METHODS,
     check_divisible,
     compare,
     comparison_plan,
     file_data,
+    stored_records,
+)
+from discernel.experiments.entrants import (
+    DEFAULT_METHODS,
+    DESCRIPTIONS,
+    METHODS,
     fitting_jobs,
     method_name,
-    stored_records,
+    without_unfit,
 )
 from discernel.experiments.methods import METHODS as KINDS
 from discernel.experiments.plan import Cell, Data, Method, Splits
@@ -45,23 +51,31 @@ def test_the_plan_holds_learners_and_baselines_on_stratified_divisions():
     assert [method.name for method in plan.methods] == [
         "auto",
         "rkda",
-        "loo",
-        "alignment",
-        "akfd",
         "plain average",
         "single kernel",
         "SVC grid",
-        "LDA",
+        "forest",
+        "boosting",
+        "logistic",
+        "majority",
     ]
-    assert all(method.kind in KINDS for method in plan.methods)
+    assert set(DEFAULT_METHODS) < {method.name for method in METHODS} == set(DESCRIPTIONS)
+    assert all(method.kind in KINDS for method in METHODS)
     assert plan.splits == Splits(n=10, train_size=0.8, stratify=True)
 
 
 def test_unknown_methods_and_shares_are_refused():
     with pytest.raises(InvalidInputError, match=r"The method must be one of 'auto', .* Got 'svm'"):
         comparison_plan(Data("wine"), methods=["svm"])
+    with pytest.raises(InvalidInputError, match=r"The metric must be one of 'accuracy'.*'f1'"):
+        compare("wine", metric="f1")
     with pytest.raises(InvalidInputError, match=r"must lie between 0 and 1. Got 1.5"):
         comparison_plan(Data("wine"), train_size=1.5)
+
+
+def test_methods_are_found_however_their_names_are_written():
+    plan = comparison_plan(Data("wine"), methods=["svc-grid", "Plain_Average", "SVC grid"])
+    assert [method.name for method in plan.methods] == ["SVC grid", "plain average"]
 
 
 def test_a_file_is_known_by_its_content(table):
@@ -101,31 +115,75 @@ def dataset(y, X=None):
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        (dataset(["x"] * 20 + ["y"] * 6), r"at least 7 rows.* Class 'y' of 'mine' has 6"),
+        (dataset(["x"] * 20 + ["y"]), r"at least two rows.* Class 'y' of 'mine' has 1\."),
         (dataset([0.5, 1.5] * 10), "That of 'mine' is a quantity"),
-        (dataset([0, 1] * 10, np.full((20, 2), np.nan)), "'mine' misses 40"),
     ],
 )
 def test_what_would_fail_in_every_division_is_refused(rows, words):
     with pytest.raises(InvalidInputError, match=words):
-        check_divisible(rows, len(rows.y), Splits())
+        check_divisible(rows, len(rows.y))
 
 
-def test_the_smallest_class_that_is_allowed_works():
-    y = ["x"] * 20 + ["y"] * 7
-    check_divisible(dataset(y), len(y), Splits())
-    with pytest.raises(InvalidInputError, match=r"has 3\. .*, or take more of the rows\."):
-        check_divisible(dataset(y), 14, Splits())
+def test_of_few_rows_of_a_class_more_may_be_taken():
+    y = ["x"] * 20 + ["y"] * 3
+    check_divisible(dataset(y), len(y))
+    with pytest.raises(InvalidInputError, match=r"has 1\. .*, or take more of the rows\."):
+        check_divisible(dataset(y), 8)
+
+
+def unfit(y, *, named=False, **options):
+    plan, notes = without_unfit(
+        comparison_plan(Data("mine"), **options), np.asarray(y), len(y), named=named
+    )
+    return [method.name for method in plan.methods], notes
+
+
+def test_a_small_class_leaves_out_only_the_methods_that_need_more():
+    names, notes = unfit(["x"] * 20 + ["y"] * 2)
+    assert names == ["SVC grid", "forest", "boosting", "logistic", "majority"]
+    assert notes == [
+        "left out auto, rkda, plain average, single kernel: needs two training rows of every "
+        "class, and 'y' has too few"
+    ]
+    assert unfit(["x"] * 20 + ["y"] * 3) == (list(DEFAULT_METHODS), [])
+    with pytest.raises(InvalidInputError, match=r"At least one method must.* left out auto: needs"):
+        unfit(["x"] * 20 + ["y"] * 2, methods=["auto"])
+
+
+@pytest.mark.parametrize("n_rows", [2, 3])
+def test_what_is_kept_for_a_small_class_works(tmp_path, n_rows):
+    rng = np.random.default_rng(0)
+    y = ["x"] * 20 + ["z"] * 20 + ["y"] * n_rows
+    lines = [f"{a},{b},{label}" for (a, b), label in zip(rng.normal(size=(99, 2)), y, strict=False)]
+    (tmp_path / "a.csv").write_text("\n".join(["a,b,class", *lines]))
+    found = compare(
+        file_data(tmp_path / "a.csv"), n_divisions=2, store=tmp_path / "r.sqlite", n_jobs=1
+    )
+    assert [record.result.error for record in found.records if record.result.error] == []
+    assert len(found.records) == 2 * (5 if n_rows == 2 else 9)
+
+
+def test_many_rows_leave_out_only_what_takes_hours_or_more_than_the_memory(monkeypatch):
+    y = np.arange(20_000) % 2
+    slow = [name for name in DEFAULT_METHODS if name not in ("single kernel", "SVC grid")]
+    monkeypatch.setattr(entrants, "memory_limit", lambda: 10**12)
+    names, notes = unfit(y)
+    assert names == slow
+    assert "single kernel, SVC grid: takes hours with 16,000 rows" in notes[0]
+    assert unfit(y, named=True) == (list(DEFAULT_METHODS), [])
+    monkeypatch.setattr(entrants, "memory_limit", lambda: 10**9)
+    names, notes = unfit(y, named=True)
+    assert names == [name for name in DEFAULT_METHODS if name != "single kernel"]
+    assert notes == ["left out single kernel: keeps matrices of 16,000 rows, about 61 GB"]
 
 
 def test_only_so_many_cells_run_side_by_side_as_memory_holds(monkeypatch):
     each = 24 * 10 * 1000**2
-    monkeypatch.setattr(module, "memory_limit", lambda: 3 * each)
+    monkeypatch.setattr(entrants, "memory_limit", lambda: 3 * each)
     assert fitting_jobs(1000, 8) == 3
     assert fitting_jobs(1000, 2) == 2
     assert fitting_jobs(100, 8) == 8
-    with pytest.raises(InvalidInputError, match=r"kernels of 10,000 rows .* \(--rows 1000\)"):
-        fitting_jobs(10_000, 1)
+    assert fitting_jobs(10_000, 8) == 1
 
 
 # ---- the run -----------------------------------------------------------------------------------
@@ -141,7 +199,7 @@ def test_a_comparison_ranks_and_says_whether_it_means_anything(table, tmp_path):
         n_jobs=1,
         started=lambda rows, notes: seen.append((rows.name, tuple(notes))),
     )
-    assert seen == [("apart", ())]
+    assert seen == [("apart", ("CSV, delimiter ',', decimal '.'; 3 numbers",))]
     means = [entry.mean for entry in found.ranking]
     assert means == sorted(means, reverse=True)
     assert {entry.method for entry in found.ranking} == set(FAST)
@@ -149,10 +207,26 @@ def test_a_comparison_ranks_and_says_whether_it_means_anything(table, tmp_path):
     assert (found.summary.ran, found.summary.found) == (6, 0)
 
 
+def test_a_comparison_by_another_metric_has_importances_too(table, tmp_path):
+    given = {"n_divisions": 3, "store": tmp_path / "r.sqlite", "n_jobs": 1}
+    found = compare(file_data(table), methods=["auto", "majority"], metric="log-loss", **given)
+    assert found.metric == "log_loss"
+    assert [entry.method for entry in found.ranking] == ["auto", "majority"]
+    assert found.ranking[0].mean < found.ranking[1].mean == pytest.approx(np.log(2), abs=0.01)
+    method, columns = found.importances
+    assert (method, columns[0].column) == ("auto", "a")
+    stored = [r.result.details.get("feature_importances") for r in found.records]
+    of_a = [each["a"] for each in stored if each]
+    assert len(of_a) == 3
+    assert columns[0].mean == pytest.approx(np.mean(of_a))
+    assert columns[0].spread == pytest.approx(np.std(of_a, ddof=1))
+    assert compare(file_data(table), methods=["majority"], **given).importances is None
+
+
 def test_some_of_the_rows_are_taken_where_so_asked(table, tmp_path):
     data = file_data(table, rows=30)
     found = compare(data, n_divisions=1, methods=["LDA"], store=tmp_path / "r.sqlite", n_jobs=1)
-    assert found.notes == ("takes 30 of the rows, drawn at random",)
+    assert found.notes[1:] == ("takes 30 of the rows, drawn at random",)
     assert len(found.records[0].result.predictions["y_true"]) == 6
 
 

@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 from discernel import align_kernels, reweigh_spectrum
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.baselines import ConformalKernelTransformer
-from discernel.experiments.compare import comparison_plan
+from discernel.experiments.entrants import METHODS as ENTRANTS
 from discernel.experiments.methods import METHODS
 from discernel.experiments.methods.inductive import kfd_grid
 from discernel.experiments.methods.transductive import leave_one_out
@@ -44,10 +44,14 @@ CASES = {
     "akfd": ("wdbc", {"kernels": TWO, "nu": 1.0}, 0.9),
     "aligned": ("wdbc", {"kernels": TWO, "method": "greedy"}, 0.9),
     "alignment_seconds": ("wdbc", {"counts": [3, 6], "repeats": 1}, 0.6),
+    "boosting": ("wine", {"max_iter": 20}, 0.85),
     "conformal": ("wine", WIDTHS, 0.9),
     "discriminant": ("wdbc", {"kernels": TWO, "criterion": "fdr", "regularization": 0.1}, 0.9),
+    "forest": ("wine", {"n_estimators": 30}, 0.9),
     "kfd_grid": ("wdbc", {"kernels": TWO, "nus": [0.1, 1.0], "folds": 3}, 0.9),
     "lda": ("wine", {}, 0.9),
+    "logistic": ("wine", {}, 0.9),
+    "majority": ("wine", {}, 0.3),
     "margin": ("wdbc", {"kernels": TWO, "kind": "SM2"}, 0.9),
     "plain": ("wine", WIDTHS, 0.9),
     "separability": ("wine", WIDTHS, 0.9),
@@ -77,8 +81,8 @@ def outcome(kind, options=None):
 def test_every_kind_of_method_has_a_case_and_is_in_some_plan():
     assert set(CASES) == set(METHODS)
     plans = [plan for name in names() for plan in reproduction(name).plans]
-    compared = comparison_plan(Data("wine"))
-    assert {m.kind for plan in [*plans, compared] for m in plan.methods} == set(METHODS)
+    compared = {method.kind for method in ENTRANTS}
+    assert {m.kind for plan in plans for m in plan.methods} | compared == set(METHODS)
     assert all(cell.key for plan in plans for cell in plan.cells()[:1])  # digests plain data only
 
 

@@ -20,6 +20,7 @@ from discernel.datasets import DataUnavailableError
 from discernel.exceptions import DiscernelError, InvalidInputError, MissingExtraError
 from discernel.experiments.machine import machine
 from discernel.experiments.methods import METHODS, Outcome
+from discernel.experiments.metrics import METRICS
 from discernel.experiments.plan import Data, Method, Plan, Splits
 from discernel.experiments.runner import Summary, _claim, _result, run, run_cell
 from discernel.experiments.store import Result, Store
@@ -78,7 +79,7 @@ def test_a_record_says_all(store):
         assert found["y_true"].shape == found["y_pred"].shape == (36,)
         assert found["scores"].shape == (36, 3)
         assert record.result.metrics["accuracy"] == np.mean(found["y_true"] == found["y_pred"])
-        assert "auc" not in record.result.metrics
+        assert set(record.result.metrics) == {metric.key for metric in METRICS.values()}
         assert record.result.seconds_fit > 0
         assert record.result.error is None
     assert machine()["threads"] == 1
@@ -369,7 +370,7 @@ def test_labels_of_all_kinds(store, labels):
     division = Division(np.zeros((4, 1)), np.zeros((4, 1)), labels, labels)
     outcome = Outcome(labels[[0, 1, 2, 0]], scores=np.array([-1.0, 2.0, -3.0, -0.5]))
     result = _result(outcome, division, None)
-    assert result.metrics == {"accuracy": 0.75, "auc": 1.0}
+    assert result.metrics == {"accuracy": 0.75, "balanced_accuracy": 0.75, "auc": 1.0}
     (cell,) = plan_of(LDA, n=1).cells()
     store.add(cell, result, {})
     stored = store.records([cell], predictions=True)[0].result.predictions

@@ -1,6 +1,7 @@
 """Summaries against the records they come from."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def record(data, method, repetition, accuracy, *, splits=SPLITS, seconds=1.0, **
     if isinstance(accuracy, str):
         found = Result(error=accuracy)
     else:
-        found = Result(metrics={"accuracy": accuracy}, seconds_fit=seconds, **result)
+        found = Result(**{"metrics": {"accuracy": accuracy}, "seconds_fit": seconds} | result)
     return Record(Cell(data, method, splits, repetition), found, {"cores": 2}, "2026-01-01")
 
 
@@ -242,3 +243,46 @@ def test_a_record_may_have_no_accuracy():
 def test_no_records_are_refused():
     with pytest.raises(InvalidInputError, match="at least one record"):
         summarize([])
+
+
+# ---- another metric ----------------------------------------------------------------------------
+
+
+def with_losses(**losses):
+    return [
+        record("wine", method, i, 0.9, metrics={"accuracy": 0.9, "log_loss": value, "auc": 1.0})
+        for method, values in losses.items()
+        for i, value in enumerate(values)
+    ]
+
+
+def test_of_a_loss_the_least_is_the_best():
+    low, high = [0.10, 0.11, 0.12, 0.10], [0.80, 0.84, 0.82, 0.83]
+    table = summarize(with_losses(x=high, y=low), "log-loss")
+    assert table.metric.name == "log_loss"
+    assert standings(table, "wine") == {"x": "behind", "y": "ahead"}
+    assert [entry.method for entry in table.ranked("wine")] == ["y", "x"]
+    [pair] = compare_with(table, "x")
+    assert pair.test.difference.mean < 0
+    assert pair.verdict == "better"
+    assert table.entries["wine", "x"].means == pytest.approx(
+        {"accuracy": 0.9, "log_loss": np.mean(high), "roc_auc": 1.0}
+    )
+
+
+def test_losses_above_one_have_whole_intervals_and_ranks_begin_with_the_least():
+    found = with_losses(x=[2.0, 2.4, 2.2], y=[1.0, 1.2, 1.1])
+    other = [replace(r, cell=replace(r.cell, data=Data("iris"))) for r in found]
+    table = summarize([*found, *other], "log_loss")
+    assert table.entries["wine", "x"].interval.high > 2.2
+    assert rank_methods(table).methods == ("y", "x")
+
+
+def test_a_method_without_the_metric_has_no_standing_but_its_other_numbers():
+    found = [*with_losses(x=[0.1, 0.2, 0.3]), *records("wine", y=[0.9, 0.8, 0.7])]
+    entry = summarize(found, "log_loss").entries["wine", "y"]
+    assert (entry.interval, entry.standing, entry.n_failed) == (None, "untested", 0)
+    assert entry.means == {"accuracy": pytest.approx(0.8)}
+    assert entry.seconds_fit == 1.0
+    with pytest.raises(InvalidInputError, match="The metric must be one of"):
+        summarize(found, "f1")

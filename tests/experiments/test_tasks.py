@@ -227,3 +227,60 @@ def test_division_keeps_views(monkeypatch):
     monkeypatch.setattr(tasks, "read", lambda _: data)
     division = divide(cell())
     assert division.views == views
+
+
+# ---- tables ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def table(tmp_path):
+    """A file with categories, one of which is in one row, and missing cells."""
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{x:.3f},{'' if i % 5 == 0 else i},{'rare' if i == 9 else 'uvw'[i % 3]},{i % 2}"
+        for i, x in enumerate(rng.normal(size=60))
+    ]
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["a,b,kind,y", *lines]))
+    return path
+
+
+def test_tables_are_encoded_as_the_training_rows_say(table):
+    data = Data("t", file={"path": str(table)})
+    frame = read(data).X
+    for repetition in range(5):
+        division = divide(Cell(data, METHOD, Splits(), repetition))
+        train, test = division.table_train, division.table_test
+        assert sorted([*train.index, *test.index]) == list(range(60))
+        # The slow and obvious way, with what is known of the training rows alone.
+        known = frame.loc[train.index]
+        expected = {"a": known["a"], "b": known["b"].fillna(known["b"].median())}
+        expected["b is missing"] = known["b"].isna()
+        expected |= {f"kind={kind}": known["kind"] == kind for kind in "uvw"}
+        expected["kind is other"] = known["kind"] == "rare"
+        columns = np.array([np.asarray(cells, dtype=float) for cells in expected.values()]).T
+        deviations = np.where(columns.std(axis=0) > 0, columns.std(axis=0), 1.0)
+        np.testing.assert_allclose(
+            division.X_train, (columns - columns.mean(axis=0)) / deviations, atol=1e-12
+        )
+        assert division.columns == ("a", "b", "b", "kind", "kind", "kind", "kind")
+        assert division.X_test.shape == (12, 7)
+        assert division.as_read.X_test is test
+        assert division.as_read.columns == ("a", "b", "kind")
+
+
+def test_numbers_are_no_table(table):
+    division = divide(cell(scaling="standard"))
+    assert division.table_train is None
+    assert division.as_read is division
+
+
+def test_views_with_missing_cells_keep_their_columns(tmp_path):
+    rng = np.random.default_rng(0)
+    one, two = rng.normal(size=(40, 3)), rng.normal(size=(40, 2))
+    one[::3, 1] = np.nan
+    np.savez(tmp_path / "v.npz", one=one, two=two, y=np.arange(40) % 2)
+    data = Data("v", file={"path": str(tmp_path / "v.npz")})
+    division = divide(Cell(data, METHOD, Splits(), 0))
+    assert division.views == {"one": slice(0, 4), "two": slice(4, 6)}
+    assert np.isfinite(division.X_train).all()

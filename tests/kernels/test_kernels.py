@@ -964,7 +964,7 @@ def test_precomputed_takes_one_matrix_of_the_stack(index: int) -> None:
     matrix = Precomputed(index)(stack)
     assert_array_equal(matrix, stack[:, :, index])
     assert matrix.flags.c_contiguous
-    assert Precomputed(index).name == f"kernel {index}"
+    assert Precomputed(index).name == f"matrix {index}"
 
 
 def test_precomputed_takes_a_single_matrix_and_its_diagonal(X: np.ndarray) -> None:
@@ -1134,7 +1134,7 @@ def test_repr_is_short_and_says_it_all(kernel: Kernel, text: str) -> None:
         (RBF(width=2.0).named("narrow"), "narrow"),
         (Function(common_letters), "common_letters"),
         (GaussianProcess(gp.RBF(2.0)), "RBF(length_scale=2)"),
-        (Precomputed(3), "kernel 3"),
+        (Precomputed(3), "matrix 3"),
         (Linear().on([0, 3]), "Linear() on 0, 3"),
         (Linear().on([0, 3], "ends"), "Linear() on ends"),
         (Linear().named("plain").on(0), "plain on 0"),

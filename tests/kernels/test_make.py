@@ -237,7 +237,7 @@ def test_ladder_center_must_be_a_positive_number_or_median() -> None:
         ),
         # Different kernels whose short texts are the same.
         ([RBF(width=1.00001), RBF(width=1.00002)], ["RBF(width=1) #1", "RBF(width=1) #2"]),
-        ([Precomputed(0), Precomputed(1)], ["kernel 0", "kernel 1"]),
+        ([Precomputed(0), Precomputed(1)], ["matrix 0", "matrix 1"]),
     ],
 )
 def test_names_are_told_apart(kernels: list, names: list[str]) -> None:

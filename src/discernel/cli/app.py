@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated
 
 import typer
 
 import discernel
-from discernel.cli import comparing, exporting, fitting, measuring
+from discernel.cli import comparing, explaining, exporting, fitting, measuring
+from discernel.cli.helping import PlainCommand, PlainGroup
+from discernel.cli.shared import EXIT_CODES, examples
 
 __all__ = ["app"]
 
 app = typer.Typer(
+    cls=PlainGroup,
     help="Learn the kernel that best separates your classes, and compare it with others.",
     no_args_is_help=True,
-    add_completion=False,
+    epilog=EXIT_CODES,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -36,11 +41,64 @@ def _common(
     """Learn the kernel that best separates your classes, and compare it with others."""
 
 
-app.command("compare")(comparing.compare_command)
-app.command("reproduce")(comparing.reproduce_command)
-app.command("report")(comparing.report_command)
-app.command("fit")(fitting.fit_command)
-app.command("predict")(fitting.predict_command)
-app.command("export")(exporting.export_command)
-app.command("bench")(measuring.bench_command)
-app.command("info")(measuring.info_command)
+def _add(name: str, command: Callable[..., None], short_help: str, *lines: str) -> None:
+    """Add a command, with examples below its help."""
+    epilog = examples(*lines) if lines else None
+    app.command(name, cls=PlainCommand, short_help=short_help, epilog=epilog)(command)
+
+
+_add(
+    "fit",
+    fitting.fit_command,
+    "Learn from a table and save the model.",
+    "discernel fit patients.csv --target ill",
+    "discernel fit patients.csv -t ill --drop ward --out patients.skops",
+    "discernel fit 'parts/*.parquet' -t ill --max-time 10m",
+)
+_add(
+    "predict",
+    fitting.predict_command,
+    "Predict the classes of rows.",
+    "discernel predict patients.skops new.csv --out predicted.csv",
+    "discernel predict patients.skops new.csv --keep name --json",
+    "cat new.csv | discernel predict patients.skops -",
+)
+_add(
+    "explain",
+    explaining.explain_command,
+    "Say what matters, and why a row has its class.",
+    "discernel explain patients.skops",
+    "discernel explain patients.skops new.csv --row 12 --row 40",
+    "discernel explain patients.skops new.csv --json",
+)
+_add(
+    "compare",
+    comparing.compare_command,
+    "Compare methods on your data.",
+    "discernel compare patients.csv --target ill",
+    "discernel compare patients.csv -t ill --metric log_loss --json numbers.json",
+    "discernel compare wine -m auto -m forest -m boosting --divisions 20",
+)
+_add(
+    "export",
+    exporting.export_command,
+    "Write a model as ONNX, or as Python that needs NumPy alone.",
+    "discernel export patients.skops --to patients.onnx",
+    "discernel export patients.skops --to score_patients.py",
+)
+_add(
+    "info",
+    measuring.info_command,
+    "Show what is here, or in a model.",
+    "discernel info",
+    "discernel info patients.skops",
+)
+_add(
+    "report",
+    comparing.report_command,
+    "Make a page of all results.",
+    "discernel report",
+    "discernel report -o all.html",
+)
+_add("reproduce", comparing.reproduce_command, "Run published tables again.")
+_add("bench", measuring.bench_command, "Measure how fast we are.")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+import shlex
+import sys
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -15,10 +17,12 @@ from discernel.cli.shared import (
     DataName,
     Drop,
     Jobs,
-    Missing,
+    Numeric,
+    Quiet,
     StoreFile,
     Target,
     data_of,
+    err,
     file_of,
     one_line_errors,
     out,
@@ -27,6 +31,9 @@ from discernel.cli.shared import (
 from discernel.exceptions import InvalidInputError
 from discernel.experiments import reproduce as reproductions
 from discernel.experiments.compare import DEFAULT_STORE, compare, stored_records
+from discernel.experiments.entrants import DEFAULT_METHODS, DESCRIPTIONS
+from discernel.experiments.exports import comparison_csv, comparison_json, trace
+from discernel.experiments.metrics import METRICS
 from discernel.experiments.store import Store
 from discernel.experiments.writing import (
     check_place,
@@ -35,6 +42,7 @@ from discernel.experiments.writing import (
     write_file,
 )
 from discernel.report import write_report
+from discernel.report.words import conclusion
 
 __all__ = ["compare_command", "report_command", "reproduce_command"]
 
@@ -42,24 +50,39 @@ __all__ = ["compare_command", "report_command", "reproduce_command"]
 QUICK = 3
 
 
+def _quoted(names: Iterable[str]) -> str:
+    """Return names as one types them."""
+    return ", ".join(f'"{name}"' if " " in name else name for name in names)
+
+
 def compare_command(
     data: DataName = "wine",
     target: Target = None,
     drop: Drop = None,
     categorical: Categorical = None,
-    missing: Missing = "error",
+    numeric: Numeric = None,
     rows: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Only so many rows, drawn at random.")
     ] = None,
     divisions: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Divisions into two parts.")
+        int, typer.Option(min=1, metavar="N", help="How often rows are divided into two parts.")
     ] = 10,
     train_size: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of the rows that train.")
+        float, typer.Option(metavar="SHARE", help="Share of the rows to learn from.")
     ] = 0.8,
+    metric: Annotated[
+        str,
+        typer.Option(metavar="NAME", help=f"What methods are ranked by: {', '.join(METRICS)}."),
+    ] = "accuracy",
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", "-m", metavar="NAME", help="Only this one. May be repeated."),
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="NAME",
+            help=f"Only this one; may be repeated. By default {_quoted(DEFAULT_METHODS)}; there "
+            f"are also {_quoted(name for name in DESCRIPTIONS if name not in DEFAULT_METHODS)}.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of the first division.")] = 0,
     jobs: Jobs = None,
@@ -67,34 +90,82 @@ def compare_command(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="The page. (default: beside the store)")
     ] = None,
+    json: Annotated[
+        str | None,
+        typer.Option(
+            "--json", metavar="FILE", help="Write all numbers as JSON; - is standard output."
+        ),
+    ] = None,
+    csv: Annotated[
+        str | None,
+        typer.Option(
+            "--csv", metavar="FILE", help="Write a row per method as CSV; - is standard output."
+        ),
+    ] = None,
+    quiet: Quiet = False,
 ) -> None:
-    """Compare learned kernels with plain baselines on your data, and write a report."""
+    """Compare discernel with forest, boosting, SVC and others on your data; write a report.
+
+    Rows are divided into two parts at random, several times. Every method
+    learns from the first part and predicts the second. Results are kept: the
+    same command, interrupted or not, goes on from what there is.
+    """
     with one_line_errors(f"Run the same command again: it goes on from {store}."):
+        written = {"report": report, "json": _path(json), "csv": _path(csv)}
         refuse_same_file(
             data=file_of(data),
             store=store,
             log_of_the_store=f"{store}-wal",
             index_of_the_store=f"{store}-shm",
-            report=report,
+            **written,
         )
-        if report is not None:
-            check_place("report", report)
+        for what, path in written.items():
+            if path is not None:
+                check_place(what, path)
+        # What other programs read has the output for itself.
+        console = err if "-" in (json, csv) else out
         found = compare(
-            data_of(data, target, drop, categorical, missing, rows),
+            data_of(data, target, drop, categorical, numeric, rows),
             n_divisions=divisions,
             train_size=train_size,
             seed=seed,
             methods=method,
+            metric=metric,
             store=store,
             n_jobs=jobs,
-            progress=True,
-            started=lambda dataset, notes: show.show_data(out, dataset, notes),
+            progress=not quiet,
+            started=lambda rows, notes: None if quiet else show.show_data(console, rows, notes),
         )
-        name = found.dataset.name
-        page = store.parent / f"{name}.html" if report is None else report
-        page = write_report(found.records, page, title=f"{name}: learned kernels and baselines")
-        show_comparing.show_comparison(out, found)
-        say_where("report", page)
+        origin = trace(found, shlex.join(["discernel", *sys.argv[1:]]))
+        page = store.parent / f"{found.dataset.name}.html" if report is None else report
+        page = write_report(
+            found.records,
+            page,
+            title=f"{found.dataset.name}: learned kernels and baselines",
+            metric=found.metric,
+            trace=origin,
+        )
+        if not quiet:
+            show_comparing.show_comparison(console, found)
+        if json is not None:
+            sentences = tuple(conclusion(found.table, found.dataset.name))
+            _write(json, comparison_json(found, origin, sentences))
+        if csv is not None:
+            _write(csv, comparison_csv(found))
+        if not quiet:
+            say_where("report", page, err=console is err)
+
+
+def _path(where: str | None) -> Path | None:
+    """Return the file that is meant, if one is."""
+    return None if where in (None, "-") else Path(str(where))
+
+
+def _write(where: str, text: str) -> None:
+    if where == "-":
+        sys.stdout.write(text)
+    else:
+        write_file(where, text.encode())
 
 
 def reproduce_command(

@@ -2,75 +2,156 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
 
-from discernel.cli import many, models, show
+from discernel.cli import learning, many, models
+from discernel.cli.predictions import Predictions, write_predictions
 from discernel.cli.shared import (
+    AsJson,
     Categorical,
     Drop,
     ManyData,
     MaxTime,
-    Missing,
+    Numeric,
+    Quiet,
     Scheduler,
     Target,
     data_of,
     file_of,
+    on_one_line,
     one_line_errors,
     out,
     say_where,
 )
-from discernel.exceptions import InvalidInputError
-from discernel.experiments.formats import printable
+from discernel.cli.show_model import show_model
+from discernel.cli.summary import summarize
+from discernel.exceptions import InvalidInputError, LongFitWarning
+from discernel.experiments.formats import listed, printable
 from discernel.experiments.progress import row_bars
 from discernel.experiments.writing import check_place, refuse_same_file
+from discernel.tables import TableEncoder
 
 __all__ = ["fit_command", "predict_command"]
+
+#: The criteria, as `discernel.criteria` has them.
+Criteria = Literal[
+    "auto", "rkda", "fdr", "akfd", "alignment", "margin", "separability", "loo", "uniform"
+]
+
+
+# ---- fit ---------------------------------------------------------------------------------------
 
 
 def fit_command(
     data: ManyData,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the model goes.")
-    ],
+        Path | None,
+        typer.Option(
+            "--out",
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="Where the model goes. (default: the name of the data, with .skops)",
+        ),
+    ] = None,
     target: Target = None,
     drop: Drop = None,
     categorical: Categorical = None,
-    missing: Missing = "error",
+    numeric: Numeric = None,
     criterion: Annotated[
-        str, typer.Option(metavar="NAME", help="What makes a combination good.")
+        Criteria, typer.Option(help="What makes a combination of kernels good.")
     ] = "auto",
     max_time: MaxTime = None,
     scheduler: Scheduler = None,
+    as_json: AsJson = False,
+    quiet: Quiet = False,
 ) -> None:
-    """Learn the kernel and its discriminant on all rows, and save the model.
+    """Learn from a table with a column of classes, and save the model.
 
-    Rows of several files, or of a large one, are read twice, in chunks, and need not fit into
-    memory. Categories and missing cells are then taken as they are.
+    Delimiter, decimal sign, names and types are found and shown. Categories, missing cells and
+    dates are taken as they are; columns that number the rows are left out.
     """
     with one_line_errors():
+        output = _default_output(data[0]) if output is None else output
         refuse_same_file(data=file_of(data[0]), model=output)
         check_place("model", output)
-        learner = models.Learner(criterion, max_time)
+        learner = learning.Learner(criterion, max_time)
         if many.are_many(data) or scheduler is not None:
-            if categorical or missing != "error":
-                raise InvalidInputError(
-                    "--categorical and --missing are for a file that fits into memory. Rows in "
-                    "chunks have categories and missing cells taken as they are. Leave them out."
-                )
-            with row_bars(["first pass", "second pass"]) as told:
-                model = many.fit_many(data, target, drop or (), learner, told, scheduler)
-            show.show_streamed(out, model)
+            model = _fit_chunks(data, target, drop, categorical, numeric, learner, scheduler, quiet)
         else:
-            meant = data_of(data[0], target, drop, categorical, missing)
-            model, dataset, notes = models.fit_model(meant, learner)
-            show.show_data(out, dataset, notes)
+            with _silence(quiet), learning.given_file(data[0]) as file:
+                meant = data_of(str(file), target, drop, categorical, numeric)
+                model, _, _ = learning.fit_model(
+                    meant, learner, command=_command(), quiet=quiet or as_json
+                )
         path = models.save_model(model, output)
-        show.show_model(out, model)
-        say_where("model", path)
+        if as_json:
+            typer.echo(json.dumps(summarize(model) | {"model": str(path.resolve())}, indent=1))
+        elif not quiet:
+            show_model(out, model)
+            typer.echo()
+            say_where("model", path)
+
+
+def _default_output(source: str) -> Path:
+    """Return a file in the present folder, called as the data are."""
+    stem = "model" if source == "-" else Path(source.rstrip("/*?[]")).stem
+    return Path(f"{stem or 'model'}.skops")
+
+
+def _command() -> str:
+    """Return the command line that runs, as a shell takes it."""
+    return shlex.join(["discernel", *sys.argv[1:]])
+
+
+@contextmanager
+def _silence(quiet: bool) -> Iterator[None]:
+    """Keep the forecast of a long fit to ourselves, where nothing is to be said."""
+    with warnings.catch_warnings():
+        if quiet:
+            warnings.simplefilter("ignore", LongFitWarning)
+        yield
+
+
+def _fit_chunks(
+    data: Sequence[str],
+    target: str | None,
+    drop: Sequence[str] | None,
+    categorical: Sequence[str] | None,
+    numeric: Sequence[str] | None,
+    learner: learning.Learner,
+    scheduler: str | None,
+    quiet: bool,
+) -> models.Model:
+    """Return a model fitted to rows that are read twice, in chunks."""
+    if categorical or numeric:
+        raise InvalidInputError(
+            "--categorical and --numeric are for a file that fits into memory. Rows in chunks have "
+            "the types of their files. Leave them out."
+        )
+    with _bars(["first pass", "second pass"], quiet) as told:
+        return many.fit_many(data, target, drop or (), learner, told, scheduler, _command())
+
+
+@contextmanager
+def _bars(titles: Sequence[str], quiet: bool) -> Iterator[Callable[[Any], None]]:
+    if quiet:
+        yield lambda progress: None
+        return
+    with row_bars(titles) as told:
+        yield told
+
+
+# ---- predict -----------------------------------------------------------------------------------
 
 
 def predict_command(
@@ -79,20 +160,29 @@ def predict_command(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output",
             "--out",
+            "--output",
             "-o",
             metavar="FILE",
-            help="A CSV or Parquet file. (default: CSV to the terminal)",
+            help="A file that ends with .csv, .jsonl or .parquet. (default: standard output)",
+        ),
+    ] = None,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Hand a column on, beside identifiers. May be repeated."
         ),
     ] = None,
     scheduler: Scheduler = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines in place of CSV.")] = (
+        False
+    ),
+    quiet: Quiet = False,
 ) -> None:
-    """Predict the classes of rows, with their probabilities, as CSV or Parquet.
+    """Predict the classes of rows, with their probabilities.
 
-    A class whose name a spreadsheet would take for a formula, one that begins with =, +, -, @, a
-    tab or the end of a line and is no number, has an apostrophe in front in CSV. Rows of several
-    files, or of a large one, are predicted in chunks.
+    Columns may be in any order, and there may be more. Those that tell rows apart are handed on.
+    A text that a spreadsheet would take for a formula has an apostrophe in front in CSV.
     """
     with one_line_errors():
         refuse_same_file(model=model, data=file_of(data[0]), predictions=output)
@@ -100,18 +190,31 @@ def predict_command(
             check_place("predictions", output)
         loaded, where = models.load_model(model), _to_the_terminal if output is None else output
         if many.are_many(data) or scheduler is not None:
-            with row_bars(["predicting"]) as told:
-                parts = many.predict_many(loaded, data, told, scheduler)
-                known = many.write_predictions(parts, where)
+            with _bars(["predicting"], quiet) as told:
+                parts = many.predict_many(loaded, data, told, scheduler, keep or ())
+                known = write_predictions(parts, where, as_json=as_json)
         else:
-            known = many.write_predictions([models.predict_rows(loaded, data[0])], where)
+            rows = learning.read_rows(loaded, data[0], keep or ())
+            known = write_predictions([Predictions.of(loaded, rows)], where, as_json=as_json)
+            if not quiet:
+                _note_others(loaded, rows)
         if output is None:
             sys.stdout.flush()  # a pipe that is closed, or a full disk, is said here
-        else:
+        elif not quiet:
             say_where("predictions", output)
         n_known, n_right = known
-        if n_known:
+        if n_known and not quiet:
             typer.echo(f"accuracy {n_right / n_known:.3f} on {n_known:,} rows", err=True)
+
+
+def _note_others(model: models.Model, rows: learning.Rows) -> None:
+    """Say which categories the model knows nothing of."""
+    steps = [*model.pipeline, getattr(model.pipeline[-1], "encoder_", None)]
+    encoders = [step for step in steps if isinstance(step, TableEncoder)]
+    for encoder in encoders[:1]:
+        for column, values in encoder.other_values(rows.X).items():
+            note = f"note: {column!r} has values not known from training: {listed(values, 3)}"
+            typer.echo(on_one_line(note), err=True)
 
 
 def _to_the_terminal(text: str) -> None:

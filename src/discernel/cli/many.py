@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.pipeline import make_pipeline
 
-from discernel.cli.models import Learner, Model, Predictions, count_right
-from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.cli.learning import Learner, Rows, now
+from discernel.cli.models import Model, Origin
+from discernel.cli.predictions import Predictions
+from discernel.experiments.columns import identifiers
 from discernel.experiments.files import find_target
 from discernel.experiments.preparation import Preparation
-from discernel.experiments.writing import csv_text, drafted
 from discernel.streams import Chunk, RowProgress, Source, open_rows
 from discernel.streams.files import FileSource
+from discernel.tables.encoder import EncodedNumbers
 
-__all__ = ["are_many", "fit_many", "predict_many", "write_predictions"]
+__all__ = ["are_many", "fit_many", "predict_many"]
 
 #: Bytes of a file that is read in chunks.
 _LARGE = 200 * 2**20
@@ -50,6 +51,7 @@ def fit_many(
     learner: Learner,
     told: Callable[[Any], None],
     scheduler: str | None = None,
+    command: str = "",
 ) -> Model:
     """Return a model fitted to the rows of many files.
 
@@ -67,6 +69,8 @@ def fit_many(
         Called with a `RowProgress`, after every chunk.
     scheduler : str, optional
         The address of a Dask scheduler whose workers read the files.
+    command : str
+        The command line, to be remembered.
     """
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
@@ -75,9 +79,32 @@ def fit_many(
     # A model in a file predicts; the sums that more rows could be added to stay behind.
     kept = copy(clf).set_params(callback=None)
     kept._stream = kept._fallback = None
-    preparation = Preparation(tuple(source.columns or ()))
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
-    return Model(make_pipeline(kept), preparation, target, name, takes_tables=True)
+    preparation = Preparation(tuple(source.columns or ()), _categories(kept))
+    return Model(make_pipeline(kept), preparation, target, name, _origin(kept, data, command))
+
+
+def _categories(clf: Any) -> tuple[str, ...]:
+    """Return the columns that are not numbers, and those that are left out, whatever they are."""
+    if clf.encoder_ is None:
+        return ()
+    numbers = {c.position for c in clf.encoder_.columns_ if isinstance(c, EncodedNumbers)}
+    return tuple(n for i, n in enumerate(clf.feature_names_in_.tolist()) if i not in numbers)
+
+
+def _origin(clf: Any, data: Sequence[str], command: str) -> Origin:
+    counts = np.round(clf.priors_ * clf.streamed_.n_rows).astype(int).tolist()
+    left_out = {} if clf.encoder_ is None else clf.encoder_.left_out
+    became = dict.fromkeys(clf.feature_names_in_.tolist(), "number")
+    became |= dict.fromkeys(_categories(clf), "category")
+    return Origin(
+        " ".join(data),
+        command=command,
+        fitted=now(),
+        class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),
+        columns=became | {name: f"left out: {why}" for name, why in left_out.items()},
+        identifiers=identifiers(left_out),
+    )
 
 
 # ---- prediction --------------------------------------------------------------------------------
@@ -88,6 +115,7 @@ def predict_many(
     data: Sequence[str],
     told: Callable[[Any], None],
     scheduler: str | None = None,
+    keep: Sequence[str] = (),
 ) -> Iterator[Predictions]:
     """Yield what is predicted for the rows of many files, a chunk at a time.
 
@@ -101,14 +129,12 @@ def predict_many(
         Called with a `RowProgress`, after every chunk.
     scheduler : str, optional
         The address of a Dask scheduler whose workers read the files.
+    keep : sequence of str
+        Columns that are handed on.
     """
 
     def predicted(chunk: Chunk) -> Predictions:
-        X, classes = model.features(chunk.X, chunk.place.name), model.pipeline.classes_
-        labels, known = model.pipeline.predict(X), (0, 0)
-        if model.target in chunk.X.columns:
-            known = count_right(labels, chunk.X[model.target])
-        return Predictions(labels, model.pipeline.predict_proba(X), classes, *known)
+        return Predictions.of(model, Rows.of(model, chunk.X, chunk.place.name, keep))
 
     with _opened(data, scheduler) as source:
         done, total = 0, source.about_n_rows
@@ -135,83 +161,3 @@ def _opened(
     assert isinstance(source, FileSource)
     with connected(scheduler):
         yield open_rows(spread_files(source.paths), target, drop=drop)
-
-
-def write_predictions(
-    parts: Iterable[Predictions], output: Path | Callable[[str], Any]
-) -> tuple[int, int]:
-    """Write predictions, a part at a time.
-
-    A file is written whole or not at all.
-
-    Parameters
-    ----------
-    parts : iterable of Predictions
-        What is predicted.
-    output : Path or callable
-        A file, which is Parquet if it ends so and else CSV; or what CSV is given to.
-
-    Returns
-    -------
-    n_known, n_right : int
-        How many labels are known, and how many of these are predicted.
-    """
-    known: list[tuple[int, int]] = []
-
-    def noted() -> Iterator[Predictions]:
-        for part in parts:
-            known.append((part.n_known, part.n_right))
-            yield part
-
-    if not isinstance(output, Path):
-        _write_csv(noted(), output)
-    elif output.suffix.lower() == ".parquet":
-        with drafted(output) as file:
-            _write_parquet(noted(), file)
-    else:
-        with drafted(output) as file:
-            _write_csv(noted(), lambda text: file.write(text.encode()))
-    return sum(n for n, _ in known), sum(n for _, n in known)
-
-
-def _column_names(classes: NDArray[Any]) -> list[str]:
-    return ["row", "predicted", *(f"probability of {label}" for label in classes)]
-
-
-def _write_csv(parts: Iterable[Predictions], write: Callable[[str], Any]) -> None:
-    done = 0
-    for part in parts:
-        rows = zip(part.labels.tolist(), part.probabilities, strict=True)
-        text = csv_text(
-            _column_names(part.classes),
-            (
-                [row, label, *(f"{share:.4f}" for share in shares)]
-                for row, (label, shares) in enumerate(rows, done + 1)
-            ),
-        )
-        # The line of names is that of the first part.
-        header = csv_text(_column_names(part.classes), []) if done else ""
-        write(text.removeprefix(header))
-        done += len(part.labels)
-
-
-def _write_parquet(parts: Iterable[Predictions], file: Any) -> None:
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError as error:
-        raise missing_extra("Writing Parquet needs pyarrow", "app", "name a CSV file") from error
-    done, writer = 0, None
-    try:
-        for part in parts:
-            rows = np.arange(done + 1, done + 1 + len(part.labels))
-            columns = [rows, pa.array(part.labels.tolist()), *part.probabilities.T]
-            table = pa.table(dict(zip(_column_names(part.classes), columns, strict=True)))
-            writer = writer or pq.ParquetWriter(file, table.schema)
-            writer.write_table(table)
-            done += len(rows)
-    finally:
-        if writer is not None:  # before the file is closed, in which it writes its last bytes
-            writer.close()
-    if writer is None:
-        raise InvalidInputError("There must be rows to predict. Got none.")

@@ -10,7 +10,10 @@ import typer
 
 from discernel import bench
 from discernel.cli import show
-from discernel.cli.shared import StoreFile, one_line_errors, out, say_where
+from discernel.cli.models import load_model
+from discernel.cli.shared import AsJson, StoreFile, one_line_errors, out, say_where
+from discernel.cli.show_model import show_model, show_origin
+from discernel.cli.summary import summarize
 from discernel.experiments.compare import DEFAULT_STORE
 from discernel.experiments.store import Store
 from discernel.experiments.writing import check_place, write_file
@@ -61,11 +64,33 @@ def bench_command(
             raise typer.Exit(1)
 
 
-def info_command(store: StoreFile = DEFAULT_STORE) -> None:
-    """Show versions, threads, data sets and where results are."""
+def info_command(
+    model: Annotated[
+        Path | None,
+        typer.Argument(metavar="[MODEL]", help="A model, of which all is said that it holds."),
+    ] = None,
+    store: StoreFile = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show versions, threads, data sets and where results are; or what a model holds."""
     with one_line_errors():
+        if model is not None:
+            _show_file(model, as_json)
+            return
         n_finished = None
         if store.is_file():
             with Store(store) as results:
                 n_finished = len(results.finished())
-        show.show_info(out, store, n_finished)
+        if as_json:
+            typer.echo(json.dumps(show.versions(), indent=1))
+        else:
+            show.show_info(out, store, n_finished)
+
+
+def _show_file(path: Path, as_json: bool) -> None:
+    loaded = load_model(path)
+    if as_json:
+        typer.echo(json.dumps(summarize(loaded), indent=1))
+        return
+    show_model(out, loaded)
+    show_origin(out, loaded)

@@ -6,41 +6,23 @@ import json
 import re
 import warnings
 import zipfile
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.pipeline import Pipeline
 
 import discernel
-from discernel.datasets import Dataset, load
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.experiments.files import open_file
-from discernel.experiments.formats import listed, read_table
-from discernel.experiments.methods import learner_kernels
-from discernel.experiments.plan import Data
-from discernel.experiments.preparation import Preparation, one_spelling
-from discernel.experiments.tasks import Division
+from discernel.experiments.formats import import_pandas
+from discernel.experiments.preparation import Preparation
 from discernel.experiments.writing import check_place, write_file
-from discernel.planning import FEW_ROWS, parse_duration
 
-__all__ = [
-    "Learner",
-    "Model",
-    "Predictions",
-    "count_right",
-    "fit_model",
-    "load_model",
-    "predict_rows",
-    "save_model",
-]
+__all__ = ["Model", "Origin", "load_model", "save_model"]
 
-#: Raised with every change that an older version could not read: 2 has models of tables.
-_FORMAT = 2
+#: Raised with every change that an older version could not read.
+_FORMAT = 3
 #: The first skops that builds nothing it was not told to trust.
 _SKOPS = (0, 12)
 #: Our own parts of a model.
@@ -108,142 +90,86 @@ _LOADERS = frozenset(
 
 
 @dataclass(frozen=True)
+class Origin:
+    """Where a model comes from, so that what is predicted can be traced.
+
+    Attributes
+    ----------
+    source : str
+        The file or data set it was fitted to.
+    digest : str
+        That of the content of the file; empty where there is none.
+    command : str
+        The command that fitted it.
+    fitted : str
+        When, in UTC.
+    version : str
+        The version of discernel.
+    class_counts : dict of str to int
+        Rows of each class.
+    columns : dict of str to str
+        What became of each column of the file.
+    identifiers : tuple of str
+        Columns that were left out because they tell rows apart.
+    notes : tuple of str
+        How the file was read, and what was done to it.
+    """
+
+    source: str = ""
+    digest: str = ""
+    command: str = ""
+    fitted: str = ""
+    version: str = discernel.__version__
+    class_counts: Mapping[str, int] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    identifiers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        """The rows it was fitted to."""
+        return sum(self.class_counts.values())
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Origin:
+        """Return what ``asdict`` was called on, or raise anything where it is none."""
+        names = ("source", "digest", "command", "fitted", "version")
+        words: dict[str, Any] = {name: plain[name] for name in names}
+        identifiers, notes = tuple(plain["identifiers"]), tuple(plain["notes"])
+        if not all(isinstance(text, str) for text in (*words.values(), *identifiers, *notes)):
+            raise TypeError("where it comes from must be said in text")
+        return cls(
+            **words,
+            class_counts={str(k): int(n) for k, n in plain["class_counts"].items()},
+            columns={str(k): str(became) for k, became in plain["columns"].items()},
+            identifiers=identifiers,
+            notes=notes,
+        )
+
+
+@dataclass(frozen=True)
 class Model:
-    """A fitted pipeline, and how the columns of a file become its features.
+    """A fitted pipeline, and what the columns of a file are for it.
 
     Attributes
     ----------
     pipeline : Pipeline
-        Standardisation, then a `MultipleKernelDiscriminant`; of many files the latter alone.
+        Its last step is a `MultipleKernelDiscriminant`; it takes tables.
     preparation : Preparation
         What is done to the columns of a file.
     target : str
         The column with the labels.
     dataset : str
         What it was fitted to.
-    takes_tables : bool
-        Whether the pipeline itself knows what to do with columns of any kind.
+    origin : Origin
+        Where it comes from.
     """
 
     pipeline: Pipeline
     preparation: Preparation
     target: str
     dataset: str
-    takes_tables: bool = False
-
-    def features(self, table: Any, where: str) -> Any:
-        """Return rows of a file as the pipeline takes them, or raise a clear error.
-
-        Parameters
-        ----------
-        table : DataFrame
-            The rows.
-        where : str
-            What the table is called in messages.
-        """
-        if not self.takes_tables:
-            return self.preparation.apply(table, where)
-        columns = list(self.preparation.columns)
-        if absent := [column for column in columns if column not in table.columns]:
-            raise InvalidInputError(
-                f"{where} must have the columns the model was fitted to. Got none named "
-                f"{listed(absent)}."
-            )
-        return table[columns]
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """The classes of some rows, their probabilities, and of the labels known how many are right."""
-
-    labels: NDArray[Any]
-    probabilities: NDArray[np.float64]
-    classes: NDArray[Any]
-    n_known: int = 0
-    n_right: int = 0
-
-
-@dataclass(frozen=True)
-class Learner:
-    """What is asked of a fit.
-
-    Attributes
-    ----------
-    criterion : str
-        What makes a combination good.
-    max_time : str or None
-        The time there is, such as ``"10m"``.
-    """
-
-    criterion: str = "auto"
-    max_time: str | None = None
-
-    def __post_init__(self) -> None:
-        parse_duration(self.max_time)
-
-    def make(self, kernels: Any = "auto", **options: Any) -> discernel.MultipleKernelDiscriminant:
-        """Return the estimator, not fitted."""
-        return discernel.MultipleKernelDiscriminant(
-            kernels, criterion=self.criterion, max_time=self.max_time, **options
-        )
-
-
-def fit_model(data: Data, learner: Learner) -> tuple[Model, Dataset, tuple[str, ...]]:
-    """Return a model fitted to all rows, the rows, and notes on them."""
-    if data.file:
-        opened = open_file(name=data.name, **data.file)
-        dataset, preparation, target = opened.dataset, opened.preparation, opened.target
-        notes = opened.notes
-    else:
-        dataset, notes = load(data.name), ()
-        preparation, target = _of_catalog(dataset), "target"
-    whole = Division(dataset.X, dataset.X, dataset.y, dataset.y, dataset.views)
-    kernels = learner_kernels("auto", whole, learner.criterion)
-    # Few rows take no time that is worth a word.
-    clf = learner.make(kernels, verbose=len(dataset.y) >= FEW_ROWS)
-    pipeline = make_pipeline(StandardScaler(), clf).fit(dataset.X, dataset.y)
-    return Model(pipeline, preparation, target, dataset.name), dataset, notes
-
-
-def _of_catalog(dataset: Dataset) -> Preparation:
-    views = {view: dataset.feature_names[columns] for view, columns in dataset.views.items()}
-    return Preparation(dataset.feature_names, views=views)
-
-
-def predict_rows(model: Model, source: str) -> Predictions:
-    """Return what a model says of the rows of a file, or of a data set by its name."""
-    path = Path(source)
-    if path.suffix or path.is_file():
-        table, _ = read_table(
-            path, lambda name: name == model.target or model.preparation.as_written(name)
-        )
-        X = model.features(table, path.name)
-        y = table[model.target] if model.target in table.columns else None
-    else:
-        dataset = load(source)
-        if dataset.feature_names != model.preparation.columns:
-            raise InvalidInputError(
-                f"The rows must have the features of {model.dataset!r}, which the model was fitted "
-                f"to. Got those of {source!r}."
-            )
-        X, y = dataset.X, dataset.y
-    labels = model.pipeline.predict(X)
-    return Predictions(
-        labels,
-        model.pipeline.predict_proba(X),
-        model.pipeline.classes_,
-        *((0, 0) if y is None else count_right(labels, y)),
-    )
-
-
-def count_right(labels: NDArray[Any], truth: Any) -> tuple[int, int]:
-    """Return how many labels are known, and how many of these are predicted."""
-    import pandas as pd
-
-    truth = pd.Series(truth)
-    known = truth[truth.notna()].astype(object).map(one_spelling)
-    right = [one_spelling(label) for label in labels[truth.notna().to_numpy()].tolist()] == known
-    return len(known), int(right.sum())
+    origin: Origin = field(default_factory=Origin)
 
 
 # ---- files -------------------------------------------------------------------------------------
@@ -271,13 +197,13 @@ def save_model(model: Model, path: str | Path) -> Path:
     """Write a model to a file that loading runs no code from."""
     check_place("model", path)
     stored = {
-        "format": _FORMAT if model.takes_tables else 1,
+        "format": _FORMAT,
         "version": discernel.__version__,
         "pipeline": model.pipeline,
         "preparation": model.preparation.as_plain(),
         "target": model.target,
         "dataset": model.dataset,
-        "takes_tables": model.takes_tables,
+        "origin": asdict(model.origin),
     }
     return write_file(path, _skops().dumps(stored))
 
@@ -341,7 +267,7 @@ def _checked(stored: Any, path: Path) -> Model:
     number, version = stored["format"], stored["version"]
     if not isinstance(number, int) or not isinstance(version, str):
         raise TypeError("its version is not said")
-    if not 1 <= number <= _FORMAT:
+    if number != _FORMAT:
         remedy = (
             "a newer version. Update discernel"
             if number > _FORMAT
@@ -353,16 +279,16 @@ def _checked(stored: Any, path: Path) -> Model:
         Preparation.from_plain(stored["preparation"]),
         stored["target"],
         stored["dataset"],
-        stored.get("takes_tables", False) is True,
+        Origin.from_plain(stored["origin"]),
     )
     if not isinstance(model.target, str) or not isinstance(model.dataset, str):
         raise TypeError("the names of target and data set must be text")
     # Whatever else is missing, or does not go together, breaks the prediction of a row.
-    row: Any = np.zeros((1, len(model.preparation.feature_names)))
-    if model.takes_tables:
-        import pandas as pd
-
-        row = pd.DataFrame([[None] * row.shape[1]], columns=list(model.preparation.columns))
+    cells = {
+        name: ["" if name in model.preparation.categories else 0.0]
+        for name in model.preparation.feature_names
+    }
+    row = import_pandas().DataFrame(cells)
     shape = model.pipeline.predict_proba(row).shape
     if model.pipeline.predict(row).shape != (1,) or shape != (1, len(model.pipeline.classes_)):
         raise ValueError("it does not predict")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,17 +18,22 @@ from discernel.experiments.formats import ENDINGS, printable
 from discernel.experiments.plan import Data
 
 __all__ = [
+    "EXIT_CODES",
+    "AsJson",
     "Categorical",
     "DataName",
     "Drop",
     "Jobs",
     "ManyData",
     "MaxTime",
-    "Missing",
+    "Numeric",
+    "Quiet",
     "Scheduler",
     "StoreFile",
     "Target",
     "data_of",
+    "err",
+    "examples",
     "file_of",
     "on_one_line",
     "one_line_errors",
@@ -35,6 +42,26 @@ __all__ = [
 ]
 
 out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+#: What a command ends with.
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 an error, said in one line; 2 wrong words on the command line; "
+    "130 interrupted."
+)
+
+
+def examples(*commands: str) -> str:
+    r"""Return commands, one per line, and the exit codes, for the end of a help page.
+
+    The mark ``\b`` keeps the lines below it apart.
+
+    Parameters
+    ----------
+    *commands : str
+        What to type.
+    """
+    return "\n".join(["\b", "Examples:", *(f"  {each}" for each in commands), "", EXIT_CODES])
 
 
 @contextmanager
@@ -42,6 +69,9 @@ def one_line_errors(resume: str = "") -> Iterator[None]:
     """Turn what a user can mend into one line, and an interruption into how to go on."""
     try:
         yield
+    except BrokenPipeError:  # who reads has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(1) from None
     except (DiscernelError, OSError) as error:
         typer.echo(f"error: {on_one_line(error)}", err=True)
         raise typer.Exit(1) from error
@@ -59,14 +89,16 @@ def on_one_line(what: object) -> str:
 
 DataName = Annotated[
     str,
-    typer.Argument(metavar="DATA", help="A CSV, Parquet or NPZ file, or the name of a data set."),
+    typer.Argument(
+        metavar="DATA", help="A CSV, TSV, Parquet, Arrow or NPZ file, or the name of a data set."
+    ),
 ]
 ManyData = Annotated[
     list[str],
     typer.Argument(
-        metavar="DATA...",
-        help="A CSV, Parquet or NPZ file, or the name of a data set. Several files, a folder, a "
-        "pattern in quotes, or a large file are read in chunks.",
+        metavar="DATA",
+        help="A CSV, TSV, Parquet, Arrow or NPZ file, - for standard input, or the name of a data "
+        "set. Several files, a folder, a pattern in quotes, or a large file are read in chunks.",
     ),
 ]
 Scheduler = Annotated[
@@ -99,11 +131,13 @@ Drop = Annotated[
 ]
 Categorical = Annotated[
     list[str] | None,
-    typer.Option(metavar="COLUMN", help="Turn it into one feature a value. May be repeated."),
+    typer.Option(metavar="COLUMN", help="Take its numbers as categories. May be repeated."),
 ]
-Missing = Annotated[
-    Literal["error", "drop", "median"],
-    typer.Option(help="Missing values: refuse them, leave their rows out, or put medians in."),
+Numeric = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN", help="Take it as numbers, all else as missing. May be repeated."
+    ),
 ]
 StoreFile = Annotated[
     Path, typer.Option(metavar="FILE", help="File of results; a second run goes on from it.")
@@ -111,9 +145,15 @@ StoreFile = Annotated[
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", "-j", min=1, metavar="N", help="Processes side by side. (default: one a core)"
+        "--jobs", "-j", min=1, metavar="N", help="Processes side by side. (default: 1 per core)"
     ),
 ]
+
+
+Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Say nothing but errors and what was asked for.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to standard output.")]
 
 
 def data_of(
@@ -121,7 +161,7 @@ def data_of(
     target: str | None,
     drop: Sequence[str] | None,
     categorical: Sequence[str] | None,
-    missing: Literal["error", "drop", "median"],
+    numeric: Sequence[str] | None,
     rows: int | None = None,
 ) -> Data:
     """Return what the words of the command line mean."""
@@ -132,7 +172,7 @@ def data_of(
             target,
             drop=drop or (),
             categorical=categorical or (),
-            missing=missing,
+            numeric=numeric or (),
             rows=rows,
         )
     if path.suffix or len(path.parts) > 1:
@@ -140,9 +180,9 @@ def data_of(
             f"The data must be a file that is there, or the name of a data set. Got {source!r}, "
             f"which is neither. Files end with {', '.join(ENDINGS)}; for names see: discernel info"
         )
-    if target or drop or categorical or missing != "error":
+    if target or drop or categorical or numeric:
         raise InvalidInputError(
-            "--target, --drop, --categorical and --missing are for files. "
+            "--target, --drop, --categorical and --numeric are for files. "
             f"{source!r} is the name of a data set. Leave them out."
         )
     return Data(source, options={} if rows is None else {"rows": rows})
@@ -153,6 +193,6 @@ def file_of(source: str) -> Path | None:
     return Path(source) if Path(source).is_file() else None
 
 
-def say_where(what: str, path: Path) -> None:
+def say_where(what: str, path: Path, *, err: bool = False) -> None:
     """Print a path on a line of its own, whole, so that it can be copied and clicked."""
-    typer.echo(f"{what}: {on_one_line(path.resolve())}")
+    typer.echo(f"{what}: {on_one_line(path.resolve())}", err=err)

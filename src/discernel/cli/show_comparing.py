@@ -11,16 +11,22 @@ from rich.text import Text
 
 from discernel.cli.show import escape, plain_table
 from discernel.experiments.compare import Comparison
+from discernel.experiments.metrics import METRICS, PredictionMetric
 from discernel.experiments.reproduce import Reproduced, Reproduction, both_numbers
 from discernel.experiments.store import Record
 from discernel.experiments.tables import Entry, failures, summarize
-from discernel.report.words import describe_dataset, percent, probability, seconds, span
+from discernel.report.words import conclusion, count, percent, seconds, span
 
 __all__ = ["show_comparison", "show_reproducible", "show_reproduction"]
 
 #: From how many columns on there is room for a drawing of the intervals.
-_WIDE = 100
+_WIDE = 110
 _DRAWING = 28
+_BAR = 24
+_MOST_COLUMNS = 10
+#: What stands beside the metric that methods are ranked by: of these, three others.
+_SHOWN = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
+_STANDINGS = {"behind": "worse", "level": "tied", "untested": "–", "failed": "failed"}
 _VERDICTS = {
     "agrees": "green",
     "better": "green",
@@ -34,30 +40,62 @@ _VERDICTS = {
 
 
 def show_comparison(console: Console, found: Comparison) -> None:
-    """Show the ranking, with intervals, and say whether differences mean anything."""
-    ranking = found.ranking
-    draw, axis = console.width >= _WIDE, _axis(ranking)
-    drawing = [_scale(axis)] if draw else []
+    """Show the ranking, say what it means in plain words, and which columns matter."""
+    ranking, metric = found.ranking, found.table.metric
+    beside = [METRICS[name] for name in _SHOWN if name != metric.name][-3:]
+    axis = _axis(ranking, metric) if console.width >= _WIDE else None
+    drawing = [] if axis is None else [_scale(axis, metric)]
+    numbers = [f">{each.short}" for each in beside]
     table = plain_table(
-        "method", ">accuracy %", ">95 % interval", *drawing, "against the first", ">one fit"
+        "method", f">{metric.short}", ">95 % interval", *drawing, *numbers, ">fit", "verdict"
     )
     for entry in ranking:
-        table.add_row(*_row(entry, ranking[0], axis if draw else None))
+        table.add_row(*_row(entry, ranking[0], axis, metric, beside))
     console.print()
     console.print(table)
     console.print()
-    for dataset in found.table.datasets:
-        console.print(escape(describe_dataset(found.table, dataset)), highlight=False)
+    _show_meaning(console, found)
+    _show_importances(console, found)
     _show_failures(console, found.records)
+
+
+def _show_meaning(console: Console, found: Comparison) -> None:
+    """Say in sentences what the table means, and how to read it."""
+    for dataset in found.table.datasets:
+        for sentence in conclusion(found.table, dataset):
+            console.print(escape(sentence))
+    console.print()
+    n, share = found.plan.splits.n, found.plan.splits.train_size
     console.print(
-        f"[dim]{found.plan.splits.n} stratified divisions; intervals and tests corrected for the "
-        "training rows they share.[/]"
+        f"[dim]Means over {count(n, 'random division')}: {share:.0%} of the rows to learn from, "
+        "the others to predict. bal.: accuracy per class, averaged; of log-loss, less is better; "
+        "fit: the time to learn. tied: the difference from the best may be chance; worse: it is "
+        "not (p < 0.05). Intervals and tests allow for the training rows that divisions share. "
+        "auto is discernel's default.[/]"
     )
+
+
+def _show_importances(console: Console, found: Comparison) -> None:
+    """Show the columns that matter most to the first method that learned it, with their spread."""
+    if found.importances is None:
+        return
+    method, columns = found.importances
+    shown, rest = columns[:_MOST_COLUMNS], columns[_MOST_COLUMNS:]
+    table = plain_table(f"~columns that matter to {escape(method)}", ">share %", ">± sd", "")
+    for each in shown:
+        bar = Text("█" * round(_BAR * each.mean / max(shown[0].mean, 1e-12)), style="cyan")
+        table.add_row(escape(each.column), percent(each.mean), percent(each.spread), bar)
+    if rest:
+        others = Text(count(len(rest), "other column"), style="dim")
+        table.add_row(others, percent(sum(each.mean for each in rest)))
+    console.print()
+    console.print(table)
 
 
 def _show_failures(console: Console, records: Sequence[Record]) -> None:
     if not any(record.result.error is not None for record in records):
         return
+    console.print()
     for failure in failures(summarize(records)):
         console.print(
             f"[red]failed[/]  {escape(failure.method)} on {escape(failure.dataset)}, "
@@ -65,40 +103,37 @@ def _show_failures(console: Console, records: Sequence[Record]) -> None:
         )
 
 
-def _row(entry: Entry, first: Entry, axis: tuple[float, float] | None) -> Iterator[Text | str]:
+def _row(
+    entry: Entry,
+    first: Entry,
+    axis: tuple[float, float] | None,
+    metric: PredictionMetric,
+    beside: Sequence[PredictionMetric],
+) -> Iterator[Text | str]:
     style = "bold" if entry is first else "dim" if entry.standing in ("behind", "failed") else ""
     yield Text(entry.method, style=style)
-    yield percent(entry.mean)
-    yield "–" if entry.interval is None else span(entry.interval)
+    yield Text(metric.show(entry.mean), style=style)
+    yield Text(span(entry.interval, metric), style=style)
     if axis is not None:
         yield _drawing(entry, axis)
-    yield Text(_standing(entry, first), style=style)
-    yield seconds(entry.seconds_fit)
+    for other in beside:
+        yield Text(other.show(entry.means.get(other.name, math.nan)), style=style)
+    yield Text(seconds(entry.seconds_fit, digits=2), style=style)
+    best = entry is first and entry.standing not in ("failed", "untested")
+    yield Text("best" if best else _STANDINGS[entry.standing], style=style)
 
 
-def _standing(entry: Entry, first: Entry) -> str:
-    if entry.standing == "failed":
-        return "failed"
-    if entry is first:
-        return "clearly first" if entry.standing == "ahead" else "first"
-    if entry.mean == first.mean:
-        return "the same"
-    if entry.standing == "behind":
-        return f"clearly worse, p {probability(entry.p_value)}"
-    return "cannot tell" if entry.standing == "untested" else "≈ may be chance"
-
-
-def _axis(ranking: Sequence[Entry]) -> tuple[float, float]:
-    """Return the ends of the drawing: whole per cents around all intervals."""
-    known = [entry.interval for entry in ranking if entry.interval is not None]
+def _axis(ranking: Sequence[Entry], metric: PredictionMetric) -> tuple[float, float]:
+    """Return the ends of the drawing: whole hundredths around all intervals but the guess's."""
+    known = [e.interval for e in ranking if e.interval is not None and e.method != "majority"]
     lows = [i.mean if math.isnan(i.low) else i.low for i in known] or [0.0]
-    highs = [i.mean if math.isnan(i.high) else i.high for i in known] or [1.0]
+    highs = [i.mean if math.isnan(i.high) else i.high for i in known] or [min(1.0, metric.most)]
     low, high = math.floor(100 * min(lows)) / 100, math.ceil(100 * max(highs)) / 100
     return low, max(high, low + 0.01)
 
 
-def _scale(axis: tuple[float, float]) -> Text:
-    left, right = (f"{100 * end:.0f}" for end in axis)
+def _scale(axis: tuple[float, float], metric: PredictionMetric) -> Text:
+    left, right = (f"{100 * end:.0f}" if metric.in_percent else f"{end:.2f}" for end in axis)
     return Text(left + " " * (_DRAWING - len(left) - len(right)) + right, style="dim")
 
 
@@ -110,6 +145,9 @@ def _drawing(entry: Entry, axis: tuple[float, float]) -> Text:
         return round((_DRAWING - 1) * (value - axis[0]) / (axis[1] - axis[0]))
 
     cells = [" "] * _DRAWING
+    if not axis[0] <= entry.mean <= axis[1]:
+        cells[0 if entry.mean < axis[0] else -1] = "◂" if entry.mean < axis[0] else "▸"
+        return Text("".join(cells), style="dim")
     if not math.isnan(entry.interval.low):
         low, high = place(entry.interval.low), place(entry.interval.high)
         cells[low : high + 1] = ["─"] * (high - low + 1)

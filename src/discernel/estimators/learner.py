@@ -27,6 +27,7 @@ from discernel.criteria import Auto, LeaveOneOut, LowRankLoss, low_rank_loss
 from discernel.crossfit import CrossFitted, Proposal, propose_kernels, residual_landmarks
 from discernel.discriminant import HonestScores
 from discernel.estimators.planned import forecast_fit, showing
+from discernel.estimators.shown import ShownInNotebooks
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import (
     InvalidInputError,
@@ -80,7 +81,7 @@ class Way(NamedTuple):
 AUTOMATIC = Way("auto")
 
 
-class BaseKernelLearner(BaseWeightedEstimator):
+class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     """Build the bank, learn, store.
 
     Subclasses have the parameters of this class, described in `MultipleKernelDiscriminant`, or

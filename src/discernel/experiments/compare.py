@@ -2,67 +2,45 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
-from joblib import effective_n_jobs
 
 from discernel.datasets import Dataset
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError
+from discernel.experiments.entrants import (
+    DEFAULT_METHODS,
+    find_method,
+    fitting_jobs,
+    method_name,
+    smallest_class,
+    without_unfit,
+)
 from discernel.experiments.files import digest, open_file
-from discernel.experiments.plan import Data, Method, Plan, Splits
+from discernel.experiments.metrics import find_metric
+from discernel.experiments.plan import Data, Plan, Splits
 from discernel.experiments.runner import Summary, run
 from discernel.experiments.store import Record, Store
 from discernel.experiments.tables import Entry, ResultTable, summarize
 from discernel.experiments.tasks import read
 from discernel.experiments.writing import make_folder_of
-from discernel.machine import memory_limit
 
 __all__ = [
     "DEFAULT_STORE",
-    "METHODS",
+    "ColumnImportance",
     "Comparison",
     "check_divisible",
     "compare",
     "comparison_plan",
     "file_data",
-    "fitting_jobs",
-    "method_name",
     "stored_records",
 ]
 
 #: Where results go unless another place is named: a folder where the user works.
 DEFAULT_STORE = Path("discernel-results") / "results.sqlite"
-#: The grid of the support vector machine is searched with so many folds.
-FOLDS = 5
-#: Bytes an entry of a kernel matrix, times the copies held while kernels are learned.
-_BYTES_AN_ENTRY = 8 * 3
-#: The candidates by default; a few more for several views.
-_KERNELS = 10
-
-
-def _learner(criterion: str) -> Method:
-    return Method(criterion, "discriminant", {"criterion": criterion})
-
-
-#: What is compared: five learners, then four baselines.
-METHODS: tuple[Method, ...] = (
-    _learner("auto"),
-    _learner("rkda"),
-    _learner("loo"),
-    _learner("alignment"),
-    _learner("akfd"),
-    Method("plain average", "discriminant", {"criterion": "uniform"}),
-    Method("single kernel", "single"),
-    Method("SVC grid", "svc_grid"),
-    Method("LDA", "lda"),
-)
 
 
 # ---- the plan ----------------------------------------------------------------------------------
@@ -74,7 +52,7 @@ def file_data(
     *,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
-    missing: Literal["error", "drop", "median"] = "error",
+    numeric: Sequence[str] = (),
     rows: int | None = None,
 ) -> Data:
     """Return a file as part of a plan, checked, with the digest of its content.
@@ -88,19 +66,19 @@ def file_data(
     drop : sequence of str
         Columns to leave out.
     categorical : sequence of str
-        Columns to turn into one feature a value.
-    missing : {"error", "drop", "median"}, default="error"
-        What to do with missing values.
+        Columns of numbers that are categories.
+    numeric : sequence of str
+        Columns to take as numbers; cells that are none are missing.
     rows : int, optional
         Only so many rows, drawn at random; all by default.
     """
-    opened = open_file(path, target, drop=drop, categorical=categorical, missing=missing)
+    opened = open_file(path, target, drop=drop, categorical=categorical, numeric=numeric)
     file = {
         "path": str(Path(path).resolve()),
         "target": opened.target,
         "drop": list(drop),
         "categorical": list(categorical),
-        "missing": missing,
+        "numeric": list(numeric),
         "digest": digest(path),
     }
     return Data(opened.dataset.name, file=file, options={} if rows is None else {"rows": rows})
@@ -127,7 +105,8 @@ def comparison_plan(
     seed : int, default=0
         The seed of the first division.
     methods : sequence of str, optional
-        The names of some of `METHODS`; all by default.
+        The names of some of `discernel.experiments.entrants.METHODS`, in small or capital letters,
+        with hyphens or spaces; by default `DEFAULT_METHODS` there.
 
     Examples
     --------
@@ -137,20 +116,17 @@ def comparison_plan(
     >>> len(plan.cells())
     20
     """
-    by_name = {method.name: method for method in METHODS}
-    chosen = list(by_name) if methods is None else list(methods)
-    for name in chosen:
-        if name not in by_name:
-            raise unknown_choice("method", name, list(by_name))
+    found = map(find_method, DEFAULT_METHODS if methods is None else methods)
+    chosen = {method.name: method for method in found}  # each once
     if not 0.0 < train_size < 1.0:
         raise InvalidInputError(
             f"The share of rows that train must lie between 0 and 1. Got {train_size!r}."
         )
     splits = Splits(n=n_divisions, train_size=train_size, seed=seed)
-    return Plan(f"compare {data.name}", (data,), tuple(by_name[name] for name in chosen), splits)
+    return Plan(f"compare {data.name}", (data,), tuple(chosen.values()), splits)
 
 
-def check_divisible(dataset: Dataset, n_rows: int, splits: Splits) -> None:
+def check_divisible(dataset: Dataset, n_rows: int) -> None:
     """Raise a clear error where a comparison on so many rows of a data set would fail."""
     name, y = dataset.name, np.asarray(dataset.y)
     if y.dtype.kind == "f":
@@ -158,52 +134,34 @@ def check_divisible(dataset: Dataset, n_rows: int, splits: Splits) -> None:
             f"The target must hold classes. That of {name!r} is a quantity; predict it with "
             "discernel.MultipleKernelRidge, or take a data set with classes."
         )
-    n_missing = int(np.isnan(np.asarray(dataset.X, dtype=float)).sum())
-    if n_missing:
+    label, least = smallest_class(y, n_rows)
+    if least < 2:
         raise InvalidInputError(
-            f"No value may be missing. {name!r} misses {n_missing}; take its version without them."
-        )
-    classes, counts = np.unique(y, return_counts=True)
-    counts = counts * n_rows // len(y)
-    smallest = int(np.argmin(counts))
-    # Every fold of the training rows needs a row of every class, and so do the held-out rows.
-    share = splits.train_size
-    needed = math.ceil(round(max(FOLDS / share, 1.0 / (1.0 - share)), 6))
-    if counts[smallest] < needed:
-        raise InvalidInputError(
-            f"Every class must have at least {needed} rows, so that {FOLDS} folds of the training "
-            f"rows and the held-out rows all have one. Class {classes[smallest].item()!r} of "
-            f"{name!r} has {counts[smallest]}. Leave its rows out, merge it with another class"
+            "Every class must have at least two rows: one to train with and one to hold out. Class "
+            f"{label!r} of {name!r} has {least}. Leave its rows out, or merge it with another class"
             + (", or take more of the rows." if n_rows < len(y) else ".")
         )
 
 
-def fitting_jobs(n_train: int, n_jobs: int | None = None) -> int:
-    """Return how many cells to run side by side, or raise where not even one fits into memory.
-
-    Parameters
-    ----------
-    n_train : int
-        The training rows of a cell.
-    n_jobs : int, optional
-        The most; by default the cores of this machine.
-    """
-    wanted = effective_n_jobs(-1 if n_jobs is None else n_jobs)
-    memory = memory_limit()
-    if memory is None:
-        return int(wanted)
-    each = _BYTES_AN_ENTRY * _KERNELS * n_train**2
-    if each > memory:
-        rows = max(1000, int(n_train * math.sqrt(memory / each) / 1000) * 1000)
-        raise InvalidInputError(
-            f"The kernels of {n_train:,} rows must fit into memory: about {each / 1e9:,.0f} GB. "
-            f"This machine has {memory / 1e9:,.0f} GB. Take some of the rows, drawn at random: "
-            f"options={{'rows': {rows}}} of Data (--rows {rows})."
-        )
-    return int(min(wanted, max(1, memory // each)))
-
-
 # ---- the result --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ColumnImportance:
+    """How much a column matters to a method, over divisions.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    mean, spread : float
+        The mean of its importance, a share, and the standard deviation; this is NaN of one
+        division.
+    """
+
+    column: str
+    mean: float
+    spread: float
 
 
 @dataclass(frozen=True)
@@ -222,6 +180,10 @@ class Comparison:
         What was run now, and what was there already.
     records : tuple of Record
         The results, with predictions, as a report takes them.
+    metric : str
+        The name of what methods are ranked by.
+    columns : dict of str to str
+        What became of each column of a file.
     """
 
     plan: Plan
@@ -229,22 +191,41 @@ class Comparison:
     notes: tuple[str, ...]
     summary: Summary
     records: tuple[Record, ...]
+    metric: str = "accuracy"
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def table(self) -> ResultTable:
         """The records summed up."""
-        return summarize(self.records)
+        return summarize(self.records, self.metric)
 
     @property
     def ranking(self) -> list[Entry]:
-        """The methods, the best mean accuracy first, those without a result last.
+        """The methods, the best mean of the metric first, those without a result last.
 
         The standing of each says whether its distance from the first means anything.
         """
-        return sorted(
-            self.table.entries.values(),
-            key=lambda entry: -entry.mean if entry.values else math.inf,
-        )
+        return [entry for name in self.table.datasets for entry in self.table.ranked(name)]
+
+    @property
+    def importances(self) -> tuple[str, list[ColumnImportance]] | None:
+        """The first method that learned which columns matter, and how much they do.
+
+        The most important column comes first. None where no method learned it.
+        """
+        stored: dict[str, list[dict[str, float]]] = {}
+        for record in self.records:
+            found = record.result.details.get("feature_importances")
+            if found:
+                stored.setdefault(record.cell.method.name, []).append(found)
+        if not stored:
+            return None
+        method, every = next(iter(stored.items()))
+        columns = list(dict.fromkeys(name for each in every for name in each))
+        rows = np.array([[each.get(name, 0.0) for name in columns] for each in every])
+        spreads = rows.std(axis=0, ddof=1) if len(rows) > 1 else np.full(len(columns), np.nan)
+        numbers = zip(columns, rows.mean(axis=0).tolist(), spreads.tolist(), strict=True)
+        return method, sorted((ColumnImportance(*n) for n in numbers), key=lambda c: -c.mean)
 
 
 # ---- the run -----------------------------------------------------------------------------------
@@ -257,6 +238,7 @@ def compare(
     train_size: float = 0.8,
     seed: int = 0,
     methods: Sequence[str] | None = None,
+    metric: str = "accuracy",
     store: str | Path = DEFAULT_STORE,
     n_jobs: int | None = None,
     progress: bool = False,
@@ -278,11 +260,14 @@ def compare(
     seed : int, default=0
         The seed of the first division.
     methods : sequence of str, optional
-        The names of some of `METHODS`.
+        The names of some of `discernel.experiments.entrants.METHODS`.
+    metric : str, default="accuracy"
+        What methods are ranked and tested by: one of `discernel.experiments.metrics.METRICS`. All
+        are recorded.
     store : str or Path
         The file of results; its folder is made.
     n_jobs : int, optional
-        Processes side by side, fewer where memory asks for it; by default one a core.
+        Processes side by side, fewer where memory asks for it; by default one per core.
     progress : bool, default=False
         Whether to show a bar with an estimate of the time left.
     started : callable, optional
@@ -306,15 +291,17 @@ def compare(
     >>> [(entry.method, entry.standing) for entry in found.ranking]
     [('rkda', 'level'), ('LDA', 'level')]
     """
-    data = Data(data) if isinstance(data, str) else data
+    data, metric = Data(data) if isinstance(data, str) else data, find_metric(metric).name
     plan = comparison_plan(
         data, n_divisions=n_divisions, train_size=train_size, seed=seed, methods=methods
     )
-    dataset, notes = _rows(data)
+    dataset, notes, columns = _rows(data)
     n_rows = min(int(data.options.get("rows", len(dataset.y))), len(dataset.y))
     if n_rows < len(dataset.y):
         notes = (*notes, f"takes {n_rows:,} of the rows, drawn at random")
-    check_divisible(dataset, n_rows, plan.splits)
+    check_divisible(dataset, n_rows)
+    plan, left_out = without_unfit(plan, np.asarray(dataset.y), n_rows, named=methods is not None)
+    notes = (*notes, *left_out)
     n_jobs = fitting_jobs(round(train_size * n_rows), n_jobs)
     if started is not None:
         started(dataset, notes)
@@ -324,45 +311,18 @@ def compare(
         # Another run that starts just now may have taken failures away, to try them again.
         while len(records := results.records(plan.cells(), predictions=True)) < len(plan.cells()):
             run(plan, results, n_jobs=n_jobs, progress=progress)
-    return Comparison(plan, dataset, tuple(notes), summary, tuple(records))
+    return Comparison(plan, dataset, tuple(notes), summary, tuple(records), metric, columns)
 
 
-def _rows(data: Data) -> tuple[Dataset, Sequence[str]]:
+def _rows(data: Data) -> tuple[Dataset, Sequence[str], Mapping[str, str]]:
+    """Return the rows, notes on them, and what became of the columns of a file."""
     if not data.file:
-        return read(data), ()
+        return read(data), (), {}
     opened = open_file(name=data.name, **data.file)
-    return opened.dataset, opened.notes
+    return opened.dataset, opened.notes, opened.columns
 
 
 # ---- a store without its plan ------------------------------------------------------------------
-
-
-def method_name(kind: str, options: Mapping[str, Any]) -> str:
-    """Return a readable name for a method of which only kind and options are known.
-
-    Parameters
-    ----------
-    kind : str
-        Which function of `discernel.experiments.methods` it is.
-    options : dict
-        Its options.
-
-    Examples
-    --------
-    >>> from discernel.experiments.compare import method_name
-    >>> method_name("discriminant", {"criterion": "uniform"})
-    'plain average'
-    >>> method_name("discriminant", {"criterion": "rkda", "regularization": 0.01})
-    'discriminant, criterion rkda, regularization 0.01'
-    """
-    for method in METHODS:
-        if method.kind == kind and dict(method.options) == dict(options):
-            return method.name
-    return ", ".join([kind, *(f"{key} {_short(value)}" for key, value in options.items())])
-
-
-def _short(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value).replace('"', "")
 
 
 def stored_records(store: Store) -> list[Record]:

@@ -1,4 +1,4 @@
-"""A user's own file to a data set: CSV, Parquet, or an NPZ of views.
+"""A user's own file to a data set: CSV, TSV, Parquet, Arrow, Feather, or an NPZ of views.
 
 What cannot work is refused here, before anything is fitted, with the column and the row named and
 what to do about it. Rows are counted from 1, without the line of column names.
@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.datasets import Dataset
-from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.experiments.formats import check_file, import_pandas, listed, read_table
-from discernel.experiments.preparation import NUMBER, Preparation, flags, refuse_text, spelt
+from discernel.exceptions import InvalidInputError
+from discernel.experiments.columns import Described, describe_columns
+from discernel.experiments.formats import check_file, import_pandas, listed
+from discernel.experiments.preparation import NUMBER, Preparation, flags, spelt
+from discernel.experiments.reading import read_table
 
 __all__ = ["OpenedFile", "digest", "find_target", "open_file"]
 
 #: Column names that are taken for the target where none is named.
 TARGET_NAMES = ("target", "class", "label", "y")
-MISSING_RULES = ("error", "drop", "median")
-#: A column of text with more values than this is an identifier or prose, not categories.
-MAX_CATEGORIES = 50
 #: A target with more different fractions than this is a quantity, not a class.
 MAX_FRACTIONS = 10
 
@@ -40,19 +39,25 @@ class OpenedFile:
     Attributes
     ----------
     dataset : Dataset
-        Features and labels.
+        The rows, as a table of numbers and categories, and labels.
     preparation : Preparation
-        How its columns became features.
+        What its columns are taken for.
     target : str
         The column with the labels.
     notes : tuple of str
-        What was done, or looks odd, and is no error.
+        How it was read, what was done, and what looks odd and is no error.
+    columns : dict of str to str
+        What became of every column of the file, in words.
+    identifiers : tuple of str
+        Columns that are left out because they tell rows apart and no classes.
     """
 
     dataset: Dataset
     preparation: Preparation
     target: str
     notes: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    identifiers: tuple[str, ...] = ()
 
 
 def open_file(
@@ -62,16 +67,21 @@ def open_file(
     name: str | None = None,
     drop: Sequence[str] = (),
     categorical: Sequence[str] = (),
-    missing: Literal["error", "drop", "median"] = "error",
+    numeric: Sequence[str] = (),
     digest: str | None = None,
 ) -> OpenedFile:
     r"""Return the data set that a file holds, and what was done to its columns.
 
+    Delimiter, decimal sign and line of names of a CSV file are found, and so is what each column
+    holds. Columns that number the rows, that are text of many values, or that have one value are
+    left out. Dates become numbers. Categories and missing cells stay as they are: what they become
+    is learned by who fits, on the rows that train.
+
     Parameters
     ----------
     path : str or Path
-        A CSV file with a line of column names, a Parquet file, or an NPZ file: in this one every
-        array of two dimensions is a view, and the labels are the array ``target`` or ``y``.
+        A CSV, TSV, Parquet, Arrow or Feather file, or an NPZ file: in this one every array of two
+        dimensions is a view, and the labels are the array ``target`` or ``y``.
     target : str, optional
         The column with the labels; where it is called target, class, label or y, it is found.
     name : str, optional
@@ -79,24 +89,23 @@ def open_file(
     drop : sequence of str
         Columns to leave out.
     categorical : sequence of str
-        Columns to turn into one feature a value.
-    missing : {"error", "drop", "median"}, default="error"
-        What to do with missing values: refuse them; leave their rows out; put the median of the
-        column in their place, over all rows, those held out later included.
+        Columns of numbers that are categories.
+    numeric : sequence of str
+        Columns to take as numbers; cells that are none are missing.
     digest : str, optional
         That of the content, as `digest` returns it; another content is refused.
 
     Returns
     -------
     OpenedFile
-        Features and labels, checked, and how they were made.
+        Rows and labels, checked, and how they were made.
 
     Raises
     ------
     InvalidInputError
         If the file, or something in it, cannot be used. The message says where and what to do.
     MissingExtraError
-        If pandas, or pyarrow for Parquet, is not installed.
+        If pandas, or pyarrow for Parquet and Arrow, is not installed.
 
     Examples
     --------
@@ -105,14 +114,14 @@ def open_file(
     >>> from discernel.experiments.files import open_file
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "plants.csv"
-    ...     _ = path.write_text("height,width,class\n1,4,a\n2,3,a\n7,4,b\n9,2,b\n")
-    ...     plants = open_file(path).dataset
-    >>> plants.X.shape, plants.y.tolist()
+    ...     _ = path.write_text("height;kind;class\n1,5;u;a\n2,5;v;a\n7,0;u;b\n;v;b\n")
+    ...     plants = open_file(path)
+    >>> plants.dataset.X.shape, plants.dataset.y.tolist()
     ((4, 2), ['a', 'a', 'b', 'b'])
+    >>> plants.notes
+    ("CSV, delimiter ';', decimal ','; 1 number, 1 category; 1 cell missing",)
     """
     path = Path(path)
-    if missing not in MISSING_RULES:
-        raise unknown_choice("rule for missing values", missing, list(MISSING_RULES))
     stamp, path = check_file(path), path.resolve()
     if digest is not None and digest != _digest(str(path), stamp):
         raise InvalidInputError(
@@ -120,7 +129,13 @@ def open_file(
             "the comparison again; what was computed from the old content is kept apart."
         )
     return _open(
-        str(path), stamp, target, name or path.stem, tuple(drop), tuple(categorical), missing
+        str(path),
+        stamp,
+        target,
+        name or path.stem,
+        tuple(drop),
+        tuple(categorical),
+        tuple(numeric),
     )
 
 
@@ -144,36 +159,46 @@ def _open(
     name: str,
     drop: tuple[str, ...],
     categorical: tuple[str, ...],
-    missing: str,
+    numeric: tuple[str, ...],
 ) -> OpenedFile:
     where = Path(path).name
-    labels = (lambda name: name.lower() in TARGET_NAMES) if target is None else target.__eq__
-    table, views = read_table(Path(path), lambda name: name in categorical or labels(name))
+    labels = {target, f"column {target}"}
+    read = read_table(
+        Path(path),
+        lambda name: (
+            name in (*categorical, *labels) or (target is None and name.lower() in TARGET_NAMES)
+        ),
+    )
+    table = read.frame
     if not len(table):
         raise InvalidInputError(f"{where} must have rows below the column names. Got none.")
     target = find_target(list(table.columns), target, where)
-    _check_names(table, (*drop, *categorical), target, where)
-    notes: list[str] = []
-    table, y = _labels(table, target, missing, where, notes)
-    table = table.drop(columns=[target, *drop])
-    table = _without_constant(table, notes)
-    notes += _row_numbers(table)
-    refuse_text(table, [c for c in table.columns if c not in categorical], where)
-    table, y = _handle_missing(table, y, missing, where, notes)
-    preparation = _prepare(table, [c for c in categorical if c in table], missing, views, where)
-    X = preparation.apply(table, where)
-    X.flags.writeable = False
+    _check_names(table, (*drop, *categorical, *numeric), target, where)
+    became = dict.fromkeys(drop, "left out: dropped") | {target: "the classes"}
+    table, y, notes = _labels(table, target, where)
+    found = describe_columns(
+        table.drop(columns=list(became)), categorical, numeric, read.views, where
+    )
     y.flags.writeable = False
+    n = len(np.unique(y))
     dataset = Dataset(
         name=name,
-        X=X,
+        X=found.features,
         y=y,
-        feature_names=preparation.feature_names,
-        description=f"{len(y):,} rows, {X.shape[1]:,} features, {len(np.unique(y))} classes",
+        feature_names=found.preparation.feature_names,
+        description=f"{len(y):,} rows, {len(found.features.columns):,} columns, {n} classes",
         source=f"file {where}",
-        views=preparation.slices,
+        views=found.preparation.slices,
     )
-    return OpenedFile(dataset, preparation, target, tuple(notes))
+    became |= found.columns
+    return OpenedFile(
+        dataset,
+        found.preparation,
+        target,
+        (f"{read.how}; {found.summary}", *notes, *found.notes, *_row_numbers(found)),
+        {column: became[column] for column in read.frame.columns},
+        found.identifiers,
+    )
 
 
 # ---- the checks --------------------------------------------------------------------------------
@@ -197,11 +222,12 @@ def find_target(columns: Sequence[str], target: str | None, where: str) -> str:
             return guesses[0]
         found = f"has {listed(guesses)}" if guesses else f"has {listed(columns, 8)}"
         raise InvalidInputError(
-            f"The target must be named: {where} {found}. Give target=... (--target COLUMN), the "
-            "column with the classes to predict."
+            f"The target must be named: {where} {found}. Say which column has "
+            "the classes to predict: --target COLUMN (target=... in Python)."
         )
-    if target in columns:
-        return target
+    for name in (target, f"column {target}"):  # a file without names has numbers for them
+        if name in columns:
+            return name
     raise InvalidInputError(
         f"The target must be a column of {where}. Got {target!r}.{_close(target, columns)}"
     )
@@ -229,20 +255,18 @@ def _check_names(table: Any, names: Iterable[str], target: str, where: str) -> N
             )
 
 
-def _labels(
-    table: Any, target: str, missing: str, where: str, notes: list[str]
-) -> tuple[Any, NDArray[Any]]:
-    """Return the rows that have a label, and the labels: whole numbers, else text."""
-    absent = table[target].isna()
+def _labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[Any], list[str]]:
+    """Return the rows that have a label, the labels, whole numbers or else text, and notes."""
+    absent, notes = table[target].isna(), []
     if absent.any():
-        if missing != "drop":
-            raise InvalidInputError(
-                f"{where}: every row must have a target. Column {target!r} is empty in "
-                f"{absent.sum()} rows, first in row {absent.to_numpy().argmax() + 1}. Fill them, "
-                "or leave the rows out with missing='drop' (--missing drop)."
-            )
-        notes.append(f"left out {absent.sum()} rows without a target")
+        rows = "row" if absent.sum() == 1 else "rows"
+        notes.append(f"left out {absent.sum():,} {rows} without a class in {target!r}")
         table = table[~absent].reset_index(drop=True)
+    if not len(table):
+        raise InvalidInputError(
+            f"The target must hold classes. Column {target!r} of {where} is empty. Name another "
+            "target."
+        )
     y = _classes(spelt(table[target]), target, where)
     classes = np.unique(y)
     if len(classes) < 2:
@@ -250,7 +274,7 @@ def _labels(
             f"The target must hold at least two classes. Column {target!r} of {where} holds "
             f"{classes[0]!s} in every row. Name another target."
         )
-    return table, y
+    return table, y, notes
 
 
 def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
@@ -271,28 +295,9 @@ def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
     return texts.astype(str)
 
 
-def _without_constant(table: Any, notes: list[str]) -> Any:
-    constant = [column for column in table.columns if _is_constant(table[column])]
-    if constant:
-        notes.append(f"left out {listed(constant)}: the same in every row")
-        table = table.drop(columns=constant)
-    if not table.shape[1]:
-        raise InvalidInputError(
-            "At least one column beside the target must differ from row to row. None is left."
-        )
-    return table
-
-
-def _is_constant(values: Any) -> bool:
-    try:
-        return bool(values.nunique(dropna=False) < 2)
-    except TypeError:  # lists in a Parquet file; refused with the text
-        return False
-
-
-def _row_numbers(table: Any) -> list[str]:
-    """Return a note on columns that count the rows."""
-    pd = import_pandas()
+def _row_numbers(found: Described) -> list[str]:
+    """Return a note on columns that count the rows, and are too short to be left out for it."""
+    pd, table = import_pandas(), found.features
     numbered = [
         column
         for column in table.columns
@@ -303,63 +308,5 @@ def _row_numbers(table: Any) -> list[str]:
     if not numbered:
         return []
     how = flags("drop", numbered)
-    return [f"{listed(numbered)} counts the rows; leave it out with drop ({how})"]
-
-
-def _handle_missing(
-    table: Any, y: NDArray[Any], rule: str, where: str, notes: list[str]
-) -> tuple[Any, NDArray[Any]]:
-    absent = table.isna()
-    counts = absent.sum()
-    counts = counts[counts > 0]
-    if not len(counts):
-        return table, y
-    if rule == "error":
-        first = counts.index[0]
-        others = f" Others: {listed(counts.index[1:])}." if len(counts) > 1 else ""
-        raise InvalidInputError(
-            f"{where}: no value may be missing. Column {first!r} has {counts.iloc[0]} missing, the "
-            f"first in row {absent[first].to_numpy().argmax() + 1}.{others} Leave such rows out "
-            "with missing='drop' (--missing drop), put medians in with missing='median' (--missing "
-            f"median), or leave the columns out with drop ({flags('drop', list(counts.index))})."
-        )
-    if rule == "median":
-        notes.append(f"put medians for {counts.sum()} missing values in {listed(counts.index)}")
-        return table, y
-    complete = ~absent.any(axis=1).to_numpy()
-    if len(np.unique(y[complete])) < len(np.unique(y)):
-        raise InvalidInputError(
-            f"{where}: every class must have complete rows. Without the {np.sum(~complete)} rows "
-            "that miss a value, one has none. Use missing='median' (--missing median) instead."
-        )
-    notes.append(f"left out {np.sum(~complete)} rows with missing values")
-    return table[complete].reset_index(drop=True), y[complete]
-
-
-def _prepare(
-    table: Any,
-    categorical: Sequence[str],
-    missing: str,
-    views: Mapping[str, Sequence[str]],
-    where: str,
-) -> Preparation:
-    categories = {
-        column: tuple(sorted(set(spelt(table[column].dropna())))) for column in categorical
-    }
-    for column, values in categories.items():
-        if len(values) > MAX_CATEGORIES:
-            raise InvalidInputError(
-                f"{where}: a column to encode must have at most {MAX_CATEGORIES} different values. "
-                f"Column {column!r} has {len(values)}. Leave it out with drop "
-                f"({flags('drop', [column])})."
-            )
-    numbers = [column for column in table.columns if column not in categories]
-    fill = {}
-    if missing == "median":
-        fill = {column: float(table[column].median()) for column in numbers}
-    kept = {
-        view: tuple(column for column in columns if column in table.columns)
-        for view, columns in views.items()
-    }
-    kept = {view: columns for view, columns in kept.items() if columns}
-    return Preparation(tuple(table.columns), categories, fill, kept if len(kept) > 1 else {})
+    verb = "count" if len(numbered) > 1 else "counts"
+    return [f"{listed(numbered)} {verb} the rows: if that says nothing, leave it out ({how})"]

@@ -1,9 +1,13 @@
-"""How the columns of a user's file become features: made once, then the same for new rows."""
+"""What is done to the columns of a user's file: found once, then the same for new rows.
+
+Nothing is learned here that depends on which rows train: categories, missing cells and scales are
+left to the `discernel.tables.TableEncoder` of those who fit.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from itertools import accumulate
@@ -12,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
+from discernel.experiments.dates import date_parts
 from discernel.experiments.formats import import_pandas, listed
 
 __all__ = ["NUMBER", "Preparation", "flags", "one_spelling", "refuse_text", "spelt"]
@@ -21,43 +25,43 @@ __all__ = ["NUMBER", "Preparation", "flags", "one_spelling", "refuse_text", "spe
 
 @dataclass(frozen=True)
 class Preparation:
-    """How the columns of a file become features; made once, then the same for new rows.
+    """Which columns of a file are used, and what each of them is taken for.
 
     Attributes
     ----------
     columns : tuple of str
         The columns used, in their order.
-    categories : dict of str to tuple of str
-        The values of each column that becomes one feature a value.
-    fill : dict of str to float
-        What stands in for a missing number; empty where missing values are refused.
+    categories : tuple of str
+        Those that hold categories; all others hold numbers or dates.
+    codes : tuple of str
+        Categories that are numbers, each of which is one, however it is written.
+    numeric : tuple of str
+        Those in which what is no number is missing.
+    dates : dict of str to tuple of str
+        The columns of dates: how they are written, then the parts that are features.
     views : dict of str to tuple of str
         The columns of each view; empty where there is one only.
     """
 
     columns: tuple[str, ...]
-    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    fill: Mapping[str, float] = field(default_factory=dict)
+    categories: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    dates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        """One name per feature: the column's, or ``column=value``."""
+        """One name per feature: the column's, or ``column (part)`` of a date."""
         return tuple(name for column in self.columns for name in self._features(column))
-
-    @property
-    def feature_columns(self) -> tuple[str, ...]:
-        """The column that each feature comes from."""
-        return tuple(column for column in self.columns for _ in self._features(column))
 
     @property
     def slices(self) -> dict[str, slice]:
         """The features of each view."""
-        sizes = [sum(len(self._features(c)) for c in columns) for columns in self.views.values()]
-        ends = list(accumulate(sizes))
+        ends = list(accumulate(map(len, self.views.values())))
         return {
-            view: slice(end - size, end)
-            for view, end, size in zip(self.views, ends, sizes, strict=True)
+            view: slice(end - len(columns), end)
+            for (view, columns), end in zip(self.views.items(), ends, strict=True)
         }
 
     def as_written(self, column: str) -> bool:
@@ -65,17 +69,17 @@ class Preparation:
         return column in self.categories
 
     def _features(self, column: str) -> list[str]:
-        if column in self.categories:
-            return [f"{column}={value}" for value in self.categories[column]]
+        if column in self.dates:
+            return [f"{column} ({part})" for part in self.dates[column][1:]]
         return [column]
 
-    def apply(self, table: Any, where: str) -> FloatArray:
-        """Return the features of the rows of a table.
+    def apply(self, table: Any, where: str) -> Any:
+        """Return the features of the rows of a table, as a table.
 
         Parameters
         ----------
         table : DataFrame
-            The rows; columns that are not used may be missing.
+            The rows; columns that are not used may be missing, and their order is free.
         where : str
             What the table is called in messages.
         """
@@ -85,19 +89,27 @@ class Preparation:
                 f"{where} must have the columns the model was fitted to. Got none named "
                 f"{listed(absent)}."
             )
-        refuse_text(table, [c for c in self.columns if c not in self.categories], where)
-        blocks = [self._feature_block(table[column], column, where) for column in self.columns]
-        X = np.column_stack(blocks)
-        _refuse_not_finite(X, self.feature_names, where)
-        return X
+        cells: dict[str, Any] = {}
+        for column in self.columns:
+            cells |= self._cells(table[column], column, where)
+        return import_pandas().DataFrame(cells)
 
-    def _feature_block(self, values: Any, column: str, where: str) -> FloatArray:
+    def _cells(self, values: Any, column: str, where: str) -> dict[str, Any]:
+        pd = import_pandas()
+        if column in self.dates:
+            written, *parts = self.dates[column]
+            found = date_parts(values, written, where)
+            return {f"{column} ({part})": found[part] for part in parts}
         if column in self.categories:
-            return _one_hot(values, column, self.categories[column], where)
-        numbers = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        if column in self.fill:
-            return np.where(np.isnan(numbers), self.fill[column], numbers)
-        return np.asarray(numbers)
+            texts = spelt(values) if column in self.codes else _texts(values)
+            return {column: pd.Series(texts, dtype=object)}
+        if column in self.numeric:
+            values = pd.to_numeric(values, errors="coerce").astype(float)
+        refuse_text(values, column, where)
+        if not pd.api.types.is_numeric_dtype(values):
+            values = pd.to_numeric(values)  # numbers of a type of their own, or none at all
+        _refuse_infinite(values, column, where)
+        return {column: values.to_numpy()}
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -108,8 +120,10 @@ class Preparation:
         """Return what `as_plain` was called on."""
         return cls(
             _names(plain["columns"]),
-            {str(key): _names(values) for key, values in plain["categories"].items()},
-            {str(key): float(value) for key, value in plain["fill"].items()},
+            _names(plain["categories"]),
+            _names(plain["codes"]),
+            _names(plain["numeric"]),
+            {str(key): _names(values) for key, values in plain["dates"].items()},
             {str(key): _names(columns) for key, columns in plain["views"].items()},
         )
 
@@ -148,51 +162,54 @@ def one_spelling(value: object) -> str:
 
 
 def spelt(values: Any) -> NDArray[Any]:
-    """Return the cells of a column in one spelling each; what is missing is no text."""
-    return np.asarray(values.astype(object).map(one_spelling, na_action="ignore"), dtype=object)
+    """Return the cells of a column in one spelling each; None where one is missing."""
+    return _mapped(values, one_spelling)
 
 
-def _one_hot(values: Any, column: str, known: Sequence[str], where: str) -> FloatArray:
-    """Return one column a category; a row of zeros where the value is missing."""
-    missing = values.isna().to_numpy()
-    found = spelt(values)
-    strange = np.flatnonzero(~missing & ~np.isin(found, np.asarray(known, dtype=object)))
-    if len(strange):
-        raise InvalidInputError(
-            f"{where}: column {column!r} must hold the categories the model was fitted to: "
-            f"{listed(known)}. Got {found[strange[0]]!r} in row {strange[0] + 1}."
-        )
-    return np.column_stack([(found == value) & ~missing for value in known]).astype(np.float64)
+def _texts(values: Any) -> NDArray[Any]:
+    """Return the cells of a column of text as they are; a number there has one spelling."""
+    return _mapped(values, lambda cell: cell if isinstance(cell, str) else one_spelling(cell))
+
+
+def _mapped(values: Any, spell: Callable[[Any], str]) -> NDArray[Any]:
+    cells = zip(values, values.isna(), strict=True)
+    return np.array([None if missing else spell(cell) for cell, missing in cells], dtype=object)
 
 
 # ---- the checks --------------------------------------------------------------------------------
 
 
-def refuse_text(table: Any, columns: Sequence[str], where: str) -> None:
-    """Raise where columns that are to be numbers hold text."""
+def refuse_text(values: Any, column: str, where: str) -> None:
+    """Raise where a column that is to hold numbers holds text.
+
+    Parameters
+    ----------
+    values : Series
+        The cells.
+    column : str
+        Its name.
+    where : str
+        What the table is called in messages.
+    """
     pd = import_pandas()
-    text = [column for column in columns if not pd.api.types.is_numeric_dtype(table[column])]
-    if not text:
+    if pd.api.types.is_numeric_dtype(values):
         return
-    values = table[text[0]]
-    odd = pd.to_numeric(values, errors="coerce").isna() & values.notna()
-    row = int(odd.to_numpy().argmax())
+    odd = (pd.to_numeric(values, errors="coerce").isna() & values.notna()).to_numpy()
+    if not odd.any():
+        return
+    row = int(odd.argmax())
     raise InvalidInputError(
-        f"{where}: features must be numbers. Columns with text: {listed(text)}; column "
-        f"{text[0]!r} has {str(values.iloc[row])!r} in row {row + 1}. Turn categories into "
-        f"numbers with categorical ({flags('categorical', text)}), or leave the columns out with "
-        f"drop ({flags('drop', text)})."
+        f"{where}: column {column!r} must hold numbers. Got {str(values.iloc[row])!r} in row "
+        f"{row + 1}. Correct the cell, or leave it empty."
     )
 
 
-def _refuse_not_finite(X: FloatArray, names: Sequence[str], where: str) -> None:
-    rows, columns = np.nonzero(~np.isfinite(X))
-    if len(rows):
-        row, column = rows[0], columns[0]
-        found = "is missing" if np.isnan(X[row, column]) else "is infinite"
+def _refuse_infinite(values: Any, column: str, where: str) -> None:
+    infinite = np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    if infinite.any():
         raise InvalidInputError(
-            f"{where}: every feature must be a finite number. Column {names[column]!r} {found} in "
-            f"row {row + 1}. Correct the cell, or leave the row out."
+            f"{where}: numbers must be finite or missing. Column {column!r} is infinite in row "
+            f"{infinite.argmax() + 1}. Correct the cell, or leave it empty."
         )
 
 

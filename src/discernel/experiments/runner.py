@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.metrics import accuracy_score, roc_auc_score
 from threadpoolctl import ThreadpoolController
 
 from discernel.exceptions import DiscernelError, InvalidInputError, unknown_choice
 from discernel.experiments.machine import THREADS, PeakMemory, machine
 from discernel.experiments.methods import METHODS, Outcome
+from discernel.experiments.metrics import measure
 from discernel.experiments.plan import Cell, Plan, plain
 from discernel.experiments.progress import Bar, progress_bar
 from discernel.experiments.store import Result, Store
@@ -262,10 +262,13 @@ def _thread_pools(n_modules: int) -> ThreadpoolController:
 
 
 def _result(outcome: Outcome, division: Division, peak: int | None) -> Result:
-    metrics = {"accuracy": float(accuracy_score(division.y_test, outcome.y_pred))}
-    two_classes = outcome.scores is not None and outcome.scores.ndim == 1
-    if two_classes and len(np.unique(division.y_test)) == 2:
-        metrics["auc"] = float(roc_auc_score(division.y_test, outcome.scores))
+    metrics = measure(
+        division.y_test,
+        outcome.y_pred,
+        classes=np.unique(division.y_train),
+        scores=outcome.scores,
+        probabilities=outcome.probabilities,
+    )
     predictions = {"y_true": division.y_test, "y_pred": outcome.y_pred}
     if outcome.scores is not None:
         predictions["scores"] = outcome.scores.astype(np.float32)

@@ -12,6 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.experiments.metrics import METRICS, PredictionMetric, find_metric
 from discernel.experiments.statistics import (
     ALPHA,
     Interval,
@@ -23,7 +24,7 @@ from discernel.experiments.statistics import (
     rank_test,
     tied_groups,
 )
-from discernel.experiments.store import Record
+from discernel.experiments.store import Record, Result
 
 __all__ = [
     "Entry",
@@ -50,18 +51,21 @@ class Entry:
     dataset, method : str
         Their names.
     values : dict of int to float
-        The metric by division, where the method finished.
+        The metric of the table by division, where the method finished and has it.
     interval : Interval or None
-        Mean and corrected confidence interval, cut off at 0 and 1; None where nothing finished.
-    seconds_fit : float
-        The mean time of a fit; NaN where nothing finished.
+        Mean and corrected confidence interval, cut off where the metric ends; None where there
+        are no values.
+    means : dict of str to float
+        The mean of every metric that is known, by its name.
+    seconds_fit, seconds_predict : float
+        The mean time of a fit, and of predicting the held-out rows; NaN where nothing finished.
     peak_memory : int or None
         Most bytes in any division.
     n_failed : int
         The number of divisions that failed.
     standing : {"ahead", "level", "behind", "untested", "failed"}
         Clearly better than every other method; the best mean, or not clearly worse than it;
-        clearly worse; nothing to tell by, or too little; nothing finished.
+        clearly worse; nothing to tell by, or too little; nothing finished, or without the metric.
     p_value : float
         Of the difference from the best mean of the data set, corrected for all methods there; of
         the best itself, of the nearest other. NaN where there is no test.
@@ -71,7 +75,9 @@ class Entry:
     method: str
     values: dict[int, float] = field(default_factory=dict)
     interval: Interval | None = None
+    means: dict[str, float] = field(default_factory=dict)
     seconds_fit: float = math.nan
+    seconds_predict: float = math.nan
     peak_memory: int | None = None
     n_failed: int = 0
     standing: Standing = "failed"
@@ -79,7 +85,7 @@ class Entry:
 
     @property
     def mean(self) -> float:
-        """The mean of the metric; NaN where nothing finished."""
+        """The mean of the metric of the table; NaN where there are no values."""
         return math.nan if self.interval is None else self.interval.mean
 
 
@@ -98,6 +104,8 @@ class ResultTable:
         What the entries sum up, failures included.
     ratios : dict of str to float
         Held-out rows over training rows of each data set; NaN where unknown.
+    metric : PredictionMetric
+        What the entries are judged by.
     """
 
     datasets: tuple[str, ...]
@@ -105,21 +113,42 @@ class ResultTable:
     entries: Mapping[tuple[str, str], Entry]
     records: Mapping[tuple[str, str], list[Record]]
     ratios: Mapping[str, float]
+    metric: PredictionMetric = METRICS["accuracy"]
 
     def of_dataset(self, dataset: str) -> list[Entry]:
         """Return the entries of a data set, in the order of the methods."""
         found = (self.entries.get((dataset, method)) for method in self.methods)
         return [entry for entry in found if entry is not None]
 
+    def ranked(self, dataset: str) -> list[Entry]:
+        """Return the entries of a data set, the best mean first, those without one last."""
+        return sorted(
+            self.of_dataset(dataset),
+            key=lambda entry: -self.metric.sign * entry.mean if entry.values else math.inf,
+        )
+
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """A method against the reference on one data set; positive is better than the reference."""
+    """A method against the reference on one data set: the metric of the one minus the other's.
+
+    Attributes
+    ----------
+    dataset, method : str
+        Their names.
+    test : PairedTest
+        Of the difference.
+    p_value : float
+        Its probability, corrected for all comparisons.
+    sign : float
+        1 where a larger metric is better, else −1.
+    """
 
     dataset: str
     method: str
     test: PairedTest
     p_value: float
+    sign: float = 1.0
 
     @property
     def verdict(self) -> Literal["better", "worse", "no clear difference", "cannot tell"]:
@@ -128,7 +157,7 @@ class PairedComparison:
             return "cannot tell"
         if not self.p_value < ALPHA:
             return "no clear difference"
-        return "better" if self.test.difference.mean > 0 else "worse"
+        return "better" if self.sign * self.test.difference.mean > 0 else "worse"
 
 
 @dataclass(frozen=True)
@@ -166,13 +195,15 @@ class Failure:
     repetitions: tuple[int, ...]
 
 
-def summarize(records: Iterable[Record]) -> ResultTable:
-    """Sum up the accuracies of records by data set and method.
+def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTable:
+    """Sum up records by data set and method, and judge them by one metric.
 
     Parameters
     ----------
     records : iterable of Record
         As `Store.records` gives them, failures included.
+    metric : str, default="accuracy"
+        The name of one of `discernel.experiments.metrics.METRICS`.
 
     Returns
     -------
@@ -190,7 +221,7 @@ def summarize(records: Iterable[Record]) -> ResultTable:
     >>> round(table.entries["wine", "lda"].mean, 2)
     0.95
     """
-    by_place = _by_place(records)
+    judged, by_place = find_metric(metric), _by_place(records)
     datasets = tuple(dict.fromkeys(dataset for dataset, _ in by_place))
     methods = tuple(dict.fromkeys(method for _, method in by_place))
     ratios = {
@@ -199,12 +230,14 @@ def summarize(records: Iterable[Record]) -> ResultTable:
         )
         for dataset in datasets
     }
-    entries = {place: _entry(place, found, ratios[place[0]]) for place, found in by_place.items()}
+    entries = {
+        place: _entry(place, found, ratios[place[0]], judged) for place, found in by_place.items()
+    }
     for dataset in datasets:
         rivals = [entry for entry in entries.values() if entry.dataset == dataset]
-        for entry in _with_standings(rivals, ratios[dataset]):
+        for entry in _with_standings(rivals, ratios[dataset], judged):
             entries[entry.dataset, entry.method] = entry
-    return ResultTable(datasets, methods, entries, by_place, ratios)
+    return ResultTable(datasets, methods, entries, by_place, ratios, judged)
 
 
 def compare_with(table: ResultTable, reference: str) -> list[PairedComparison]:
@@ -231,8 +264,10 @@ def compare_with(table: ResultTable, reference: str) -> list[PairedComparison]:
         if method != reference and other is not None and entry.values.keys() & other.values.keys():
             test = _paired(entry, other, table.ratios[dataset])
             found.append((dataset, method, test))
-    adjusted = holm([test.p_value for _, _, test in found])
-    return [PairedComparison(*each, float(p)) for each, p in zip(found, adjusted, strict=True)]
+    adjusted, sign = holm([test.p_value for _, _, test in found]), table.metric.sign
+    return [
+        PairedComparison(*each, float(p), sign) for each, p in zip(found, adjusted, strict=True)
+    ]
 
 
 def rank_methods(table: ResultTable) -> Ranking | None:
@@ -284,7 +319,9 @@ def _scores(table: ResultTable, dataset: str, methods: Sequence[str]) -> list[fl
     if not common or not all(entry.values or entry.n_failed for entry in entries):
         return []
     return [
-        float(np.mean([entry.values[i] for i in common])) if entry.values else -math.inf
+        table.metric.sign * float(np.mean([entry.values[i] for i in common]))
+        if entry.values
+        else -math.inf
         for entry in entries
     ]
 
@@ -362,32 +399,42 @@ def _common_ratio(records: Sequence[Record]) -> float:
     return float(np.mean(known)) if known else math.nan
 
 
-def _entry(place: tuple[str, str], records: Sequence[Record], ratio: float) -> Entry:
+def _entry(
+    place: tuple[str, str], records: Sequence[Record], ratio: float, metric: PredictionMetric
+) -> Entry:
     results = {r.cell.repetition: r.result for r in records if r.result.error is None}
-    measured = {i: result.metrics.get("accuracy", math.nan) for i, result in results.items()}
-    values = {i: value for i, value in measured.items() if math.isfinite(value)}
+    known = {name: _values(results, each) for name, each in METRICS.items()}
+    values = known[metric.name]
     peaks = [result.peak_memory for result in results.values() if result.peak_memory is not None]
     entry = Entry(
         *place,
         values=values,
+        means={name: float(np.mean(list(v.values()))) for name, v in known.items() if v},
         n_failed=len(records) - len(results),
         peak_memory=max(peaks, default=None),
         standing="failed" if len(results) < len(records) else "untested",
     )
-    if not values:
+    if not results:
         return entry
     return replace(
         entry,
-        interval=_interval(list(values.values()), ratio),
+        interval=_interval(list(values.values()), ratio, metric) if values else None,
         seconds_fit=float(np.mean([result.seconds_fit for result in results.values()])),
+        seconds_predict=float(np.mean([result.seconds_predict for result in results.values()])),
     )
 
 
-def _interval(values: list[float], ratio: float) -> Interval:
+def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int, float]:
+    """Return a metric by division, where it is known."""
+    found = {i: result.metrics.get(metric.key, math.nan) for i, result in results.items()}
+    return {i: value for i, value in found.items() if math.isfinite(value)}
+
+
+def _interval(values: list[float], ratio: float, metric: PredictionMetric) -> Interval:
     if math.isnan(ratio):
         return Interval(float(np.mean(values)), math.nan, math.nan, len(values))
     found = corrected_interval(values, ratio)
-    low, high = np.clip([found.low, found.high], 0.0, 1.0).tolist()
+    low, high = np.clip([found.low, found.high], 0.0, metric.most).tolist()
     return replace(found, low=low, high=high)
 
 
@@ -401,12 +448,12 @@ def _paired(first: Entry, second: Entry, ratio: float) -> PairedTest:
     return corrected_t_test(a, b, ratio)
 
 
-def _with_standings(rivals: Sequence[Entry], ratio: float) -> list[Entry]:
+def _with_standings(rivals: Sequence[Entry], ratio: float, metric: PredictionMetric) -> list[Entry]:
     """Return the entries of one data set with their standing against the best of them."""
     finished = [entry for entry in rivals if entry.values]
     if not finished:
         return list(rivals)
-    best = max(finished, key=lambda entry: entry.mean)
+    best = max(finished, key=lambda entry: metric.sign * entry.mean)
     others = [entry for entry in finished if entry is not best]
     adjusted = holm(
         [

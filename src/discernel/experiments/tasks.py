@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +14,13 @@ from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from discernel.datasets import Dataset, load
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, unknown_choice
 from discernel.experiments.plan import Cell, Data, Splits
 from discernel.experiments.toys import TOYS
+from discernel.tables import TableEncoder
+from discernel.tables.cells import is_plain
 
-if TYPE_CHECKING:
-    from discernel.experiments.files import OpenedFile
-
-__all__ = ["Division", "divide", "read"]
+__all__ = ["Division", "divide", "encoded_views", "read"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,7 +30,7 @@ class Division:
     Attributes
     ----------
     X_train, X_test : ndarray of shape (n_rows, n_features)
-        The rows, scaled.
+        The rows as numbers, scaled; categories and missing cells encoded as the training rows say.
     y_train, y_test : ndarray of shape (n_rows,)
         Their labels.
     views : dict of str to slice
@@ -41,6 +41,8 @@ class Division:
         For whatever else is random in a cell.
     is_first : bool
         Whether it is the first of its kind: what is too large to be kept of all is kept of this.
+    table_train, table_test : DataFrame or None
+        The rows as they were read, where they are not all numbers.
     """
 
     X_train: NDArray[Any]
@@ -51,23 +53,26 @@ class Division:
     columns: tuple[str, ...] = ()
     seed: int = 0
     is_first: bool = False
+    table_train: Any = None
+    table_test: Any = None
+
+    @property
+    def as_read(self) -> Division:
+        """The same for a method that takes tables: categories and missing cells as they are."""
+        if self.table_train is None:
+            return self
+        columns = tuple(self.table_train.columns)
+        return replace(self, X_train=self.table_train, X_test=self.table_test, columns=columns)
 
 
 def read(data: Data) -> Dataset:
     """Return the data set that is meant, or raise a clear error."""
-    return _open(data).dataset if data.file else _load(data.name)
-
-
-def _open(data: Data) -> OpenedFile:
+    if not data.file:
+        return _load(data.name)
     # Only `compare` makes such data; a user's file is read by its own rules.
     from discernel.experiments.files import open_file
 
-    return open_file(name=data.name, **data.file)
-
-
-def _columns(data: Data, dataset: Dataset) -> tuple[str, ...]:
-    """Return the column that each feature comes from; a file is not read again."""
-    return _open(data).preparation.feature_columns if data.file else dataset.feature_names
+    return open_file(name=data.name, **data.file).dataset
 
 
 @lru_cache(maxsize=8)
@@ -78,7 +83,7 @@ def _load(name: str) -> Dataset:
 def divide(cell: Cell) -> Division:
     """Return the division that a cell is about; it is the same for all methods."""
     data = read(cell.data)
-    X, y, rows = np.asarray(data.X), np.asarray(data.y), np.arange(len(data.y))
+    y, rows = np.asarray(data.y), np.arange(len(data.y))
     options = cell.data.options
     if "cuts" in options:
         y = np.digitize(y, options["cuts"])
@@ -93,11 +98,66 @@ def divide(cell: Cell) -> Division:
     train, test = _parts(rows, y, cell.splits, cell.repetition, data.train)
     # Whatever is learned from the rows is learned from those that train, unless a paper did not.
     known = rows if options.get("scaled_together", False) else train
-    X_train, X_test = _scale(cell.data.scaling, X[known], X[train], X[test])
-    seed = cell.splits.seed + cell.repetition
-    first = cell.repetition == 0
-    columns = _columns(cell.data, data)
-    return Division(X_train, X_test, y[train], y[test], data.views, columns, seed, is_first=first)
+    numbers = _numbers(data, known, train, test)
+    X_train, X_test = _scale(cell.data.scaling, *numbers.parts)
+    return Division(
+        X_train,
+        X_test,
+        y[train],
+        y[test],
+        numbers.views,
+        numbers.columns,
+        seed=cell.splits.seed + cell.repetition,
+        is_first=cell.repetition == 0,
+        **numbers.tables,
+    )
+
+
+class _Numbers(NamedTuple):
+    """Rows as numbers: of some rows each, with the views and the columns that they come from."""
+
+    parts: list[NDArray[Any]]
+    views: Mapping[str, slice]
+    columns: tuple[str, ...]
+    tables: dict[str, Any]
+
+
+def _numbers(data: Dataset, known: Any, train: Any, test: Any) -> _Numbers:
+    """Return known, training and held-out rows as numbers, encoded as the known ones say."""
+    parts = (known, train, test)
+    if is_plain(data.X):
+        X = np.asarray(data.X)
+        return _Numbers([X[part] for part in parts], data.views, data.feature_names, {})
+    frame = data.X if hasattr(data.X, "iloc") else _frame(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOutColumnWarning)  # the rows that train have few values
+        encoder = TableEncoder().fit(frame.iloc[known])
+    views = encoded_views(encoder, data.views)
+    columns = tuple(data.feature_names[position] for position in encoder.source)
+    tables = {"table_train": frame.iloc[train], "table_test": frame.iloc[test]}
+    return _Numbers([encoder.transform(frame.iloc[part]) for part in parts], views, columns, tables)
+
+
+def encoded_views(encoder: TableEncoder, views: Mapping[str, slice]) -> dict[str, slice]:
+    """Return the encoded columns of each view.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        Fitted.
+    views : dict of str to slice
+        The columns of each view in the table.
+    """
+    return {
+        name: slice(*np.searchsorted(encoder.source, [columns.start, columns.stop]).tolist())
+        for name, columns in views.items()
+    }
+
+
+def _frame(data: Dataset) -> Any:
+    from discernel.experiments.formats import import_pandas
+
+    return import_pandas().DataFrame(np.asarray(data.X), columns=list(data.feature_names))
 
 
 def _members(y: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.bool_]:

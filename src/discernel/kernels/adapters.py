@@ -33,6 +33,10 @@ class Precomputed(Kernel):
     index : int, default=0
         The position of the kernel on the last axis of the stack.
 
+    Notes
+    -----
+    ``kernels={"spectra": Precomputed(0), "texts": Precomputed(1)}`` gives the matrices names.
+
     Examples
     --------
     >>> import numpy as np
@@ -64,7 +68,7 @@ class Precomputed(Kernel):
 
     @property
     def name(self) -> str:
-        return f"kernel {self.index}"
+        return f"matrix {self.index}"
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -63,8 +63,8 @@ def learn_kernel(
 
     Parameters
     ----------
-    grams : array-like of shape (n_kernels, n_samples, n_samples)
-        Raw Gram matrices; they are centred and normalised here.
+    grams : array-like of shape (n_kernels, n_samples, n_samples), or dict of str to array-like
+        Raw Gram matrices, with their names perhaps; they are centred and normalised here.
     y : array-like of shape (n_samples,)
         Class labels.
     criterion : str or object, default="auto"
@@ -158,7 +158,9 @@ def learn_kernel(
         random_state=random_state,
         callback=callback,
     )
-    sample_weights = None
+    names, sample_weights = None, None
+    if isinstance(grams, Mapping):
+        names, grams = [str(name) for name in grams], list(grams.values())
     if sample_weight is not None:
         grams, y, sample_weights = _weighted(grams, y, sample_weight)
     target = ClassTarget.from_labels(y, sample_weights)
@@ -166,7 +168,10 @@ def learn_kernel(
     _check_n_labels(target.n_samples, grams)
     with blas_threads(target.n_samples):
         bank = DenseBank(
-            grams, normalization=request.criterion.normalization, sample_weights=sample_weights
+            grams,
+            names,
+            normalization=request.criterion.normalization,
+            sample_weights=sample_weights,
         )
         return learn(bank, target, request)
 
@@ -314,6 +319,7 @@ def _learned(
         parameters=split.parameters,
         screened=solution.screened,
         regularization_at_limit=limit,
+        names=tuple(bank.names),
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from discernel.backend import FloatArray
 from discernel.criteria import Point, relative_gap
+from discernel.notebook import bars, facts, panel, top_bars
 
 __all__ = [
     "Callback",
@@ -25,6 +26,18 @@ __all__ = [
     "Task",
     "silent",
 ]
+
+
+#: So many kernels have bars even if all have the same weight.
+_FEW = 3
+_BY_FOLDS = (
+    "The simplest is chosen, unless another one has a log-loss that is lower by more than a "
+    "standard error."
+)
+_BY_LEAVING_OUT = (
+    "The error is the mean squared error of the class scores of rows that were left out: 1 is "
+    "knowing nothing, and it is no share of wrong rows. The least sum of error and pull is chosen."
+)
 
 
 class Status(StrEnum):
@@ -303,6 +316,8 @@ class LearnedKernel:
         The number of features that kernels were approximated by, with ``bank="lowrank"``:
         objective and gap are then those of the approximated problem, and
         ``LowRankLoss.objective_bound`` says how far from the exact one. None for exact kernels.
+    names : tuple of str
+        What the weights belong to.
 
     Examples
     --------
@@ -334,6 +349,7 @@ class LearnedKernel:
     screened: int = 0
     regularization_at_limit: Limit | None = None
     rank: int | None = None
+    names: tuple[str, ...] = field(default=(), repr=False)
 
     @property
     def regularization_advice(self) -> str:
@@ -358,3 +374,53 @@ class LearnedKernel:
             Raw matrices of the same kernels, for example between new rows and training rows.
         """
         return np.tensordot(self.coefficients, np.asarray(grams, dtype=np.float64), 1)
+
+    @property
+    def certificate(self) -> str:
+        """What is certified of the weights, in a sentence."""
+        if self.gap is None or not np.isfinite(self.gap):
+            return "No bound is known on how far these weights are from the best ones."
+        problem = "" if self.rank is None else f" of the problem approximated with rank {self.rank}"
+        return (
+            f"Certified: no other weights are better than these by more than {self.gap:.0e} of the "
+            f"objective{problem}."
+        )
+
+    def _repr_html_(self) -> str:
+        """Return weights as bars, and what the solver says, for a notebook."""
+        return panel(self._html())
+
+    def _html(self) -> str:
+        """Return the same without a panel around it."""
+        known = [
+            ("criterion", self.criterion),
+            ("solver", f"{self.solver}, {self.n_iter} iterations: {self.status}"),
+            ("regularization λ", f"{self.regularization:.3g}"),
+        ]
+        if self.gap is not None:
+            known.append(("certified relative gap", f"{self.gap:.1e}"))
+        return (
+            self._html_weights()
+            + facts("How they were learned", known)
+            + self._html_considered()
+            + f"<p>{self.certificate}</p>"
+        )
+
+    def _html_weights(self) -> str:
+        names = list(self.names) or [f"kernel {i}" for i in range(len(self.weights))]
+        n, first = len(self.weights), float(self.weights[0])
+        if n > _FEW and np.ptp(self.weights) <= 1e-12:
+            return facts("Kernel weights", [(f"each of {n} kernels", f"{first:.3f}")])
+        texts = [f"{weight:.3f}" for weight in self.weights]
+        return bars("Kernel weights", top_bars(names, self.weights.tolist(), texts, most=12))
+
+    def _html_considered(self) -> str:
+        if not self.considered:
+            return ""
+        pairs = [
+            (f"{each.name}{' (chosen)' if i == 0 else ''}", repr(each).partition(": ")[2])
+            for i, each in enumerate(self.considered)
+        ]
+        by_folds = self.considered[0].accuracy is not None
+        note = _BY_FOLDS if by_folds else _BY_LEAVING_OUT
+        return facts("Chosen from, by rows that were left out", pairs) + f"<p>{note}</p>"

@@ -6,6 +6,9 @@ import math
 from collections import Counter
 from typing import Any
 
+from discernel.experiments.exports import Trace
+from discernel.experiments.metrics import METRICS, PredictionMetric
+from discernel.experiments.statistics import Interval
 from discernel.experiments.tables import (
     Entry,
     Failure,
@@ -20,21 +23,37 @@ from discernel.report import words
 __all__ = ["contents"]
 
 _STANDINGS = {
-    "ahead": "ahead",
-    "level": "level",
-    "behind": "behind",
+    "ahead": "best",
+    "level": "tied",
+    "behind": "worse",
     "untested": "cannot tell",
     "failed": "failed",
 }
 
 
-def contents(table: ResultTable) -> dict[str, Any]:
-    """Return what the template shows beside figures."""
+def contents(table: ResultTable, trace: Trace | None = None) -> dict[str, Any]:
+    """Return what the template shows beside figures.
+
+    Parameters
+    ----------
+    table : ResultTable
+        The results.
+    trace : Trace or None
+        Where they come from.
+    """
     ranking, failed = rank_methods(table), failures(table)
     n_runs = sum(len(found) for found in table.records.values())
     summary = [
         words.describe_task(table),
-        *(words.describe_dataset(table, dataset) for dataset in table.datasets),
+        *(
+            sentence
+            for dataset in table.datasets
+            for sentence in (
+                words.describe_dataset(table, dataset),
+                words.describe_default(table, dataset),
+                words.describe_expectation(table, dataset),
+            )
+        ),
         words.describe_ranking(ranking),
         words.describe_power(table),
         words.describe_failures(failed, n_runs),
@@ -44,36 +63,73 @@ def contents(table: ResultTable) -> dict[str, Any]:
         "summary": [sentence for sentence in summary if sentence],
         "datasets": table.datasets,
         "overview": _overview(table, ranking),
-        "rows": [_row(entry) for name in table.datasets for entry in table.of_dataset(name)],
+        "metric": table.metric,
+        "metrics": _metrics(table),
+        "rows": [_row(entry, table) for name in table.datasets for entry in table.ranked(name)],
         "has_points": any(_is_point(entry) for entry in table.entries.values()),
         "comparison": _comparison(table),
         "ranking": _ranking(ranking),
         "failures": [_failure(failure) for failure in failed],
         "environment": _environment(table),
         "divisions": _divisions(table),
+        "trace": None if trace is None else _trace(trace),
+    }
+
+
+def _metrics(table: ResultTable) -> list[PredictionMetric]:
+    """Return the metrics that any method has, the one that is ranked first."""
+    known = {name for entry in table.entries.values() for name in entry.means}
+    found = [metric for name, metric in METRICS.items() if name in known]
+    return sorted(found, key=lambda metric: metric != table.metric)
+
+
+def _trace(trace: Trace) -> dict[str, Any]:
+    """Return where the results come from: facts, rows of each class, what columns became."""
+    n_rows = sum(trace.class_counts.values())
+    facts = [
+        ("data", trace.source),
+        ("digest of the content", trace.digest and f"{trace.digest} (first 16 digits of SHA-256)"),
+        ("column with the classes", trace.target),
+        ("rows", f"{n_rows:,}" if n_rows else ""),
+        ("command", trace.command),
+        ("written", trace.created),
+        ("versions", ", ".join(f"{name} {number}" for name, number in trace.versions.items())),
+    ]
+    return {
+        "facts": [(name, fact) for name, fact in facts if fact],
+        "classes": [
+            (name, f"{number:,}", f"{100.0 * number / n_rows:.1f}")
+            for name, number in trace.class_counts.items()
+        ],
+        "columns": list(trace.columns.items()),
+        "notes": trace.notes,
     }
 
 
 def _overview(table: ResultTable, ranking: Ranking | None) -> list[dict[str, Any]]:
-    """Return one row a method: its entry on every data set, and its mean rank."""
+    """Return one row per method: its entry on every data set, and its mean rank."""
     ranks = {} if ranking is None else dict(zip(ranking.methods, ranking.ranks, strict=True))
     rows = []
     for method in table.methods:
         entries = [table.entries.get((dataset, method)) for dataset in table.datasets]
-        cells = [None if entry is None else _row(entry) for entry in entries]
+        cells = [None if entry is None else _row(entry, table) for entry in entries]
         rows.append({"method": method, "cells": cells, "rank": ranks.get(method)})
     return rows
 
 
-def _row(entry: Entry) -> dict[str, Any]:
+def _row(entry: Entry, table: ResultTable) -> dict[str, Any]:
     """Return what a table shows of an entry: numbers to sort by, and texts."""
-    interval = entry.interval
+    interval, unknown = entry.interval, math.nan
     return {
         "dataset": entry.dataset,
         "method": entry.method,
         "mean": None if interval is None else interval.mean,
-        "accuracy": words.percent(entry.mean),
-        "interval": "–" if interval is None else words.span(interval),
+        "mean_text": table.metric.show(entry.mean),
+        "numbers": [
+            (entry.means.get(metric.name), metric.show(entry.means.get(metric.name, unknown)))
+            for metric in _metrics(table)
+        ],
+        "interval": words.span(interval, table.metric),
         "low": None if interval is None or math.isnan(interval.low) else interval.low,
         "n": len(entry.values),
         "standing": entry.standing,
@@ -101,8 +157,8 @@ def _comparison(table: ResultTable) -> dict[str, Any] | None:
             "dataset": each.dataset,
             "method": each.method,
             "difference": each.test.difference.mean,
-            "difference_text": f"{100.0 * each.test.difference.mean:+.1f}".replace("-", "−"),
-            "interval": _signed_span(each.test.difference.low, each.test.difference.high),
+            "difference_text": _signed(each.test.difference.mean, table.metric),
+            "interval": _signed_span(each.test.difference, table.metric),
             "n": each.test.difference.n,
             "p": None if math.isnan(each.p_value) else each.p_value,
             "p_text": words.probability(each.p_value).removeprefix("= "),
@@ -113,14 +169,20 @@ def _comparison(table: ResultTable) -> dict[str, Any] | None:
     return {"reference": reference, "rows": rows} if rows else None
 
 
-def _signed_span(low: float, high: float) -> str:
-    if math.isnan(low):
+def _signed(value: float, metric: PredictionMetric) -> str:
+    """Return a difference of a metric; shares in percentage points."""
+    text = f"{100.0 * value:+.1f}" if metric.in_percent else f"{value:+.3f}"
+    return text.replace("-", "−")
+
+
+def _signed_span(interval: Interval, metric: PredictionMetric) -> str:
+    if math.isnan(interval.low):
         return "–"
-    return f"{100.0 * low:+.1f} to {100.0 * high:+.1f}".replace("-", "−")
+    return f"{_signed(interval.low, metric)} to {_signed(interval.high, metric)}"
 
 
 def _ranking(ranking: Ranking | None) -> dict[str, Any] | None:
-    """Return mean ranks with a letter a group: methods that share one are not clearly different."""
+    """Return mean ranks, with a letter per group of methods that are not clearly different."""
     if ranking is None:
         return None
     letters = {

@@ -23,7 +23,6 @@ from discernel.displays.common import (
     LINE_STYLES,
     MARKERS,
     are_by_folds,
-    candidate_name,
     class_colors,
     format_number,
     sum_by,
@@ -34,7 +33,7 @@ from discernel.experiments.store import Record
 from discernel.experiments.tables import ResultTable
 from discernel.learners import Candidate, Progress
 from discernel.report.svg import new_figure
-from discernel.report.words import join, percent, seconds
+from discernel.report.words import join, seconds
 
 __all__ = [
     "Drawing",
@@ -58,10 +57,19 @@ _MOST_ROWS = 300
 
 #: How candidates were judged, of the two kinds there are.
 _BY_FOLDS = (
-    "By rows of folds that had no part in the candidate. What is less simple, a metric or learned "
-    "weights, is chosen where it is better by more than a standard error."
+    "Bars are log-losses of training rows that the candidate did not learn from; in brackets is "
+    "their accuracy. The simplest candidate is chosen, unless another one is better by more than a "
+    "standard error."
 )
-_BY_LEAVING_OUT = "The least sum of leave-one-out error and pull to equal weights is chosen."
+_BY_LEAVING_OUT = (
+    "Bars are the leave-one-out error, the mean squared error of the class scores of rows that "
+    "were left out one at a time (1 is knowing nothing; it is not a share of wrong rows), and what "
+    "is added for weights far from equal ones. The least sum is chosen."
+)
+
+
+#: What candidates are called in a figure, where their own name says too little.
+_CANDIDATES = {"average": "equal weights", "weights": "learned weights"}
 
 
 @dataclass(frozen=True)
@@ -118,8 +126,8 @@ def _use_of_metric(method: str, records: Sequence[Record]) -> str:
     if not chosen:
         return ""
     return (
-        f"The kernels that {method} chose scale columns by importance in {n_used} of {len(chosen)} "
-        "divisions, else all alike."
+        f"In {n_used} of {len(chosen)} divisions {method} scaled the columns by importance; in the "
+        "others its kernels take all columns alike."
     )
 
 
@@ -225,7 +233,7 @@ def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
 
 
 def draw_errors_by_regularization(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw the leave-one-out error against λ, a line a method.
+    """Draw the leave-one-out error against λ, a line per method.
 
     Lines are means over the divisions, at the λ that all of them tried.
     """
@@ -253,11 +261,11 @@ def draw_errors_by_regularization(table: ResultTable, dataset: str) -> list[Draw
 
 
 def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw mean ROC curves, a line a method, with a band of one standard deviation."""
+    """Draw mean ROC curves, a line per method, with a band of one standard deviation."""
     curves = {
         method: found
         for method, records in _finished(table, dataset).items()
-        if (found := mean_roc(records)) is not None
+        if method != "majority" and (found := mean_roc(records)) is not None
     }
     if not curves:
         return []
@@ -278,30 +286,37 @@ def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
 
 
 def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw accuracy against the time of a fit, a point a method."""
-    entries = [entry for entry in table.of_dataset(dataset) if entry.seconds_fit > 0]
+    """Draw the metric against the time of a fit, a point per method."""
+    entries = [e for e in table.of_dataset(dataset) if e.seconds_fit > 0 and e.interval]
+    guess = [e for e in entries if e.method == "majority"]
+    if len(entries) - len(guess) > 1:  # far from all others, it would leave them no room
+        entries = [e for e in entries if e not in guess]
     if len(entries) < 2:
         return []
-    [ax], described = new_figure(3.6), []
+    [ax], described, metric = new_figure(3.6), [], table.metric
+    unit = 100.0 if metric.in_percent else 1.0
     for entry in entries:
         assert entry.interval is not None
         look = {**_style(table, entry.method), "linestyle": "", "markersize": 7.0}
         ends = np.array([[entry.mean - entry.interval.low], [entry.interval.high - entry.mean]])
-        reach = None if np.isnan(ends).any() else 100.0 * np.maximum(ends, 0.0)
+        reach = None if np.isnan(ends).any() else unit * np.maximum(ends, 0.0)
         ax.errorbar(
             entry.seconds_fit,
-            100.0 * entry.mean,
+            unit * entry.mean,
             reach,
             label=wrap(entry.method),
             capsize=2,
             **look,
         )
-        described.append(f"{entry.method} {percent(entry.mean)} % in {seconds(entry.seconds_fit)}")
-    ax.set(xscale="log", xlabel="seconds of a fit", ylabel="accuracy (%)")
+        number = metric.show_with_unit(entry.mean)
+        described.append(f"{entry.method} {number} in {seconds(entry.seconds_fit)}")
+    ax.set(xscale="log", xlabel="seconds of a fit", ylabel=metric.heading)
     ax.margins(x=0.15)
     _place_legend_below(ax)
-    alt = f"Accuracy on {dataset} against the time of a fit: {join(described)}."
-    return [Drawing(ax.figure, dataset, alt)]
+    alt = f"{metric.label} on {dataset} against the time of a fit: {join(described)}."
+    absent = [e for e in guess if e not in entries]
+    caption = f"Not drawn: majority, {metric.show_with_unit(absent[0].mean)}." if absent else ""
+    return [Drawing(ax.figure, dataset, alt, caption)]
 
 
 # ---- parts ---------------------------------------------------------------------------------------
@@ -422,12 +437,15 @@ def _drawn_candidates(
 def _line(candidate: Candidate) -> str:
     """Return the line of a candidate in a figure of several divisions.
 
-    Weights are learned on the best metric of a division. Apart for each metric, they would be means
-    over other divisions, which do not compare.
+    Weights are learned on columns scaled as is best in a division. Apart for each scaling, they
+    would be means over other divisions, which do not compare.
     """
+    name = _CANDIDATES.get(candidate.name, candidate.name)
     if candidate.accuracy is not None and candidate.name == "weights":
-        return "weights, on the best metric"
-    return candidate_name(candidate)
+        return f"{name}, columns scaled as is best"
+    if not candidate.strength:
+        return name
+    return f"{name}, scaled columns (power {candidate.strength:g})"
 
 
 def _mean_candidate(found: Sequence[Candidate]) -> Candidate:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from discernel.experiments.metrics import PredictionMetric
 from discernel.experiments.plan import Splits
 from discernel.experiments.statistics import ALPHA, Interval
 from discernel.experiments.tables import Entry, Failure, Ranking, ResultTable
 
 __all__ = [
+    "conclusion",
     "count",
     "describe_dataset",
+    "describe_default",
+    "describe_expectation",
     "describe_failures",
     "describe_power",
     "describe_ranking",
@@ -26,7 +30,7 @@ __all__ = [
     "span",
 ]
 
-_MOST_NAMES = 8
+_MOST_NAMES = 10
 #: Below this, the corrected test finds little: its t has few degrees of freedom.
 _FEW_DIVISIONS = 10
 _NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
@@ -40,21 +44,26 @@ def percent(value: float) -> str:
     return "–" if math.isnan(value) else f"{100.0 * value:.1f}"
 
 
-def span(interval: Interval) -> str:
-    """Return the ends of an interval in percent; a dash where there is none."""
-    if math.isnan(interval.low):
+def span(interval: Interval | None, metric: PredictionMetric) -> str:
+    """Return the ends of an interval of a metric; a dash where there is none."""
+    if interval is None or math.isnan(interval.low):
         return "–"
-    return f"{percent(interval.low)} to {percent(interval.high)}"
+    return f"{metric.show(interval.low)} to {metric.show(interval.high)}"
 
 
-def seconds(value: float) -> str:
+def seconds(value: float, digits: int = 3) -> str:
     """Return a time in a unit that suits it."""
     if math.isnan(value):
         return "–"
     for limit, unit, name in ((0.1, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min")):
         if value < limit:
-            return f"{value / unit:.3g} {name}"
-    return f"{value / 3600.0:.3g} h"
+            return f"{_digits(value / unit, digits)} {name}"
+    return f"{_digits(value / 3600.0, digits)} h"
+
+
+def _digits(value: float, digits: int) -> str:
+    """Return a number with so many digits, but no fewer than it has before the point."""
+    return f"{value:.{max(digits, len(str(int(value))))}g}"
 
 
 def memory(value: int | None) -> str:
@@ -78,7 +87,7 @@ def count(number: int, noun: str) -> str:
 
 
 def join(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence; of more than eight, the first seven."""
+    """Return names as a list in a sentence; of more than ten, the first nine."""
     if len(names) > _MOST_NAMES:
         n_others = len(names) - _MOST_NAMES + 1
         names = [*names[: _MOST_NAMES - 1], f"{n_others} others"]
@@ -114,45 +123,102 @@ def describe_splits(splits: Splits, n_divisions: int) -> str:
 
 
 def describe_dataset(table: ResultTable, dataset: str) -> str:
-    """Say who is ahead on a data set, and whether that means anything."""
-    entries = [entry for entry in table.of_dataset(dataset) if entry.values]
+    """Say which method is the best on a data set, and whether that means anything."""
+    entries, label = [e for e in table.ranked(dataset) if e.values], table.metric.label
     if not entries:
-        return f"On {dataset} nothing finished."
-    best = max(entries, key=lambda entry: entry.mean)
+        return f"On {dataset} no method has a result for {label}."
+    best = entries[0]
+    number = _number(best, table.metric)
     if len(entries) == 1:
-        return f"On {dataset} only {best.method} has results: {_accuracy(best)}."
+        return f"On {dataset} only {best.method} has results: {label} {number}."
     if best.standing == "ahead":
         return (
-            f"On {dataset}, {best.method} is clearly ahead of all others: {_accuracy(best)}, "
+            f"On {dataset}, {best.method} is clearly better than all others: {label} {number}, "
             f"p {probability(best.p_value)} against the nearest."
         )
     if all(entry.standing == "untested" for entry in entries):
         return (
-            f"On {dataset}, {best.method} has the highest accuracy, {_accuracy(best)}, but "
-            "the divisions cannot tell whether a difference is chance."
+            f"On {dataset}, {best.method} has the best {label}, {number}, but the divisions cannot "
+            "tell whether a difference is chance."
         )
-    return _describe_level(dataset, best, entries)
+    return _describe_level(dataset, entries, table.metric)
 
 
-def _describe_level(dataset: str, best: Entry, entries: Sequence[Entry]) -> str:
+def _describe_level(dataset: str, entries: Sequence[Entry], metric: PredictionMetric) -> str:
+    best = entries[0]
+    number = _number(best, metric)
     if len({entry.mean for entry in entries}) == 1:
         n = len(entries)
         all_of_them = "both methods" if n == 2 else f"all {count(n, 'method')}"
-        return f"On {dataset} {all_of_them} have the same mean: {_accuracy(best)}."
+        return f"On {dataset} {all_of_them} have the same mean {metric.label}: {number}."
     behind = [entry.method for entry in entries if entry.standing == "behind"]
     leaders = [entry.method for entry in entries if entry.mean == best.mean]
     verb = "has" if len(leaders) == 1 else "share"
-    start = f"On {dataset}, {join(leaders)} {verb} the highest mean, {_accuracy(best)}"
+    start = f"On {dataset}, {join(leaders)} {verb} the best {metric.label}, {number}"
     if not behind:
-        return f"{start}, but no other method is clearly behind: the differences may be chance."
-    level = [
+        return f"{start}, but all others are statistically tied: the differences may be chance."
+    tied = [
         entry.method
         for entry in entries
         if entry.standing in ("level", "untested") and entry.method not in leaders
     ]
-    verb = "is" if len(behind) == 1 else "are"
-    others = f" Not clearly behind: {join(level)}." if level else ""
-    return f"{start}.{others} Clearly behind {verb} {join(behind)}."
+    others = f" Statistically tied: {join(tied)}." if tied else ""
+    return f"{start}.{others} Clearly worse: {join(behind)}."
+
+
+def describe_default(table: ResultTable, dataset: str, default: str = "auto") -> str | None:
+    """Say how the default stands to the best method; None where it was not compared."""
+    entries = [entry for entry in table.ranked(dataset) if entry.values]
+    found = [entry for entry in entries if entry.method == default]
+    if not found or len(entries) < 2:
+        return None
+    entry, best, metric = found[0], entries[0], table.metric
+    if entry.standing == "behind":
+        return (
+            f"The default, {default}, is clearly worse than {best.method}: {metric.label} "
+            f"{metric.show(entry.mean)} against {metric.show_with_unit(best.mean)}, "
+            f"p {probability(entry.p_value)}. Prefer {best.method} here."
+        )
+    if entry.standing == "untested":
+        return None
+    if entry.mean == best.mean:
+        return f"No method is better than the default, {default}."
+    return f"No method is clearly better than the default, {default}."
+
+
+def describe_expectation(table: ResultTable, dataset: str, method: str = "auto") -> str | None:
+    """Say what to expect of new rows of a method, the default or else the best; None if unknown."""
+    entries = {entry.method: entry for entry in table.ranked(dataset) if entry.values}
+    entry = entries.get(method) or next(iter(entries.values()), None)
+    if entry is None or "accuracy" not in entry.means:
+        return None
+    text = (
+        f"Of new rows like those of {dataset}, expect {entry.method} to predict the class right in "
+        f"{percent(entry.means['accuracy'])} %"
+    )
+    if table.metric.name == "accuracy" and span(entry.interval, table.metric) != "–":
+        text += f" (95 % interval: {span(entry.interval, table.metric)} %)"
+    baseline = entries.get("majority")
+    if baseline is not None and baseline is not entry:
+        share = percent(baseline.means.get("accuracy", math.nan))
+        text += f"; always naming the most frequent class is right in {share} %"
+    if "log_loss" in entry.means:
+        share = percent(math.exp(-entry.means["log_loss"]))
+        text += (
+            f". Its log-loss is {entry.means['log_loss']:.3f}: it gives the right class a "
+            f"probability of {share} %, as a geometric mean"
+        )
+    return text + "."
+
+
+def conclusion(table: ResultTable, dataset: str) -> list[str]:
+    """Say what the results on a data set mean: the best, the default, and how sure that is."""
+    found = (
+        describe_dataset(table, dataset),
+        describe_default(table, dataset),
+        describe_power(table),
+    )
+    return [sentence for sentence in found if sentence]
 
 
 def describe_ranking(ranking: Ranking | None) -> str | None:
@@ -186,8 +252,8 @@ def describe_power(table: ResultTable) -> str | None:
     if len(table.methods) < 2 or not 2 <= most < _FEW_DIVISIONS:
         return None
     return (
-        f"With {count(most, 'division')} only large differences can show: “not clearly behind” "
-        f"does not mean “as good”. Run {_FEW_DIVISIONS} or more to tell."
+        f"With {count(most, 'division')} only large differences can show: “tied” does not mean “as "
+        f"good”. Run {_FEW_DIVISIONS} or more to tell."
     )
 
 
@@ -226,11 +292,11 @@ def describe_time(table: ResultTable) -> str | None:
     return text
 
 
-def _accuracy(entry: Entry) -> str:
-    assert entry.interval is not None
-    if math.isnan(entry.interval.low):
-        return f"{percent(entry.mean)} %"
-    return f"{percent(entry.mean)} % ({span(entry.interval)})"
+def _number(entry: Entry, metric: PredictionMetric) -> str:
+    """Return the mean of an entry, with its interval in brackets."""
+    if entry.interval is None or math.isnan(entry.interval.low):
+        return metric.show_with_unit(entry.mean)
+    return f"{metric.show_with_unit(entry.mean)} ({span(entry.interval, metric)})"
 
 
 def _sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What can be fitted to a division: one function a kind of method.
+"""What can be fitted to a division: one function per kind of method.
 
 Each takes a division and the options of the method, which are plain data, and returns an
 `Outcome`. Kernels are written as ``["RBF", {"width": 1.0}]``.
@@ -25,10 +25,14 @@ METHODS: dict[str, Callable[[Division, dict[str, Any]], Outcome]] = {
     "akfd": inductive.akfd,
     "aligned": aligned.aligned,
     "alignment_seconds": aligned.alignment_seconds,
+    "boosting": inductive.boosting,
     "conformal": transductive.conformal,
     "discriminant": inductive.discriminant,
+    "forest": inductive.forest,
     "kfd_grid": inductive.kfd_grid,
     "lda": inductive.lda,
+    "logistic": inductive.logistic,
+    "majority": inductive.majority,
     "margin": margin.margin,
     "plain": transductive.plain,
     "separability": transductive.separability,

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel import kernels as kernel_families
+from discernel.backend import FloatArray
 from discernel.displays.common import given_names, kernel_sources, sum_by
 from discernel.exceptions import unknown_choice
 from discernel.experiments.tasks import Division
@@ -32,6 +33,8 @@ class Outcome:
         The classes of the held-out rows.
     scores : ndarray or None
         Their decision values: (n_rows,) for two classes, else (n_rows, n_classes).
+    probabilities : ndarray of shape (n_rows, n_classes) or None
+        The probability of each class.
     seconds_fit, seconds_predict : float
         The time it took.
     weights : dict of str to float
@@ -39,13 +42,14 @@ class Outcome:
     regularization, gap : float or None
         λ and the certified gap.
     metrics : dict of str to float
-        What it measured beside accuracy and area under the curve.
+        What it measured beside those of `discernel.experiments.metrics`.
     details : dict
         Anything else, as plain data.
     """
 
     y_pred: NDArray[Any]
     scores: NDArray[Any] | None = None
+    probabilities: NDArray[Any] | None = None
     seconds_fit: float = 0.0
     seconds_predict: float = 0.0
     weights: dict[str, float] = field(default_factory=dict)
@@ -109,13 +113,12 @@ def fit_and_predict(estimator: Any, division: Division) -> Outcome:
     fitted = time.perf_counter()
     y_pred = estimator.predict(division.X_test)
     predicted = time.perf_counter()
-    scores = None
-    if hasattr(estimator, "decision_function"):
-        scores = np.asarray(estimator.decision_function(division.X_test), dtype=np.float64)
+    scores, probabilities = _scores(estimator, division)
     names, weights = _weights(estimator)
     return Outcome(
         y_pred=y_pred,
         scores=scores,
+        probabilities=probabilities,
         seconds_fit=fitted - start,
         seconds_predict=predicted - fitted,
         weights=dict(zip(names, weights, strict=True)),
@@ -126,6 +129,20 @@ def fit_and_predict(estimator: Any, division: Division) -> Outcome:
         | _importances(estimator, division)
         | _embedding(estimator, division),
     )
+
+
+def _scores(estimator: Any, division: Division) -> tuple[FloatArray | None, FloatArray | None]:
+    """Return decision values and probabilities of the held-out rows, where there are any.
+
+    Probabilities of two classes serve as decision values where there are no others.
+    """
+    scores = probabilities = None
+    if hasattr(estimator, "predict_proba"):
+        probabilities = np.asarray(estimator.predict_proba(division.X_test), dtype=np.float64)
+        scores = probabilities[:, 1] if probabilities.shape[1] == 2 else None
+    if hasattr(estimator, "decision_function"):
+        scores = np.asarray(estimator.decision_function(division.X_test), dtype=np.float64)
+    return scores, probabilities
 
 
 def _weights(estimator: Any) -> tuple[list[str], list[float]]:
@@ -145,8 +162,11 @@ def _sources(estimator: Any, names: list[str]) -> dict[str, Any]:
 
 
 def _importances(estimator: Any, division: Division) -> dict[str, Any]:
-    """Return the importance of each column of the data, where it was learned."""
-    if not hasattr(estimator, "feature_importances_"):
+    """Return the importance of each column of the data, where a metric was learned.
+
+    The importances of a forest mean something else.
+    """
+    if not hasattr(estimator, "feature_importances_std_"):
         return {}
     importances = estimator.feature_importances_
     columns = division.columns or tuple(f"column {i}" for i in range(len(importances)))

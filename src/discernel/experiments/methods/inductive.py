@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.dummy import DummyClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
@@ -29,9 +34,13 @@ from discernel.targets import ClassTarget
 
 __all__ = [
     "akfd",
+    "boosting",
     "discriminant",
+    "forest",
     "kfd_grid",
     "lda",
+    "logistic",
+    "majority",
     "single",
     "svc_grid",
 ]
@@ -41,7 +50,8 @@ def discriminant(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit a `MultipleKernelDiscriminant`."""
     criterion = options.get("criterion", "auto")
     kernels = learner_kernels(options.pop("kernels", "auto"), division, criterion)
-    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), division)
+    rows = division.as_read if kernels == "auto" else division
+    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), rows)
 
 
 def akfd(division: Division, options: dict[str, Any]) -> Outcome:
@@ -58,6 +68,8 @@ def single(division: Division, options: dict[str, Any]) -> Outcome:
     kernels = make_kernels(options.pop("kernels", "auto"), division)
     clf = SingleKernelClassifier(kernels, **{"random_state": division.seed} | options)
     outcome = fit_and_predict(clf, division)
+    if hasattr(clf.estimator_, "predict_proba"):
+        outcome = replace(outcome, probabilities=clf.estimator_.predict_proba(division.X_test))
     return replace(
         outcome,
         weights=_indicator(kernel_names(kernels), clf.best_index_),
@@ -66,14 +78,31 @@ def single(division: Division, options: dict[str, Any]) -> Outcome:
 
 
 def svc_grid(division: Division, options: dict[str, Any]) -> Outcome:
-    """Search widths and C of an RBF SVM by fivefold cross-validation, as most people would."""
+    """Search widths and C of an RBF SVM by fivefold cross-validation, as most people would.
+
+    With ``probabilities``, the scores of the best one become probabilities by Platt's sigmoid of
+    cross-validated scores; the time of that is part of the fit.
+    """
+    calibrated = bool(options.pop("probabilities", False))
     median = RBF().resolve(division.X_train).parameters["width"]
     widths = median * 2.0 ** np.linspace(-4, 4, int(options.pop("n_widths", 10)))
     grid = {"gamma": (1.0 / widths**2).tolist(), "C": options.pop("C", [0.1, 1.0, 10.0, 100.0])}
     search = GridSearchCV(SVC(**options), grid, cv=5)
     outcome = fit_and_predict(search, division)
     outcome.details.update(chosen={key: float(value) for key, value in search.best_params_.items()})
-    return outcome
+    return _calibrated(search.best_estimator_, outcome, division) if calibrated else outcome
+
+
+def _calibrated(svm: SVC, outcome: Outcome, division: Division) -> Outcome:
+    """Add probabilities; its classes stay those of the margins."""
+    folds = min(5, int(np.unique(division.y_train, return_counts=True)[1].min()))
+    if folds < 2:
+        return outcome
+    start = time.perf_counter()
+    platt = CalibratedClassifierCV(clone(svm), cv=folds, ensemble=False)
+    platt.fit(division.X_train, division.y_train)
+    seconds = outcome.seconds_fit + time.perf_counter() - start
+    return replace(outcome, probabilities=platt.predict_proba(division.X_test), seconds_fit=seconds)
 
 
 def lda(division: Division, options: dict[str, Any]) -> Outcome:
@@ -81,6 +110,28 @@ def lda(division: Division, options: dict[str, Any]) -> Outcome:
     return fit_and_predict(
         LinearDiscriminantAnalysis(**{"solver": "lsqr", "shrinkage": "auto"} | options), division
     )
+
+
+def forest(division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit a random forest of 500 trees."""
+    given = {"n_estimators": 500, "random_state": division.seed} | options
+    return fit_and_predict(RandomForestClassifier(**given), division)
+
+
+def boosting(division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit scikit-learn's gradient boosting on histograms, with its defaults."""
+    given = {"random_state": division.seed} | options
+    return fit_and_predict(HistGradientBoostingClassifier(**given), division)
+
+
+def logistic(division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit logistic regression, with scikit-learn's penalty."""
+    return fit_and_predict(LogisticRegression(**{"max_iter": 10_000} | options), division)
+
+
+def majority(division: Division, options: dict[str, Any]) -> Outcome:
+    """Predict the most frequent class, whatever the row, with the shares of the classes."""
+    return fit_and_predict(DummyClassifier(**{"strategy": "prior"} | options), division)
 
 
 # ---- the baseline of Fung 2004 -------------------------------------------------------------------

@@ -1,0 +1,253 @@
+"""`discernel explain`: what matters to a model, and why a row has the class it has."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from discernel.cli import learning, models
+from discernel.cli.shared import AsJson, on_one_line, one_line_errors, out
+from discernel.cli.show import escape, plain_table
+from discernel.cli.show_model import heading, show_importances
+from discernel.cli.summary import summarize
+from discernel.displays.common import sum_by
+from discernel.exceptions import InvalidInputError
+from discernel.inspection import Contributions, contributions, similar_rows
+from discernel.inspection.words import cell_text, output_of
+from discernel.tables import TableEncoder
+
+__all__ = ["explain_command", "explain_rows"]
+
+#: Rows that are explained on the terminal where none is named, and terms of each.
+_FIRST_ROWS, _MOST_TERMS = 3, 8
+_BAR = 20
+
+
+def explain_command(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `discernel fit` wrote.")],
+    data: Annotated[
+        str | None,
+        typer.Argument(metavar="DATA", help="Rows to explain: a file, or - for standard input."),
+    ] = None,
+    row: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--row", "-r", min=1, metavar="N", help="Explain this row of DATA. May be repeated."
+        ),
+    ] = None,
+    similar: Annotated[
+        int, typer.Option(min=0, metavar="N", help="So many training rows most like each.")
+    ] = 5,
+    as_json: AsJson = False,
+) -> None:
+    """Say which columns and sources matter, or why rows have the class they have.
+
+    What the columns add to the score of a typical row gives the score of the row. Without DATA,
+    importances of the model are shown. With --json there is a line per row, of all rows where none
+    is named.
+    """
+    with one_line_errors():
+        loaded = models.load_model(model)
+        if data is None:
+            if row:
+                raise InvalidInputError("--row is a row of DATA. Name a file: explain MODEL DATA.")
+            _explain_model(loaded, as_json)
+            return
+        rows = learning.read_rows(loaded, data)
+        chosen = _chosen(row, len(rows.X), as_json)
+        found = explain_rows(loaded, rows, chosen, similar)
+        for each in found:
+            if as_json:
+                typer.echo(json.dumps(each, ensure_ascii=False, default=str))
+            else:
+                _show_row(out, each)
+        if not row and not as_json and len(chosen) < len(rows.X):
+            typer.echo(f"\nThe first {len(chosen)} of {len(rows.X):,} rows; --row N for others.")
+
+
+def _chosen(wanted: Sequence[int] | None, n_rows: int, as_json: bool) -> list[int]:
+    """Return the positions of rows, or raise where there is no such row."""
+    if not wanted:
+        return list(range(n_rows if as_json else min(_FIRST_ROWS, n_rows)))
+    if max(wanted) > n_rows:
+        raise InvalidInputError(f"A row must be one of 1 to {n_rows:,}. Got {max(wanted)}.")
+    return [number - 1 for number in dict.fromkeys(wanted)]
+
+
+def _explain_model(model: models.Model, as_json: bool) -> None:
+    found = summarize(model)
+    wanted = ("importances", "uses_importances", "sources", "kernels")
+    if as_json:
+        typer.echo(json.dumps({name: found[name] for name in wanted}, indent=1))
+        return
+    out.print(f"[bold]{escape(found['name'])}[/]  {found['n_rows']:,} rows")
+    show_importances(out, found)
+    if not found["importances"] and not found["sources"]:
+        typer.echo("Importances were not learned: fit with --criterion auto. For rows: DATA.")
+
+
+# ---- rows --------------------------------------------------------------------------------------
+
+
+def explain_rows(
+    model: models.Model, rows: learning.Rows, chosen: Sequence[int], n_similar: int = 5
+) -> list[dict[str, Any]]:
+    """Return why rows have their scores, as plain data.
+
+    Parameters
+    ----------
+    model : Model
+        Fitted.
+    rows : Rows
+        The rows.
+    chosen : sequence of int
+        Positions of those to explain.
+    n_similar : int, default=5
+        Training rows that are most like each.
+    """
+    X = rows.X.iloc[list(chosen)]
+    found = contributions(model.pipeline, X)
+    names, values = _by_column(model, found)
+    shares, labels = model.pipeline.predict_proba(X), model.pipeline.predict(X)
+    alike = _similar(model, X, n_similar)
+    classes = [str(label) for label in model.pipeline.classes_]
+    explained = []
+    for i, position in enumerate(chosen):
+        output, sign, (what, whose) = output_of(found, i, labels[i])
+        terms = {} if values is None else _named(names, sign * values[i, output])
+        explained.append(
+            {
+                "row": position + 1,
+                "identifiers": _named(rows.kept.columns, rows.kept.iloc[position]),
+                "predicted": labels[i].item() if hasattr(labels[i], "item") else labels[i],
+                "probabilities": _named(classes, shares[i]),
+                "score": sign * float(found.scores[i, output]),
+                "score_is": f"{what}{whose}",
+                "baseline": sign * float(found.baseline[output]),
+                "baseline_is": found.compared_with,
+                "columns": terms,
+                "cells": _cells(model, rows.X.iloc[position]),
+                "sources": _named(found.source_names, sign * found.sources[i, output]),
+                "exact": found.exact,
+                "similar": alike[i],
+            }
+        )
+    return explained
+
+
+def _named(names: Any, values: Any) -> dict[str, Any]:
+    plain = [value.item() if hasattr(value, "item") else value for value in values]
+    missing = [value is None or value != value for value in plain]
+    pairs = zip(names, plain, missing, strict=True)
+    return {str(name): None if absent else value for name, value, absent in pairs}
+
+
+def _cells(model: models.Model, row: Any) -> dict[str, Any]:
+    """Return the cells of a row; days since 1970 as the date that they are."""
+    cells = _named(row.index, row)
+    for column in model.preparation.dates:
+        name = f"{column} (days)"
+        if cells.get(name) is not None:
+            cells[name] = str(np.datetime64(int(cells[name]), "D"))
+    return cells
+
+
+def _by_column(model: models.Model, found: Contributions) -> tuple[list[str], Any]:
+    """Return the columns of the table and what they add; encoded ones are parts of them."""
+    names = list(model.preparation.feature_names)
+    first = model.pipeline[0]
+    if found.columns is None:
+        return names, None
+    if not isinstance(first, TableEncoder):
+        return names, found.columns
+    return sum_by([names[position] for position in first.source], found.columns)
+
+
+def _similar(model: models.Model, X: Any, n: int) -> list[list[dict[str, Any]]]:
+    """Return the training rows most like each row; none where the model does not keep them."""
+    nobody: list[list[dict[str, Any]]] = [[] for _ in range(len(X))]
+    if n == 0:
+        return nobody
+    try:
+        found = similar_rows(model.pipeline, X, n)
+    except InvalidInputError:
+        return nobody
+    whole = getattr(model.pipeline[-1], "streamed_", None) is None
+    labels = np.full(found.indices.shape, None) if found.labels is None else found.labels
+    return [
+        [
+            {
+                "training_row": int(index) + 1 if whole else None,
+                "similarity": float(alike),
+                "class": label.item() if hasattr(label, "item") else label,
+            }
+            for index, alike, label in zip(*each, strict=True)
+        ]
+        for each in zip(found.indices, found.similarity, labels, strict=True)
+    ]
+
+
+# ---- on the terminal ---------------------------------------------------------------------------
+
+
+def _show_row(console: Console, found: Mapping[str, Any]) -> None:
+    who = ", ".join(f"{name} {value}" for name, value in found["identifiers"].items())
+    heading(console, f"row {found['row']:,}", who)
+    shares = sorted(found["probabilities"].items(), key=lambda pair: -pair[1])
+    listed = ", ".join(f"{label} {100 * share:.1f} %" for label, share in shares[:4])
+    _say(console, f"predicted {found['predicted']}: {listed}")
+    _say(
+        console,
+        f"{found['score_is']}: {found['score']:.3g}. {found['baseline_is'].capitalize()}: "
+        f"{found['baseline']:.3g}, to which columns add:",
+    )
+    terms = {_with_cell(found, name): value for name, value in found["columns"].items()}
+    _show_terms(console, terms, "column")
+    if len(found["sources"]) > 1:
+        _say(console, "the same by source")
+        _show_terms(console, found["sources"], "source")
+    if found["similar"]:
+        _say(console, "training rows most like it, as the learned kernel sees them")
+        table = plain_table("", ">", "")
+        for each in found["similar"]:
+            place = each["training_row"]
+            name = "a row" if place is None else f"row {place:,}"
+            label = "" if each["class"] is None else escape(str(each["class"]))
+            table.add_row(name, f"{each['similarity']:.2f}", label)
+        table.show_header = False
+        console.print(Padding(table, (0, 0, 0, 4)))
+
+
+def _say(console: Console, words: str) -> None:
+    console.print(Padding(Text(on_one_line(words)), (0, 0, 0, 2)))
+
+
+def _with_cell(found: Mapping[str, Any], name: str) -> str:
+    return f"{name} = {cell_text(found['cells'][name])}" if name in found["cells"] else name
+
+
+def _show_terms(console: Console, terms: Mapping[str, float], what: str) -> None:
+    """Show what adds most, and the sum of the rest."""
+    ranked = sorted(terms, key=lambda name: -abs(terms[name]))
+    table = plain_table("~", ">", "")
+    largest = abs(terms[ranked[0]]) if ranked else 1.0
+    digits = 2 if largest >= 0.5 else 3  # below, they would all look the same
+    for name in ranked[:_MOST_TERMS]:
+        value = terms[name]
+        length = round(_BAR * abs(value) / (largest or 1.0))
+        bar = Text("█" * length, style="cyan" if value >= 0 else "red")
+        table.add_row(escape(name), f"{value:+.{digits}f}", bar)
+    rest = ranked[_MOST_TERMS:]
+    if rest:
+        name = f"{len(rest):,} other {what}{'s' * (len(rest) > 1)}"
+        table.add_row(Text(name, style="dim"), f"{sum(terms[n] for n in rest):+.{digits}f}", "")
+    table.show_header = False
+    console.print(Padding(table, (0, 0, 0, 4)))

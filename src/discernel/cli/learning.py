@@ -1,0 +1,247 @@
+"""From words of the command line to a fitted model, and from a model to what it says of rows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import discernel
+from discernel.cli.models import Model, Origin
+from discernel.datasets import Dataset, load
+from discernel.exceptions import InvalidInputError
+from discernel.experiments.files import digest, open_file
+from discernel.experiments.formats import listed
+from discernel.experiments.methods import learner_kernels
+from discernel.experiments.plan import Data
+from discernel.experiments.preparation import Preparation, one_spelling
+from discernel.experiments.reading import read_table
+from discernel.experiments.tasks import Division, encoded_views
+from discernel.planning import FEW_ROWS, parse_duration
+from discernel.tables import TableEncoder
+
+__all__ = [
+    "Learner",
+    "Rows",
+    "count_right",
+    "fit_model",
+    "given_file",
+    "now",
+    "read_rows",
+]
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What is asked of a fit.
+
+    Attributes
+    ----------
+    criterion : str
+        What makes a combination good.
+    max_time : str or None
+        The time there is, such as ``"10m"``.
+    """
+
+    criterion: str = "auto"
+    max_time: str | None = None
+
+    def __post_init__(self) -> None:
+        parse_duration(self.max_time)
+
+    def make(self, kernels: Any = "auto", **options: Any) -> discernel.MultipleKernelDiscriminant:
+        """Return the estimator, not fitted."""
+        return discernel.MultipleKernelDiscriminant(
+            kernels, criterion=self.criterion, max_time=self.max_time, **options
+        )
+
+
+def fit_model(
+    data: Data, learner: Learner, *, command: str = "", quiet: bool = False
+) -> tuple[Model, Dataset, tuple[str, ...]]:
+    """Return a model fitted to all rows, the rows, and notes on them.
+
+    Parameters
+    ----------
+    data : Data
+        A file, or a data set by its name.
+    learner : Learner
+        What is asked of the fit.
+    command : str
+        The command line, to be remembered.
+    quiet : bool, default=False
+        Whether a long fit says nothing while it runs.
+    """
+    if data.file:
+        opened = open_file(name=data.name, **data.file)
+        dataset, preparation, target = opened.dataset, opened.preparation, opened.target
+        columns, identifiers, notes = opened.columns, opened.identifiers, opened.notes
+        source, content = Path(data.file["path"]).name, digest(data.file["path"])
+    else:
+        dataset = load(data.name, as_frame=True)
+        preparation, target = _of_catalog(dataset), "target"
+        columns = dict.fromkeys(dataset.feature_names, "number")
+        identifiers, notes, source, content = (), (), data.name, ""
+    # Few rows take no time that is worth a word.
+    verbose = len(dataset.y) >= FEW_ROWS and not quiet
+    pipeline = _fitted(dataset, learner, verbose)
+    classes, counts = np.unique(np.asarray(dataset.y), return_counts=True)
+    origin = Origin(
+        source,
+        content,
+        command,
+        now(),
+        class_counts=dict(zip(map(str, classes), counts.tolist(), strict=True)),
+        columns=columns,
+        identifiers=identifiers,
+        notes=notes,
+    )
+    return Model(pipeline, preparation, target, dataset.name, origin), dataset, notes
+
+
+def now() -> str:
+    """Return the time in UTC, to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _fitted(dataset: Dataset, learner: Learner, verbose: bool) -> Any:
+    """Return a pipeline that takes the table; given kernels are on columns encoded and scaled."""
+    y, views = np.asarray(dataset.y), dataset.views
+    encoder = TableEncoder().fit(dataset.X) if views else None
+    if encoder is not None:
+        views = encoded_views(encoder, views)
+    whole = Division(dataset.X, dataset.X, y, y, views)
+    kernels = learner_kernels("auto", whole, learner.criterion)
+    clf = learner.make(kernels, verbose=verbose)
+    steps = [clf] if kernels == "auto" else [TableEncoder(), StandardScaler(), clf]
+    return make_pipeline(*steps).fit(dataset.X, y)
+
+
+def _of_catalog(dataset: Dataset) -> Preparation:
+    views = {view: dataset.feature_names[columns] for view, columns in dataset.views.items()}
+    return Preparation(dataset.feature_names, views=views)
+
+
+# ---- rows to predict ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows for a model.
+
+    Attributes
+    ----------
+    X : DataFrame
+        As its pipeline takes them.
+    y : Series or None
+        Their classes, where these are known.
+    kept : DataFrame
+        Columns that are handed on as they are.
+    """
+
+    X: Any
+    y: Any
+    kept: Any
+
+    @classmethod
+    def of(cls, model: Model, table: Any, where: str, keep: Sequence[str] = ()) -> Rows:
+        """Return the rows of a table, or raise a clear error.
+
+        Parameters
+        ----------
+        model : Model
+            Who is to predict them.
+        table : DataFrame
+            The rows.
+        where : str
+            What the table is called in messages.
+        keep : sequence of str
+            Columns to keep, beside identifiers.
+        """
+        absent = [column for column in keep if column not in table.columns]
+        if absent:
+            raise InvalidInputError(
+                f"Columns to keep must be columns of {where}. Got {listed(absent)}; there are "
+                f"{listed(table.columns, 8)}."
+            )
+        there = [column for column in model.origin.identifiers if column in table.columns]
+        return cls(
+            model.preparation.apply(table, where),
+            table[model.target] if model.target in table.columns else None,
+            table[list(dict.fromkeys([*there, *keep]))],
+        )
+
+
+def read_rows(model: Model, source: str, keep: Sequence[str] = ()) -> Rows:
+    """Return the rows of a file, of standard input, or of a data set by its name.
+
+    Parameters
+    ----------
+    model : Model
+        Who is to predict them.
+    source : str
+        A file, ``-`` or a name.
+    keep : sequence of str
+        Columns to keep.
+    """
+    path = Path(source)
+    if source == "-" or path.suffix or path.is_file():
+        as_text = {model.target, *model.origin.identifiers, *keep, *model.preparation.categories}
+        columns = list(model.origin.columns)
+        known = [columns, [column for column in columns if column != model.target]]
+        with given_file(source) as file:
+            table = read_table(file, as_text.__contains__, known if columns else ()).frame
+            if not len(table):
+                raise InvalidInputError(f"{file.name} must have rows to predict. Got none.")
+            return Rows.of(model, table, file.name, keep)
+    dataset = load(source, as_frame=True)
+    if dataset.feature_names != model.preparation.columns:
+        raise InvalidInputError(
+            f"The rows must have the features of {model.dataset!r}, which the model was fitted "
+            f"to. Got those of {source!r}."
+        )
+    return Rows(dataset.X, dataset.y, dataset.X[list(keep)])
+
+
+#: How files begin that are no text.
+_BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"FEA1": ".feather", b"PK\x03\x04": ".npz"}
+
+
+@contextmanager
+def given_file(source: str) -> Iterator[Path]:
+    """Yield a file; of ``-``, one with what standard input holds, named by what that is.
+
+    Parameters
+    ----------
+    source : str
+        A path, or ``-``.
+    """
+    if source != "-":
+        yield Path(source)
+        return
+    content = sys.stdin.buffer.read()
+    ending = next((e for begin, e in _BEGINNINGS.items() if content.startswith(begin)), ".csv")
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"standard input{ending}"
+        path.write_bytes(content)
+        yield path
+
+
+def count_right(labels: NDArray[Any], truth: Any) -> tuple[int, int]:
+    """Return how many labels are known, and how many of these are predicted."""
+    import pandas as pd
+
+    truth = pd.Series(truth)
+    known = truth[truth.notna()].astype(object).map(one_spelling)
+    right = [one_spelling(label) for label in labels[truth.notna().to_numpy()].tolist()] == known
+    return len(known), int(right.sum())

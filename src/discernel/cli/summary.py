@@ -1,0 +1,163 @@
+"""What a fitted model is, as plain data: the same for the terminal and for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from discernel.cli.models import Model
+from discernel.displays.common import are_by_folds, kernel_sources, sum_by
+from discernel.exceptions import InvalidInputError
+from discernel.inspection import source_importances
+from discernel.learners import Candidate
+
+__all__ = ["summarize"]
+
+_STRENGTHS = {
+    0.0: "columns alike",
+    0.5: "columns half scaled",
+    1.0: "columns scaled",
+}
+_NAMES = {
+    "average": "equal weights",
+    "weights": "learned weights",
+    "single": "best single kernel",
+    "loo": "weights by leave-one-out",
+    "rkda": "weights by rkda",
+}
+
+
+def summarize(model: Model) -> dict[str, Any]:
+    """Return what a person or a program wants to know of a model, as plain data.
+
+    Parameters
+    ----------
+    model : Model
+        Fitted.
+    """
+    clf = model.pipeline[-1]
+    learned = clf.learned_kernel_
+    expected = clf.expected_
+    return {
+        "name": model.dataset,
+        "target": model.target,
+        "n_rows": model.origin.n_rows,
+        "n_columns": len(model.preparation.columns),
+        "classes": dict(model.origin.class_counts),
+        "expected": None if expected is None else asdict(expected),
+        "majority": _majority(model),
+        "importances": _importances(model),
+        "uses_importances": not learned.considered or learned.considered[0].strength > 0,
+        "sources": _sources(model),
+        "kernels": dict(zip(clf.kernel_names_, clf.kernel_weights_.tolist(), strict=True)),
+        "candidates": [_candidate(each) for each in learned.considered],
+        "why_chosen": _why(learned.considered),
+        "criterion": learned.criterion,
+        "regularization": float(clf.regularization_),
+        "regularization_note": learned.regularization_advice,
+        "gap": None if clf.gap_ is None else float(clf.gap_),
+        "certificate": _certificate(clf),
+        "origin": asdict(model.origin),
+    }
+
+
+def _majority(model: Model) -> dict[str, Any]:
+    """Return the largest class, its share, and the log-loss of knowing the shares only."""
+    counts = model.origin.class_counts
+    if not counts:
+        return {}
+    shares = np.array(list(counts.values())) / model.origin.n_rows
+    entropy = float(-np.sum(shares[shares > 0] * np.log(shares[shares > 0])))
+    largest = max(counts, key=counts.__getitem__)
+    return {"class": largest, "share": float(shares.max()), "log_loss": entropy}
+
+
+def _importances(model: Model) -> list[dict[str, Any]]:
+    """Return the columns, the most important first; empty where importances were not learned."""
+    clf = model.pipeline[-1]
+    if not hasattr(clf, "feature_importances_"):
+        return []
+    shares, spreads = clf.feature_importances_, clf.feature_importances_std_
+    names = model.preparation.feature_names
+    return [
+        {"column": names[i], "importance": float(shares[i]), "std": float(spreads[i])}
+        for i in np.argsort(-shares, kind="stable")
+    ]
+
+
+def _sources(model: Model) -> list[dict[str, Any]]:
+    """Return weight, importance and its spread of each source, where there are several."""
+    clf = model.pipeline[-1]
+    given = kernel_sources(clf.kernels_)
+    if len(set(given)) < 2:
+        return []
+    names, sums = sum_by(given, clf.kernel_weights_)
+    sources: list[dict[str, Any]] = [
+        {"source": name, "weight": weight}
+        for name, weight in zip(names, sums.tolist(), strict=True)
+    ]
+    with suppress(InvalidInputError):  # of a model that keeps no training rows
+        found = source_importances(model.pipeline)
+        shares = dict(zip(found.names, zip(found.shares, found.spread, strict=True), strict=True))
+        for each in sources:
+            share, spread = shares[each["source"]]
+            each |= {"importance": float(share), "std": float(spread)}
+    return sources
+
+
+# ---- the choice --------------------------------------------------------------------------------
+
+
+def _candidate(candidate: Candidate) -> dict[str, Any]:
+    by_folds = candidate.accuracy is not None
+    strength = _STRENGTHS.get(candidate.strength, f"metric^{candidate.strength:g}")
+    name = _NAMES.get(candidate.name, candidate.name)
+    return {
+        "name": f"{name}, {strength}" if by_folds else name,
+        ("log_loss" if by_folds else "squared_error"): float(candidate.error),
+        **({"accuracy": candidate.accuracy} if by_folds else {"pull": float(candidate.pull)}),
+        "regularization": float(candidate.regularization),
+    }
+
+
+def _why(considered: Sequence[Candidate]) -> str:
+    """Say why the first candidate was chosen."""
+    if len(considered) < 2:
+        return ""
+    chosen = considered[0]
+    if not are_by_folds(considered):
+        return "chosen: the smallest sum of squared error and pull to equal weights"
+    if chosen.error <= min(each.error for each in considered):
+        return "chosen: the smallest log-loss"
+    return (
+        "chosen: the simplest that no other beats by more than one standard error of the "
+        "difference in log-loss"
+    )
+
+
+# ---- the certificate ---------------------------------------------------------------------------
+
+
+def _certificate(clf: Any) -> str:
+    """Say in one sentence what is proven, or why nothing is."""
+    learned = clf.learned_kernel_
+    if clf.gap_ is None:
+        if learned.criterion == "auto":
+            return (
+                "None: weights were chosen by how well left-out rows are predicted, which has no "
+                "proof of being best. --criterion rkda has one."
+            )
+        if learned.criterion == "uniform":
+            return "None needed: the weights are equal, nothing was optimised."
+        return f"None: {learned.status}."
+    about = ""
+    if learned.rank is not None:
+        about = f", for kernels approximated with rank {learned.rank}"
+    return (
+        f"No other weights of these kernels improve the criterion {learned.criterion} by more than "
+        f"{clf.gap_:.0e} of its value{about}."
+    )

@@ -1,0 +1,129 @@
+"""`discernel compare`: what it shows, and what other programs read of it."""
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from discernel.cli import app as commands
+from discernel.cli import shared
+from discernel.experiments.entrants import METHODS
+from discernel.experiments.metrics import METRICS
+
+FAST = ["-m", "LDA", "-m", "majority", "-m", "logistic", "--divisions", "3", "--jobs", "1"]
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shared.out, "width", 80)
+
+
+def invoke(*words, code=0):
+    result = CliRunner().invoke(commands.app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_all_metrics_stand_beside_the_one_that_is_ranked():
+    shown = invoke("compare", "wdbc", *FAST).output
+    header = next(line for line in shown.splitlines() if line.startswith("method"))
+    names = ["method", "acc. %", "95 % interval", "bal. %", "AUC", "log-loss", "fit", "verdict"]
+    assert re.split(r"\s{2,}", header.strip()) == names
+    assert re.search(r"majority +\d\d\.\d +\d\d\.\d to \d\d\.\d +50\.0 +0\.500 +0\.6", shown)
+    assert "Clearly worse: majority." in " ".join(shown.split())
+
+
+def test_the_metric_that_is_asked_for_ranks():
+    shown = invoke("compare", "wdbc", *FAST, "--metric", "log-loss").output
+    header = next(line for line in shown.splitlines() if line.startswith("method"))
+    assert header.split()[1] == "log-loss"
+    ranked = re.findall(r"^(logistic|LDA|majority) +(\d\.\d{3}) ", shown, re.MULTILINE)
+    losses = [float(loss) for _, loss in ranked]
+    assert losses == sorted(losses)
+    assert ranked[-1][0] == "majority"
+    assert "has the best log-loss" in shown or "clearly better" in shown
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_no_line_is_wider_than_80_columns_whatever_the_metric(metric):
+    shown = invoke("compare", "iris", *FAST, "--metric", metric).output
+    lines = [line for line in shown.splitlines() if not line.startswith("report:")]
+    assert max(map(len, lines)) <= 80
+    assert "…" not in shown
+
+
+def test_columns_that_matter_are_shown_with_their_spread(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{a + 3 * (i % 2)},{b},{i % 2}" for i, (a, b) in enumerate(rng.normal(size=(60, 2)))]
+    (tmp_path / "a.csv").write_text("\n".join(["size,noise,class", *lines]))
+    shown = invoke("compare", "a.csv", "-m", "auto", "--divisions", 2, "-j", 1).output
+    assert "columns that matter to auto" in shown
+    assert re.search(r"size +\d\d\.\d +\d+\.\d  █+", shown)
+    assert "columns that matter" not in invoke("compare", "a.csv", *FAST).output
+
+
+# ---- for other programs ------------------------------------------------------------------------
+
+
+def test_json_has_all_numbers_and_where_they_come_from(monkeypatch):
+    monkeypatch.setattr("sys.argv", ["discernel", "compare", "iris", "--json", "-"])
+    result = invoke("compare", "iris", *FAST, "--json", "-")
+    found = json.loads(result.stdout)
+    assert "report:" in result.stderr
+    assert found["metric"] == "accuracy"
+    assert [len(method["values"]) for method in found["methods"]] == [3, 3, 3]
+    assert {method["method"] for method in found["methods"]} == {"LDA", "majority", "logistic"}
+    for method in found["methods"]:
+        assert method["accuracy"] == pytest.approx(np.mean(method["values"]))
+        assert set(METRICS) < set(method)
+    assert found["trace"]["class_counts"] == {"0": 50, "1": 50, "2": 50}
+    assert found["trace"]["command"] == "discernel compare iris --json -"
+    assert found["conclusion"][0].startswith("On iris")
+
+
+def test_csv_has_a_row_per_method_and_quiet_says_nothing():
+    result = invoke("compare", "iris", *FAST, "--csv", "a.csv", "--json", "a.json", "--quiet")
+    assert result.stdout == result.stderr == ""
+    rows = list(csv.DictReader(io.StringIO(Path("a.csv").read_text())))
+    numbers = {each["method"]: each for each in json.loads(Path("a.json").read_text())["methods"]}
+    assert [row["method"] for row in rows] == list(numbers)
+    for row in rows:
+        assert float(row["log_loss"]) == numbers[row["method"]]["log_loss"]
+        assert row["standing"] == numbers[row["method"]]["standing"]
+    assert Path("discernel-results/iris.html").is_file()
+    assert invoke("compare", "iris", *FAST, "--csv", "-", "-q").stdout == Path("a.csv").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--metric", "f1"], "The metric must be one of 'accuracy', 'balanced_accuracy'"),
+        (["--json", "no/where.json"], "The json must be a file in a folder that is there"),
+        (["--json", "a.html", "--report", "a.html"], "must be different files"),
+        (["-m", "svm"], "The method must be one of 'auto'"),
+    ],
+)
+def test_what_cannot_work_is_refused_before_any_work(words, message):
+    assert message in invoke("compare", "iris", *words, code=1).stderr
+    assert not Path("discernel-results").exists()
+
+
+def test_help_lists_the_names_that_options_take(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    shown = " ".join(re.sub(r"[│╭╮╰╯─]", " ", invoke("compare", "--help").output).split())
+    for name in [*METRICS, *(method.name for method in METHODS)]:
+        assert name in shown
+
+
+@pytest.mark.parametrize("command", [[], ["compare"], ["report"], ["fit"], ["predict"], ["info"]])
+def test_help_shows_no_types_beside_words_without_a_value(monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "120")
+    shown = invoke(*command, "--help").output
+    assert "--help" in shown
+    assert not re.search(r"<(bool|str)>", shown)

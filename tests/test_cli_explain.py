@@ -1,0 +1,143 @@
+"""`discernel explain`: what adds up to a score, in words and as JSON."""
+
+import json
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from discernel.cli import app as commands
+from discernel.cli import shared
+from discernel.cli.learning import read_rows
+from discernel.cli.models import load_model
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(shared.out, "width", 80)
+
+
+def invoke(*words, code=0):
+    result = CliRunner().invoke(commands.app, [str(word) for word in words])
+    assert result.exit_code == code, result.output
+    assert "Traceback" not in result.output
+    return result
+
+
+def explained(*words):
+    return [json.loads(line) for line in invoke("explain", *words, "--json").stdout.splitlines()]
+
+
+def frame(n_classes=2, n=90):
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, n_classes, n)
+    table = pd.DataFrame(
+        {
+            "id": np.arange(n),
+            "size": rng.normal(size=n) + 1.5 * y,
+            "age": np.where(rng.random(n) < 0.2, np.nan, rng.normal(size=n)),
+            "ward": np.where(rng.random(n) < 0.3 + 0.2 * y, "north", "south"),
+            "when": pd.date_range("2021-03-01", periods=n).strftime("%d.%m.%Y"),
+        }
+    )
+    return table.assign(kind=[f"kind {label}" for label in y])
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("criterion", ["auto", "uniform"])
+def test_columns_add_up_to_the_score(n_classes, criterion):
+    frame(n_classes).to_csv("t.csv", index=False)
+    invoke("fit", "t.csv", "-t", "kind", "--criterion", criterion, "-q")
+    model = load_model("t.skops")
+    rows = read_rows(model, "t.csv")
+    scores = model.pipeline.decision_function(rows.X)
+    labels, shares = model.pipeline.predict(rows.X), model.pipeline.predict_proba(rows.X)
+    found = explained("t.skops", "t.csv")
+    assert len(found) == 90
+    for i, each in enumerate(found):
+        if n_classes == 2:
+            expected = scores[i] if labels[i] == model.pipeline.classes_[1] else -scores[i]
+        else:
+            expected = scores[i].max() - scores[i].mean()
+        assert each["score"] == pytest.approx(expected, abs=1e-9)
+        for parts in (each["columns"], each["sources"]):
+            total = each["baseline"] + sum(parts.values())
+            assert total == pytest.approx(each["score"], abs=1e-9)
+        assert list(each["columns"]) == list(model.preparation.feature_names)
+        assert each["predicted"] == labels[i]
+        assert list(each["probabilities"].values()) == shares[i].tolist()
+        assert each["identifiers"] == {"id": str(i)}
+        # The rows are those of training: each is most like itself.
+        assert each["similar"][0] == {
+            "training_row": i + 1,
+            "similarity": pytest.approx(1.0),
+            "class": frame(n_classes)["kind"][i],
+        }
+
+
+def test_rows_are_shown_with_their_cells():
+    frame().to_csv("t.csv", index=False)
+    invoke("fit", "t.csv", "-t", "kind", "-q")
+    shown = invoke("explain", "t.skops", "t.csv", "--row", "2", "-r", "7", "--similar", "2").output
+    assert re.findall(r"^row (\d+)  id (\d+)$", shown, re.MULTILINE) == [("2", "1"), ("7", "6")]
+    assert "when (days) = 2021-03-02" in shown
+    (one,) = explained("t.skops", "t.csv", "--row", "2")
+    added = re.escape(f"{one['columns']['size']:+.2f}")
+    assert re.search(rf"size = {one['cells']['size']:.4g} +{added} ", shown)
+    assert f"log-odds for {one['predicted']!r}: {one['score']:.3g}" in shown
+    assert shown.count("training rows most like it") == 2
+    assert all(len(line.rstrip()) <= 80 for line in shown.splitlines())
+    first = invoke("explain", "t.skops", "t.csv").output
+    assert first.count("predicted kind") == 3
+    assert "The first 3 of 90 rows; --row N for others." in first
+    assert "training rows" not in invoke("explain", "t.skops", "t.csv", "--similar", "0").output
+
+
+def test_without_rows_importances_are_shown():
+    frame().to_csv("t.csv", index=False)
+    invoke("fit", "t.csv", "-t", "kind", "-q")
+    shown = invoke("explain", "t.skops").output
+    clf = load_model("t.skops").pipeline[-1]
+    share, spread = 100 * clf.feature_importances_[0], 100 * clf.feature_importances_std_[0]
+    assert re.search(rf"size +{share:.1f} ± {spread:.1f} %", shown)
+    found = json.loads(invoke("explain", "t.skops", "--json").stdout)
+    assert found["importances"][0]["column"] == "size"
+
+
+def test_sources_have_importances_with_spread_and_contributions():
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    views = {"left": rng.normal(size=(120, 3)) + y[:, None], "noise": rng.normal(size=(120, 2))}
+    np.savez("v.npz", y=y, **views)
+    invoke("fit", "v.npz", "-q")
+    shown = invoke("explain", "v.skops").output
+    assert re.search(r"left +\d+\.\d ± \d+\.\d % +[01]\.\d+", shown)
+    left, noise = json.loads(invoke("explain", "v.skops", "--json").stdout)["sources"]
+    assert left["importance"] > 0.9 > 0.1 > noise["importance"]
+    assert "the same by source" in invoke("explain", "v.skops", "v.npz", "-r", "1").output
+    (one,) = explained("v.skops", "v.npz", "-r", "1")
+    assert list(one["sources"]) == ["left", "noise"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["t.csv", "--row", "91"], "A row must be one of 1 to 90. Got 91."),
+        (["--row", "1"], "--row is a row of DATA. Name a file"),
+        (["none.csv"], "does not exist"),
+    ],
+)
+def test_what_cannot_be_explained_is_one_line(words, message):
+    frame().to_csv("t.csv", index=False)
+    invoke("fit", "t.csv", "-t", "kind", "--criterion", "uniform", "-q")
+    (line,) = invoke("explain", "t.skops", *words, code=1).stderr.splitlines()
+    assert message in line
+
+
+def test_importances_that_were_not_learned_are_not_shown():
+    frame().to_csv("t.csv", index=False)
+    invoke("fit", "t.csv", "-t", "kind", "--criterion", "uniform", "-q")
+    assert "Importances were not learned" in invoke("explain", "t.skops").output
