@@ -16,6 +16,7 @@ from sklearn.model_selection import cross_val_score
 
 from discernel import MultipleKernelDiscriminant
 from discernel.backend import Buffers
+from discernel.bank import TiledBank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
     RBF,
@@ -31,6 +32,7 @@ from discernel.kernels import (
     WhereKnown,
     as_kernel,
 )
+from discernel.kernels.columns import Table
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.weighted import WeightedKernels
 from discernel.testing import check_kernel
@@ -104,6 +106,7 @@ MATRIX = np.cov(RNG.normal(size=(12, 30)))
 NAMES = [f"molecule {i}" for i in range(12)]
 COUNTS = RNG.poisson(0.8, size=(40, 6)).astype(float)
 COUNTS[[3, 7]] = 0.0
+COUNTS[5] = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0]
 DNA, TEXTS = random_strings(40, "ACGT", 30, 0), random_strings(40, "ab Ä\n B", 20, 1)
 
 CASES: dict[str, tuple[Kernel, Any, Any]] = {
@@ -215,20 +218,43 @@ def test_the_diagonal_is_one_where_there_is_anything(kernel: Kernel, is_one: Any
     assert (diagonal > 0).sum() > len(diagonal) / 2
 
 
-def test_strings_are_counted_once_per_row_and_not_once_per_tile(monkeypatch: Any) -> None:
-    counted = []
+@pytest.fixture
+def counted(monkeypatch: Any) -> list[int]:
+    """Return how many strings were counted, a number per call, as it grows."""
+    found: list[int] = []
     original = Spectrum._strings
 
     def counting(self: Spectrum, X: Any) -> list[str]:
         strings = original(self, X)
-        counted.append(len(strings))
+        found.append(len(strings))
         return strings
 
     monkeypatch.setattr(Spectrum, "_strings", counting)
-    monkeypatch.setattr("discernel.kernels.weighted._TILE_ENTRIES", 64)
-    monkeypatch.setattr("discernel.kernels.weighted._TILE_ROWS", 8)
-    WeightedKernels([Spectrum(2)], np.ones(1)).product(DNA, DNA[:25], np.ones((25, 1)))
+    return found
+
+
+TABLE = Table.of(pd.DataFrame({"height": np.arange(40.0), "gene": DNA}))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X"), [(Spectrum(2), DNA), (Spectrum(2).on([1]), TABLE)], ids=["rows", "table"]
+)
+def test_strings_are_counted_once_per_row_and_not_once_per_tile(
+    kernel: Kernel, X: Any, counted: list[int], monkeypatch: Any
+) -> None:
+    for name, value in (("_TILE_ENTRIES", 64), ("_TILE_ROWS", 8), ("_BLOCK_BYTES", 8 * 25 * 8)):
+        monkeypatch.setattr(f"discernel.kernels.weighted.{name}", value)
+    WeightedKernels([kernel], np.ones(1)).product(X, X[:25], np.ones((25, 1)))
     assert sum(counted) == 40 + 25
+
+
+def test_a_bank_in_tiles_counts_its_strings_once(counted: list[int], monkeypatch: Any) -> None:
+    monkeypatch.setattr("discernel.bank.tiled._ROWS", 16)
+    monkeypatch.setattr("discernel.bank.tiled._COLUMNS", 16)
+    bank = TiledBank([Spectrum(2).on([1]), RBF(1.0).on([0])], TABLE)
+    for _ in range(3):
+        bank.combined(np.full(2, 0.5))
+    assert sum(counted) == 2 * 40  # once for all tiles, once for the diagonal
 
 
 def test_counts_are_multiplied_dense_or_sparse_to_the_same_end(monkeypatch: Any) -> None:

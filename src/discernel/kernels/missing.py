@@ -97,6 +97,8 @@ class WhereKnown(Wrapper):
     kernel : Kernel
         The kernel of the source. What it takes from the training rows, such as a median width, it
         takes from those that have the source.
+    reference : optional
+        The training rows that have the source, after `resolve`. Not for the user.
 
     Notes
     -----

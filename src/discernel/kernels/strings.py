@@ -95,7 +95,10 @@ class _StringKernel(SimilarityKernel):
         return inner_products(left, right)
 
     def diagonal(self, X: Any) -> FloatArray:
-        return squared_norms(self.base_rows(X).counts)
+        if not self.normalize:
+            return squared_norms(self.base_rows(X).counts)
+        shortest = self._lengths()[0]
+        return np.array([float(len(string) >= shortest) for string in self._strings(X)])
 
 
 @dataclass(frozen=True, repr=False)
