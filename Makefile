@@ -62,6 +62,7 @@ bench: $(VENV)/.dev
 # GALLERY=0 leaves the stories unexecuted: pages in a third of the time.
 GALLERY ?= 1
 docs: $(VENV)/.docs
+	rm -rf docs/api/generated build/docs/_modules  # pages of names that went
 	$(BIN)/sphinx-build -W --keep-going -q -b html -D plot_gallery=$(GALLERY) docs build/docs
 	@echo "written: build/docs/index.html"
 

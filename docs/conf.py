@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import types
 import warnings
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -19,6 +20,8 @@ from sphinx.util import logging
 from sphinx.util.nodes import make_refnode
 
 import discernel
+
+ROOT = Path(__file__).parent.parent
 
 project = "discernel"
 author = "The discernel developers"
@@ -128,9 +131,12 @@ CODE_LINK = re.compile(r"\[`([\w.]+)`\]\(\.\./src/(discernel/[\w/]+)\.py\)")
 #: A link to a story of the gallery.
 STORY_LINK = re.compile(r"\]\(\.\./examples/gallery/(plot_\w+)\.py\)")
 #: Files outside this folder that are pages of the site.
-ELSEWHERE = {
-    "../CHANGELOG.md": "changelog.md",
-    "../CONTRIBUTING.md": "contributing.md",
+TAKEN = {
+    "changelog": "CHANGELOG.md",
+    "code_of_conduct": "CODE_OF_CONDUCT.md",
+    "contributing": "CONTRIBUTING.md",
+}
+ELSEWHERE = {f"../{file}": f"{page}.md" for page, file in TAKEN.items()} | {
     "../examples/gallery/GALLERY_HEADER.rst": "gallery/index.rst",
 }
 #: An entry of the references.
@@ -139,6 +145,10 @@ ENTRY = re.compile(r"^- \*\*\[(\w+)\]\*\* (.+)$", flags=re.MULTILINE)
 
 def to_objects(app: Sphinx, page: str, source: list[str]) -> None:
     """Turn links to files of the source into links to what they document."""
+    if page in TAKEN:
+        text = (ROOT / TAKEN[page]).read_text(encoding="utf-8")
+        links = re.sub(r"\]\((?!https?:|#)([^)]+)\)", r"](../\1)", text)  # as seen from here
+        source[0] = links.replace("](../docs/", "](")
     source[0] = CODE_LINK.sub(_object_role, source[0])
     for file, here in ELSEWHERE.items():
         source[0] = source[0].replace(f"]({file}", f"]({here}")

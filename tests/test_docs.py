@@ -135,7 +135,7 @@ def test_pages_have_one_spelling():
 
 
 #: Pages that have only what the site needs: its first page, and the pages it takes from elsewhere.
-SITE_ONLY = {"index.md", "changelog.md", "contributing.md", "development.md"}
+SITE_ONLY = {"index.md", "changelog.md", "contributing.md", "code_of_conduct.md", "development.md"}
 
 
 def test_every_page_is_linked_from_the_readme_or_the_guide():
