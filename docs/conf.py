@@ -58,6 +58,7 @@ numpydoc_show_class_members = False
 numpydoc_class_members_toctree = False
 autodoc_typehints = "none"  # the docstrings say it in words
 viewcode_line_numbers = True
+toc_object_entries_show_parents = "hide"
 
 # ---- the gallery ---------------------------------------------------------------------------------
 

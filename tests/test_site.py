@@ -122,7 +122,8 @@ def test_every_page_has_a_place_in_the_table_of_contents():
         path.read_text(encoding="utf-8") for path in [*DOCS.glob("*.md"), *DOCS.glob("*.rst")]
     )
     trees = re.findall(r"```\{toctree\}\n(?::hidden:\n)?\n?(.*?)```", text, flags=re.DOTALL)
-    placed = {entry for tree in trees for entry in tree.split()}
+    entries = [line for tree in trees for line in tree.splitlines() if line]
+    placed = {re.sub(r".*<(.+)>", r"\1", entry) for entry in entries}
     pages = {path.stem for path in [*DOCS.glob("*.md"), *DOCS.glob("*.rst")]} - {"index"}
     assert pages == placed - {"gallery/index", "api/index"}
 
