@@ -11,7 +11,7 @@ endif
 
 .PHONY: help demo test check format bench docs docs-check build clean
 help:
-	@echo "make demo    set up, then compare learned kernels with baselines; ends with a report"
+	@echo "make demo    set up, then show what it does beside forest, boosting and SVC; ends with a report"
 	@echo "make test    set up, then run all tests"
 	@echo "make check   formatting, lint, types, spelling, layering"
 	@echo "make bench   the measured claims of README and docs (needs DISCERNEL_DATA)"
@@ -36,7 +36,7 @@ $(VENV)/.docs: pyproject.toml
 	@touch $@ $(VENV)/.app
 
 demo: $(VENV)/.app
-	$(BIN)/discernel compare wine --divisions 5
+	$(BIN)/discernel demo
 
 # One BLAS thread per worker: two workers with two threads each only get in each other's way.
 test: $(VENV)/.dev

@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 import discernel
 from discernel import MultipleKernelDiscriminant
 from discernel.cli import app as commands
-from discernel.cli import main, shared
+from discernel.cli import demonstrating, main, shared
 from discernel.cli.learning import Learner, fit_model
 from discernel.cli.models import Model, load_model, save_model
 from discernel.cli.show_comparing import show_comparison
@@ -169,7 +169,7 @@ def test_a_second_comparison_finds_what_was_run_and_a_report_needs_no_plan():
         (["compare", "wine", "--train-size", "2"], "must lie between 0 and 1. Got 2.0."),
         (["compare", "plants.csv"], "The target must be named: plants.csv has 'id', 'size'"),
         (["compare", "plants.csv", "-t", "specie"], "Did you mean 'species' or"),
-        (["report", "none.sqlite"], "The store must be a file that is there."),
+        (["report", "none.sqlite"], "The file must be a model or a file of results"),
         (["report", "plants.csv"], "plants.csv"),
         (["predict", "none.model", "wine"], "There is none at 'none.model'"),
         (["predict", "plants.csv", "wine"], "must be a model that `discernel fit` wrote"),
@@ -446,3 +446,18 @@ def test_info_says_what_is_here():
     assert discernel.__version__ in shown
     assert re.search(r"wine +178 +13 +bundled", shown)
     assert "not there yet" in shown
+
+
+# ---- demo --------------------------------------------------------------------------------------
+
+
+def test_demo_shows_wins_and_losses_and_writes_a_report(tmp_path, monkeypatch):
+    monkeypatch.setattr(demonstrating, "_DATA", {"few_columns": "few", "steps": "trees"})
+    monkeypatch.setattr(demonstrating, "_METHODS", ("auto", "boosting"))
+    store = tmp_path / "demo.sqlite"
+    result = invoke("demo", "--divisions", "1", "--jobs", "1", "--store", store)
+    assert "discernel has the best accuracy on 1 of 2" in result.output
+    assert re.search(r"On steps, boosting is better: \d+\.\d % against \d+\.\d %", result.output)
+    important = re.findall(r"^(\w+) +\d+ %", result.output, flags=re.M)[:4]
+    assert set(important) == {"width", "height", "charge", "field"}
+    assert (tmp_path / "demo.html").is_file()

@@ -14,6 +14,8 @@ from discernel.cli import app as commands
 from discernel.cli import shared
 from discernel.experiments.entrants import METHODS
 from discernel.experiments.metrics import METRICS
+from tests.test_model_report import rows
+from tests.test_report import Page
 
 FAST = ["-m", "LDA", "-m", "majority", "-m", "logistic", "--divisions", "3", "--jobs", "1"]
 
@@ -114,6 +116,58 @@ def test_what_cannot_work_is_refused_before_any_work(words, message):
     assert not Path("discernel-results").exists()
 
 
+# ---- report ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def model(tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [f"{a + 3 * (i % 2):.3f},{'uv'[i % 3 % 2]},{['no', 'yes'][i % 2]}"
+             for i, a in enumerate(rng.normal(size=60))]  # fmt: skip
+    (tmp_path / "a.csv").write_text("\n".join(["size,kind,ill", *lines]))
+    invoke("fit", "a.csv", "-t", "ill", "--out", "a.skops", "--quiet")
+    return tmp_path / "a.skops"
+
+
+def test_a_model_has_a_page_that_can_be_traced_with_rows_explained(model):
+    shown = invoke("report", model, "--explain", "a.csv", "--row", 2, "--row", 5).output
+    assert shown == f"report: {model.with_suffix('.html')}\n"
+    page = Page(model.with_suffix(".html").read_text(encoding="utf-8"))
+    text = page.all("main")[0]["text"]
+    for fact in ("a.csv", "row 2: predicted", "row 5: predicted", "Importance of columns"):
+        assert fact in text
+    assert page.all("h1")[0]["text"] == "a: a model of ill"
+    found = [row for row in rows(page, "rows") if len(row) == 3 and row[2] == ""]
+    numbers = [float(row[1].replace("−", "-")) for row in found]
+    names = [row[0] for row in found]
+    end = names.index("score of the row")
+    assert sum(numbers[:end]) == pytest.approx(numbers[end], abs=0.003)
+
+
+def test_results_may_be_judged_by_another_metric():
+    invoke("compare", "iris", *FAST, "-q")
+    invoke("report", "discernel-results/results.sqlite", "--metric", "log_loss", "-o", "a.html")
+    text = Path("a.html").read_text(encoding="utf-8")
+    assert "for log-loss, by which methods are judged; lower is better" in text
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["a.skops", "--row", "1"], "--row is a row of the file that --explain names"),
+        (["a.skops", "--explain", "a.csv", "--row", "99"], "A row must be one of 1 to 60. Got 99."),
+        (["a.csv", "--explain", "a.csv"], "a.csv is none. Leave them out, or name a model."),
+        (["none.skops"], "The file must be a model or a file of results that is there."),
+    ],
+)
+@pytest.mark.usefixtures("model")
+def test_reports_that_cannot_be_made_say_what_to_do(words, message):
+    assert message in invoke("report", *words, code=1).stderr
+
+
+# ---- help --------------------------------------------------------------------------------------
+
+
 def test_help_lists_the_names_that_options_take(monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     shown = " ".join(re.sub(r"[│╭╮╰╯─]", " ", invoke("compare", "--help").output).split())
@@ -126,4 +180,4 @@ def test_help_shows_no_types_beside_words_without_a_value(monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "120")
     shown = invoke(*command, "--help").output
     assert "--help" in shown
-    assert not re.search(r"<(bool|str)>", shown)
+    assert "<bool>" not in shown

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from discernel import KernelDiscriminant
 from discernel.cli import app as commands
-from discernel.cli import shared
+from discernel.cli import exporting, shared
 from discernel.cli.models import load_model
+from discernel.export import numpy_scorer
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("skl2onnx")
@@ -61,6 +63,7 @@ def test_a_model_becomes_onnx(model):
     assert "model.onnx" in printed
     assert "columns: 'size', 'leaf weight'" in printed
     assert "classes: 'a', 'b'" in printed
+    assert "note" not in printed
     session = onnxruntime.InferenceSession("model.onnx", providers=["CPUExecutionProvider"])
     labels, probabilities = session.run(None, {"X": np.array(ROWS)})
     found, right = expected(model)
@@ -85,6 +88,14 @@ def test_a_model_becomes_a_python_file(model):
     found, right = expected(model)
     assert labels == found.tolist()
     np.testing.assert_allclose(probabilities, right, rtol=0, atol=1e-9)
+
+
+def test_columns_that_a_file_does_not_have_are_named(capsys):
+    scorer = numpy_scorer(KernelDiscriminant().fit([[0.0, 1.0], [1.0, 0.0]] * 5, [0, 1] * 5))
+    exporting._say_columns(scorer, ["x0", "day"])
+    told = capsys.readouterr()
+    assert told.out == "columns: 'x0', 'x1'\nclasses: 0, 1\n"
+    assert told.err.startswith("note: 'x1' must be computed")
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ ORDER = (
     "cluster",
     "sample_weights",
     "kernels",
+    "devices",
     "features",
     "tables",
     "views",

@@ -71,7 +71,9 @@ def test_what_auto_chose_from_is_shown_and_no_certificate_claimed():
     html = learned._repr_html_()
     assert f"{learned.considered[0].name} (chosen)" in html
     assert html.count(" at λ = ") == len(learned.considered)
-    assert learned.certificate.startswith("No bound is known")
+    assert learned.certificate.endswith("of such a choice there is no certificate.")
+    plain = learn_kernel(GRAMS, Y, criterion="uniform")
+    assert plain.certificate.startswith("No bound is known")
     assert "it is no share of wrong rows" in html
     assert {name for name, _, _ in rows_of(html, "Kernel weights")} == {"kernel 0", "kernel 1"}
 

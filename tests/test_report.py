@@ -3,12 +3,14 @@
 import base64
 import hashlib
 import inspect
+import os
 import re
 import shutil
 import sys
 from html.parser import HTMLParser
 from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -738,6 +740,28 @@ def test_the_page_works_in_a_browser(report):
                 check_in_browser(browser, report.as_uri(), width, scheme)
         finally:
             browser.close()
+
+
+AXE = os.environ.get("AXE_CORE", "")
+
+
+@pytest.mark.skipif(
+    CHROMIUM is None or not AXE, reason="AXE_CORE names no axe.min.js, or no Chromium"
+)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_to_complain_about(report, scheme):
+    playwright = pytest.importorskip("playwright.sync_api")
+    with playwright.sync_playwright() as manager:
+        browser = manager.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        try:
+            # The page allows no script but its own.
+            tab = browser.new_context(color_scheme=scheme, bypass_csp=True).new_page()
+            tab.goto(report.as_uri())
+            tab.evaluate(Path(AXE).read_text(encoding="utf-8"))
+            found = tab.evaluate("axe.run()")["violations"]
+        finally:
+            browser.close()
+    assert [(each["id"], each["impact"]) for each in found] == []
 
 
 def check_in_browser(browser, address, width, scheme):

@@ -15,7 +15,16 @@ from sklearn.preprocessing import StandardScaler
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import LowRankWarning
-from discernel.kernels import RBF, Cosine, Exponential, Laplace, Linear, Polynomial, Standardized
+from discernel.kernels import (
+    RBF,
+    Cosine,
+    Exponential,
+    Laplace,
+    Linear,
+    Polynomial,
+    Standardized,
+    WhereKnown,
+)
 
 
 class Case(NamedTuple):
@@ -82,6 +91,23 @@ def views():
     return Case(MultipleKernelDiscriminant(kernels, criterion="uniform").fit(X[::2], y[::2]), X)
 
 
+@cache
+def lacking(**options):
+    """Return a model of sources that some rows lack, and rows of which some lack other cells."""
+    X, y = load_wine(return_X_y=True)
+    X, rng = X.copy(), np.random.default_rng(0)
+    X[np.ix_(rng.random(len(X)) < 0.3, [0, 1, 2])] = np.nan
+    X[np.ix_(rng.random(len(X)) < 0.3, [9, 10])] = np.nan
+    X[5:20, 1] = np.nan  # one cell of a source
+    kernels = {
+        "taste": 0.5 * WhereKnown(Standardized(RBF())).on([0, 1, 2]),
+        "colour": WhereKnown(Laplace() + Linear()).on([9, 10]),
+        "rest": RBF().on([3, 4, 5]),
+    }
+    clf = MultipleKernelDiscriminant(kernels, criterion="uniform", **options)
+    return Case(clf.fit(X[::2], y[::2]), X)
+
+
 #: Five data sets: exact, in a pipeline, of low rank, a table, several sources.
 CASES = {case.__wrapped__.__name__: case for case in (wine, breast_cancer, digits, table, views)}
 
@@ -120,6 +146,7 @@ KERNELS = [
     Standardized(RBF(gamma=0.1)),
     Standardized(Polynomial(2, gamma=0.1)).on([1, 3, 5]),
     RBF().on([12]),
+    RBF(width=3e4),  # nearly constant: digits are lost but for care
     2.0 * (RBF() + Laplace().on([0, 1])) * (Standardized(Linear()) + Cosine()),
     (3.0 * Linear().named("plain")).on([0, 2]),
 ]

@@ -19,7 +19,7 @@ from discernel.export import register_onnx, to_onnx
 from discernel.export.formula import final_estimator, formula_of
 from discernel.export.onnx_model import feeds
 from discernel.kernels import RBF, Exponential, Function, Laplace, Linear, Polynomial
-from tests.export.models import CASES, KERNELS, OTHERS, other_table, single
+from tests.export.models import CASES, KERNELS, OTHERS, lacking, other_table, single
 
 skl2onnx = pytest.importorskip("skl2onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -85,6 +85,16 @@ def test_exact_features_and_streams(kernel, blobs):
     if isinstance(kernel, Linear):
         streamed = MultipleKernelDiscriminant().fit(open_rows(X, y))
         assert_same(to_onnx(streamed), streamed, X)
+
+
+@pytest.mark.parametrize("options", [{}, {"bank": "lowrank", "rank": 150}], ids=["exact", "low"])
+def test_sources_that_some_rows_lack(options):
+    model, rows = lacking(**options)
+    made = to_onnx(model)
+    assert_same(made, model, rows, 1e-9)
+    without = np.full((1, 13), np.nan)
+    without[0, 3:6] = rows[0, 3:6]
+    assert_same(made, model, without, 1e-9)
 
 
 # ---- in pipelines, by skl2onnx itself ----------------------------------------------------------

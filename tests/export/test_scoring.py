@@ -18,7 +18,7 @@ from discernel.export import _scorer, numpy_scorer, write_scorer
 from discernel.export._scorer import Scorer
 from discernel.export.scoring import pack
 from discernel.kernels import RBF, Function, GaussianProcess, Linear, Polynomial
-from tests.export.models import CASES, KERNELS, OTHERS, mixed_table, other_table, single
+from tests.export.models import CASES, KERNELS, OTHERS, lacking, mixed_table, other_table, single
 
 
 def assert_same(scorer, model, rows, atol=1e-6):
@@ -67,11 +67,29 @@ def test_rows_in_chunks_weights_and_sparse_rows(blobs):
     )
 
 
+@pytest.mark.parametrize("options", [{}, {"bank": "lowrank", "rank": 150}], ids=["exact", "low"])
+def test_sources_that_some_rows_lack(options):
+    model, rows = lacking(**options)
+    made = numpy_scorer(model)
+    assert_same(made, model, rows, 1e-9)
+    without = np.full((1, 13), np.nan)
+    without[0, 3:6] = rows[0, 3:6]
+    assert_same(made, model, without, 1e-9)
+    back = Scorer.unpack(pack(made))
+    np.testing.assert_array_equal(back.predict_proba(rows), made.predict_proba(rows))
+    rows = rows.copy()
+    rows[0, 4] = np.nan
+    with pytest.raises(ValueError, match="takes no missing cells"):
+        made.predict(rows)
+
+
 def test_rows_far_from_the_origin_keep_their_digits():
     X, y = load_wine(return_X_y=True)
     far = X + 1e6
     clf = KernelDiscriminant(RBF(width=30.0)).fit(far[::2], y[::2])
-    assert_same(numpy_scorer(clf), clf, far)
+    scorer = numpy_scorer(clf)
+    assert [p.kind for p in scorer.sums[0].pairs] == ["squared"]  # by products, less an origin
+    assert_same(scorer, clf, far)
     groups = X + 1e5 * (np.arange(len(X)) % 2)[:, None]
     clf = KernelDiscriminant(RBF(width=30.0)).fit(groups, y)
     assert "squared by column" in [p.kind for p in numpy_scorer(clf).sums[0].pairs]
@@ -100,6 +118,15 @@ def test_unseen_values_and_missing_cells():
     rows["colour"] = ["violet", None, "red", np.nan]
     rows["age"] = [np.nan, 30.0, np.nan, 1e3]
     assert_same(numpy_scorer(model), model, rows, 1e-9)
+
+
+def test_categories_that_are_numbers_have_one_spelling():
+    model, rows = CASES["table"]()
+    scorer, columns = numpy_scorer(model), {name: rows[name].tolist() for name in rows}
+    expected = scorer.predict_proba(columns)
+    for kind in (float, np.int8, str):
+        columns["size class"] = [kind(cell) for cell in rows["size class"]]
+        np.testing.assert_array_equal(scorer.predict_proba(columns), expected)
 
 
 def test_numbers_of_other_types_and_missing_ones():

@@ -19,6 +19,8 @@ from discernel import (
 )
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import contributions
+from discernel.inspection.columns import column_values
+from discernel.inspection.explained import ExplainedRows
 from discernel.kernels import RBF, Exponential, Function, Laplace, Linear, Polynomial
 from tests.inspection.brute import shapley
 
@@ -84,6 +86,13 @@ def test_contributions_add_up(model, n_classes):
     assert np.abs(found.columns).max() > 0.01
     assert found.classes.tolist() == list(range(n_classes))
     assert found.exact
+
+
+def test_weighted_rows_add_up_too():
+    X, y = make_rows()
+    weights = np.arange(len(X)) % 4
+    clf = MultipleKernelDiscriminant(VIEWS).fit(X, y, sample_weight=weights)
+    check_adds_up(contributions(clf, X[:5]), clf.decision_function(X[:5]))
 
 
 @pytest.mark.parametrize("model", ["default", "views", "other forms", "low rank"])
@@ -173,8 +182,11 @@ def test_of_a_pipeline_the_last_step_is_explained():
     found = contributions(pipe, frame[:5])
     check_adds_up(found, pipe.decision_function(frame[:5]))
     assert found.column_names == list("abcde")
+    assert found.cells[0].tolist() == X[0].tolist()  # not what the scaler has made of them
     turned = make_pipeline(PCA(2), KernelDiscriminant(RBF())).fit(frame, y)
-    assert contributions(turned, frame[:5]).column_names == ["pca0", "pca1"]
+    found = contributions(turned, frame[:5])
+    assert found.column_names == ["pca0", "pca1"]
+    np.testing.assert_allclose(found.cells.astype(float), turned[:1].transform(frame[:5]))
     mixed = make_pipeline(KernelDiscriminant(RBF()), LogisticRegression()).fit(X, y)
     with pytest.raises(InvalidInputError, match="LogisticRegression after KernelDiscriminant"):
         contributions(mixed, X)
@@ -234,3 +246,16 @@ def test_what_cannot_be_explained_says_so():
     for groups, words in (({"a": [0], "b": [0, 1]}, "in one group"), ({}, "a dictionary")):
         with pytest.raises(InvalidInputError, match=words):
             contributions(clf, X[:1], groups=groups)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_values_add_up_before_rounding_is_shared_out(n_classes):
+    X, y = make_rows(200, n_columns=30, n_classes=n_classes)
+    clf = MultipleKernelDiscriminant().fit(X[::2], y[::2])
+    explained = ExplainedRows.of(clf, X[1:5])
+    values, exact = column_values(
+        explained.parts, explained.rows, explained.background, explained.player, 30
+    )
+    baseline = explained.scoring(explained.background)
+    assert exact
+    np.testing.assert_allclose(baseline + values.sum(axis=-1), explained.scores, atol=1e-9)

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
@@ -73,7 +74,14 @@ def test_more_classes_numbers_and_matrices():
 
 @pytest.mark.parametrize(
     ("cell", "text"),
-    [(71, "71"), (0.123456, "0.1235"), (None, "missing"), (np.nan, "missing"), (True, "True")],
+    [
+        (71, "71"),
+        (0.123456, "0.1235"),
+        (None, "missing"),
+        (np.nan, "missing"),
+        (True, "True"),
+        (pd.NA, "missing"),
+    ],
 )
 def test_cells_are_short(cell, text):
     assert cell_text(cell) == text

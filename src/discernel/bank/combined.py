@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from discernel.backend import Buffers, FloatArray, n_rows
 from discernel.bank.base import Centering
+from discernel.devices import Device, DeviceSum
 from discernel.features import FeatureMap
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet, can_prepare
@@ -41,12 +43,15 @@ class CombinedKernel:
         The training rows; None for precomputed kernels.
     centering : Centering
         The statistics of the training set.
+    device : Device or None
+        Where products are computed.
     """
 
     kernels: list[Kernel]
     coefficients: FloatArray
     rows: Any
     centering: Centering
+    device: Device | None = None
 
     @property
     def _sum(self) -> WeightedKernels:
@@ -67,6 +72,10 @@ class CombinedKernel:
     def product(self, X: Any, vectors: FloatArray) -> FloatArray:
         """Return the centred kernel times ``vectors``, in memory that grows by the result only."""
         vectors, offset = self.centering.of_product(vectors)
+        if self.device is not None and isinstance(X, np.ndarray):
+            found = self._there.product(X, vectors) - offset
+            self._sum.check_finite(X, self.rows, found)
+            return found
         out = np.zeros((n_rows(X), vectors.shape[1]))
 
         def use(rows: slice, columns: slice, matrix: FloatArray, buffers: Buffers) -> None:
@@ -82,6 +91,15 @@ class CombinedKernel:
         self._sum.check_finite(X, self.rows, out)
         out -= offset
         return out
+
+    @cached_property
+    def _there(self) -> DeviceSum:
+        """The training rows on the device, sent once."""
+        assert self.device is not None
+        return DeviceSum(self.kernels, self.coefficients, self.rows, self.device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_there"}
 
 
 @dataclass(frozen=True)

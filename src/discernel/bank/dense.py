@@ -114,7 +114,7 @@ class DenseBank(Bank):
             matrix = self.sample_weights.scale_both(matrix.copy())
         flat = matrix.ravel()
         products = [scipy.linalg.blas.ddot(kernel.ravel(), flat) for kernel in self._matrices]
-        centering = centering_of_inner(self._means, matrix, self.sample_weights)
+        centering = centering_of_inner(self._means, matrix.sum(axis=1), self.sample_weights)
         return np.asarray(self.scales * (np.array(products) + centering))
 
     def inner_products(self) -> FloatArray:

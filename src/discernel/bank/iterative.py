@@ -209,6 +209,7 @@ class IterativeBank(TiledBank):
             same = np.array_equal(weights, known) and np.array_equal(diagonal, known_diagonal)
             if same and cast(IterativeSystem, system).tol <= tol:
                 return system
+            del system  # and with it its memory
         workspace.last = None
         made = self._new_system(weights.copy(), diagonal, tol)
         workspace.last = weights.copy(), diagonal, made

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import numpy as np
 from discernel.backend import FloatArray, matmul
 from discernel.bank.conjugate import Solved, solve_refined
 from discernel.bank.preconditioner import PartialFactor, Woodbury
-from discernel.bank.system import System
+from discernel.bank.remembering import RememberingSystem
 from discernel.exceptions import ConvergenceWarning, NumericalError
 
 __all__ = ["IterativeSystem", "Operator"]
@@ -23,8 +22,8 @@ Product = Callable[[FloatArray], FloatArray]
 #: What may be left of the trace by the preconditioner, over the ridge: the condition is then below
 #: 1.25, and every step is worth a digit.
 _LEFT = 0.25
-#: The relative residual of what only says where to go, and of probes.
-_ROUGH, _PROBED = 1e-4, 1e-3
+#: The relative residual of probes.
+_PROBED = 1e-3
 #: Random columns for the diagonal of the inverse.
 _PROBES = 64
 #: The share of the energy of a right-hand side that a guess must have to be worth a pass.
@@ -33,8 +32,6 @@ _WORTHWHILE = 0.1
 _ROUNDING = 1e-14
 #: The relative residual above which nothing was solved.
 _USELESS = 0.5
-#: Columns whose solutions are remembered.
-_REMEMBERED = 64
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ class Operator:
     subspace: tuple[FloatArray, FloatArray] | None = None
 
 
-class IterativeSystem(System):
+class IterativeSystem(RememberingSystem):
     """N = diag(ridge) + K, solved by conjugate gradients.
 
     Parameters
@@ -81,20 +78,15 @@ class IterativeSystem(System):
     diagonal_error : float or None
         The standard error of `inverse_diagonal`, as a share of the entries and in the mean over
         them; None before it is asked for.
-
-    Notes
-    -----
-    Columns that were solved are remembered: the discriminant asks for those that learning has
-    ended with.
     """
 
     def __init__(
         self, operator: Operator, ridge: FloatArray, factor: PartialFactor, tol: float
     ) -> None:
-        self.tol, self.n_passes = tol, 0
+        super().__init__(tol)
+        self.n_passes = 0
         self._operator, self._ridge, self._factor = operator, ridge, factor
         self._is_constant = bool((ridge == ridge[0]).all())
-        self._known: dict[bytes, tuple[float, FloatArray, FloatArray]] = {}
 
     @cached_property
     def _preconditioner(self) -> Woodbury:
@@ -111,45 +103,6 @@ class IterativeSystem(System):
         return self._ridge[:, None] * V + single(V)
 
     # ---- solving -----------------------------------------------------------------------------
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        return self._solved(right, self.tol)[0]
-
-    def solve_roughly(self, right: FloatArray) -> FloatArray:
-        return self._solved(right, max(self.tol, _ROUGH))[0]
-
-    def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        return self._solved(right, self.tol)
-
-    def expect(self, right: FloatArray) -> None:
-        self._solved(right, self.tol)
-
-    def _solved(self, right: FloatArray, tol: float) -> tuple[FloatArray, FloatArray]:
-        """Return solution and residual of every column, those that are known from memory."""
-        if right.ndim == 1:
-            one, left = self._solved(right[:, None], tol)
-            return one[:, 0], left[:, 0]
-        solution, residual = np.empty(right.shape), np.empty(right.shape)
-        keys = [hashlib.blake2b(column.tobytes()).digest() for column in right.T]
-        new = []
-        for column, key in enumerate(keys):
-            if key in self._known and self._known[key][0] <= tol:
-                _, solution[:, column], residual[:, column] = self._known[key]
-            else:
-                new.append(column)
-        if new:
-            found = self._solve_new(right[:, new], tol)
-            solution[:, new], residual[:, new] = found.solution, found.residual
-            if len(new) <= _REMEMBERED:
-                self._remember([keys[column] for column in new], tol, found)
-        return solution, residual
-
-    def _remember(self, keys: list[bytes], tol: float, found: Solved) -> None:
-        for position, key in enumerate(keys):
-            self._known.pop(key, None)
-            self._known[key] = tol, found.solution[:, position], found.residual[:, position]
-        while len(self._known) > _REMEMBERED:
-            del self._known[next(iter(self._known))]
 
     def _solve_new(self, right: FloatArray, tol: float, *, quiet: bool = False) -> Solved:
         right = np.ascontiguousarray(right)

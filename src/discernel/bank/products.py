@@ -85,17 +85,17 @@ def rounding_errors(traces: FloatArray, centered_traces: FloatArray) -> FloatArr
 
 
 def centering_of_inner(
-    means: FloatArray, matrix: FloatArray, weights: SampleWeights | None = None
+    means: FloatArray, row_sums: FloatArray, weights: SampleWeights | None = None
 ) -> FloatArray:
-    """Return what ⟨PG_iP, S⟩ is more than ⟨G_i, S⟩, from the row means of the G_i and one S.
+    """Return what ⟨PG_iP, S⟩ is more than ⟨G_i, S⟩, from row means of the G_i and row sums of S.
 
     −2(G1)ᵀs + (1ᵀG1)·mean(s), s the row means of S: nothing is centred. With weights, the means
     of rows of G are weighted, and S is that which G meets, DSD.
     """
     if weights is not None:
-        s = matrix.sum(axis=1)
+        s = row_sums
         return np.asarray((means @ weights.shares) * s.sum() - 2.0 * means @ s)
-    sums, s = means.shape[1] * means, matrix.mean(axis=1)
+    sums, s = means.shape[1] * means, row_sums / means.shape[1]
     return np.asarray(sums.sum(axis=1) * s.mean() - 2.0 * sums @ s)
 
 

@@ -332,7 +332,7 @@ class TiledBank(Bank):
                 out[position] += factor * np.einsum("ij,ij->", values, there)
 
         total = _added(self._pass(work, lambda: np.zeros(self.n_kernels)))
-        centering = centering_of_inner(self._means, matrix, self.sample_weights)
+        centering = centering_of_inner(self._means, matrix.sum(axis=1), self.sample_weights)
         return np.asarray(self.scales * (total + centering))
 
     def inner_products(self) -> FloatArray:

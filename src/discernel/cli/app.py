@@ -8,14 +8,20 @@ from typing import Annotated
 import typer
 
 import discernel
-from discernel.cli import comparing, explaining, exporting, fitting, measuring
-from discernel.cli.helping import PlainCommand, PlainGroup
+from discernel.cli import (
+    comparing,
+    demonstrating,
+    explaining,
+    exporting,
+    fitting,
+    measuring,
+    reporting,
+)
 from discernel.cli.shared import EXIT_CODES, examples
 
 __all__ = ["app"]
 
 app = typer.Typer(
-    cls=PlainGroup,
     help="Learn the kernel that best separates your classes, and compare it with others.",
     no_args_is_help=True,
     epilog=EXIT_CODES,
@@ -44,7 +50,7 @@ def _common(
 def _add(name: str, command: Callable[..., None], short_help: str, *lines: str) -> None:
     """Add a command, with examples below its help."""
     epilog = examples(*lines) if lines else None
-    app.command(name, cls=PlainCommand, short_help=short_help, epilog=epilog)(command)
+    app.command(name, short_help=short_help, epilog=epilog)(command)
 
 
 _add(
@@ -95,10 +101,12 @@ _add(
 )
 _add(
     "report",
-    comparing.report_command,
-    "Make a page of all results.",
-    "discernel report",
-    "discernel report -o all.html",
+    reporting.report_command,
+    "Make a page of a model, or of all results.",
+    "discernel report patients.skops",
+    "discernel report patients.skops --explain new.csv --row 12 -o page.html",
+    "discernel report discernel-results/results.sqlite --metric log_loss",
 )
+_add("demo", demonstrating.demo_command, "See what it does, in two minutes.", "discernel demo")
 _add("reproduce", comparing.reproduce_command, "Run published tables again.")
 _add("bench", measuring.bench_command, "Measure how fast we are.")

@@ -1,4 +1,4 @@
-"""`discernel compare`, `reproduce` and `report`."""
+"""`discernel compare` and `reproduce`."""
 
 from __future__ import annotations
 
@@ -28,9 +28,8 @@ from discernel.cli.shared import (
     out,
     say_where,
 )
-from discernel.exceptions import InvalidInputError
 from discernel.experiments import reproduce as reproductions
-from discernel.experiments.compare import DEFAULT_STORE, compare, stored_records
+from discernel.experiments.compare import DEFAULT_STORE, compare
 from discernel.experiments.entrants import DEFAULT_METHODS, DESCRIPTIONS
 from discernel.experiments.exports import comparison_csv, comparison_json, trace
 from discernel.experiments.metrics import METRICS
@@ -44,7 +43,7 @@ from discernel.experiments.writing import (
 from discernel.report import write_report
 from discernel.report.words import conclusion
 
-__all__ = ["compare_command", "report_command", "reproduce_command"]
+__all__ = ["compare_command", "reproduce_command"]
 
 #: Divisions a plan with ``reproduce --quick``.
 QUICK = 3
@@ -226,45 +225,3 @@ def _run_one(
         write_file(page, drawn.getvalue())
         say_where("figure", page)
     return cells
-
-
-def report_command(
-    store: Annotated[
-        Path, typer.Argument(metavar="STORE", help="A file of results.")
-    ] = DEFAULT_STORE,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The page. (default: beside the store)"
-        ),
-    ] = None,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="Its title.")] = "Results",
-) -> None:
-    """Make a page of all that a file of results holds."""
-    with one_line_errors():
-        page = output or store.with_suffix(".html")
-        refuse_same_file(store=store, report=page)
-        check_place("report", page)
-        with _open_store(store) as results:
-            records, held = stored_records(results), results.held()
-        if held:
-            holders = " and ".join(sorted(set(held.values())))
-            typer.echo(
-                f"note: {holders} runs {len(held)} more cells now; the page holds what is finished "
-                "so far",
-                err=True,
-            )
-        if not records:
-            raise InvalidInputError(
-                f"{store} holds no results. Run: discernel compare --store {store}"
-            )
-        say_where("report", write_report(records, page, title=title))
-
-
-def _open_store(path: Path) -> Store:
-    if not path.is_file():
-        raise InvalidInputError(
-            f"The store must be a file that is there. Got {str(path)!r}. `discernel compare` and "
-            "`discernel reproduce` make one."
-        )
-    return Store(path)

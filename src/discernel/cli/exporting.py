@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,8 +14,12 @@ from discernel.exceptions import InvalidInputError
 from discernel.experiments.formats import listed
 from discernel.experiments.writing import check_place, refuse_same_file, write_file
 from discernel.export import numpy_scorer, to_onnx, write_scorer
+from discernel.export._scorer import Scorer
 
 __all__ = ["export_command"]
+
+#: Names that are printed.
+_MOST = 100
 
 
 def export_command(
@@ -60,8 +65,20 @@ def export_command(
             code, numbers = write_scorer(pipeline, to, names=names)
             say_where("scorer", code)
             say_where("numbers", numbers)
-        columns = scorer.names
-        if scorer.columns is not None:
-            columns = tuple(scorer.names[column.position] for column in scorer.columns)
-        typer.echo(f"columns: {on_one_line(listed(columns))}")
-        typer.echo(f"classes: {on_one_line(listed(scorer.classes.tolist()))}")
+        _say_columns(scorer, loaded.preparation.columns)
+
+
+def _say_columns(scorer: Scorer, in_file: Sequence[str]) -> None:
+    """Print what an exported model takes and returns, and what is to be made of a file first."""
+    names = scorer.names
+    if scorer.columns is not None:
+        names = tuple(scorer.names[column.position] for column in scorer.columns)
+    typer.echo(f"columns: {on_one_line(listed(names, _MOST))}")
+    typer.echo(f"classes: {on_one_line(listed(scorer.classes.tolist(), _MOST))}")
+    made = [name for name in names if name not in in_file]
+    if made:
+        typer.echo(
+            f"note: {on_one_line(listed(made, _MOST))} must be computed from the columns of the "
+            "file before, as `discernel predict` does",
+            err=True,
+        )

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares, check_leave_one_out
+from discernel.devices import as_host, device_of
 from discernel.discriminant import (
     Decision,
     Discriminant,
@@ -286,6 +287,26 @@ class BaseKernelDiscriminant(
         decision = self.decision_function(X)
         codes = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
         return np.asarray(self.classes_[codes])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows whose class is predicted, by their weights.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features)
+            Rows.
+        y : array-like of shape (n_rows,)
+            Their labels.
+        sample_weight : array-like of shape (n_rows,), optional
+            How much each row counts.
+
+        Returns
+        -------
+        float
+            From 0 to 1.
+        """
+        given = (array if device_of(array) is None else as_host(array) for array in (X, y))
+        return float(super().score(*given, sample_weight))
 
     @by_chunks
     def predict_proba(self, X: Any) -> FloatArray:

@@ -189,6 +189,11 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         The time there is, in seconds or as ``"90s"``, ``"10m"`` or ``"1.5h"``. ``bank="auto"``
         keeps to it: where an exact fit is expected to take longer, by a low rank. Without it, an
         exact fit may take ten minutes.
+    device : str, optional
+        Where the work that grows with the square of the rows is done: ``"cuda"``, ``"cuda:1"`` or
+        another device of PyTorch. By default that of X, which is NumPy's for all but arrays of
+        PyTorch and CuPy. Systems are factored there in single precision and refined in double:
+        gaps are those of double precision. `to_cpu` gives a model that needs no device.
     verbose : bool, default=False
         Whether to say which bank was chosen, with the memory and time to expect, and to show how
         far the fit is. Without it, fits of two minutes or more warn.
@@ -269,6 +274,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         cache_size: float = 256,
         rank: int | None = None,
         max_time: Any = None,
+        device: str | None = None,
         verbose: bool = False,
         callback: Any = None,
     ) -> None:
@@ -289,5 +295,6 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         self.cache_size = cache_size
         self.rank = rank
         self.max_time = max_time
+        self.device = device
         self.verbose = verbose
         self.callback = callback

@@ -5,11 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import (
@@ -107,6 +109,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         cache_size: float = 256,
         rank: int | None = None,
         max_time: Any = None,
+        device: str | None = None,
         verbose: bool = False,
         callback: Any = None,
     ) -> None:
@@ -121,6 +124,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         self.cache_size = cache_size
         self.rank = rank
         self.max_time = max_time
+        self.device = device
         self.verbose = verbose
         self.callback = callback
 
@@ -193,6 +197,11 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         Of rows that come in chunks, X is a sample, and ``n_rows`` their number.
         """
         self._check_room()
+        if self._device is not None:
+            self.forecast_ = None
+            with blas_threads(target.n_samples):
+                yield Way(getattr(self, "bank", "auto"), getattr(self, "rank", None))
+            return
         asked, rank = getattr(self, "bank", "auto"), getattr(self, "rank", None)
         verbose, max_time = getattr(self, "verbose", False), getattr(self, "max_time", None)
         self.forecast_ = forecast_fit(
@@ -255,6 +264,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
                 whole.coefficients,
                 None if kernels[0].precomputed else X,
                 bank.centering(weights),
+                self._device,
             )
         self.learned_kernel_ = learned
         self.kernels_ = kernels
@@ -270,6 +280,21 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         self.low_rank_loss_ = loss
         if loss.advice:
             warnings.warn(loss.advice, LowRankWarning, stacklevel=levels_to_the_caller())
+
+    def to_cpu(self) -> Self:
+        """Return the fitted model as one of NumPy, which can be saved and used anywhere.
+
+        Returns
+        -------
+        BaseKernelLearner
+            A copy that predicts the same, up to rounding.
+        """
+        check_is_fitted(self)
+        model = copy(self)
+        model._device = None
+        if isinstance(self.combined_kernel_, CombinedKernel):
+            model.combined_kernel_ = replace(self.combined_kernel_, device=None)
+        return model
 
     def _check_room(self) -> None:
         check_number("cache_size", getattr(self, "cache_size", 256), positive=True)
@@ -297,12 +322,16 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         """Return the bank of a way; `bank_` says which."""
         n_bytes, rank = self._cache_bytes(), way.rank
         kind = choose_bank(way.kind, kernels, X, self._cache_bytes(request))
+        if self._device is not None and way.kind == "auto" and not kernels[0].precomputed:
+            kind = "device"
         self.bank_ = kind
         normalization, solver = request.criterion.normalization, request.solver
         if kind == "lowrank" and isinstance(solver, CrossFitted):
             rank = default_rank(n_rows(X), n_bytes) if rank is None else rank
             return _blend(X, kernels, target, solver.proposal, rank, normalization)
-        return make_bank(kind, kernels, X, normalization, n_bytes, target.sample_weights, rank)
+        return make_bank(
+            kind, kernels, X, normalization, n_bytes, target.sample_weights, rank, self._device
+        )
 
 
 def _blend(

@@ -45,7 +45,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
     class_weight : dict, "balanced" or None, default=None
         Where rows have one class: what the weights of the rows of each are multiplied by, as in
         `MultipleKernelDiscriminant`.
-    tol, max_iter, random_state, bank, cache_size, rank, max_time, verbose, callback
+    tol, max_iter, random_state, bank, cache_size, rank, max_time, device, verbose, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes
@@ -93,6 +93,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         cache_size: float = 256,
         rank: int | None = None,
         max_time: Any = None,
+        device: str | None = None,
         verbose: bool = False,
         callback: Any = None,
     ) -> None:
@@ -108,6 +109,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
             cache_size=cache_size,
             rank=rank,
             max_time=max_time,
+            device=device,
             verbose=verbose,
             callback=callback,
         )

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
+from discernel.devices import as_host, device_of
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.targets import RegressionTarget
 
@@ -30,7 +31,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         As in `MultipleKernelDiscriminant`; ``"rkda"`` is here the regularised squared error.
     solver, regularization, tol, max_iter, random_state
         As in `MultipleKernelDiscriminant`.
-    bank, cache_size, rank, max_time, verbose, callback
+    bank, cache_size, rank, max_time, device, verbose, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes
@@ -116,6 +117,8 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
             Predictions.
         """
         check_is_fitted(self, "dual_coef_")
+        if (device := device_of(X)) is not None:
+            return device.returned(self.predict(as_host(X)))  # type: ignore[no-any-return]
         X = self._validate(X, self.kernels_)
         coef = self.dual_coef_ if self.dual_coef_.ndim == 2 else self.dual_coef_[:, None]
         predicted = self.combined_kernel_.product(X, coef) + self.intercept_

@@ -15,6 +15,7 @@ from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
 from discernel.backend import FloatArray
+from discernel.devices import Device, as_host, check_given, device_of
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, as_kernels, kernel_names
 from discernel.kernels.base import Known
@@ -46,6 +47,8 @@ class BaseRowEstimator(BaseEstimator):
     #: None where that is not known.
     _kept_labels: NDArray[Any] | None = None
     _kept_rows: NDArray[np.intp] | None = None
+    #: Where rows were learned from; None: here.
+    _device: Device | None = None
     kernels: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -119,6 +122,8 @@ class BaseRowEstimator(BaseEstimator):
         Rows that are to be kept are our own: what the caller does to them later is not seen. With
         ``facts``, X is a random part of the training rows, of the columns of which this is known.
         """
+        self._device = self._device_for(X, y)
+        X, y = _as_numpy(X), _as_numpy(y)
         given, kernels = X, self._candidates()
         self.encoder_: TableEncoder | None = None
         self._medians = None
@@ -136,6 +141,13 @@ class BaseRowEstimator(BaseEstimator):
         if self._takes_tables() and isinstance(X, np.ndarray):
             self._medians = np.median(X, axis=0)
         return X, y, self._resolve(candidates, X, given)
+
+    def _device_for(self, *given: Any) -> Device | None:
+        """Return where to compute: the device that is named, or that of what was given."""
+        found, named = check_given(*given), getattr(self, "device", None)
+        if named is None:
+            return found
+        return None if named == "cpu" else Device.named(named)
 
     def _resolve(self, candidates: list[Kernel], X: Any, frame: Any) -> list[Kernel]:
         """Return the kernels with all that depends on X fixed."""
@@ -181,6 +193,7 @@ class BaseRowEstimator(BaseEstimator):
         **options: Any,
     ) -> Any:
         """Return X as the kernels take it, at training (``reset``) with y."""
+        X = _as_numpy(X)
         if not reset and (encoder := self._encoder_for(X)) is not None:
             X = as_table(X)
             validate_data(self, X, skip_check_array=True, reset=False)
@@ -285,6 +298,11 @@ def _check_rows(kernels: list[Kernel], X: Any) -> None:
     """Raise a clear error where a kernel cannot take what stands in its columns."""
     for kernel in kernels:
         kernel.check_rows(X)
+
+
+def _as_numpy(given: Any) -> Any:
+    """Return arrays of other libraries as those of NumPy, all else as it is."""
+    return given if device_of(given) is None else as_host(given)
 
 
 def _is_mixed(X: Any, kernels: list[Kernel]) -> bool:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import CombinedKernel, Uncentered, make_bank
 from discernel.crossfit import Proposal, scaled_kernels
+from discernel.devices import as_host, device_of
 from discernel.discriminant import HonestScores, class_factors
 from discernel.estimators.learner import BaseKernelLearner, Way, honest_scores
 from discernel.estimators.weighted import with_class_weight
@@ -57,11 +58,14 @@ def by_chunks(method: Method) -> Method:
     """Return a method of rows that also takes those that are not in memory.
 
     Of a source it gives an iterator of its results for the chunks, of a Dask collection a Dask
-    array, which is computed when it is asked for.
+    array, which is computed when it is asked for; of an array of another library one of that, on
+    the same device.
     """
 
     @wraps(method)
     def either(self: Any, X: Any) -> Any:
+        if (device := device_of(X)) is not None:
+            return device.returned(method(self, as_host(X)))
         if not (isinstance(X, Source) or is_dask(X)):
             return method(self, X)
         check_is_fitted(self, "discriminant_")

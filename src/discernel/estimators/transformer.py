@@ -31,7 +31,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
     ----------
     kernels, criterion, solver, regularization, tol, max_iter, random_state
         As in `MultipleKernelDiscriminant`; λ only serves the learning of the weights.
-    bank, cache_size, rank, max_time, verbose, callback
+    bank, cache_size, rank, max_time, device, verbose, callback
         As there.
 
     Attributes

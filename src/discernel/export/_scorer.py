@@ -35,9 +35,10 @@ Floats = NDArray[np.float64]
 
 #: Raised with every change to what the file of numbers holds.
 FORMAT = 1
-#: What the file of numbers holds of a model, and of each of its `Pairs`.
+#: What the file of numbers holds of a model, of each of its `Pairs`, and of each `Lack`.
 ARRAYS = ("classes", "intercept", "slope", "bias", "offsets")
 PAIRS_ARRAYS = ("columns", "factors", "origin", "rows", "added")
+LACK_ARRAYS = ("columns", "medians", "scores")
 #: Entries of a matrix between some new rows and all stored ones.
 _BLOCK = 2**20
 #: exp(−690) is 1e-300; below it processors are slow.
@@ -147,6 +148,25 @@ class Factor:
 
 
 @dataclass(frozen=True)
+class Lack:
+    """What is known of rows that lack a source: all of its cells are missing.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_columns,)
+        The columns of the source.
+    medians : ndarray of shape (n_columns,)
+        What stands in for cells where a row lacks some, not all.
+    scores : ndarray of shape (n_scores,)
+        What a row without the source has for scores.
+    """
+
+    columns: NDArray[np.int64]
+    medians: Floats
+    scores: Floats
+
+
+@dataclass(frozen=True)
 class KernelSum:
     """Scores that are sums over stored rows, Σ_j k(x, z_j) c_j.
 
@@ -161,15 +181,28 @@ class KernelSum:
     balanced : bool
         Whether the c_j sum to 0: a number may then be taken from all k(x, z_j) of a row, without
         which products keep more digits.
+    lack : Lack or None
+        What rows have that lack the source that k is of; None where all have it.
     """
 
     pairs: tuple[Pairs, ...]
     terms: tuple[tuple[float, tuple[Factor, ...]], ...]
     coef: Floats
     balanced: bool
+    lack: Lack | None = None
 
     def __call__(self, X: Floats) -> Floats:
         """Return the scores of rows, some rows at a time."""
+        if self.lack is None:
+            return self._known(X)
+        cells = X[:, self.lack.columns]
+        missing, X = np.isnan(cells), X.copy()
+        X[:, self.lack.columns] = np.where(missing, self.lack.medians, cells)
+        lacks = np.asarray(missing.all(axis=1))[:, None]
+        return np.where(lacks, self.lack.scores, self._known(X))
+
+    def _known(self, X: Floats) -> Floats:
+        """Return the scores of rows that have all cells."""
         step = max(1, _BLOCK // max(1, len(self.coef)))
         parts = [self._block(X[start : start + step]) for start in range(0, len(X), step)]
         return np.concatenate([np.empty((0, self.coef.shape[1])), *parts])
@@ -374,6 +407,9 @@ class Scorer:
         missing = np.isnan(X)
         if self.medians is not None:
             return np.where(missing, self.medians, X)
+        if any(each.lack is not None for each in self.sums):  # then others need what they see
+            plain = [pairs for each in self.sums if each.lack is None for pairs in each.pairs]
+            missing = missing[:, [i for pairs in plain for i in pairs.columns]]
         if missing.any():
             raise ValueError("This model takes no missing cells. Got NaN; fill it in, or drop it.")
         return np.asarray(X)
@@ -429,4 +465,6 @@ def _unpack_sum(number: int, plan: Any, stored: Mapping[str, NDArray[Any]]) -> K
         (weight, tuple(Factor(which, kind, tuple(numbers)) for which, kind, numbers in factors))
         for weight, factors in plan["terms"]
     )
-    return KernelSum(pairs, terms, stored[f"sum{number}.coef"], plan["balanced"])
+    parts = [stored.get(f"sum{number}.lack.{part}") for part in LACK_ARRAYS]
+    lack = None if any(part is None for part in parts) else Lack(*parts)  # type: ignore[arg-type]
+    return KernelSum(pairs, terms, stored[f"sum{number}.coef"], plan["balanced"], lack)

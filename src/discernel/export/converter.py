@@ -81,7 +81,7 @@ def convert(scope: Any, operator: Any, container: Any) -> None:
     formula = formula_of(operator.raw_operator)
     graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
     rows = _features(graph, operator.inputs, formula)
-    scores = [_scores(graph, rows, each) for each in formula.sums]
+    scores = [_scores(graph, rows, each, len(formula.names)) for each in formula.sums]
     score = graph.node("Sum", *scores, graph.constant(formula.intercept[None, :]))
     linear = graph.node("MatMul", score, graph.constant(formula.slope))
     logs = graph.node("Add", linear, graph.constant(formula.bias[None, :]))
@@ -239,8 +239,23 @@ def _encoded(graph: _Graph, name: str, column: NumberColumn | ValueColumn) -> li
 # ---- scores ------------------------------------------------------------------------------------
 
 
-def _scores(graph: _Graph, rows: str, each: KernelSum) -> str:
-    """Return Σ_j k(x, z_j) c_j."""
+def _scores(graph: _Graph, rows: str, each: KernelSum, n_columns: int) -> str:
+    """Return Σ_j k(x, z_j) c_j; of a row that lacks the source of k, what such rows have."""
+    if each.lack is None:
+        return _known_scores(graph, rows, each)
+    medians, lack = np.zeros((1, n_columns)), each.lack
+    medians[0, lack.columns] = lack.medians
+    filled = graph.node("Where", graph.node("IsNaN", rows), graph.constant(medians), rows)
+    scores = _known_scores(graph, filled, each)
+    cells = graph.node("Gather", rows, graph.constant(lack.columns), axis=1)
+    missing = graph.node("Cast", graph.node("IsNaN", cells), to=graph.kind)
+    count = graph.node("ReduceSum", missing, graph.constant(np.ones(1, dtype=np.int64)), keepdims=1)
+    lacks = graph.node("Greater", count, graph.number(len(lack.columns) - 0.5))
+    return graph.node("Where", lacks, graph.constant(lack.scores[None, :]), scores)
+
+
+def _known_scores(graph: _Graph, rows: str, each: KernelSum) -> str:
+    """Return Σ_j k(x, z_j) c_j of rows that have all cells."""
     pairs, n_stored = [_pairs(graph, rows, one) for one in each.pairs], len(each.coef)
     terms = []
     for number, factors in each.terms:

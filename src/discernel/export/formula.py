@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,17 @@ from discernel.exceptions import InvalidInputError
 from discernel.export._scorer import (
     Factor,
     KernelSum,
+    Lack,
     NumberColumn,
     Pairs,
     Scorer,
     ValueColumn,
 )
-from discernel.export.terms import Piece, Term, View, terms_of
+from discernel.export.terms import Piece, Term, View, known_part, terms_of
 from discernel.features import ExactMap, FeatureMap, NystromMap
-from discernel.kernels import Kernel
+from discernel.kernels import Kernel, WhereKnown
 from discernel.kernels.columns import Table
+from discernel.kernels.weighted import WeightedKernels
 from discernel.tables import TableEncoder
 from discernel.tables.encoder import EncodedNumbers, EncodedValues
 
@@ -98,18 +101,40 @@ def _sums(clf: Any) -> tuple[list[KernelSum], FloatArray]:
     combined, coef = clf.combined_kernel_, clf.discriminant_.dual_coef
     n_columns = clf.n_features_in_ if clf.encoder_ is None else len(clf.encoder_.is_code)
     if isinstance(combined, CombinedKernel):
-        terms = _all_terms(combined.kernels, combined.coefficients, n_columns)
+        kernel = WeightedKernels(combined.kernels, combined.coefficients)
         coef, offset = combined.centering.of_product(coef)
         balanced = bool(combined.centering.ignores_constants)
-        return [_sum(terms, _dense(combined.rows), coef, balanced)], offset
+        return _kernel_sums(kernel, combined.rows, coef, balanced, n_columns), offset
     assert isinstance(combined, CombinedFeatures)
     _refuse_other_maps(combined.maps)
-    made, first = [], 0
+    made: list[KernelSum] = []
+    first = 0
     for factor, one in zip(combined.factors, combined.maps, strict=True):
         part = factor * coef[first : first + one.rank]
-        made.append(_map_sum(one, part, n_columns))
+        made += _map_sums(one, part, n_columns)
         first += one.rank
     return made, combined.center @ coef
+
+
+def _kernel_sums(
+    kernel: WeightedKernels, rows: Any, coef: FloatArray, balanced: bool, n_columns: int
+) -> list[KernelSum]:
+    """Return Σ_j k(x, z_j) coef_j; kernels of sources that rows may lack are sums of their own."""
+    whole = View.whole(n_columns)
+    found = [known_part(each, whole) for each in kernel.kernels]
+    plain = [i for i, part in enumerate(found) if part is None]
+    terms = _all_terms([kernel.kernels[i] for i in plain], kernel.coefficients[plain], n_columns)
+    lacking = [
+        (weight * part[0], part[1], part[2], terms_of(part[1].kernel, part[2]))
+        for weight, part in zip(kernel.coefficients, found, strict=True)
+        if part is not None
+    ]
+    stored = _dense(rows)
+    sums = [_sum(terms, stored, coef, balanced)] if terms else []
+    for weight, where, view, own in lacking:
+        scaled = [(float(weight) * number, pieces) for number, pieces in own]
+        sums += _known_sums(where, view, scaled, float(weight), stored, coef)
+    return sums
 
 
 def _all_terms(kernels: Sequence[Kernel], coefficients: Any, n_columns: int) -> list[Term]:
@@ -138,6 +163,54 @@ def _dense(rows: Any) -> FloatArray:
             )
         rows = rows.toarray()
     return np.asarray(as_rows(rows))
+
+
+def _known_sums(
+    where: WhereKnown,
+    view: View,
+    terms: list[Term],
+    weight: float,
+    rows: FloatArray,
+    coef: FloatArray,
+) -> list[KernelSum]:
+    """Return Σ_j k(x, z_j) coef_j of a source that rows x and z_j may lack.
+
+    Of a row z that lacks it, k(x, z) is the mean of k(x, r) over the training rows r that have it,
+    and k(x, z) of a row x that lacks it does not depend on x.
+
+    Parameters
+    ----------
+    where : WhereKnown
+        The kernel, resolved.
+    view : View
+        The columns that it sees.
+    terms : list of Term
+        The kernel within, times its weight.
+    weight : float
+        This weight.
+    rows, coef : ndarray of shape (n_rows, n_columns) and (n_rows, n_scores)
+        The z_j, and their coefficients.
+    """
+    known = where._fixed()
+    if known.medians is None:
+        raise InvalidInputError(f"{where.name} must see numbers to be exported. Got other columns.")
+    filled, lacks = where._filled(view.of(rows))
+    there, absent = filled[~lacks], coef[lacks].sum(axis=0)
+    means = known.means if known.has(there) else where.kernel(there, known.rows).mean(axis=1)
+    scores = weight * (means @ coef[~lacks] + known.means.mean() * absent)
+    parts = [
+        (there, coef[~lacks]),
+        (known.rows, np.tile(absent / len(known.rows), (len(known.rows), 1))),
+    ]
+    if known.has(there):  # one sum is enough
+        parts = [(there, parts[0][1] + parts[1][1])]
+    sums = []
+    for position, (stored, own) in enumerate(parts):
+        whole = np.zeros((len(stored), rows.shape[1]))
+        whole[:, view.columns] = stored
+        lack = Lack(view.columns, known.medians, scores if position == 0 else 0.0 * scores)
+        sums.append(replace(_sum(terms, whole, own, balanced=False), lack=lack))
+    return sums
 
 
 def _sum(terms: list[Term], rows: FloatArray, coef: FloatArray, balanced: bool) -> KernelSum:
@@ -197,20 +270,20 @@ def _refuse_other_maps(maps: Sequence[FeatureMap]) -> None:
         )
 
 
-def _map_sum(one: FeatureMap, coef: FloatArray, n_columns: int) -> KernelSum:
-    """Return φ(x)·coef of a map as a sum over rows."""
+def _map_sums(one: FeatureMap, coef: FloatArray, n_columns: int) -> list[KernelSum]:
+    """Return φ(x)·coef of a map as sums over rows."""
     if isinstance(one, NystromMap):
-        terms = _all_terms(one.kernel.kernels, one.kernel.coefficients, n_columns)
-        return _sum(terms, _dense(one.landmarks), one.expansion(coef), balanced=False)
+        expansion = one.expansion(coef)
+        return _kernel_sums(one.kernel, one.landmarks, expansion, False, n_columns)
     assert isinstance(one, ExactMap)
     ((number, (piece,)),) = terms_of(one.kernel, View.whole(n_columns))
     root = float(np.sqrt(number))
     if one._monomials is not None:
-        return _monomial_sum(one, piece, root * coef)
+        return [_monomial_sum(one, piece, root * coef)]
     # φ(x) is the row, or its direction: a row of coefficients is what a stored row would be.
     pairs = _seen(piece, np.ascontiguousarray(coef.T), np.zeros(coef.shape[1]))
     product = root, (Factor(0, "power", (1.0, 0.0, 1.0)),)
-    return KernelSum((pairs,), (product,), np.eye(coef.shape[1]), balanced=False)
+    return [KernelSum((pairs,), (product,), np.eye(coef.shape[1]), balanced=False)]
 
 
 def _seen(piece: Piece, rows: FloatArray, added: FloatArray) -> Pairs:

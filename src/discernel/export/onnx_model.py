@@ -83,8 +83,8 @@ def to_onnx(
     ----------
     clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
         Fitted. A pipeline may have what skl2onnx converts, such as `StandardScaler`, in front of
-        one of these. Kernels are those that discernel has: callables, matrices and kernels of
-        scikit-learn are refused.
+        one of these. Kernels are RBF, Laplace, Exponential, Linear, Polynomial and Cosine, and
+        what is made of them; others are refused.
     X : array-like or dataframe of shape (n_rows, n_features), optional
         Rows to check the graph on: onnxruntime must then predict what the model predicts.
     dtype : {"float64", "float32"}, default="float64"

@@ -27,8 +27,9 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     Parameters
     ----------
     clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
-        Fitted. A pipeline is a `StandardScaler` and one of these. Kernels are those that
-        discernel has: callables, matrices and kernels of scikit-learn are refused.
+        Fitted. A pipeline is a `StandardScaler` and one of these. Kernels are RBF,
+        Laplace, Exponential, Linear, Polynomial and Cosine, and what is made of them; others are
+        refused.
     names : sequence of str, optional
         What the columns are called; by default as in training, and ``x0``, ``x1`` and so on where
         that was an array.
@@ -118,6 +119,9 @@ def pack(scorer: Scorer) -> dict[str, NDArray[Any]]:
         arrays["medians"] = scorer.medians
     for number, each in enumerate(scorer.sums):
         arrays[f"sum{number}.coef"] = each.coef
+        if each.lack is not None:
+            for part in _scorer.LACK_ARRAYS:
+                arrays[f"sum{number}.lack.{part}"] = getattr(each.lack, part)
         for i, pairs in enumerate(each.pairs):
             for part in _scorer.PAIRS_ARRAYS:
                 arrays[f"sum{number}.pairs{i}.{part}"] = getattr(pairs, part)

@@ -20,11 +20,12 @@ from discernel.kernels import (
     Linear,
     Polynomial,
     Standardized,
+    WhereKnown,
 )
 from discernel.kernels.base import Named, Product, Restricted, Scaled, Sum
 from discernel.kernels.distance import DistanceKernel
 
-__all__ = ["Piece", "Term", "View", "terms_of"]
+__all__ = ["Piece", "Term", "View", "known_part", "terms_of"]
 
 
 @dataclass(frozen=True)
@@ -122,6 +123,29 @@ def terms_of(kernel: Kernel, view: View) -> list[Term]:
     return [(1.0, (_piece(kernel, view),))]
 
 
+def known_part(kernel: Kernel, view: View) -> tuple[float, WhereKnown, View] | None:
+    """Return a factor, the kernel of a source that rows may lack, and the columns that it sees.
+
+    None for other kernels.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Resolved.
+    view : View
+        The columns that it is given.
+    """
+    if type(kernel) is WhereKnown:
+        return 1.0, kernel, view
+    if type(kernel) is Restricted:
+        return known_part(kernel.kernel, view.take(kernel.columns))
+    if type(kernel) in (Named, Scaled):
+        found = known_part(kernel.kernel, view)  # type: ignore[attr-defined]
+        factor = kernel.factor if type(kernel) is Scaled else 1.0
+        return None if found is None else (factor * found[0], *found[1:])
+    return None
+
+
 def _piece(kernel: Kernel, view: View) -> Piece:
     """Return a kernel that is not made of others."""
     kind = type(kernel)
@@ -143,7 +167,7 @@ def _piece(kernel: Kernel, view: View) -> Piece:
         return Piece("cosine", view, None, "power", (1.0, 0.0, 1.0))
     raise InvalidInputError(
         "A model can be exported if its kernels are RBF, Laplace, Exponential, Linear, Polynomial "
-        "or Cosine, on columns, standardized, named, scaled, added or multiplied too. Got "
-        f"{kernel.name}, of type {kind.__name__}. Fit again without it; callables, matrices and "
-        "kernels of scikit-learn predict with discernel only."
+        "or Cosine, on columns, standardized, named, scaled, added or multiplied too, or "
+        f"WhereKnown of these, not added or multiplied. Got {kernel.name}, of type "
+        f"{kind.__name__}. Fit again without it: others predict with discernel only."
     )

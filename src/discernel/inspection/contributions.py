@@ -47,7 +47,8 @@ class Contributions:
     classes : ndarray of shape (n_classes,) or None
         The labels; None for a regression.
     cells : ndarray of shape (n_rows, n_columns), of objects, or None
-        The rows as they were given, for words and pictures.
+        The rows as they were given, for words and pictures. Behind steps of a pipeline that make
+        other columns, the rows as these return them.
     exact : bool
         Whether the values of columns are exact. False where a kernel is neither a product nor a sum
         over its columns, and there are more than eight: values are then averages over 32 orders

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import OneToOneFeatureMixin
 from sklearn.pipeline import Pipeline
 
 from discernel.backend import FloatArray
@@ -50,8 +51,9 @@ class ExplainedRows:
         The one that predicts.
     scoring : Scoring
         Its scores as a sum of kernels.
-    given : array-like
-        The rows as the learner is given them.
+    shown : array-like
+        The rows as a person knows them: as they were given, where the steps of a pipeline change
+        numbers but no columns, else as the learner is given them.
     rows : array, CSR or Table
         The rows as its kernels take them.
     background : array, CSR or Table, or None
@@ -62,7 +64,7 @@ class ExplainedRows:
 
     learner: Any
     scoring: Scoring
-    given: Any
+    shown: Any
     rows: Any
     background: Any
     column_names: list[str]
@@ -86,8 +88,8 @@ class ExplainedRows:
                 "array or a dataframe."
             )
         learner = explained_learner(estimator)
-        scoring, X = Scoring.of(learner), learner_rows(estimator, X)
-        rows = learner._validate(X, learner.kernels_)
+        scoring, prepared = Scoring.of(learner), learner_rows(estimator, X)
+        rows = learner._validate(prepared, learner.kernels_)
         is_table = has_columns(rows) and not learner.kernels_[0].precomputed
         if background is not None:
             given = learner_rows(estimator, background)
@@ -95,7 +97,8 @@ class ExplainedRows:
         elif is_table:
             background = _typical(learner, scoring)
         names = column_names(estimator) if is_table else []
-        return cls(learner, scoring, X, rows, background, names)
+        shown = X if _keeps_columns(estimator) else prepared
+        return cls(learner, scoring, shown, rows, background, names)
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -118,14 +121,20 @@ class ExplainedRows:
         """The cells as they were given, of shape (n_rows, n_columns); None without columns."""
         if not self.column_names:
             return None
-        X = self.given if hasattr(type(self.given), "columns") else None
-        if X is None:
-            X = dense(self.given) if hasattr(self.given, "tocsr") else self.given
-            return np.asarray(X, dtype=object)
+        X = self.shown
+        if not hasattr(type(X), "columns"):
+            return np.asarray(dense(X) if hasattr(X, "tocsr") else X, dtype=object)
         cells = np.empty(X.shape, dtype=object)
         for position in range(X.shape[1]):
             cells[:, position] = column_cells(X, position)
         return cells
+
+
+def _keeps_columns(estimator: Any) -> bool:
+    """Whether the steps before the last, if any, return the columns they are given."""
+    inner = getattr(estimator, "best_estimator_", estimator)
+    steps = [step for _, step in inner.steps[:-1]] if isinstance(inner, Pipeline) else []
+    return all(isinstance(step, OneToOneFeatureMixin) for step in steps if step != "passthrough")
 
 
 def _typical(learner: Any, scoring: Scoring) -> Any:

@@ -16,7 +16,7 @@ from scipy.special import roots_legendre
 
 from discernel.backend import FloatArray
 
-__all__ = ["product_integrals", "product_values", "sampled_values"]
+__all__ = ["n_nodes", "product_integrals", "product_values", "sampled_values"]
 
 #: What values of a product may miss of what they add up to, over the sum of its coefficients.
 _TOLERANCE = 1e-13
@@ -34,14 +34,16 @@ def _nodes(n: int) -> tuple[FloatArray, FloatArray]:
     return 0.5 * (1.0 + points), 0.5 * weights
 
 
+def n_nodes(n_players: int) -> int:
+    """Return how many nodes are tried first."""
+    return min((n_players + 1) // 2, _FIRST_NODES)
+
+
 def _others(factors: FloatArray) -> FloatArray:
     """Return the product of all factors but each one, without dividing: factors may be 0."""
     out = np.ones_like(factors)
     np.multiply.accumulate(factors[:-1], axis=0, out=out[1:])
-    after = np.ones_like(factors[0])
-    for player in range(len(factors) - 2, -1, -1):
-        after *= factors[player + 1]
-        out[player] *= after
+    out[:-1] *= np.multiply.accumulate(factors[:0:-1], axis=0)[::-1]
     return out
 
 
@@ -64,8 +66,7 @@ def product_integrals(a: FloatArray, b: FloatArray) -> FloatArray:
         φ, which sum to Π a − Π b in each game.
     """
     change, total = a - b, a.prod(axis=0) - b.prod(axis=0)
-    exact = (len(a) + 1) // 2
-    n = min(exact, _FIRST_NODES)
+    exact, n = (len(a) + 1) // 2, n_nodes(len(a))
     while True:
         rest = np.zeros_like(a)
         for node, weight in zip(*_nodes(n), strict=True):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray, draw_rows, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import explained_learner
+from discernel.inspection.games import n_nodes
 from discernel.inspection.learner import (
     column_groups,
     column_names,
@@ -32,7 +33,7 @@ from discernel.targets import ClassTarget
 __all__ = ["SourceImportances", "source_importances"]
 
 #: Rows that importances are taken from at most, at least, and the work that decides between them.
-_MOST_ROWS, _LEAST_ROWS, _WORK = 1500, 200, 6e8
+_MOST_ROWS, _LEAST_ROWS, _WORK = 1500, 200, 2.5e8
 #: What is worth less than so many standard errors may be chance, and is worth nothing; the more it
 #: is beyond that, the less is taken off (a non-negative garrote).
 _DOUBT = 2.5
@@ -77,8 +78,8 @@ def source_importances(
         Fitted: `KernelDiscriminant`, `MultipleKernelDiscriminant` or `MultipleKernelRidge`.
     X : array-like of shape (n_rows, n_features), optional
         The training rows, or precomputed kernels between them. Needed where the model does not
-        keep them: with precomputed kernels, of low rank, or of rows in chunks. Of more than 1,500
-        rows some are drawn.
+        keep them: with precomputed kernels, of low rank, or of rows in chunks. At most 1,500 are
+        drawn, fewer where kernels see many groups, which takes some seconds.
     y : array-like of shape (n_rows,), optional
         Their labels, or numbers.
     groups : dict of str to columns, optional
@@ -183,7 +184,8 @@ class _Sources:
     @property
     def most_rows(self) -> int:
         """How many rows there is time for: pairs of rows, groups and kernels are all looked at."""
-        work = sum(len(seen) ** 2 for seen in self.seen if len(seen) > 1)
+        counts = [len(seen) for seen in self.seen if len(seen) > 1]
+        work = sum(count * n_nodes(count) for count in counts)
         return int(np.clip(np.sqrt(_WORK / max(1, work)), _LEAST_ROWS, _MOST_ROWS))
 
     def contributions(self, rows: Any, targets: FloatArray, ridge: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ import numpy as np
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.contributions import Contributions
+from discernel.kernels.columns import is_missing
 
 __all__ = ["cell_text", "explain_in_words", "output_of", "terms_of"]
 
@@ -131,7 +132,7 @@ def terms_of(
 
 def cell_text(cell: Any) -> str:
     """Return a cell in few characters."""
-    if cell is None or cell != cell:
+    if is_missing(cell):
         return "missing"
     if isinstance(cell, (bool, np.bool_)):
         return str(bool(cell))

@@ -43,6 +43,10 @@ class Kernel(ABC):
     #: columns share it. None: the kernel is computed from the rows directly.
     base: str | None = None
 
+    #: The kind of that matrix where other array libraries can make it: ``"squared distance"``,
+    #: ``"1-norm distance"`` or ``"inner product"``, of what `base_rows` returns.
+    pairs: str | None = None
+
     #: Whether the kernel is positive semidefinite by construction. Matrices of other kernels are
     #: checked before they are used.
     trusted: bool = True
@@ -115,6 +119,18 @@ class Kernel(ABC):
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
         """Write to ``out`` what `from_base` returns."""
         out[:] = self.from_base(base)
+
+    def from_device_base(self, base: Any, xp: Any) -> Any | None:
+        """Return what `from_base` does, of an array of another library; None: only NumPy can.
+
+        Parameters
+        ----------
+        base : array
+            The pairwise matrix, which is left as it is.
+        xp : module
+            Its namespace, of the array API standard.
+        """
+        return None
 
     @property
     def decay(self) -> tuple[Hashable, float] | None:
@@ -387,6 +403,10 @@ def _replace_outdated(cls: type[Kernel]) -> None:
     new: dict[str, Any] = {}
     if depth("base_matrix") < depth("base_rows", "base_tile"):
         new |= {"base_rows": Kernel.base_rows, "base_tile": Kernel.base_tile}
+    if depth("base_matrix", "base_rows", "base_tile") < depth("pairs"):
+        new["pairs"] = None  # of a wrapper that means it, it is said again
+    if depth("from_base", "fill_from_base", "_distance") < depth("from_device_base"):
+        new["from_device_base"] = Kernel.from_device_base
     if depth("from_base") < depth("fill_from_base"):
         new["fill_from_base"] = Kernel.fill_from_base
     elif depth("fill_from_base") < depth("from_base"):
@@ -464,6 +484,13 @@ class Wrapper(Kernel):
     @property
     def base_key(self) -> Hashable | None:
         return self.kernel.base_key
+
+    @property
+    def pairs(self) -> str | None:  # type: ignore[override]
+        return self.kernel.pairs
+
+    def from_device_base(self, base: Any, xp: Any) -> Any | None:
+        return self.kernel.from_device_base(base, xp)
 
     @property
     def decay(self) -> tuple[Hashable, float] | None:
@@ -568,6 +595,10 @@ class Scaled(Wrapper):
         self.kernel.fill_from_base(base, out)
         out *= self.factor
 
+    def from_device_base(self, base: Any, xp: Any) -> Any | None:
+        made = self.kernel.from_device_base(base, xp)
+        return None if made is None else made * self.factor
+
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return self.factor * self.kernel(X, Z)
 
@@ -608,6 +639,8 @@ class Restricted(Wrapper):
 
     columns: Any
     label: str | None = None
+
+    pairs = Wrapper.pairs
 
     @property
     def name(self) -> str:
@@ -696,6 +729,8 @@ class Standardized(Wrapper):
     """
 
     spreads: tuple[float, ...] | None = None
+
+    pairs = Wrapper.pairs
 
     def __post_init__(self) -> None:
         if self.kernel.takes_missing:

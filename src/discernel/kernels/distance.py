@@ -336,6 +336,9 @@ class DistanceKernel(Kernel):
         np.maximum(out, LEAST_SINGLE_EXPONENT if single else LEAST_EXPONENT, out=out)
         np.exp(out, out=out)
 
+    def from_device_base(self, base: Any, xp: Any) -> Any | None:
+        return xp.exp(base * -self.exponent)
+
     # ---- derivatives -------------------------------------------------------------------------
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
@@ -417,7 +420,7 @@ class DistanceKernel(Kernel):
 class _Euclidean(DistanceKernel):
     """A kernel of ‖x − z‖²."""
 
-    base = "squared distance"
+    base = pairs = "squared distance"
     norm = 2
 
     @staticmethod
@@ -515,6 +518,9 @@ class Exponential(_Euclidean):
     def _distance(self, base: FloatArray, out: FloatArray | None = None) -> FloatArray:
         return np.asarray(np.sqrt(base, out=out))
 
+    def from_device_base(self, base: Any, xp: Any) -> Any | None:
+        return xp.exp(xp.sqrt(xp.clip(base, min=0.0)) * -self.exponent)
+
     def _slope(self, gram: Array, base: Callable[[], Array]) -> tuple[Array, float]:
         distance = np.sqrt(base())
         # At distance 0 there is a tip and no derivative; 0 is the mean of those around it.
@@ -553,7 +559,7 @@ class Laplace(DistanceKernel):
     0.1353
     """
 
-    base = "1-norm distance"
+    base = pairs = "1-norm distance"
     norm = 1
     power = 1
 

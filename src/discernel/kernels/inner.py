@@ -20,7 +20,7 @@ __all__ = ["Cosine", "Linear", "Polynomial"]
 class _InnerProductKernel(Kernel):
     """A kernel that depends on ⟨x, z⟩ only."""
 
-    base = "inner product"
+    base = pairs = "inner product"
 
     def _moved(self, X: Any) -> Any:
         """Return the rows whose inner products are taken."""
@@ -96,6 +96,9 @@ class Linear(_InnerProductKernel):
 
     def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
         out[:] = base
+
+    def from_device_base(self, base: Any, xp: Any) -> Any | None:
+        return base
 
     def __repr__(self) -> str:
         if self.origin is None:
@@ -176,6 +179,9 @@ class Polynomial(_InnerProductKernel):
         np.multiply(base, self._number(), out=out)
         out += self.coef0
         out **= int(self.degree)
+
+    def from_device_base(self, base: Any, xp: Any) -> Any | None:
+        return (base * self._number() + self.coef0) ** int(self.degree)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         base = self.base_matrix(X, Z)

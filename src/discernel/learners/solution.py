@@ -378,6 +378,11 @@ class LearnedKernel:
     @property
     def certificate(self) -> str:
         """What is certified of the weights, in a sentence."""
+        if self.considered:
+            return (
+                "The weights were chosen by how well they predict left-out rows; of such a choice "
+                "there is no certificate."
+            )
         if self.gap is None or not np.isfinite(self.gap):
             return "No bound is known on how far these weights are from the best ones."
         problem = "" if self.rank is None else f" of the problem approximated with rank {self.rank}"

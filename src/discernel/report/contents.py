@@ -20,7 +20,7 @@ from discernel.experiments.tables import (
 )
 from discernel.report import words
 
-__all__ = ["contents"]
+__all__ = ["contents", "trace_contents"]
 
 _STANDINGS = {
     "ahead": "best",
@@ -72,7 +72,7 @@ def contents(table: ResultTable, trace: Trace | None = None) -> dict[str, Any]:
         "failures": [_failure(failure) for failure in failed],
         "environment": _environment(table),
         "divisions": _divisions(table),
-        "trace": None if trace is None else _trace(trace),
+        "trace": None if trace is None else trace_contents(trace),
     }
 
 
@@ -83,8 +83,8 @@ def _metrics(table: ResultTable) -> list[PredictionMetric]:
     return sorted(found, key=lambda metric: metric != table.metric)
 
 
-def _trace(trace: Trace) -> dict[str, Any]:
-    """Return where the results come from: facts, rows of each class, what columns became."""
+def trace_contents(trace: Trace) -> dict[str, Any]:
+    """Return where results come from: facts, rows of each class, what columns became."""
     n_rows = sum(trace.class_counts.values())
     facts = [
         ("data", trace.source),

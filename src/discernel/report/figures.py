@@ -33,7 +33,7 @@ from discernel.experiments.store import Record
 from discernel.experiments.tables import ResultTable
 from discernel.learners import Candidate, Progress
 from discernel.report.svg import new_figure
-from discernel.report.words import join, seconds
+from discernel.report.words import candidate_label, join, seconds
 
 __all__ = [
     "Drawing",
@@ -66,10 +66,6 @@ _BY_LEAVING_OUT = (
     "were left out one at a time (1 is knowing nothing; it is not a share of wrong rows), and what "
     "is added for weights far from equal ones. The least sum is chosen."
 )
-
-
-#: What candidates are called in a figure, where their own name says too little.
-_CANDIDATES = {"average": "equal weights", "weights": "learned weights"}
 
 
 @dataclass(frozen=True)
@@ -440,12 +436,9 @@ def _line(candidate: Candidate) -> str:
     Weights are learned on columns scaled as is best in a division. Apart for each scaling, they
     would be means over other divisions, which do not compare.
     """
-    name = _CANDIDATES.get(candidate.name, candidate.name)
     if candidate.accuracy is not None and candidate.name == "weights":
-        return f"{name}, columns scaled as is best"
-    if not candidate.strength:
-        return name
-    return f"{name}, scaled columns (power {candidate.strength:g})"
+        return "learned weights, columns scaled as is best"
+    return candidate_label(candidate)
 
 
 def _mean_candidate(found: Sequence[Candidate]) -> Candidate:

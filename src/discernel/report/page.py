@@ -20,7 +20,7 @@ from discernel.report import figures
 from discernel.report.contents import contents
 from discernel.report.svg import drawing, to_svg
 
-__all__ = ["write_report"]
+__all__ = ["page_parts", "shown_trace", "write_report"]
 
 
 @dataclass(frozen=True)
@@ -179,19 +179,16 @@ def write_report(
     """
     path = Path(path)
     check_place("report", path)
-    template = _template()
+    template, shared = page_parts("report.html.j2")
     table = summarize(map(_shown, records), metric)
     with drawing():
         sections = _sections(table)
-    style, script = _text("report.css"), _text("report.js")
     page = template.render(
         title=printable(title),
         words=[printable(each) for each in words],
-        policy=_policy(style, script),
-        style=style,
-        script=script,
         sections=sections,
-        **contents(table, None if trace is None else _shown_trace(trace)),
+        **contents(table, None if trace is None else shown_trace(trace)),
+        **shared,
     )
     return write_file(path, page.encode())
 
@@ -216,7 +213,8 @@ def _shown(record: Record) -> Record:
     return replace(record, cell=cell, result=result, machine=_written(record.machine))
 
 
-def _shown_trace(trace: Trace) -> Trace:
+def shown_trace(trace: Trace) -> Trace:
+    """Return where results come from with control characters written out."""
     return Trace(**{each.name: _written(getattr(trace, each.name)) for each in fields(trace)})
 
 
@@ -264,7 +262,23 @@ def _with_dataset(picture: Picture, dataset: str | None) -> Picture:
 # ---- the file --------------------------------------------------------------------------------
 
 
-def _template() -> Any:
+def page_parts(name: str) -> tuple[Any, dict[str, str]]:
+    """Return a template, and what every page has: style, script, and what the page may load.
+
+    Parameters
+    ----------
+    name : str
+        The file of the template.
+    """
+    style, script = _text("report.css"), _text("report.js")
+    return _template(name), {
+        "style": style,
+        "script": script,
+        "policy": _policy(style, script),
+    }
+
+
+def _template(name: str) -> Any:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError as error:
@@ -276,7 +290,7 @@ def _template() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.j2")
+    return environment.get_template(name)
 
 
 def _text(name: str) -> str:

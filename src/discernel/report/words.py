@@ -9,8 +9,10 @@ from discernel.experiments.metrics import PredictionMetric
 from discernel.experiments.plan import Splits
 from discernel.experiments.statistics import ALPHA, Interval
 from discernel.experiments.tables import Entry, Failure, Ranking, ResultTable
+from discernel.learners import Candidate
 
 __all__ = [
+    "candidate_label",
     "conclusion",
     "count",
     "describe_dataset",
@@ -92,6 +94,24 @@ def join(names: Sequence[str]) -> str:
         n_others = len(names) - _MOST_NAMES + 1
         names = [*names[: _MOST_NAMES - 1], f"{n_others} others"]
     return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+#: What candidates of the default are called, where their own name says too little.
+_CANDIDATES = {
+    "average": "equal weights",
+    "weights": "learned weights",
+    "single": "best single kernel",
+    "loo": "weights by leave-one-out",
+    "rkda": "weights by rkda",
+}
+_STRENGTHS = {0.0: "", 0.5: ", columns half scaled", 1.0: ", columns scaled"}
+
+
+def candidate_label(candidate: Candidate) -> str:
+    """Return what a candidate of the default is: how it weighs kernels and scales columns."""
+    name = _CANDIDATES.get(candidate.name, candidate.name)
+    strength = candidate.strength
+    return name + _STRENGTHS.get(strength, f", columns scaled to the power {strength:g}")
 
 
 # ---- sentences ---------------------------------------------------------------------------------

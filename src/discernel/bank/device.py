@@ -1,0 +1,275 @@
+"""A bank whose n_samples² work is done on another device.
+
+Vectors of the size of the samples stay NumPy's: they are thousands of times smaller than what is
+computed of them there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.backend import FloatArray
+from discernel.bank.base import Bank
+from discernel.bank.device_system import DeviceInverse, DeviceSystem
+from discernel.bank.iterative import IterativeBank
+from discernel.bank.products import centering_of_inner
+from discernel.bank.system import Inverse, System
+from discernel.devices import Device, DeviceFactor, DeviceKernels, as_host
+from discernel.devices.pairs import STRIP_ENTRIES
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import Kernel
+from discernel.kernels.evaluate import PreparedRows
+
+__all__ = ["DeviceBank"]
+
+#: Rows of a part up to which NumPy is as fast.
+_FEW_ROWS = 500
+#: Matrices of that size that live at a time.
+_STRIPS = 4
+#: The share of the free memory of the device that may be taken.
+_SHARE = 0.9
+#: The relative residual of a system, and of one of which three digits are enough.
+_TOL, _ROUGH_TOL = 1e-9, 1e-3
+#: The least ridge, in units of kernels of trace 1, for which a coarse factor solves in few steps,
+#: and for which it has three digits of the diagonal of the inverse.
+_COARSE_RIDGE, _DIAGONAL_RIDGE = 1e-6, 3e-4
+
+
+class DeviceBank(IterativeBank):
+    """Kernels on rows, never stored, computed on a device.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The candidates, resolved.
+    X : ndarray of shape (n_samples, n_features)
+        The training rows.
+    device : Device
+        The device.
+    **options
+        As in `TiledBank`.
+
+    Notes
+    -----
+    A system is factored in single precision, in the memory of one matrix, and refined with
+    products of double precision: residuals, and so certificates, are those of double precision.
+    Where even one matrix is too much, it is solved by conjugate gradients.
+    """
+
+    def __init__(
+        self, kernels: Sequence[Kernel], X: Any, *, device: Device, **options: Any
+    ) -> None:
+        if not isinstance(X, np.ndarray):
+            raise InvalidInputError(
+                "A device computes kernels of rows of numbers. Got "
+                f"{type(X).__name__}. Leave `device` out for other rows."
+            )
+        self.device = device
+        self._on_device: dict[bool, DeviceKernels] = {}
+        super().__init__(kernels, X, **options)
+
+    def _kernels_there(self, *, single: bool = False) -> DeviceKernels:
+        """Return the kernels with their rows on the device, which are sent once."""
+        known = self._on_device.get(single)
+        if known is None or known.kernels is not self._kernels:
+            rows = cast(PreparedRows, self._rows)
+            known = DeviceKernels(self._kernels, rows, self.device, single=single)
+            self._on_device[single] = known
+        return known
+
+    def _strips(self) -> Iterator[tuple[slice, slice]]:
+        """Yield rows and the columns from the first of them on: each pair once."""
+        n, start = self.n_samples, 0
+        while start < n:
+            stop = min(n, start + max(1, STRIP_ENTRIES // (n - start)))
+            yield slice(start, stop), slice(start, n)
+            start = stop
+
+    def _less_means_there(
+        self, position: int, matrix: Any, rows: slice, columns: slice, *, single: bool = False
+    ) -> Any:
+        """Return the matrix of a nearly constant kernel less its means, others as they are."""
+        means = self._taken_off.get(position)
+        if means is None:
+            return matrix
+        put, down, across = self.device.put, means[rows, None], means[columns] - self._mean(means)
+        return matrix - put(down, single=single) - put(across[None, :], single=single)
+
+    # ---- passes ------------------------------------------------------------------------------
+
+    def _raw_products(
+        self, vectors: FloatArray, active: NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        wanted = None if active is None else active.tolist()
+        there, xp = self._kernels_there(), self.device.xp
+        V = self.device.put(vectors)
+        out = self.device.zeros((len(self._kernels.kernels), *vectors.shape))
+        for rows, columns in self._strips():
+            for i, found in there.strips(rows, columns, wanted):
+                matrix = self._less_means_there(i, found, rows, columns)
+                height = rows.stop - rows.start
+                out[i, rows, :] += xp.matmul(matrix, V[columns, :])
+                if columns.stop > rows.stop:
+                    out[i, rows.stop :, :] += xp.matmul(matrix[:, height:].T, V[rows, :])
+        self._count(None)
+        return as_host(out)
+
+    def compressed(self, basis: FloatArray) -> FloatArray:
+        there, xp = self._kernels_there(), self.device.xp
+        S = self.device.put(self._centered_vectors(basis))
+        out = self.device.zeros((self.n_kernels, basis.shape[1], basis.shape[1]))
+        for rows, columns in self._strips():
+            height = rows.stop - rows.start
+            for i, found in there.strips(rows, columns):
+                matrix = self._less_means_there(i, found, rows, columns)
+                # The square on the diagonal is its own mirror image, all else stands for two.
+                right = 0.5 * xp.matmul(matrix[:, :height], S[rows, :])
+                if columns.stop > rows.stop:
+                    right = right + xp.matmul(matrix[:, height:], S[rows.stop :, :])
+                out[i, :, :] += xp.matmul(S[rows, :].T, right)
+        self._count(None)
+        half = as_host(out)
+        found_all = (half + half.transpose(0, 2, 1)) * self.scales[:, None, None]
+        self.workspace.subspace = basis, found_all
+        return np.asarray(found_all)
+
+    def combined_product(
+        self, weights: FloatArray, vectors: FloatArray, single: Any = None
+    ) -> FloatArray:
+        precise = single is None
+        columns_of = self._centered_vectors(vectors)
+        lengths = np.linalg.norm(columns_of, axis=0) / np.sqrt(len(columns_of))
+        lengths[lengths == 0] = 1.0
+        V = self.device.put(columns_of / lengths, single=not precise)
+        out, xp = self.device.zeros(vectors.shape, single=not precise), self.device.xp
+        for rows, columns in self._strips():
+            total = self._sum_there(weights * self.scales, rows, columns, single=not precise)
+            height = rows.stop - rows.start
+            out[rows, :] += xp.matmul(total, V[columns, :])
+            if columns.stop > rows.stop:
+                out[rows.stop :, :] += xp.matmul(total[:, height:].T, V[rows, :])
+        self._count(single)
+        found = np.asarray(as_host(out).astype(np.float64) * lengths)
+        self._center_rows(found[None])
+        return found
+
+    def _sum_there(self, factors: FloatArray, rows: slice, columns: slice, *, single: bool) -> Any:
+        """Return Σ f_i G_i between some rows and others, less what is taken off."""
+        total = self._kernels_there(single=single).weighted_sum(rows, columns, factors)
+        for i, means in self._taken_off.items():
+            if factors[i]:
+                down = factors[i] * means[rows, None]
+                across = factors[i] * (means[columns] - self._mean(means))
+                total = total - self.device.put(down, single=single)
+                total = total - self.device.put(across[None, :], single=single)
+        return total
+
+    def _matrix_there(self, weights: FloatArray, ridge: FloatArray, *, single: bool) -> Any:
+        """Return diag(ridge) + Σ w_i K_i on the device; what is above the diagonal is not set."""
+        n, factors = self.n_samples, weights * self.scales
+        means = factors @ self._means
+        across = means - self._mean(means)
+        matrix, put = self.device.empty((n, n), single=single), self.device.put
+        roots = None if self.sample_weights is None else self.sample_weights.roots
+        for rows, columns in self._strips():
+            total = self._sum_there(factors, rows, columns, single=single)
+            total = total - put(means[rows, None], single=single)
+            total = total - put(across[None, columns], single=single)
+            if roots is not None:
+                total = total * put(roots[rows, None], single=single)
+                total = total * put(roots[None, columns], single=single)
+            height = rows.stop - rows.start
+            eye = self.device.xp.eye(height, dtype=matrix.dtype, device=self.device.where)
+            matrix[rows.stop :, rows] = total[:, height:].T
+            matrix[rows, rows] = total[:, :height] + eye * put(ridge[rows, None], single=single)
+        self._count(True if single else None)
+        return matrix
+
+    # ---- systems -----------------------------------------------------------------------------
+
+    def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> Any:
+        free, n = self.device.free_bytes(), self.n_samples
+        single = float(diagonal.min()) >= _COARSE_RIDGE
+        strips = _STRIPS * 8 * min(STRIP_ENTRIES, n * n)
+        needed = (4 if single else 8) * n * n + strips
+        if free is not None and needed > _SHARE * free:
+            return super()._new_system(weights, diagonal, tol)
+        plain = self._without_workspace()
+
+        def factored(coarse: bool) -> DeviceFactor:
+            matrix = plain._matrix_there(weights, diagonal, single=coarse)
+            return DeviceFactor(matrix, plain.device, coarse=coarse)
+
+        def product(V: FloatArray) -> FloatArray:
+            return diagonal[:, None] * V + plain.combined_product(weights, V)
+
+        return DeviceSystem(
+            factored,
+            product,
+            self.device,
+            tol=tol,
+            coarse=single,
+            coarse_diagonal=float(diagonal.min()) >= _DIAGONAL_RIDGE,
+        )
+
+    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        return self._last_or_new(weights, ridge, _TOL)
+
+    def rough_system(self, weights: FloatArray, ridge: float) -> System:
+        return self._last_or_new(weights, ridge, _ROUGH_TOL)
+
+    def subset(self, rows: NDArray[np.intp]) -> Bank:
+        if len(rows) < _FEW_ROWS:  # a device is not worth its delay
+            return super().subset(rows)
+        return DeviceBank(
+            self._kernels.kernels,
+            self._X[rows],
+            device=self.device,
+            normalization=self.normalization,
+            cache_bytes=self._cache_bytes,
+            part=True,
+            sample_weights=self._weights_of(rows),
+        )
+
+    # ---- whole matrices ----------------------------------------------------------------------
+
+    has_matrices: ClassVar[bool] = True
+
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:  # type: ignore[override]
+        lower = as_host(self._matrix_there(weights, np.zeros(self.n_samples), single=False))
+        whole = np.tril(lower) + np.tril(lower, -1).T
+        if out is None:
+            return np.asarray(whole)
+        out[:] = whole
+        return out
+
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
+        self.workspace.last = None
+        matrix = self._matrix_there(weights, np.full(self.n_samples, ridge), single=False)
+        inverse = DeviceFactor(matrix, self.device).inverse()
+        return cast(Inverse, DeviceInverse(inverse, self.device, self._inner_there))
+
+    def inner(self, matrix: FloatArray) -> FloatArray:
+        return self._inner_there(self.device.put(matrix))
+
+    def _inner_there(self, matrix: Any) -> FloatArray:
+        """Return every ⟨K_i, S⟩ of a symmetric S on the device."""
+        there, xp, weights = self._kernels_there(), self.device.xp, self.sample_weights
+        if weights is not None:
+            roots = self.device.put(weights.roots)
+            matrix = matrix * roots[:, None] * roots[None, :]
+        total = self.device.zeros((self.n_kernels,))
+        for rows, columns in self._strips():
+            height = rows.stop - rows.start
+            # The square on the diagonal counts once, all else for its mirror image too.
+            part = 2.0 * matrix[rows, columns]
+            part[:, :height] = matrix[rows, rows]
+            for i, found in there.strips(rows, columns):
+                total[i] += xp.sum(self._less_means_there(i, found, rows, columns) * part)
+        row_sums = as_host(xp.sum(matrix, axis=1))
+        centering = centering_of_inner(self._means, row_sums, weights)
+        return np.asarray(self.scales * (as_host(total) + centering))

@@ -1,0 +1,179 @@
+"""`discernel report`: a page of a model, or of all that a file of results holds."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from discernel.cli import learning, models
+from discernel.cli.explaining import explain_rows
+from discernel.cli.shared import one_line_errors, say_where
+from discernel.exceptions import InvalidInputError
+from discernel.experiments.compare import DEFAULT_STORE, stored_records
+from discernel.experiments.exports import Trace
+from discernel.experiments.metrics import METRICS
+from discernel.experiments.store import Store
+from discernel.experiments.writing import check_place, refuse_same_file
+from discernel.inspection.words import cell_text
+from discernel.report import RowExplanation, write_model_report, write_report
+
+__all__ = ["report_command"]
+
+#: Rows that are explained where none is named.
+_FIRST_ROWS = 3
+
+
+def report_command(
+    what: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FILE", help="A model that `discernel fit` wrote, or a file of results."
+        ),
+    ] = DEFAULT_STORE,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The page. (default: beside FILE)"),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Its title. (default: what it is about)")
+    ] = None,
+    metric: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help=f"Of results, what methods are judged by: {', '.join(METRICS)}."
+        ),
+    ] = "accuracy",
+    explain: Annotated[
+        str | None,
+        typer.Option(metavar="DATA", help="Of a model, explain rows of this file on the page."),
+    ] = None,
+    row: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--row", "-r", min=1, metavar="N", help="Explain this row of DATA. May be repeated."
+        ),
+    ] = None,
+) -> None:
+    """Make a page of a model, or of all that a file of results holds.
+
+    The page is one file that needs no other and no network. That of a model
+    says which columns matter, what to expect of new rows, and how it was
+    chosen; with --explain, why rows have the class they have.
+    """
+    with one_line_errors():
+        page = output or what.with_suffix(".html")
+        refuse_same_file(file=what, report=page)
+        check_place("report", page)
+        if zipfile.is_zipfile(what):
+            say_where("report", _report_model(what, page, title, explain, row or ()))
+            return
+        if explain is not None or row:
+            raise InvalidInputError(
+                "--explain and --row are for a model that `discernel fit` wrote. "
+                f"{what.name} is none. Leave them out, or name a model."
+            )
+        say_where("report", _report_store(what, page, title or "Results", metric))
+
+
+# ---- a model -----------------------------------------------------------------------------------
+
+
+def _report_model(
+    path: Path, page: Path, title: str | None, explain: str | None, rows: Sequence[int]
+) -> Path:
+    model = models.load_model(path)
+    if rows and explain is None:
+        raise InvalidInputError("--row is a row of the file that --explain names. Name one.")
+    origin = model.origin
+    return write_model_report(
+        model.pipeline,
+        page,
+        title=title or f"{model.dataset}: a model of {model.target}",
+        columns=_columns(model),
+        trace=Trace(
+            source=origin.source,
+            digest=origin.digest,
+            target=model.target,
+            command=origin.command,
+            created=origin.fitted,
+            versions={"discernel": origin.version},
+            class_counts=origin.class_counts,
+            columns=origin.columns,
+            notes=origin.notes,
+        ),
+        explanations=[] if explain is None else _explained(model, explain, rows),
+    )
+
+
+def _columns(model: models.Model) -> tuple[str, ...] | None:
+    """Return what each importance belongs to, where that is one per column of the table."""
+    names = model.preparation.feature_names
+    learner = model.pipeline[-1]
+    n_known = len(getattr(learner, "feature_importances_", ()))
+    return names if n_known == len(names) else None
+
+
+def _explained(model: models.Model, source: str, rows: Sequence[int]) -> list[RowExplanation]:
+    given = learning.read_rows(model, source)
+    n_rows = len(given.X)
+    if rows and max(rows) > n_rows:
+        raise InvalidInputError(f"A row must be one of 1 to {n_rows:,}. Got {max(rows)}.")
+    chosen = [number - 1 for number in dict.fromkeys(rows)] or range(min(_FIRST_ROWS, n_rows))
+    return [_explanation(each) for each in explain_rows(model, given, list(chosen))]
+
+
+def _explanation(found: Mapping[str, Any]) -> RowExplanation:
+    """Return what the page shows of a row, of what `discernel explain` found."""
+    cells = found["cells"]
+    terms = found["columns"] or found["sources"]
+    predicted = str(found["predicted"])
+    return RowExplanation(
+        row=f"row {found['row']:,}",
+        predicted=predicted,
+        baseline=found["baseline"],
+        contributions={
+            f"{name} = {cell_text(cells[name])}" if name in cells else name: value
+            for name, value in terms.items()
+        },
+        probability=found["probabilities"].get(predicted),
+        similar=[
+            (
+                "a row" if each["training_row"] is None else f"row {each['training_row']:,}",
+                "" if each["class"] is None else str(each["class"]),
+                each["similarity"],
+            )
+            for each in found["similar"]
+        ],
+        words=f"The score is {found['score_is']}.",
+    )
+
+
+# ---- results -----------------------------------------------------------------------------------
+
+
+def _report_store(store: Path, page: Path, title: str, metric: str) -> Path:
+    with _open_store(store) as results:
+        records, held = stored_records(results), results.held()
+    if held:
+        holders = " and ".join(sorted(set(held.values())))
+        typer.echo(
+            f"note: {holders} runs {len(held)} more cells now; the page holds what is finished so "
+            "far",
+            err=True,
+        )
+    if not records:
+        raise InvalidInputError(f"{store} holds no results. Run: discernel compare --store {store}")
+    return write_report(records, page, title=title, metric=metric)
+
+
+def _open_store(path: Path) -> Store:
+    if not path.is_file():
+        raise InvalidInputError(
+            f"The file must be a model or a file of results that is there. Got {str(path)!r}. "
+            "`discernel fit` makes a model, `discernel compare` results."
+        )
+    return Store(path)

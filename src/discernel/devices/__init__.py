@@ -1,0 +1,15 @@
+"""The n_samples² work of a fit on another device, by any library of the array API standard."""
+
+from discernel.devices.device import Device, as_host, check_given, device_of
+from discernel.devices.factor import DeviceFactor
+from discernel.devices.pairs import DeviceKernels, DeviceSum
+
+__all__ = [
+    "Device",
+    "DeviceFactor",
+    "DeviceKernels",
+    "DeviceSum",
+    "as_host",
+    "check_given",
+    "device_of",
+]

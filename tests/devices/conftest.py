@@ -1,0 +1,23 @@
+"""The libraries that can be here without a GPU; with one, that too."""
+
+import numpy as np
+import pytest
+
+from discernel.devices import Device, device_of
+
+LIBRARIES = [
+    "torch",
+    "array_api_strict",
+    pytest.param("cuda", marks=pytest.mark.gpu),
+]
+
+
+@pytest.fixture(params=LIBRARIES)
+def device(request):
+    if request.param == "array_api_strict":
+        strict = pytest.importorskip("array_api_strict")
+        return device_of(strict.asarray(np.zeros(1)))
+    torch = pytest.importorskip("torch")
+    if request.param == "cuda" and not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    return Device.named("cpu" if request.param == "torch" else "cuda")

@@ -1,0 +1,56 @@
+"""Factors on a device are those of NumPy, in whatever library."""
+
+import numpy as np
+import pytest
+
+from discernel.devices import DeviceFactor, as_host
+from discernel.exceptions import NumericalError
+
+N, BLOCK = 150, 32
+
+
+@pytest.fixture
+def matrix():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(N, N))
+    return A @ A.T / N + 0.1 * np.eye(N)
+
+
+def factor(matrix, device, **options):
+    spoiled = matrix + np.triu(np.full((N, N), 7.0), 1)  # what is above the diagonal is not read
+    return DeviceFactor(device.put(spoiled), device, block=BLOCK, **options)
+
+
+def test_solves_as_numpy_does(matrix, device):
+    V = np.random.default_rng(1).normal(size=(N, 3))
+    found = as_host(factor(matrix, device).solve(device.put(V)))
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, V), atol=1e-11)
+
+
+def test_log_determinant(matrix, device):
+    expected = np.linalg.slogdet(matrix)[1]
+    assert factor(matrix, device).log_determinant() == pytest.approx(expected, rel=1e-12)
+
+
+def test_diagonal_of_the_inverse(matrix, device):
+    expected = np.linalg.inv(matrix).diagonal()
+    np.testing.assert_allclose(factor(matrix, device).inverse_diagonal(), expected, rtol=1e-11)
+
+
+def test_inverse(matrix, device):
+    found = as_host(factor(matrix, device).inverse())
+    np.testing.assert_allclose(found, np.linalg.inv(matrix), atol=1e-11)
+
+
+def test_single_precision_has_its_digits(matrix, device):
+    made = DeviceFactor(device.put(matrix, single=True), device, block=BLOCK, coarse=True)
+    V = np.random.default_rng(1).normal(size=(N, 3))
+    found = as_host(made.solve(device.put(V, single=True)))
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, np.linalg.solve(matrix, V), atol=2e-4)
+
+
+def test_a_matrix_that_is_not_positive_definite_is_refused(matrix, device):
+    matrix[100, 100] = -5.0
+    with pytest.raises(NumericalError, match="broke down before row 128 of 150"):
+        factor(matrix, device)

@@ -1,0 +1,160 @@
+"""The page of one model: its numbers are those of the model."""
+
+import re
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import RBF, Linear
+from discernel.report import RowExplanation, write_model_report
+from tests.test_report import HOSTILE, TRACE, Page
+
+X, Y = load_wine(return_X_y=True)
+STORY = RowExplanation(
+    "row 7",
+    "white",
+    0.5,
+    {"size": 1.25, "colour": -0.25},
+    probability=0.9,
+    similar=[("row 3", "white", 0.875)],
+    words="Mostly because of its size.",
+)
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return MultipleKernelDiscriminant().fit(X, Y)
+
+
+def page_of(folder, estimator, **options):
+    path = write_model_report(estimator, folder / "m.html", **options)
+    return Page(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def page(clf, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    return page_of(folder, clf, title="Wine & co", trace=TRACE, explanations=[STORY])
+
+
+def rows(page, section):
+    """Return the texts of the rows of the tables of a section, cell by cell."""
+    inside, found = False, []
+    for element in page.elements:
+        if element["tag"] == "section":
+            inside = element["id"] == section
+        if inside and element["tag"] == "tr" and "tbody" in element["within"]:
+            found.append([])
+        if inside and element["tag"] in ("th", "td") and "tbody" in element["within"]:
+            found[-1].append(element["text"].strip())
+    return found
+
+
+def test_the_page_is_whole_and_loads_nothing(page):
+    assert page.all("html")[0]["lang"] == "en"
+    assert [e["text"] for e in page.all("h1")] == ["Wine & co"]
+    sections = [section["id"] for section in page.all("section")]
+    assert sections == ["summary", "importances", "confusion", "rows", "kernel", "data"]
+    assert [a["href"] for a in page.all("a") if "nav" in a["within"]] == [f"#{s}" for s in sections]
+    assert page.all("script") == []
+    for element in page.elements:
+        assert not {"style", "src", "onclick"} & set(element)
+    assert all(svg["aria-hidden"] == "true" for svg in page.all("svg"))
+
+
+def test_importances_are_those_of_the_model(page, clf):
+    order = np.argsort(-clf.feature_importances_)
+    expected = [
+        [
+            f"column {i}",
+            f"{100 * clf.feature_importances_[i]:.1f}",
+            f"{100 * clf.feature_importances_std_[i]:.1f}",
+            "",
+        ]
+        for i in order
+    ]
+    assert rows(page, "importances") == expected
+    widths = [float(rect["width"]) for rect in page.all("rect")][: len(order)]
+    shares = clf.feature_importances_[order]
+    np.testing.assert_allclose(widths, 100 * shares / shares[0], atol=0.06)
+
+
+def test_features_of_one_column_are_summed(clf, tmp_path):
+    page = page_of(tmp_path, clf, columns=["a"] * 6 + ["b"] * 7)
+    found = {row[0]: row[1:3] for row in rows(page, "importances")}
+    assert found["a"][0] == f"{100 * clf.feature_importances_[:6].sum():.1f}"
+    assert found["a"][1] == f"≤ {100 * clf.feature_importances_std_[:6].sum():.1f}"
+
+
+def test_the_table_of_classes_has_the_expected_accuracy(page, clf):
+    counts = np.array([[float(cell) for cell in row[1:4]] for row in rows(page, "confusion")])
+    np.testing.assert_array_equal(counts.sum(axis=1), np.bincount(Y))
+    assert np.trace(counts) / counts.sum() == pytest.approx(clf.expected_.accuracy)
+    assert (
+        f"expect it to predict {100 * clf.expected_.accuracy:.1f} % right"
+        in (page.all("section", id="summary")[0]["text"])
+    )
+
+
+def test_what_was_considered_and_the_certificate_are_told(page, clf):
+    text = page.all("section", id="kernel")[0]["text"]
+    assert clf.learned_kernel_.certificate in text
+    assert text.count("(chosen)") == 1
+    assert "unless another one has a log-loss that is lower" in text
+    for each in clf.learned_kernel_.considered:
+        assert f"{each.error:.3f}" in text
+
+
+def test_contributions_add_up_on_the_page(page):
+    found = rows(page, "rows")
+    numbers = [float(row[1].replace("−", "-")) for row in found[:4]]
+    assert [row[0] for row in found[:4]] == ["a typical row", "size", "colour", "score of the row"]
+    assert sum(numbers[:3]) == pytest.approx(numbers[3])
+    assert found[4] == ["row 3", "white", "0.875"]
+    text = page.all("section", id="rows")[0]["text"]
+    assert "row 7: predicted white, probability 90.0 %" in text
+
+
+def test_many_contributions_keep_their_sum(tmp_path, clf):
+    values = {f"c{i}": 1.0 / (i + 1) for i in range(30)}
+    page = page_of(tmp_path, clf, explanations=[RowExplanation("r", "a", 0.0, values)])
+    found = rows(page, "rows")
+    assert found[-2][0] == "10 others"
+    shown = [float(row[1]) for row in found[1:-1]]
+    assert sum(shown) == pytest.approx(sum(values.values()), abs=0.02)
+
+
+def test_sources_pipelines_and_regression(tmp_path):
+    kernels = [k.on(part, name) for part, name in (([0, 1], "left"), ([2, 3], "right"))
+               for k in (RBF(), Linear())]  # fmt: skip
+    rows_, y = load_iris(return_X_y=True)
+    model = make_pipeline(StandardScaler(), MultipleKernelDiscriminant(kernels, criterion="rkda"))
+    page = page_of(tmp_path, model.fit(rows_, y))
+    found = {row[0]: row[1] for row in rows(page, "kernel")}
+    weights = model[-1].kernel_weights_
+    assert found["left"] == f"{weights[:2].sum():.3f}"
+    assert re.search(r"no other weights are better", page.all("section", id="kernel")[0]["text"])
+    ridge = MultipleKernelRidge([RBF(), Linear()]).fit(rows_, y)
+    page = page_of(tmp_path, ridge)
+    assert [section["id"] for section in page.all("section")] == ["summary", "kernel"]
+
+
+def test_names_are_text_whatever_they_hold(tmp_path):
+    labels = np.where(Y > 0, HOSTILE, "plain")
+    clf = MultipleKernelDiscriminant([RBF(), Linear()], criterion="uniform").fit(X, labels)
+    story = RowExplanation(HOSTILE, HOSTILE, 0.0, {HOSTILE: 1.0}, similar=[(HOSTILE, HOSTILE, 1.0)])
+    page = page_of(tmp_path, clf, title=HOSTILE, explanations=[story])
+    assert page.all("script") == []
+    assert page.all("h1")[0]["text"] == HOSTILE
+
+
+def test_what_is_no_model_or_no_place_is_refused(clf, tmp_path):
+    with pytest.raises(InvalidInputError, match="a file in a folder that is there"):
+        write_model_report(clf, tmp_path)
+    with pytest.raises(InvalidInputError, match="one of discernel"):
+        write_model_report(StandardScaler().fit(X), tmp_path / "m.html")
