@@ -26,6 +26,7 @@ ROOMS = (
     "discernel.displays",
     "discernel.inspection",
     "discernel.export",
+    "discernel.report",
     "discernel.datasets",
     "discernel.testing",
     "discernel.experiments.baselines",
@@ -84,6 +85,7 @@ WITHOUT_EXAMPLE = {
     "Progress",
     "RegularizationPath",
     "ReweighedSpectrum",
+    "RowExplanation",
     "RowProgress",
     "SimilarRows",
     "Solution",
@@ -93,6 +95,7 @@ WITHOUT_EXAMPLE = {
     "Task",
     "private_names",
     "register_onnx",
+    "write_report",
     "write_scorer",
 }
 
