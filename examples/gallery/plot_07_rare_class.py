@@ -45,7 +45,7 @@ for (name, clf), marker in zip(fits.items(), "osD^", strict=True):
 axes.axhline(y_test.mean(), color="gray", ls=":", label="alarm for all rows")
 axes.set(title=f"{y_test.sum()} rare rows among {len(y_test):,}", xlabel="recall")
 axes.set(ylabel="precision", xlim=(0, 1.02), ylim=(0, 1.02))
-axes.legend(frameon=False, loc="lower left")
+axes.legend(frameon=False, loc="upper right")
 plt.show()
 
 # %%

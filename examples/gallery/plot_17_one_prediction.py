@@ -30,8 +30,8 @@ total = found.baseline + found.columns.sum()
 print(f"all columns add up to the score, to {abs(total - clf.decision_function(row)).max():.0e}")
 
 # %%
-# Left: from the score of a typical row to that of this one, column by column. Right: how similar
-# it is to the training rows under the learned kernel.
+# Left: from the score of a typical row to that of this one, column by column; blue is for the
+# predicted class. Right: how similar it is to the training rows under the learned kernel.
 
 near = similar_rows(clf, row, n=12)
 figure, (left, right) = plt.subplots(
@@ -39,11 +39,12 @@ figure, (left, right) = plt.subplots(
 )
 ContributionsDisplay.from_estimator(clf, row, ax=left)
 left.set_title("What speaks for and against")
-colors = ["C1" if label == "malignant" else "C0" for label in near.labels[0]]
+predicted = clf.predict(row)[0]
+colors = ["C0" if label == predicted else "C1" for label in near.labels[0]]
 right.bar(np.arange(1, 13), near.similarity[0], color=colors)
 right.set(title="The twelve most similar training rows", xlabel="rank", ylim=(0, 1))
 right.set_ylabel("similarity")
-for color, label in (("C1", "malignant"), ("C0", "benign")):
+for color, label in (("C0", f"{predicted}, as predicted"), ("C1", "the other class")):
     right.bar(1, 0, color=color, label=label)
 right.legend(frameon=False, ncols=2)
 plt.show()
