@@ -135,9 +135,8 @@ def main(folder: str) -> int:
     wrong = [*broken_links(site), *findings(site, site.parent / "pages")]
     for line in wrong:
         print(line)
-    print(
-        f"{len(all_pages(site))} pages, {2 * len(main_pages(site))} opened in a browser, {len(wrong)} findings"
-    )
+    opened = 2 * len(main_pages(site))
+    print(f"{len(all_pages(site))} pages, {opened} opened in a browser, {len(wrong)} findings")
     return min(len(wrong), 1)
 
 
