@@ -1,76 +1,114 @@
-"""The picture of the README: which columns matter, what is separated, and the certificate.
+"""The picture of the README: which columns matter, how good it is, how sure it is.
 
-Run ``pip install '.[app]'`` and ``python examples/overview.py``. Rows and fits are those of the
-example in the README.
+Run ``pip install '.[app]'`` and ``python examples/overview.py``, from a clone. Columns and
+probabilities are those of the patients of ``discernel demo``, who are made up; each is predicted
+by a fit to others. The ranks are read from the record of the benchmark.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
-from sklearn.datasets import load_wine
-from sklearn.model_selection import train_test_split
+import numpy as np
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.model_selection import StratifiedKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
 
 from discernel import MultipleKernelDiscriminant
 from discernel.displays import ImportancesDisplay
+from discernel.experiments.toys import clinic
+from discernel.tables import TableEncoder
 
-INK, CLASS_COLORS = "#333344", ["#b5382a", "#e0a030", "#2f6f9f"]
-FIT_COLORS = {"auto": "#4a4a5e", "rkda": "#3f9b76"}
+RECORD = Path(__file__).parent.parent / "benchmarks/records/default_against_baselines.json"
+INK, OURS, THEIRS = "#333344", "#b5382a", "#7a7a8c"
+NAMES = {
+    "auto": "discernel",
+    "average": "average of kernels",
+    "single": "best single kernel",
+    "svc grid": "SVC grid",
+    "easymkl": "EasyMKL",
+    "forest": "random forest",
+    "boosting": "gradient boosting",
+    "logistic": "logistic regression",
+    "xrfm": "xRFM",
+}
 
 
-def draw_importances(axes, clf: MultipleKernelDiscriminant) -> None:
-    ImportancesDisplay.from_estimator(clf, ax=axes, n_columns=8, color=FIT_COLORS["auto"])
-    axes.set(title="Which columns matter")
+def draw_importances(axes) -> None:
+    patients = clinic()
+    clf = MultipleKernelDiscriminant().fit(patients.X, patients.y)
+    ImportancesDisplay.from_estimator(clf, ax=axes, color=OURS)
+    axes.set(title="Which columns matter\n(clinic)", xlabel="importance ± spread over folds")
 
 
-def draw_plane(axes, clf: MultipleKernelDiscriminant, X_test, y_test) -> None:
-    Z = clf.transform(X_test)
-    for label, color, marker in zip(clf.classes_, CLASS_COLORS, "osD", strict=True):
-        axes.scatter(
-            *Z[y_test == label].T, c=color, marker=marker, s=34, label=f"class {label}", ec="white"
+def draw_ranks(axes) -> None:
+    results = json.loads(RECORD.read_text())["results"]
+    ranks = results["mean_rank_log_loss"]
+    order = sorted(ranks, key=lambda name: -ranks[name])
+    for place, name in enumerate(order):
+        color = OURS if name == "auto" else THEIRS
+        axes.plot([results["mean_rank"][name]], [place], "o", ms=8, color=color)
+        axes.plot([ranks[name]], [place], "D", ms=8, color=color, mfc="white", mew=1.8)
+    axes.set(
+        title="How good\n(mean rank of 9 on 26 tasks)",
+        yticks=range(len(order)),
+        yticklabels=[NAMES[name] for name in order],
+        xlim=(1, 9),
+        xlabel="better  ←  rank  →  worse",
+    )
+    for label in axes.get_yticklabels():
+        if label.get_text() == "discernel":
+            label.set(color=OURS, fontweight="bold")
+    for marker, face, words in (("o", THEIRS, "accuracy"), ("D", "white", "log-loss")):
+        axes.plot([], [], marker, color=THEIRS, mfc=face, mew=1.8, label=words)
+    axes.legend(frameon=False, loc="upper right")
+    axes.grid(axis="x", alpha=0.3)
+
+
+def draw_sureness(axes) -> None:
+    patients, folds = clinic(), StratifiedKFold(5, shuffle=True, random_state=0)
+    fits = {
+        "discernel": (MultipleKernelDiscriminant(), OURS, "o-"),
+        "random forest": (
+            make_pipeline(TableEncoder(), RandomForestClassifier(500, random_state=0)),
+            THEIRS,
+            "s--",
+        ),
+    }
+    limits = np.linspace(0.0, 1.0, 8)
+    for name, (clf, color, style) in fits.items():
+        said = cross_val_predict(clf, patients.X, patients.y, cv=folds, method="predict_proba")
+        said, ill = said[:, 0], patients.y == "ill"
+        bins = np.digitize(said, limits[1:-1])
+        shown = [b for b in range(len(limits) - 1) if np.sum(bins == b) >= 15]
+        axes.plot(
+            [said[bins == b].mean() for b in shown],
+            [ill[bins == b].mean() for b in shown],
+            style,
+            color=color,
+            label=name,
         )
+    axes.plot([0.0, 1.0], [0.0, 1.0], ":", color=INK, lw=1)
     axes.set(
-        title=f"{len(y_test)} held-out rows, accuracy {clf.score(X_test, y_test):.2f}",
-        xlabel="first discriminant",
-        ylabel="second discriminant",
+        title="How sure\n(clinic, rows left out)",
+        xlabel='probability of "ill" that was said',
+        ylabel='share that was "ill"',
+        xlim=(0.0, 1.02),
+        ylim=(0.0, 1.02),
     )
-    axes.legend(frameon=False, loc="best")
-
-
-def draw_certificate(axes, learner: MultipleKernelDiscriminant) -> None:
-    gaps = [
-        max(step.gap, 1e-16)
-        for step in learner.learned_kernel_.history
-        if step.regularization == learner.regularization_
-    ]
-    axes.semilogy(range(len(gaps)), gaps, "o-", color=FIT_COLORS["rkda"])
-    axes.axhline(learner.tol, color=INK, ls=":", lw=1)
-    axes.text(0.02, learner.tol * 0.6, "asked for", va="top")
-    axes.set(
-        title='Certified gap of "rkda"',
-        xlabel="Newton step",
-        ylabel="relative duality gap",
-        xticks=range(len(gaps)),
-    )
+    axes.legend(frameon=False, loc="upper left")
 
 
 def draw(target: Path) -> None:
-    X, y = load_wine(return_X_y=True, as_frame=True)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
-    fits = {
-        criterion: MultipleKernelDiscriminant(criterion=criterion).fit(X_train, y_train)
-        for criterion in ("auto", "rkda")
-    }
     plt.rcParams.update({"font.size": 10, "text.color": INK, "axes.labelcolor": INK})
-    figure, (left, middle, right) = plt.subplots(
-        1, 3, figsize=(12, 3.9), width_ratios=[1.3, 1.0, 0.8], layout="constrained"
+    figure, panels = plt.subplots(
+        1, 3, figsize=(12, 4.1), width_ratios=[1.15, 1.0, 0.95], layout="constrained"
     )
-    draw_importances(left, fits["auto"])
-    draw_plane(middle, fits["auto"], X_test, y_test)
-    draw_certificate(right, fits["rkda"])
-    for axes in (left, middle, right):
+    for axes, draw_panel in zip(panels, (draw_importances, draw_ranks, draw_sureness), strict=True):
+        draw_panel(axes)
         axes.spines[["top", "right"]].set_visible(False)
         axes.title.set_fontweight("bold")
     target.parent.mkdir(parents=True, exist_ok=True)

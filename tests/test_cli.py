@@ -257,7 +257,7 @@ def test_a_fit_says_what_to_expect_which_columns_matter_and_what_it_considered(t
     for each in clf.learned_kernel_.considered:
         assert re.search(rf" +{each.error:.3f} +{100 * each.accuracy:.1f} ", shown)
     assert shown.count("← chosen") == 1
-    assert re.search(r"chosen: the (smallest log-loss|simplest)", shown)
+    assert re.search(r"chosen: (the smallest log-loss|simpler than)", shown)
     assert "certificate" in shown
     assert "leave-one-out error" not in shown
     unused = "they take all columns alike" in shown
@@ -266,7 +266,7 @@ def test_a_fit_says_what_to_expect_which_columns_matter_and_what_it_considered(t
 
 def test_the_reason_for_a_choice_is_the_true_one():
     candidates = [Candidate("average", np.ones(1), 0.1, error, 0.0, 0.5, 0.9) for error in (2, 1)]
-    assert "simplest that no other beats by more than one standard error" in _why(candidates)
+    assert "simpler than what has the smallest log-loss, and within one st" in _why(candidates)
     assert _why(candidates[::-1]) == "chosen: the smallest log-loss"
     by_error = [replace(each, strength=0.0, accuracy=None) for each in candidates]
     assert "smallest sum of squared error and pull" in _why(by_error)
@@ -350,6 +350,10 @@ def test_many_rows_say_what_they_will_take(tmp_path):
     shown = invoke("fit", "a.csv", "-o", "a.model")
     assert "2,000 rows: bank=" in shown.output
     assert "done in" in shown.stderr
+    shown = invoke("fit", "a.csv", "-o", "a.model", "--json")
+    assert json.loads(shown.stdout)["n_rows"] == 2000
+    assert "2,000 rows: bank=" in shown.stderr
+    assert invoke("fit", "a.csv", "-o", "a.model", "-q").output == ""
 
 
 def test_a_lambda_at_the_limit_is_said(capsys):

@@ -122,6 +122,15 @@ def test_what_cannot_be_fitted_is_one_line(folder, words, expected):
     assert expected in result.output
 
 
+@pytest.mark.parametrize("words", [["data"], ["data/*"], ["data/0.csv", "data/1.csv"]])
+def test_other_delimiters_of_chunks_are_one_line(words):
+    Path("data").mkdir()
+    for i in range(2):
+        table().to_csv(f"data/{i}.csv", sep=";", decimal=",", index=False)
+    result = invoke("fit", *words, "-t", "kind", "-o", "m.skops", code=1)
+    assert "or CSV with commas between cells and decimal points. 0.csv has ';'" in result.output
+
+
 def test_a_bad_part_leaves_the_old_predictions(folder):
     invoke("fit", folder, "-o", "m.model", "--target", "kind")
     last = sorted(folder.iterdir())[-1]

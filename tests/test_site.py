@@ -210,6 +210,19 @@ def test_when_not_to_use_it_quotes_the_records():
         assert f"{segment['accuracy'][method]:.1f} %" in page
 
 
+def test_the_page_on_gpus_quotes_the_record():
+    page = (DOCS / "gpu.md").read_text(encoding="utf-8")
+    found = results("gpu")
+    cores = {fit["rows"]: fit["seconds"] for fit in found["16 cores"]["exact"]}
+    shown = {1000, 5000, 10_000, 25_000, 50_000, 100_000, 250_000}
+    for fit in [*found["figure"], *found["exact"]]:
+        beside = f"{cores[fit['rows']]:.1f}" if fit["rows"] in cores else "–"
+        row = f"| {fit['rows']:,} | {fit['seconds']:.1f} | {beside} | {fit['peak_gigabytes']:.1f} |"
+        assert (row in page) == (fit["rows"] in shown)
+    default = found["default"]["seconds"], found["16 cores"]["default"]["seconds"]
+    assert "{:.1f} s on the device and {:.1f} s on 16 cores".format(*default) in page
+
+
 # ---- the gallery -------------------------------------------------------------------------------
 
 

@@ -228,7 +228,7 @@ def test_labels_that_leave_nothing_to_do_or_to_learn_are_refused(wine):
         SeparabilityClassifier().fit(X[:-1], partial)
     with pytest.raises(ValueError, match=r"contains NaN"):
         SeparabilityClassifier().fit(np.where(np.arange(len(X))[:, None] == 3, np.nan, X), partial)
-    with pytest.raises(InvalidGramError, match=r"positive semidefinite. kernel 0"):
+    with pytest.raises(InvalidGramError, match=r"positive semidefinite. matrix 0"):
         SeparabilityClassifier("precomputed").fit(-np.eye(len(y)), partial)
 
 

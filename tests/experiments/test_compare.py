@@ -174,7 +174,9 @@ def test_many_rows_leave_out_only_what_takes_hours_or_more_than_the_memory(monke
     monkeypatch.setattr(entrants, "memory_limit", lambda: 10**9)
     names, notes = unfit(y, named=True)
     assert names == [name for name in DEFAULT_METHODS if name != "single kernel"]
-    assert notes == ["left out single kernel: keeps matrices of 16,000 rows, about 61 GB"]
+    assert notes == [
+        "left out single kernel: keeps matrices of 16,000 rows, 61 GB where there are 1"
+    ]
 
 
 def test_only_so_many_cells_run_side_by_side_as_memory_holds(monkeypatch):

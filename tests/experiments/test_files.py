@@ -230,7 +230,7 @@ def test_views_keep_their_columns_when_constant_ones_go(tmp_path):
     opened = open_file(tmp_path / "v.npz")
     np.testing.assert_array_equal(opened.dataset.view("one"), first[:, [0, 2]])
     np.testing.assert_array_equal(opened.dataset.view("two"), second)
-    assert opened.notes[0] == "NPZ; 4 numbers, 1 left out (one1: one value)"
+    assert opened.notes[0] == "NPZ, 2 views: one, two; 4 numbers, 1 left out (one1: one value)"
 
 
 def test_one_array_is_no_view(tmp_path):
@@ -430,6 +430,8 @@ def test_a_preparation_refuses_rows_that_do_not_fit(tmp_path, change, words):
 # ---- what is refused ---------------------------------------------------------------------------
 
 CONTINUOUS = "a,y\n" + "".join(f"{i},{i / 7}\n" for i in range(30))
+COMMAS = "a;y\n" + "".join(f"{i};{i},5\n" for i in range(30))
+NAMES = "a,y\n" + "".join(f"{i},name {i}\n" for i in range(30))
 PRICES = "a,y\n" + "".join(f"{i},{1000 + 7 * (i // 2)}\n" for i in range(90))
 
 
@@ -450,6 +452,8 @@ PRICES = "a,y\n" + "".join(f"{i},{1000 + 7 * (i // 2)}\n" for i in range(90))
         ("a,b,y\n1,2,0\n3,1\n", r"line 3 must have 3 cells, as line 1 has. Got 2"),
         ("a,b,y\n1,2,0\n\n3,1,4,5\n", r"line 4 must have 3 cells, as line 1 has. Got 4"),
         ("a,y\n1,0\n2,0\n", r"at least two classes. Column 'y' of data.csv holds 0 in every row"),
+        (COMMAS, r"Column 'y' of data.csv holds 30 different numbers, from 0.5 to 29.5: a quant"),
+        (NAMES, r"Column 'y' of data.csv holds 30 different texts in 30 rows. Name another target"),
         (PRICES, r"holds 45 different numbers, from 1000 to 1308: a quantity"),
         (CONTINUOUS, r"Column 'y' of data.csv holds 30 different numbers, from 0 to 4.1.*: a q"),
         ("a,y\n1,0\n1,1\n", r"At least one column must hold .* any of 1: 'a': one value"),

@@ -68,10 +68,10 @@ def test_a_file_becomes_kernels_of_all_sources(folder: Path) -> None:
     table = join_files(views, patients())
     kernels = build_kernels(views, table)
     inner = [kernel.kernel.kernel for kernel in kernels.values()]
-    assert inner[:2] == [Standardized(RBF()), Laplace(width=2.0)]
+    assert inner[:2] == [WhereKnown(Standardized(RBF())), WhereKnown(Laplace(width=2.0))]
     assert inner[2:4] == [WhereKnown(Spectrum(4)), WhereKnown(NGram((2, 3)))]
-    assert inner[4] == NGram()
-    assert isinstance(inner[5], Lookup)
+    assert inner[4] == WhereKnown(NGram())
+    assert isinstance(inner[5].kernel, Lookup)
     assert next(iter(kernels.values())).kernel.columns == ("scan_1", "scan_2", "weight")
     y = np.arange(N) % 2
     clf = MultipleKernelDiscriminant(kernels).fit(table[:30], y[:30])
@@ -142,7 +142,10 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     ("change", "message"),
     [
         (lambda t: t.drop(columns="patient"), "found by 'patient', which the table has no"),
-        (lambda t: t.drop(columns="weight"), "names 'weight', which no column is called"),
+        (
+            lambda t: t.drop(columns="weight"),
+            "must be columns of the table. Got 'weight'",
+        ),
     ],
 )
 def test_tables_that_do_not_suit(folder: Path, change: Any, message: str) -> None:
@@ -156,3 +159,20 @@ def test_a_key_that_stands_twice(folder: Path) -> None:
     pd.concat([sequences, sequences[:1]]).to_csv(folder / "sequences.csv", index=False)
     with pytest.raises(InvalidInputError, match="Got 39 more than once"):
         join_files(read_views(folder / "views.toml"), patients())
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "must be a CSV file with a matrix"),
+        ("name,1,2\n1,a,b\n2,c,d\n", "must be a CSV file with a matrix"),
+        ("name,1,2\n2,1,0\n1,0,1\n", "the same names for its rows as for its columns"),
+    ],
+)
+def test_a_matrix_that_is_none(folder: Path, text: str | None, message: str) -> None:
+    (folder / "similar.csv").unlink()
+    if text is not None:
+        (folder / "similar.csv").write_text(text)
+    views = read_views(folder / "views.toml")
+    with pytest.raises(InvalidInputError, match=message):
+        build_kernels(views, join_files(views, patients()))

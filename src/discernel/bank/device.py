@@ -168,6 +168,27 @@ class DeviceBank(IterativeBank):
                 total = total - self.device.put(across[None, :], single=single)
         return total
 
+    def _combined_columns(self, weights: FloatArray, at: NDArray[np.intp]) -> FloatArray:
+        factors, rows = weights * self.scales, cast(PreparedRows, self._rows)
+        means = factors @ self._means
+        across = means - self._mean(means)
+        there = self._kernels_there()
+        chosen = DeviceKernels(self._kernels, rows[cast(Any, at)], self.device)
+        out, step = np.empty((len(at), self.n_samples)), max(1, STRIP_ENTRIES // len(at))
+        for start in range(0, self.n_samples, step):
+            here = slice(start, min(start + step, self.n_samples))
+            total = there.weighted_sum(here, slice(0, len(at)), factors, chosen)
+            strip = as_host(total)
+            for i, less in self._taken_off.items():
+                strip = strip - factors[i] * less[here, None]
+                strip = strip - factors[i] * (less[at] - self._mean(less))
+            strip = strip - means[here, None] - across[at]
+            if self.sample_weights is not None:
+                roots = self.sample_weights.roots
+                strip = strip * roots[here, None] * roots[at]
+            out[:, here] = strip.T
+        return out
+
     def _matrix_there(self, weights: FloatArray, ridge: FloatArray, *, single: bool) -> Any:
         """Return diag(ridge) + Σ w_i K_i on the device; what is above the diagonal is not set."""
         n, factors = self.n_samples, weights * self.scales

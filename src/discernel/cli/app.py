@@ -60,6 +60,7 @@ _add(
     "discernel fit patients.csv --target ill",
     "discernel fit patients.csv -t ill --drop ward --out patients.skops",
     "discernel fit 'parts/*.parquet' -t ill --max-time 10m",
+    "discernel fit patients.csv -t ill --views views.toml",
 )
 _add(
     "predict",

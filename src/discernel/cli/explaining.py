@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from discernel.cli import learning, models
+from discernel.cli import fusing, learning, models
 from discernel.cli.shared import AsJson, on_one_line, one_line_errors, out
 from discernel.cli.show import escape, plain_table
 from discernel.cli.show_model import heading, show_importances
@@ -46,6 +46,7 @@ def explain_command(
     similar: Annotated[
         int, typer.Option(min=0, metavar="N", help="So many training rows most like each.")
     ] = 5,
+    views: fusing.WhereFiles = None,
     as_json: AsJson = False,
 ) -> None:
     """Say which columns and sources matter, or why rows have the class they have.
@@ -61,7 +62,7 @@ def explain_command(
                 raise InvalidInputError("--row is a row of DATA. Name a file: explain MODEL DATA.")
             _explain_model(loaded, as_json)
             return
-        rows = learning.read_rows(loaded, data)
+        rows = learning.read_rows(loaded, data, join=fusing.joiner(views))
         chosen = _chosen(row, len(rows.X), as_json)
         found = explain_rows(loaded, rows, chosen, similar)
         for each in found:

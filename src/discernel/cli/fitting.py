@@ -7,13 +7,13 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from discernel.cli import learning, many, models
+from discernel.cli import fusing, learning, many, models
 from discernel.cli.predictions import Predictions, write_predictions
 from discernel.cli.shared import (
     AsJson,
@@ -70,6 +70,14 @@ def fit_command(
     criterion: Annotated[
         Criteria, typer.Option(help="What makes a combination of kernels good.")
     ] = "auto",
+    views: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Several data sources: a TOML file that says which columns, or other files, "
+            "are which source, and their kernels.",
+        ),
+    ] = None,
     max_time: MaxTime = None,
     scheduler: Scheduler = None,
     as_json: AsJson = False,
@@ -85,14 +93,20 @@ def fit_command(
         refuse_same_file(data=file_of(data[0]), model=output)
         check_place("model", output)
         learner = learning.Learner(criterion, max_time)
-        if many.are_many(data) or scheduler is not None:
-            model = _fit_chunks(data, target, drop, categorical, numeric, learner, scheduler, quiet)
-        else:
+        if views is not None:
+            if many.are_many(data) or scheduler is not None:
+                raise InvalidInputError("--views takes one file that fits into memory.")
             with _silence(quiet), learning.given_file(data[0]) as file:
                 meant = data_of(str(file), target, drop, categorical, numeric)
-                model, _, _ = learning.fit_model(
-                    meant, learner, command=_command(), quiet=quiet or as_json
+                model = fusing.fit_views(
+                    meant, views, learner, command=_command(), quiet=quiet or as_json
                 )
+        elif many.are_many(data) or scheduler is not None:
+            model = _fit_chunks(data, target, drop, categorical, numeric, learner, scheduler, quiet)
+        else:
+            with _speaking(quiet, as_json), learning.given_file(data[0]) as file:
+                meant = data_of(str(file), target, drop, categorical, numeric)
+                model, _, _ = learning.fit_model(meant, learner, command=_command(), quiet=quiet)
         path = models.save_model(model, output)
         if as_json:
             typer.echo(json.dumps(summarize(model) | {"model": str(path.resolve())}, indent=1))
@@ -114,11 +128,13 @@ def _command() -> str:
 
 
 @contextmanager
-def _silence(quiet: bool) -> Iterator[None]:
-    """Keep the forecast of a long fit to ourselves, where nothing is to be said."""
-    with warnings.catch_warnings():
+def _speaking(quiet: bool, as_json: bool) -> Iterator[None]:
+    """Send what a long fit says to nobody, or beside the JSON to standard error."""
+    with warnings.catch_warnings(), ExitStack() as stack:
         if quiet:
             warnings.simplefilter("ignore", LongFitWarning)
+        if as_json:
+            stack.enter_context(redirect_stdout(sys.stderr))
         yield
 
 
@@ -173,6 +189,7 @@ def predict_command(
             metavar="COLUMN", help="Hand a column on, beside identifiers. May be repeated."
         ),
     ] = None,
+    views: fusing.WhereFiles = None,
     scheduler: Scheduler = None,
     as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines in place of CSV.")] = (
         False
@@ -194,7 +211,7 @@ def predict_command(
                 parts = many.predict_many(loaded, data, told, scheduler, keep or ())
                 known = write_predictions(parts, where, as_json=as_json)
         else:
-            rows = learning.read_rows(loaded, data[0], keep or ())
+            rows = learning.read_rows(loaded, data[0], keep or (), fusing.joiner(views))
             known = write_predictions([Predictions.of(loaded, rows)], where, as_json=as_json)
             if not quiet:
                 _note_others(loaded, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -182,7 +182,9 @@ class Rows:
         )
 
 
-def read_rows(model: Model, source: str, keep: Sequence[str] = ()) -> Rows:
+def read_rows(
+    model: Model, source: str, keep: Sequence[str] = (), join: Callable[[Any], Any] | None = None
+) -> Rows:
     """Return the rows of a file, of standard input, or of a data set by its name.
 
     Parameters
@@ -193,6 +195,8 @@ def read_rows(model: Model, source: str, keep: Sequence[str] = ()) -> Rows:
         A file, ``-`` or a name.
     keep : sequence of str
         Columns to keep.
+    join : callable, optional
+        What adds the columns of other files to a table.
     """
     path = Path(source)
     if source == "-" or path.suffix or path.is_file():
@@ -203,7 +207,9 @@ def read_rows(model: Model, source: str, keep: Sequence[str] = ()) -> Rows:
             table = read_table(file, as_text.__contains__, known if columns else ()).frame
             if not len(table):
                 raise InvalidInputError(f"{file.name} must have rows to predict. Got none.")
-            return Rows.of(model, table, file.name, keep)
+            if join is None:
+                _refuse_other_files(model, table, file.name)
+            return Rows.of(model, table if join is None else join(table), file.name, keep)
     dataset = load(source, as_frame=True)
     if dataset.feature_names != model.preparation.columns:
         raise InvalidInputError(
@@ -211,6 +217,18 @@ def read_rows(model: Model, source: str, keep: Sequence[str] = ()) -> Rows:
             f"to. Got those of {source!r}."
         )
     return Rows(dataset.X, dataset.y, dataset.X[list(keep)])
+
+
+def _refuse_other_files(model: Model, table: Any, where: str) -> None:
+    """Raise where a column is absent that came from another file than the table in training."""
+    own = model.origin.columns
+    other = [name for name in model.preparation.columns if own and name not in own]
+    absent = [name for name in other if name not in table.columns]
+    if absent:
+        raise InvalidInputError(
+            f"{absent[0]!r} came from another file than the table. {where} has no such column. Say "
+            "where the files of sources are: --views FILE, as for `discernel fit`."
+        )
 
 
 #: How files begin that are no text.

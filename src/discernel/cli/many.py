@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from discernel.cli.learning import Learner, Rows, now
 from discernel.cli.models import Model, Origin
 from discernel.cli.predictions import Predictions
+from discernel.exceptions import InvalidInputError
 from discernel.experiments.columns import identifiers
 from discernel.experiments.files import find_target
 from discernel.experiments.preparation import Preparation
@@ -72,6 +74,7 @@ def fit_many(
     command : str
         The command line, to be remembered.
     """
+    _refuse_other_delimiters(data[0])
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop) as source:
@@ -82,6 +85,23 @@ def fit_many(
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
     preparation = Preparation(tuple(source.columns or ()), _categories(kept))
     return Model(make_pipeline(kept), preparation, target, name, _origin(kept, data, command))
+
+
+def _refuse_other_delimiters(given: str) -> None:
+    """Raise where a CSV file has a delimiter that chunks are not read by."""
+    path = Path(given)
+    files = sorted(path.rglob("*.csv")) if path.is_dir() else map(Path, sorted(glob(given)))
+    first = next((file for file in files if file.suffix.lower() == ".csv" and file.is_file()), None)
+    if first is None:
+        return
+    with first.open(encoding="utf-8-sig", errors="replace") as file:
+        names = set(file.readline())
+    if "," not in names and (signs := names & set(";|\t")):
+        raise InvalidInputError(
+            "Files that are read in chunks must be Parquet, or CSV with commas between cells and "
+            f"decimal points. {first.name} has {min(signs)!r} between its names. Write it as "
+            "Parquet, or fit one file of at most 200 MB."
+        )
 
 
 def _categories(clf: Any) -> tuple[str, ...]:

@@ -284,10 +284,12 @@ def _checked(stored: Any, path: Path) -> Model:
     if not isinstance(model.target, str) or not isinstance(model.dataset, str):
         raise TypeError("the names of target and data set must be text")
     # Whatever else is missing, or does not go together, breaks the prediction of a row.
-    cells = {
+    cells: dict[str, list[Any]] = {
         name: ["" if name in model.preparation.categories else 0.0]
         for name in model.preparation.feature_names
     }
+    if any(kernel.takes_missing for kernel in model.pipeline[-1].kernels_):
+        cells = {name: [None] for name in cells}  # which any source may be
     row = import_pandas().DataFrame(cells)
     shape = model.pipeline.predict_proba(row).shape
     if model.pipeline.predict(row).shape != (1,) or shape != (1, len(model.pipeline.classes_)):

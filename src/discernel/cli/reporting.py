@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,7 +67,7 @@ def report_command(
         page = output or what.with_suffix(".html")
         refuse_same_file(file=what, report=page)
         check_place("report", page)
-        if zipfile.is_zipfile(what):
+        if _is_model(what):
             say_where("report", _report_model(what, page, title, explain, row or ()))
             return
         if explain is not None or row:
@@ -80,6 +79,14 @@ def report_command(
 
 
 # ---- a model -----------------------------------------------------------------------------------
+
+
+def _is_model(path: Path) -> bool:
+    """Whether a file begins as a model does; results hold archives too, further on."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return file.read(4) == b"PK\x03\x04"
 
 
 def _report_model(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = ["bar", "heading", "show_importances", "show_model", "show_origin"]
 
 _MOST_COLUMNS = 10
 _MOST_CLASSES = 8
+_MOST_LISTED = 40
 _BAR = 24
 
 
@@ -59,7 +61,13 @@ def heading(console: Console, words: str, aside: str = "") -> None:
         How to read it.
     """
     console.print()
-    console.print(f"[bold]{escape(words)}[/]" + (f"  [dim]{escape(aside)}[/]" if aside else ""))
+    if len(words) + 2 + len(aside) > console.width:
+        console.print(f"[bold]{escape(words)}[/]")
+        _say(console, aside, "dim")
+    else:
+        console.print(
+            f"[bold]{escape(words)}[/]  [dim]{escape(aside)}[/]".removesuffix("  [dim][/]")
+        )
 
 
 def _say(console: Console, words: str, style: str = "") -> None:
@@ -135,8 +143,12 @@ def show_origin(console: Console, model: Model) -> None:
     console.print(Padding(_without_header(table), (0, 0, 0, 2)))
     heading(console, "columns")
     table = plain_table("~", "~")
-    for column, became in origin.columns.items():
+    for column, became in islice(origin.columns.items(), _MOST_LISTED):
         table.add_row(escape(column), escape(became))
+    if (n_others := len(origin.columns) - _MOST_LISTED) > 0:
+        table.add_row(
+            Text(f"{n_others:,} more", style="dim"), Text("--json lists all", style="dim")
+        )
     console.print(Padding(_without_header(table), (0, 0, 0, 2)))
 
 

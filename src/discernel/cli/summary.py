@@ -134,8 +134,7 @@ def _why(considered: Sequence[Candidate]) -> str:
     if chosen.error <= min(each.error for each in considered):
         return "chosen: the smallest log-loss"
     return (
-        "chosen: the simplest that no other beats by more than one standard error of the "
-        "difference in log-loss"
+        "chosen: simpler than what has the smallest log-loss, and within one standard error of it"
     )
 
 

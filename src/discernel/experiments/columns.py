@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
 from discernel.experiments.dates import ambiguous_dates, date_format, date_parts, varying_parts
 from discernel.experiments.formats import import_pandas, listed
@@ -18,6 +20,10 @@ __all__ = ["Described", "describe_columns", "identifiers"]
 #: Why the library leaves columns out that tell rows apart and no classes.
 _IDENTIFIERS = ("which number the rows", "different values in", "in one row only")
 _MOST_LISTED = 4
+#: A column of ours, called as no other is.
+_KEPT = "\0 kept"
+#: What pandas calls numbers that have no type of their own, and columns without a value.
+_NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal", "empty")
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +78,10 @@ def describe_columns(
     """
     if not table.shape[1]:
         raise InvalidInputError(f"{where} must have a column beside the target. None is left.")
-    kinds = {name: _kind(table[name], name, categorical, numeric, where) for name in table.columns}
+    kinds = dict.fromkeys(_numbers(table, categorical), "number") | {
+        name: _kind(table[name], name, categorical, numeric, where)
+        for name in table.columns.difference(_numbers(table, categorical), sort=False)
+    }
     dates = {name: kind for name, kind in kinds.items() if isinstance(kind, tuple)}
     left_out = {name: "neither numbers nor text" for name, kind in kinds.items() if kind == "other"}
     left_out |= {name: "one date" for name, kind in dates.items() if len(kind) == 1}
@@ -84,9 +93,9 @@ def describe_columns(
         dates,
     )
     features = whole.apply(table, where)
-    encoder = _encoder(features, left_out)
-    left_out |= encoder.left_out
+    left_out |= _learned_nothing(features)
     kept = tuple(name for name in whole.columns if name not in left_out)
+    _refuse_nothing(kept, left_out)
     preparation = Preparation(
         kept,
         tuple(name for name in whole.categories if name in kept),
@@ -96,14 +105,15 @@ def describe_columns(
         _kept_views(views, kept),
     )
     features = features[list(preparation.feature_names)]
-    words = {name: _words(features, preparation, name) for name in kept}
+    missing = features.isna().sum().to_dict()
+    words = {name: _words(features, preparation, name, missing.get(name, 0)) for name in kept}
     words |= {name: f"left out: {_short(reason)}" for name, reason in left_out.items()}
     return Described(
         features,
         preparation,
         {name: words[name] for name in table.columns},
-        _summary(preparation, left_out, int(features.isna().sum().sum())),
-        tuple(_notes(table, preparation, encoder)),
+        _summary(preparation, left_out, sum(missing.values())),
+        tuple(_notes(table, preparation)),
         identifiers(left_out),
     )
 
@@ -122,6 +132,16 @@ def identifiers(left_out: Mapping[str, str]) -> tuple[str, ...]:
 # ---- what a column holds -----------------------------------------------------------------------
 
 
+def _numbers(table: Any, categorical: Sequence[str]) -> list[str]:
+    """Return the columns of a type of numbers that are not said to be categories."""
+    types = import_pandas().api.types
+    return [
+        name
+        for name, dtype in table.dtypes.items()
+        if types.is_numeric_dtype(dtype) and name not in categorical
+    ]
+
+
 def _kind(
     values: Any, name: str, categorical: Sequence[str], numeric: Sequence[str], where: str
 ) -> str | tuple[str, ...]:
@@ -129,18 +149,17 @@ def _kind(
     pd = import_pandas()
     if name in categorical:
         return "code"
-    if name in numeric or pd.api.types.is_numeric_dtype(values):
+    if name in numeric:
         return "number"
     if isinstance(values.dtype, pd.CategoricalDtype):
         return "code"
     written = date_format(values)
     if written is not None:
         return (written, *varying_parts(date_parts(values, written, where)))
-    cells = values.dropna()
-    if not any(isinstance(cell, str) for cell in cells):
-        are_numbers = pd.to_numeric(cells, errors="coerce").notna().all()
-        return "number" if are_numbers else "other"
-    if not all(isinstance(cell, (str, bool)) for cell in cells):
+    found = pd.api.types.infer_dtype(values, skipna=True)
+    if found in _NUMBERS:
+        return "number"
+    if found != "string" and not all(isinstance(cell, (str, bool)) for cell in values.dropna()):
         return "other"
     _refuse_mixed(values, name, where)
     return "category"
@@ -161,24 +180,46 @@ def _refuse_mixed(values: Any, name: str, where: str) -> None:
     )
 
 
-def _encoder(features: Any, left_out: Mapping[str, str]) -> TableEncoder:
-    """Return what the library does to the columns, or raise where it has nothing to learn from."""
-    if features.shape[1]:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LeftOutColumnWarning)  # they are listed, not warned of
-            return TableEncoder().fit(features)
-    listing = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
-    raise InvalidInputError(
-        "At least one column must hold numbers or categories that differ between rows. Nothing can "
-        f"be learned from any of {len(left_out)}: {listing}."
-    )
+def _learned_nothing(features: Any) -> dict[str, str]:
+    """Return the columns that the library leaves out, and why."""
+    clear = _clear(features)
+    told = features[[name for name in features.columns if name not in clear]]
+    if not told.shape[1]:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOutColumnWarning)  # they are listed, not warned of
+        # Beside one that is kept: where none is, the encoder would refuse the table.
+        kept = told.assign(**{_KEPT: np.arange(len(told)) % 2})
+        return TableEncoder().fit(kept).left_out
+
+
+def _clear(features: Any) -> set[str]:
+    """Return columns of fractions that differ, which is all that is asked of them.
+
+    There may be thousands of these, which an encoder takes one at a time.
+    """
+    fractions = features.select_dtypes("float")
+    cells = fractions.to_numpy()
+    lows = np.where(np.isnan(cells), np.inf, cells).min(axis=0, initial=np.inf)
+    highs = np.where(np.isnan(cells), -np.inf, cells).max(axis=0, initial=-np.inf)
+    return set(fractions.columns[lows < highs])
+
+
+def _refuse_nothing(kept: Sequence[str], left_out: Mapping[str, str]) -> None:
+    if not kept:
+        listing = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
+        raise InvalidInputError(
+            "At least one column must hold numbers or categories that differ between rows. Nothing "
+            f"can be learned from any of {len(left_out)}: {listing}."
+        )
 
 
 def _kept_views(
     views: Mapping[str, Sequence[str]], kept: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
+    there = set(kept)
     found = {
-        view: tuple(column for column in columns if column in set(kept))
+        view: tuple(column for column in columns if column in there)
         for view, columns in views.items()
     }
     found = {view: columns for view, columns in found.items() if columns}
@@ -188,10 +229,9 @@ def _kept_views(
 # ---- in words ----------------------------------------------------------------------------------
 
 
-def _words(features: Any, preparation: Preparation, name: str) -> str:
+def _words(features: Any, preparation: Preparation, name: str, n_missing: int) -> str:
     if name in preparation.dates:
         return f"date, as {', '.join(preparation.dates[name][1:])}"
-    n_missing = int(features[name].isna().sum())
     missing = f", {n_missing} missing" if n_missing else ""
     if name in preparation.categories:
         return f"category of {features[name].nunique()} values{missing}"
@@ -223,21 +263,17 @@ def _summary(preparation: Preparation, left_out: Mapping[str, str], n_missing: i
     return ", ".join(counts) + (f"; {n_missing:,} {cells} missing" if n_missing else "")
 
 
-def _notes(table: Any, preparation: Preparation, encoder: TableEncoder) -> list[str]:
+def _notes(table: Any, preparation: Preparation) -> list[str]:
     notes = [
         f"{name!r} is taken as dates: {', '.join(parts[1:])}"
         for name, parts in preparation.dates.items()
     ]
-    unclear = [name for name in table.columns if name not in preparation.dates]
-    unclear = [name for name in unclear if _is_text(table[name]) and ambiguous_dates(table[name])]
+    numbers = _numbers(table, ())
+    rest = table.columns.difference([*numbers, *preparation.dates], sort=False)
+    unclear = [name for name in rest if ambiguous_dates(table[name])]
     if unclear:
         notes.append(
             f"{listed(unclear)} may hold dates, of which day and month cannot be told apart: write "
             "them as 2024-01-31"
         )
     return notes
-
-
-def _is_text(values: Any) -> bool:
-    pd = import_pandas()
-    return bool(pd.api.types.is_object_dtype(values) or pd.api.types.is_string_dtype(values))

@@ -37,7 +37,7 @@ def date_format(column: Any) -> str | None:
     pd = import_pandas()
     if pd.api.types.is_datetime64_any_dtype(column):
         return ""
-    if _are_dates(column.dropna()):
+    if pd.api.types.infer_dtype(column, skipna=True) in ("date", "datetime", "datetime64"):
         return ""
     cells = _texts(column)
     if not _look_like_dates(cells):
@@ -63,15 +63,8 @@ def ambiguous_dates(column: Any) -> bool:
 
 def _texts(column: Any) -> list[str]:
     """Return the different cells of a column of text; of any other column, none."""
-    cells = column.dropna()
-    return list(dict.fromkeys(cells)) if all(isinstance(cell, str) for cell in cells) else []
-
-
-def _are_dates(cells: Any) -> bool:
-    """Whether cells are dates of Python, as columns of days in Parquet files are."""
-    import datetime
-
-    return len(cells) > 0 and all(isinstance(cell, datetime.date) for cell in cells)
+    is_text = import_pandas().api.types.infer_dtype(column, skipna=True) == "string"
+    return [str(cell) for cell in column.dropna().unique()] if is_text else []
 
 
 def _look_like_dates(cells: Any) -> bool:

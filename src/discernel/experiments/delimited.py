@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.formats import check_size, import_pandas, listed, refuse_duplicates
@@ -77,7 +79,7 @@ def read_delimited(
     except (csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InvalidInputError(_no_csv(path, error)) from error
     text = {name for name in look.names if as_written(name)} | look.codes
-    found = _convert_commas(frame, [name for name in frame if name not in text], look.delimiter)
+    found = _convert_commas(frame, text, look.delimiter)
     words = [f"delimiter {_WORDS[look.delimiter]}", *found]
     if not look.has_header:
         words.append(f"no line of names: columns are called {listed(look.names, 2)}")
@@ -188,16 +190,16 @@ def _check_rows(path: Path, delimiter: str, n_columns: int) -> None:
 # ---- decimal signs -----------------------------------------------------------------------------
 
 
-def _convert_commas(frame: Any, columns: Sequence[str], delimiter: str) -> list[str]:
-    """Make numbers of text like 1,5 in place, and return words on the signs found."""
+def _convert_commas(frame: Any, text: Set[str], delimiter: str) -> list[str]:
+    """Make numbers of cells like 1,5, but in columns of text, and return words on the signs."""
     pd = import_pandas()
-    signs = set()
-    for name in columns:
-        column = frame[name]
-        if pd.api.types.is_numeric_dtype(column) or pd.api.types.is_bool_dtype(column):
-            has_fractions = pd.api.types.is_float_dtype(column) and (column % 1 > 0).any()
-            signs |= {"."} if has_fractions else set()
+    numbers = frame.select_dtypes("float").to_numpy()
+    with np.errstate(invalid="ignore"):  # infinite ones are refused later
+        signs = {"."} if (numbers % 1 > 0).any() else set()
+    for name, dtype in frame.dtypes.items():
+        if name in text or pd.api.types.is_numeric_dtype(dtype):
             continue
+        column = frame[name]
         texts = [text for text in column.dropna().unique() if isinstance(text, str)]
         if not any("," in text for text in texts):
             continue

@@ -175,7 +175,8 @@ def _unfit(kind: str, n_train: int, in_training: int, named: bool) -> str | None
         return "needs two training rows of every class, and {label!r} has too few"
     memory = memory_limit()
     if kind in _KEEP_MATRICES and memory is not None and _matrix_bytes(n_train) > memory:
-        return f"keeps matrices of {n_train:,} rows, about {_matrix_bytes(n_train) / 1e9:,.0f} GB"
+        needed = f"{_matrix_bytes(n_train) / 1e9:,.0f} GB"
+        return f"keeps matrices of {n_train:,} rows, {needed} where there are {memory / 1e9:,.0f}"
     if not named and n_train >= _SLOW_FROM.get(kind, math.inf):
         return f"takes hours with {n_train:,} rows; it is run where it is asked for by name"
     return None

@@ -7,6 +7,7 @@ what to do about it. Rows are counted from 1, without the line of column names.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -24,12 +25,13 @@ from discernel.experiments.formats import check_file, import_pandas, listed
 from discernel.experiments.preparation import NUMBER, Preparation, flags, spelt
 from discernel.experiments.reading import read_table
 
-__all__ = ["OpenedFile", "digest", "find_target", "open_file"]
+__all__ = ["OpenedFile", "digest", "find_target", "open_file", "rows_with_labels"]
 
 #: Column names that are taken for the target where none is named.
 TARGET_NAMES = ("target", "class", "label", "y")
 #: A target with more different fractions than this is a quantity, not a class.
 MAX_FRACTIONS = 10
+_COMMA = re.compile(r"[+-]?\d+,\d+")
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,7 +177,7 @@ def _open(
     target = find_target(list(table.columns), target, where)
     _check_names(table, (*drop, *categorical, *numeric), target, where)
     became = dict.fromkeys(drop, "left out: dropped") | {target: "the classes"}
-    table, y, notes = _labels(table, target, where)
+    table, y, notes = rows_with_labels(table, target, where)
     found = describe_columns(
         table.drop(columns=list(became)), categorical, numeric, read.views, where
     )
@@ -255,8 +257,18 @@ def _check_names(table: Any, names: Iterable[str], target: str, where: str) -> N
             )
 
 
-def _labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[Any], list[str]]:
-    """Return the rows that have a label, the labels, whole numbers or else text, and notes."""
+def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[Any], list[str]]:
+    """Return the rows that have a label, the labels, whole numbers or else text, and notes.
+
+    Parameters
+    ----------
+    table : DataFrame
+        All rows.
+    target : str
+        The column with the labels.
+    where : str
+        What the table is called in messages.
+    """
     absent, notes = table[target].isna(), []
     if absent.any():
         rows = "row" if absent.sum() == 1 else "rows"
@@ -280,6 +292,8 @@ def _labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[Any], lis
 def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
     """Return labels as whole numbers where all are that and 64 bits hold them, else as text."""
     values = set(texts)
+    if all(_COMMA.fullmatch(text) or NUMBER.fullmatch(text) for text in values):
+        values = {text.replace(",", ".") for text in values}
     if all(NUMBER.fullmatch(text) for text in values):
         whole = not any("." in text for text in values)
         # Whole numbers may count people or digits, but hardly with less than three rows each.
@@ -292,6 +306,11 @@ def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
             )
         if whole and all(-(2**63) <= int(text) < 2**63 for text in values):
             return np.array([int(text) for text in texts], dtype=np.int64)
+    elif len(values) > max(20, len(texts) // 2):
+        raise InvalidInputError(
+            f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
+            f"different texts in {len(texts)} rows. Name another target."
+        )
     return texts.astype(str)
 
 
@@ -300,8 +319,8 @@ def _row_numbers(found: Described) -> list[str]:
     pd, table = import_pandas(), found.features
     numbered = [
         column
-        for column in table.columns
-        if pd.api.types.is_integer_dtype(table[column])
+        for column, dtype in table.dtypes.items()
+        if pd.api.types.is_integer_dtype(dtype)
         and len(table) > 2
         and bool((table[column].diff().iloc[1:] == 1).all())
     ]

@@ -89,10 +89,17 @@ class Preparation:
                 f"{where} must have the columns the model was fitted to. Got none named "
                 f"{listed(absent)}."
             )
+        pd = import_pandas()
+        if not (self.categories or self.numeric or self.dates):
+            plain = table[list(self.columns)]
+            if all(map(pd.api.types.is_numeric_dtype, plain.dtypes)):
+                # In one go: there may be thousands of columns.
+                _refuse_infinite(plain, where)
+                return plain.reset_index(drop=True)
         cells: dict[str, Any] = {}
         for column in self.columns:
             cells |= self._cells(table[column], column, where)
-        return import_pandas().DataFrame(cells)
+        return pd.DataFrame(cells)
 
     def _cells(self, values: Any, column: str, where: str) -> dict[str, Any]:
         pd = import_pandas()
@@ -108,7 +115,7 @@ class Preparation:
         refuse_text(values, column, where)
         if not pd.api.types.is_numeric_dtype(values):
             values = pd.to_numeric(values)  # numbers of a type of their own, or none at all
-        _refuse_infinite(values, column, where)
+        _refuse_infinite(values.to_frame(column), where)
         return {column: values.to_numpy()}
 
     def as_plain(self) -> dict[str, Any]:
@@ -172,8 +179,10 @@ def _texts(values: Any) -> NDArray[Any]:
 
 
 def _mapped(values: Any, spell: Callable[[Any], str]) -> NDArray[Any]:
-    cells = zip(values, values.isna(), strict=True)
-    return np.array([None if missing else spell(cell) for cell, missing in cells], dtype=object)
+    """Return what each different cell is spelt like; None where one is missing."""
+    places, different = import_pandas().factorize(values.astype(object))
+    spelling = np.array([*map(spell, different), None], dtype=object)
+    return np.asarray(spelling[places])  # a missing cell has the place -1, the last
 
 
 # ---- the checks --------------------------------------------------------------------------------
@@ -204,12 +213,13 @@ def refuse_text(values: Any, column: str, where: str) -> None:
     )
 
 
-def _refuse_infinite(values: Any, column: str, where: str) -> None:
-    infinite = np.isinf(values.to_numpy(dtype=np.float64, na_value=np.nan))
+def _refuse_infinite(table: Any, where: str) -> None:
+    infinite = np.isinf(table.to_numpy(dtype=np.float64, na_value=np.nan))
     if infinite.any():
+        row, column = np.argwhere(infinite)[0]
         raise InvalidInputError(
-            f"{where}: numbers must be finite or missing. Column {column!r} is infinite in row "
-            f"{infinite.argmax() + 1}. Correct the cell, or leave it empty."
+            f"{where}: numbers must be finite or missing. Column {table.columns[column]!r} is "
+            f"infinite in row {row + 1}. Correct the cell, or leave it empty."
         )
 
 

@@ -146,7 +146,9 @@ def _read_npz(path: Path) -> ReadTable:
     for name, array in arrays.items():
         if name not in views:
             table[name] = array
-    return ReadTable(table, "NPZ", names if len(views) > 1 else {})
+    if len(views) == 1:
+        return ReadTable(table, "NPZ")
+    return ReadTable(table, f"NPZ, {len(views)} views: {', '.join(views)}", names)
 
 
 def _check_arrays(path: Path, arrays: Mapping[str, Any], views: Mapping[str, Any]) -> None:

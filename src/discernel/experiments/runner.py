@@ -168,7 +168,7 @@ def _run_all(
     except BrokenProcessPool as error:
         raise DiscernelError(
             "A process that ran cells died, for want of memory perhaps. What was finished is in "
-            f"{store.path}: run it again with fewer n_jobs to go on."
+            f"{store.path}: run it again with fewer processes side by side (n_jobs, --jobs)."
         ) from error
     finally:
         store.give_back()

@@ -26,10 +26,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
+
+import numpy as np
 
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.formats import import_pandas, listed
+from discernel.experiments.preparation import one_spelling, spelt
 from discernel.kernels import (
     RBF,
     ChiSquared,
@@ -47,7 +50,9 @@ from discernel.kernels import (
     Spectrum,
     Standardized,
     Tanimoto,
+    WhereKnown,
 )
+from discernel.kernels.base import Restricted
 from discernel.views import source_kernels
 
 __all__ = ["KernelChoice", "SourceChoice", "ViewsFile", "build_kernels", "join_files", "read_views"]
@@ -84,7 +89,7 @@ class KernelChoice:
     options : tuple of (name, value)
         What it is made with. ``standardize`` (by default true for kernels of distances and inner
         products) says whether columns are divided by their spread; ``file`` of a ``lookup`` is a
-        table with the names of its rows in the first column.
+        CSV file with a matrix, and names in its first line and first column.
     """
 
     kind: str
@@ -114,6 +119,40 @@ class SourceChoice:
     kernels: tuple[KernelChoice, ...] = ()
     file: str | None = None
     key: str | None = None
+
+    def find(self, names: Iterable[Any]) -> list[str]:
+        """Return its columns among those of a table, in their order.
+
+        Parameters
+        ----------
+        names : iterable of str
+            The columns of a table, to which `join_files` has added those of other files.
+        """
+        if self.file is None:
+            return self.match(names)
+        return [name for name in names if str(name).startswith(f"{self.name}[")]
+
+    def match(self, names: Iterable[Any]) -> list[str]:
+        """Return the names that it chooses, or raise an error where a pattern has none.
+
+        Parameters
+        ----------
+        names : iterable of str
+            The columns of the table, or of its own file.
+        """
+        names, found = list(names), set()
+        for pattern in self.columns:
+            # A name that has the signs of a pattern in it is a name first.
+            own = [name for name in names if name == pattern] or [
+                name for name in names if isinstance(name, str) and fnmatchcase(name, pattern)
+            ]
+            if not own:
+                raise InvalidInputError(
+                    f"The columns of the source {self.name!r} must be columns of "
+                    f"{self.file or 'the table'}. Got {pattern!r}; there are {listed(names, 8)}."
+                )
+            found |= set(own)
+        return [name for name in names if name in found]
 
 
 @dataclass(frozen=True)
@@ -281,10 +320,10 @@ def _line_of(text: str, key: str) -> int | None:
 # ---- kernels -----------------------------------------------------------------------------------
 
 
-def build_kernels(
-    views: ViewsFile, table: Any, read: Callable[[Path], Any] | None = None
-) -> dict[str, Kernel]:
+def build_kernels(views: ViewsFile, table: Any) -> dict[str, Kernel]:
     """Return the kernels of all sources, for an estimator, named "source: kernel".
+
+    All are put into `WhereKnown`: rows to predict may lack sources that all training rows have.
 
     Parameters
     ----------
@@ -292,55 +331,50 @@ def build_kernels(
         What `read_views` returned.
     table : DataFrame
         The training rows, with what `join_files` added.
-    read : callable, optional
-        From the path of a file to a DataFrame, for matrices of ``lookup``; by default pandas'
-        ``read_csv``.
     """
-    columns = {source.name: _columns(views, source, table) for source in views.sources}
+    columns = {source.name: source.find(table.columns) for source in views.sources}
     kernels = {
-        source.name: [_make(choice, views.path.parent, read) for choice in source.kernels] or "auto"
+        source.name: [_make(choice, views.path.parent) for choice in source.kernels] or "auto"
         for source in views.sources
     }
-    return source_kernels(columns, kernels, table)
+    made = source_kernels(columns, kernels, table)
+    return {name: _where_known(kernel) for name, kernel in made.items()}
 
 
-def _make(
-    choice: KernelChoice, folder: Path | None = None, read: Callable[[Path], Any] | None = None
-) -> Kernel:
+def _where_known(kernel: Any) -> Kernel:
+    """Return a kernel on columns, under its name, that takes rows without them."""
+    if kernel.takes_missing:
+        return cast(Kernel, kernel)
+    there: Restricted = kernel.kernel
+    return WhereKnown(there.kernel).on(there.columns, there.label).named(kernel.name)
+
+
+def _make(choice: KernelChoice, folder: Path | None = None) -> Kernel:
     options = dict(choice.options)
     if choice.kind == "lookup" and folder is not None:
-        matrix = (read or import_pandas().read_csv)(folder / options["file"])
-        matrix = matrix.set_index(matrix.columns[0])
-        matrix.columns = matrix.columns.astype(matrix.index.dtype)  # a header is always text
-        return Lookup(matrix)
+        return _lookup(folder / options["file"])
     standardize = options.pop("standardize", choice.kind in _STANDARDIZED)
     kernel = _KINDS[choice.kind](**options)
     return Standardized(kernel) if standardize else kernel
 
 
-def _columns(views: ViewsFile, source: SourceChoice, table: Any) -> list[str]:
-    """Return the columns of a source, in the order of the table."""
-    if source.file is None:
-        return _matches(views, source, list(table.columns))
-    prefix = f"{source.name}["
-    return [name for name in table.columns if str(name).startswith(prefix)]
-
-
-def _matches(views: ViewsFile, source: SourceChoice, names: list[Any]) -> list[str]:
-    """Return the names that a source chooses, or raise where one of its patterns has none."""
-    found: dict[str, None] = {}
-    for pattern in source.columns:
-        # A name that has the signs of a pattern in it is a name first.
-        own = [n for n in names if n == pattern] or [
-            n for n in names if isinstance(n, str) and fnmatchcase(n, pattern)
-        ]
-        if not own:
-            raise InvalidInputError(
-                f"{views.path.name}: sources.{source.name}.columns names {pattern!r}, which no "
-                f"column is called. There are {listed(names)}."
-            )
-        found |= dict.fromkeys(own)
-    return [name for name in names if name in found]
+def _lookup(path: Path) -> Lookup:
+    """Return the kernel of a matrix in a CSV file, with names in the first line and column."""
+    try:
+        matrix = import_pandas().read_csv(path, index_col=0)
+        numbers = matrix.to_numpy(dtype=np.float64)
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"{path.name} must be a CSV file with a matrix, and the names of its rows in the first "
+            f"column and of its columns in the first line. Got: {error}"
+        ) from error
+    names = [list(map(one_spelling, labels)) for labels in (matrix.index, matrix.columns)]
+    if names[0] != names[1]:
+        raise InvalidInputError(
+            f"{path.name} must have the same names for its rows as for its columns, in one order. "
+            f"Got {listed(names[0], 3)} and {listed(names[1], 3)}."
+        )
+    return Lookup(numbers, keys=matrix.index.tolist())
 
 
 # ---- other files -------------------------------------------------------------------------------
@@ -379,8 +413,9 @@ def join_files(views: ViewsFile, table: Any, read: Callable[[Path], Any] | None 
             raise InvalidInputError(
                 f"{source.file} must have one row per {source.key}. Got {twice!r} more than once."
             )
-        names = _matches(views, source, [n for n in other.columns if n != source.key])
-        found = other.set_index(source.key)[names].reindex(table[source.key])
+        names = source.match(name for name in other.columns if name != source.key)
+        # A number is one key, however a file writes it.
+        found = other[names].set_axis(spelt(keys)).reindex(spelt(table[source.key]))
         found.columns = [f"{source.name}[{name}]" for name in names]
         parts.append(found.set_axis(table.index))
     return pandas.concat(parts, axis=1)

@@ -103,7 +103,8 @@ class WhereKnown(Wrapper):
     Notes
     -----
     The kernel holds the training rows of its source. Its matrices take about twice as long, and
-    several of them on one source do not share distances.
+    several of them on one source do not share distances. The mean is over rows alike: with
+    ``sample_weight``, a row that lacks the source is close to 0 once centred, not exactly 0.
 
     Examples
     --------

@@ -1,0 +1,119 @@
+"""`discernel fit --views`: sources and their kernels as a file says them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from sklearn.pipeline import make_pipeline
+
+from discernel.cli.learning import Learner, now
+from discernel.cli.models import Model, Origin
+from discernel.exceptions import InvalidInputError
+from discernel.experiments.files import digest, find_target, rows_with_labels
+from discernel.experiments.formats import import_pandas
+from discernel.experiments.plan import Data
+from discernel.experiments.preparation import Preparation
+from discernel.experiments.reading import read_table
+from discernel.experiments.views import ViewsFile, build_kernels, join_files, read_views
+from discernel.planning import FEW_ROWS
+from discernel.views import kernel_sources
+
+__all__ = ["WhereFiles", "fit_views", "joiner"]
+
+#: The option of commands that read new rows.
+WhereFiles = Annotated[
+    Path | None,
+    typer.Option(
+        "--views", metavar="FILE", help="Where the files of sources are, if `fit` had some."
+    ),
+]
+
+
+def fit_views(
+    data: Data, views: Path, learner: Learner, *, command: str = "", quiet: bool = False
+) -> Model:
+    """Return a model of several sources, fitted to all rows.
+
+    Parameters
+    ----------
+    data : Data
+        A file.
+    views : Path
+        What says which columns are which source, and their kernels.
+    learner : Learner
+        What is asked of the fit.
+    command : str
+        The command line, to be remembered.
+    quiet : bool, default=False
+        Whether a long fit says nothing while it runs.
+    """
+    if not data.file or any(data.file.get(name) for name in ("drop", "categorical", "numeric")):
+        raise InvalidInputError(
+            "--views names the columns of a file that are used. It takes a file, and no --drop, "
+            "--categorical or --numeric."
+        )
+    meant, path = read_views(views), Path(data.file["path"])
+    read = read_table(path, {data.file.get("target")}.__contains__)
+    target = find_target(list(read.frame.columns), data.file.get("target"), path.name)
+    table, y, notes = rows_with_labels(read.frame, target, path.name)
+    if target in _named(meant, table):
+        raise InvalidInputError(
+            f"{views.name}: the target {target!r} is a column of a source. Name the others."
+        )
+    joined = join_files(meant, table, _read_other)
+    kernels = build_kernels(meant, joined)
+    columns = _named(meant, joined)
+    text = [name for name in columns if not _is_number(joined[name])]
+    preparation = Preparation(tuple(columns), categories=tuple(text))
+    X = preparation.apply(joined, path.name)
+    clf = learner.make(kernels, verbose=len(y) >= FEW_ROWS and not quiet)
+    pipeline = make_pipeline(clf).fit(X, y)
+    classes, counts = np.unique(y, return_counts=True)
+    sources = list(dict.fromkeys(kernel_sources(list(kernels.values()))))
+    origin = Origin(
+        path.name,
+        digest(path),
+        command,
+        now(),
+        class_counts=dict(zip(map(str, classes), counts.tolist(), strict=True)),
+        columns={str(name): columns.get(name, "not in a source") for name in table.columns}
+        | {target: "the classes"},
+        notes=(f"{read.how}; {len(sources)} sources: {', '.join(sources)}", *notes),
+    )
+    return Model(pipeline, preparation, target, data.name, origin)
+
+
+def _named(views: ViewsFile, table: Any) -> dict[str, str]:
+    """Return the columns that are used, and what they are for."""
+    found: dict[str, str] = {}
+    for source in views.sources:
+        for name in source.find(table.columns):
+            found[name] = f"source {source.name}"
+    return found
+
+
+def _is_number(values: Any) -> bool:
+    return bool(import_pandas().api.types.is_numeric_dtype(values))
+
+
+def joiner(views: Path | None) -> Callable[[Any], Any] | None:
+    """Return what adds to a table the columns of the files of its sources.
+
+    Parameters
+    ----------
+    views : Path or None
+        What says which files these are; None where there are none.
+    """
+    if views is None:
+        return None
+    meant = read_views(views)
+    return lambda table: join_files(meant, table, _read_other)
+
+
+def _read_other(path: Path) -> Any:
+    """Return the table of another file."""
+    return read_table(path).frame
