@@ -96,11 +96,9 @@ def fit_command(
         if views is not None:
             if many.are_many(data) or scheduler is not None:
                 raise InvalidInputError("--views takes one file that fits into memory.")
-            with _silence(quiet), learning.given_file(data[0]) as file:
+            with _speaking(quiet, as_json), learning.given_file(data[0]) as file:
                 meant = data_of(str(file), target, drop, categorical, numeric)
-                model = fusing.fit_views(
-                    meant, views, learner, command=_command(), quiet=quiet or as_json
-                )
+                model = fusing.fit_views(meant, views, learner, command=_command(), quiet=quiet)
         elif many.are_many(data) or scheduler is not None:
             model = _fit_chunks(data, target, drop, categorical, numeric, learner, scheduler, quiet)
         else:
