@@ -9,12 +9,14 @@ ifneq ($(wildcard ../shared/data),)
 export DISCERNEL_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test check format bench build clean
+.PHONY: help demo test check format bench docs docs-check build clean
 help:
 	@echo "make demo    set up, then show what it does beside forest, boosting and SVC; ends with a report"
 	@echo "make test    set up, then run all tests"
 	@echo "make check   formatting, lint, types, spelling, layering"
 	@echo "make bench   the measured claims of README and docs (needs DISCERNEL_DATA)"
+	@echo "make docs    the documentation site, in build/docs; warnings are errors"
+	@echo "make docs-check    links, search and accessibility of the built site, with pictures"
 	@echo "make build   the sdist and the wheel, in dist/"
 	@echo "make format  rewrite files in the house format"
 
@@ -26,6 +28,11 @@ $(VENV)/.app: pyproject.toml
 $(VENV)/.dev: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
+	@touch $@ $(VENV)/.app
+
+$(VENV)/.docs: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@touch $@ $(VENV)/.app
 
 demo: $(VENV)/.app
@@ -52,8 +59,19 @@ bench: $(VENV)/.dev
 	  default_against_baselines default_cost iterative forecasts low_rank automatic streams cluster; do \
 	  $(BIN)/python benchmarks/$$script.py || exit 1; done
 
+# GALLERY=0 leaves the stories unexecuted: pages in a third of the time.
+GALLERY ?= 1
+docs: $(VENV)/.docs
+	rm -rf docs/api/generated build/docs/_modules  # pages of names that went
+	$(BIN)/sphinx-build -W --keep-going -q -b html -D plot_gallery=$(GALLERY) docs build/docs
+	@echo "written: build/docs/index.html"
+
+# Needs Chromium, and a site that make docs built.
+docs-check: $(VENV)/.docs
+	$(BIN)/python docs/check_pages.py build/docs
+
 build: $(VENV)/.dev
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build docs/gallery docs/api/generated dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -71,6 +71,11 @@ def check_kernel(kernel: Kernel, X: Any = None, Z: Any = None) -> None:
         The kernel. What depends on the training rows is fixed by its `resolve`.
     X, Z : array-like of shape (n_rows, n_features), optional
         Training rows and other rows; by default, of four features.
+
+    Examples
+    --------
+    >>> from discernel.kernels import RBF
+    >>> check_kernel(RBF(width=2.0))
     """
     X = _rows()[0] if X is None else X
     Z = _rows(11, np.shape(X)[1], seed=1)[0] if Z is None else Z
@@ -139,6 +144,15 @@ def check_bank(
     rtol : float, default=1e-8
         What may be wrong, as a share of the largest entry. Diagonals of inverses that are
         estimates may be off by three of their standard errors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discernel.bank import DenseBank
+    >>> from discernel.kernels import RBF
+    >>> rows = np.random.default_rng(0).normal(size=(20, 2))
+    >>> grams = [RBF(width=width)(rows) for width in (1.0, 4.0)]
+    >>> check_bank(DenseBank(np.array(grams)), grams)
     """
     grams = np.asarray(grams, dtype=float)
     dense = DenseBank(grams, normalization=normalization, trusted=[True] * len(grams))
@@ -240,6 +254,11 @@ def check_criterion(criterion: Criterion | str, regularization: float = 0.1) -> 
         The criterion.
     regularization : float, default=0.1
         λ.
+
+    Examples
+    --------
+    >>> from discernel.criteria import Uniform
+    >>> check_criterion(Uniform())
     """
     criterion = as_criterion(criterion)
     for bank, target, grams, y in _problems(criterion):
@@ -319,6 +338,11 @@ def check_solver(
         What it is tried with.
     regularization : float, default=0.1
         λ.
+
+    Examples
+    --------
+    >>> from discernel.solvers import Newton
+    >>> check_solver(Newton())
     """
     criterion, tol = as_criterion(criterion), 1e-5
     lam = 10.0 * regularization if isinstance(criterion, FisherRatio) else regularization

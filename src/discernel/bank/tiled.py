@@ -63,7 +63,7 @@ class TiledBank(Bank):
     normalization : {"centered_trace", "trace"}, default="centered_trace"
         What is made equal for all kernels.
     n_threads : int, optional
-        Threads that tiles go to; by default one a core, and one where a kernel is not
+        Threads that tiles go to; by default one per core, and one where a kernel is not
         ``thread_safe``.
     cache_bytes : float, default=256 MiB
         What all tiles together, or the matrices of a small part, may take.

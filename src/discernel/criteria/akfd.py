@@ -318,6 +318,18 @@ class AKFD(Criterion):
         The relative change of the objective to stop at; nothing is certified, so the ``tol`` of
         `learn_kernel` does not apply. The default takes 3 to 5 iterations, as in the paper; 1e-6
         takes twice as many or more and moves weights by less than 0.01 on the sets tried.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.criteria import AKFD
+    >>> learned = learn_kernel(grams, y[::3], criterion=AKFD(nu=10.0), regularization=0.01)
+    >>> learned.criterion, learned.gap is None
+    ('akfd', True)
     """
 
     nu: float | None = None

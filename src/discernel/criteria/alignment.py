@@ -289,6 +289,18 @@ class Alignment(Criterion):
     lam : float, default=0.0
         The λ of ``"qp"``, which penalises ‖μ‖² over the normalised kernels; at least 0. Larger
         spreads the weights, in the end in proportion to f.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.criteria import Alignment
+    >>> learned = learn_kernel(grams, y[::3], criterion=Alignment(), regularization=0.01)
+    >>> learned.criterion, learned.gap is None
+    ('alignment', True)
     """
 
     epsilon: float = 1e-3

@@ -198,6 +198,18 @@ class FisherRatio(Criterion):
     """The largest Fisher discriminant ratio of two classes, [Kim06]_.
 
     Kernels are scaled to trace n_samples, as in the paper, and λ is in its units.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.criteria import FisherRatio
+    >>> learned = learn_kernel(grams, (y[::3] == 0), criterion=FisherRatio(), regularization=0.01)
+    >>> learned.criterion, learned.gap is None
+    ('fdr', False)
     """
 
     name: ClassVar[str] = "fdr"

@@ -122,6 +122,18 @@ class LeaveOneOut(Criterion):
         The error is minimised with (pull / n_samples) · KL(weights ‖ equal weights) added. Many
         weights on few samples can overfit the leave-one-out error itself; the pull prevents it
         and fades with the number of samples.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.criteria import LeaveOneOut
+    >>> learned = learn_kernel(grams, y[::3], criterion=LeaveOneOut())
+    >>> learned.criterion, learned.gap is None
+    ('loo', True)
     """
 
     pull: float = 5.0
@@ -150,6 +162,18 @@ class Auto(LeaveOneOut):
     ----------
     pull : float, default=5.0
         As in `LeaveOneOut`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.criteria import Auto
+    >>> learned = learn_kernel(grams, y[::3], criterion=Auto())
+    >>> learned.criterion, learned.gap is None
+    ('auto', True)
     """
 
     name: ClassVar[str] = "auto"

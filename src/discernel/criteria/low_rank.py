@@ -201,7 +201,7 @@ def _estimated_change(
     rows = X[drawn]
     change = kernel.product(rows, X, dual)
     change -= bank.combined_features(weights).product(rows, bank.feature_coef(weights, dual))
-    # Centring takes one number a column, which B, summing to 0 over all samples, does not see.
+    # Centring takes one number per column, which B, summing to 0 over all samples, does not see.
     change -= change.mean(axis=0)
     return max(0.0, len(B) / len(drawn) * float(np.sum(dual[drawn] * change)))
 

@@ -108,7 +108,7 @@ class RKDAPoint(Point):
 
     @cached_property
     def directions(self) -> FloatArray:
-        """How B changes with the weights: −∂B/∂w_i = N⁻¹K_iB, of shape (n_kernels, *B.shape)."""
+        """How B changes with the weights, −∂B/∂w_i = N⁻¹K_iB: kernels first, then as B."""
         n_kernels, n_samples, _ = self._products.shape
         columns = self._products.transpose(1, 0, 2).reshape(n_samples, -1)
         # They only say where to go: the bound of a step, and the value, do not depend on them.

@@ -355,6 +355,18 @@ class Separability(Criterion):
     cap : float, default=2.0
         ``"dinkelbach"`` gives a kernel at most this many times the weight it has in the plain
         average; at least 1, which is the plain average. Without a limit the best is one kernel.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.criteria import Separability
+    >>> learned = learn_kernel(grams, y[::3], criterion=Separability(), regularization=0.01)
+    >>> learned.criterion, learned.gap is None
+    ('separability', True)
     """
 
     alpha: float | str = ALPHA

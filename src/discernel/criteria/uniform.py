@@ -25,7 +25,20 @@ class _EqualWeights(Program):
 
 @dataclass(frozen=True)
 class Uniform(Criterion):
-    """Equal weights: the plain average of the normalised kernels."""
+    """Equal weights: the plain average of the normalised kernels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.criteria import Uniform
+    >>> learned = learn_kernel(grams, y[::3], criterion=Uniform(), regularization=0.01)
+    >>> learned.criterion, learned.gap is None
+    ('uniform', True)
+    """
 
     name: ClassVar[str] = "uniform"
     solvers: ClassVar[tuple[str, ...]] = ("none",)

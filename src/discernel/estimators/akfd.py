@@ -68,7 +68,7 @@ class AKFDClassifier(ClassifierMixin, BaseWeightedEstimator):
         The ν used, given or chosen.
     nu_accuracies_ : dict of float to float
         The accuracy of every ν in cross-validation; empty where ν was given.
-    objective_path_ : ndarray of shape (2 * n_iter_,)
+    objective_path_ : ndarray of shape (2 × n_iter,)
         Eq. (20) after every half-step. It never rises.
     n_iter_ : int
         Pairs of half-steps.

@@ -198,8 +198,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         Whether to say which bank was chosen, with the memory and time to expect, and to show how
         far the fit is. Without it, fits of two minutes or more warn.
     callback : callable, optional
-        Called with a `Progress` once an iteration; of rows in chunks, with a `RowProgress` once a
-        chunk.
+        Called with a `Progress` once per iteration; of rows in chunks, with a `RowProgress` once
+        per chunk.
 
     Attributes
     ----------
@@ -219,7 +219,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         few rows, unless `verbose`.
     encoder_ : TableEncoder or None
         What became of the columns of a table; None where they are plain numbers.
-    feature_importances_, feature_importances_std_ : ndarray of shape (n_features_in_,)
+    feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
         How much each column that was given matters, summing to 1, and its spread over folds. With
         ``kernels="auto"`` and dense rows only; so has ``metric_``, the scales of the columns.
         Where rows in chunks have a metric of more of them, importances are its own.

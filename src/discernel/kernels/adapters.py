@@ -36,6 +36,15 @@ class Precomputed(Kernel):
     Notes
     -----
     ``kernels={"spectra": Precomputed(0), "texts": Precomputed(1)}`` gives the matrices names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stack = np.stack([np.eye(3), np.ones((3, 3))], axis=-1)
+    >>> Precomputed(1)(stack)
+    array([[1., 1., 1.],
+           [1., 1., 1.],
+           [1., 1., 1.]])
     """
 
     index: int = 0
@@ -74,6 +83,16 @@ class Function(Kernel):
         objects, everything as it was given; or rows of any kind in an array of objects.
     thread_safe : bool, default=False
         Whether several threads may call it at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def same_first_letter(A, B):
+    ...     return np.array([[float(a[0] == b[0]) for b in B] for a in A])
+    >>> Function(same_first_letter)(["ant", "ape", "bee"])
+    array([[1., 1., 0.],
+           [1., 1., 0.],
+           [0., 0., 1.]])
     """
 
     function: Callable[[Any, Any], Any]
@@ -122,6 +141,15 @@ class Pairwise(Kernel):
         A key of ``sklearn.metrics.pairwise.PAIRWISE_KERNEL_FUNCTIONS``.
     options : tuple of (name, value), default=()
         The options of that function, such as ``(("gamma", 0.5),)``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+    >>> Pairwise("chi2")(rows).round(2)
+    array([[1.  , 0.37, 0.05],
+           [0.37, 1.  , 0.26],
+           [0.05, 0.26, 1.  ]])
     """
 
     metric: str
@@ -225,6 +253,16 @@ class GaussianProcess(Kernel):
     ----------
     kernel : sklearn.gaussian_process.kernels.Kernel
         The kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+    >>> from sklearn.gaussian_process.kernels import RationalQuadratic
+    >>> GaussianProcess(RationalQuadratic())(rows).round(2)
+    array([[1.  , 0.67, 0.29],
+           [0.67, 1.  , 0.5 ],
+           [0.29, 0.5 , 1.  ]])
     """
 
     kernel: Any

@@ -716,6 +716,16 @@ class Standardized(Wrapper):
         The kernel, of distances or inner products.
     spreads : tuple of float, optional
         One number per column; by default, and after `resolve`, those of the training rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+    >>> from discernel.kernels import RBF
+    >>> kernel, other_unit = Standardized(RBF(width=1.0)), 1000 * rows
+    >>> in_units = kernel.resolve(rows)(rows)
+    >>> bool(np.allclose(in_units, kernel.resolve(other_unit)(other_unit)))
+    True
     """
 
     spreads: tuple[float, ...] | None = None

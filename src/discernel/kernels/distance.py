@@ -499,6 +499,15 @@ class Exponential(_Euclidean):
         The factor of the distance.
     scales : sequence of float, optional
         A factor per column, at least 0, as in `RBF`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+    >>> Exponential(width=1.0)(rows).round(2)
+    array([[1.  , 0.37, 0.11],
+           [0.37, 1.  , 0.24],
+           [0.11, 0.24, 1.  ]])
     """
 
     power = 1
@@ -521,7 +530,7 @@ class Exponential(_Euclidean):
 
 @dataclass(frozen=True, repr=False)
 class Laplace(DistanceKernel):
-    """The Laplace kernel of the 1-norm, ‖x − z‖₁ = Σ |x_l − z_l|.
+    """The Laplace kernel of the 1-norm, ``‖x − z‖₁ = Σ |x_l − z_l|``.
 
     ===================== ======================== =================================
     given                 k(x, z)                  note
@@ -541,7 +550,7 @@ class Laplace(DistanceKernel):
     gamma : float, optional
         The factor of the distance.
     scales : sequence of float, optional
-        A factor per column, at least 0: Σ s_l |x_l − z_l| stands for ‖x − z‖₁. A column of
+        A factor per column, at least 0: ``Σ s_l |x_l − z_l|`` stands for ‖x − z‖₁. A column of
         scale 0 is left out. The median is that of the scaled rows.
 
     Examples

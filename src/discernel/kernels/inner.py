@@ -53,6 +53,15 @@ class Linear(_InnerProductKernel):
     ----------
     origin : tuple of float, optional
         o, one number per feature. Not for the user: centring takes off what it adds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+    >>> Linear()(rows)
+    array([[1., 1., 0.],
+           [1., 2., 2.],
+           [0., 2., 4.]])
     """
 
     origin: tuple[float, ...] | None = field(default=None, metadata={"private": True})
@@ -111,6 +120,15 @@ class Polynomial(_InnerProductKernel):
         scikit-learn, fixed on the training rows.
     coef0 : float, default=1.0
         The constant, at least 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+    >>> Polynomial(degree=2, gamma=1.0, coef0=1.0)(rows)
+    array([[ 4.,  4.,  1.],
+           [ 4.,  9.,  9.],
+           [ 1.,  9., 25.]])
     """
 
     degree: int = 2
@@ -173,7 +191,17 @@ class Polynomial(_InnerProductKernel):
 
 @dataclass(frozen=True)
 class Cosine(Kernel):
-    """The cosine of the angle between two rows; 0 with a row of zeros."""
+    """The cosine of the angle between two rows; 0 with a row of zeros.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0.0, 1.0], [1.0, 1.0], [2.0, 0.0]])
+    >>> Cosine()(rows).round(2)
+    array([[1.  , 0.71, 0.  ],
+           [0.71, 1.  , 0.71],
+           [0.  , 0.71, 1.  ]])
+    """
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return np.asarray(cosine_similarity(X, Z), dtype=np.float64)

@@ -121,6 +121,11 @@ def as_kernel(kernel: Any) -> Kernel:
         1 / n_features. Others are those that scikit-learn has not, with their own parameters:
         ``"laplace"``, ``"chi_squared"``, ``"intersection"``, ``"jaccard"``, ``"tanimoto"``,
         ``"matching"``, ``"spectrum"`` and ``"ngram"``.
+
+    Examples
+    --------
+    >>> as_kernel("rbf")
+    RBF(width='median')
     """
     if isinstance(kernel, Kernel):
         return kernel
@@ -158,6 +163,11 @@ def as_kernels(kernels: Any, *, n_precomputed: int = 1) -> list[Kernel]:
         each column divided by its spread.
     n_precomputed : int, default=1
         How many matrices a ``"precomputed"`` stack holds.
+
+    Examples
+    --------
+    >>> as_kernels(["linear", "rbf"])
+    [Linear(), RBF(width='median')]
     """
     if isinstance(kernels, str) and kernels == "auto":
         return [Standardized(kernel) for kernel in (*rbf_ladder(), Linear())]
@@ -188,6 +198,12 @@ def resolve_kernels(kernels: Sequence[Kernel], X: Any, frame: Any | None = None)
         once.
     X, frame
         As in `Kernel.resolve`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> resolve_kernels(as_kernels(["rbf"]), np.array([[0.0], [2.0], [4.0]]))
+    [RBF(width=2)]
     """
     known: Known = {}
     return [kernel.resolve(X, frame, known) for kernel in kernels]
@@ -200,6 +216,11 @@ def kernel_names(kernels: Sequence[Kernel]) -> list[str]:
     ----------
     kernels : sequence of Kernel
         The kernels.
+
+    Examples
+    --------
+    >>> kernel_names(as_kernels({"a": "linear", "b": "rbf"}))
+    ['a', 'b']
     """
     names = [kernel.name for kernel in kernels]
     unique: list[str] = []

@@ -144,7 +144,22 @@ def qp(M: FloatArray, f: FloatArray, lam: float = 0.0) -> FloatArray:
 
 @dataclass(frozen=True)
 class Greedy:
-    """Maximise the alignment by one kernel at a time, Table 1 of [Pothin06]_."""
+    """Maximise the alignment by one kernel at a time, Table 1 of [Pothin06]_.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import Greedy
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="alignment", solver=Greedy(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('greedy', 'approximate by design')
+    """
 
     name: ClassVar[str] = "greedy"
     needs: ClassVar[tuple[str, ...]] = ("M", "f", "norm", "epsilon")
@@ -163,6 +178,20 @@ class QuadraticProgram:
     """Maximise the alignment exactly, Eq. (6) of [Pothin06]_.
 
     Where no kernel has anything in common with the target, weights are equal.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import QuadraticProgram
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="alignment", solver=QuadraticProgram(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('qp', 'converged')
     """
 
     name: ClassVar[str] = "qp"

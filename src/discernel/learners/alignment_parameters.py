@@ -142,7 +142,7 @@ def align_kernels(
     Notes
     -----
     Positive parameters move by their logarithm, so that the units of X do not matter, and by no
-    more than a factor of e a step; ``coef0`` may reach 0. No parameter goes further than 10,000
+    more than a factor of e per step; ``coef0`` may reach 0. No parameter goes further than 10,000
     times up or down from where it starts. One at a bound moves again as soon as the derivative
     points inwards.
 

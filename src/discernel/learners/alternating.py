@@ -144,7 +144,7 @@ def alternate(
     max_iter : int, default=100
         The limit of iterations.
     callback : callable, optional
-        Called with a `Progress` once an iteration. It has no gap: nothing is certified.
+        Called with a `Progress` once per iteration. It has no gap: nothing is certified.
     sample_weights : SampleWeights, optional
         How much rows count; those of the targets.
 
@@ -444,6 +444,20 @@ class Alternating:
     where a quarter of them ends: from there two or three iterations on all samples are enough,
     where the paper's start takes four or five. A given ν is not carried over: only the default
     does not depend on their number.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import Alternating
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="akfd", solver=Alternating(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('alternating', 'converged')
     """
 
     name: ClassVar[str] = "alternating"

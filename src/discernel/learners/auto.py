@@ -180,6 +180,20 @@ class Search:
     Every candidate is scored by its leave-one-out error plus the pull towards equal weights; the
     least score wins. On more than 500 samples the candidates are found on a third of them (300 to
     600) and scored on all, and the weights of `loo` take a few more steps there.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import Search
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="auto", solver=Search()
+    ... )
+    >>> learned.solver, learned.status.value
+    ('search', 'the best found; the program is not convex')
     """
 
     name: ClassVar[str] = "search"
@@ -207,7 +221,22 @@ class Search:
 
 @dataclass(frozen=True)
 class LBFGS:
-    """Minimise the leave-one-out error over weights and λ, from equal weights, on all samples."""
+    """Minimise the leave-one-out error over weights and λ, from equal weights, on all samples.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import LBFGS
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="loo", solver=LBFGS()
+    ... )
+    >>> learned.solver, learned.status.value
+    ('lbfgs', 'the best found; the program is not convex')
+    """
 
     name: ClassVar[str] = "lbfgs"
     needs: ClassVar[tuple[str, ...]] = ("bank", "target", "pull")

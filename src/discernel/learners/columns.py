@@ -142,6 +142,20 @@ class Columns:
     the steps of the solver, over all programs: ``max_iter`` limits their sum, and the monitor is
     told of each, with the gap over all kernels that is certified so far. The last step of a round
     is told of after the pass.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import Columns
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="rkda", solver=Columns(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('columns', 'converged')
     """
 
     solver: Solver = field(default_factory=Newton)

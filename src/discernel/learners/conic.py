@@ -82,6 +82,11 @@ class SDP(_Conic):
     approximate : bool, default=False
         One matrix inequality for all classes together, Eq. (32) and (45), instead of one per
         class: stricter, so its weights are in general not optimal.
+
+    Examples
+    --------
+    >>> SDP().name, SDP(approximate=True).name
+    ('sdp', 'sdp_approximate')
     """
 
     approximate: bool = False
@@ -107,6 +112,11 @@ class QCQP(_Conic):
     ----------
     backend : str, default="CLARABEL"
         The name of a conic solver CVXPY has installed.
+
+    Examples
+    --------
+    >>> QCQP().name
+    'qcqp'
     """
 
     name: ClassVar[str] = "qcqp"

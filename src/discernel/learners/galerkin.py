@@ -39,6 +39,20 @@ class Galerkin:
     one mostly no pass. Two or three rounds reach a relative gap of 1e-6, where Newton's method
     takes 4 to 9 steps. The restricted criterion is above every tangent so far, so this converges
     wherever `SILP` does.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import Galerkin
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="rkda", solver=Galerkin(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('galerkin', 'converged')
     """
 
     name: ClassVar[str] = "galerkin"

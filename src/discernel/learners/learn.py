@@ -98,7 +98,7 @@ def learn_kernel(
         Where there are more than 500, draws the samples that ``"auto"`` searches on and those
         that λ is first looked for on; None is 0.
     callback : callable, optional
-        Called with a `Progress` once an iteration.
+        Called with a `Progress` once per iteration.
     sample_weight : array-like of shape (n_samples,), optional
         How much each sample counts, as in `MultipleKernelDiscriminant`: whole numbers are counts,
         others are relative to each other, and a sample of weight 0 is absent.

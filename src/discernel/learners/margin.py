@@ -47,6 +47,20 @@ class InteriorPoint:
     -----
     A step is one factorisation of size n_samples and two products with every kernel. Some 5 to 25
     steps reach a relative gap of 1e-6; large C take more than small ones.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import InteriorPoint
+    >>> learned = learn_kernel(
+    ...     grams, (y[::3] == 0), criterion="margin", solver=InteriorPoint(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('interior_point', 'converged')
     """
 
     name: ClassVar[str] = "interior_point"

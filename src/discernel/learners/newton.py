@@ -36,6 +36,20 @@ class Newton:
     -----
     One factorisation of size n_samples and n_kernels · (n_classes − 1) triangular solves per step;
     some 5 to 9 steps reach a relative gap of 1e-8.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import Newton
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="rkda", solver=Newton(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('newton', 'converged')
     """
 
     name: ClassVar[str] = "newton"

@@ -89,6 +89,19 @@ def regularization_path(
     -------
     RegularizationPath
         From the largest λ to the smallest.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import regularization_path
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> path = regularization_path(grams, y[::3], [0.1, 0.01, 0.001])
+    >>> path.weights.shape
+    (3, 4)
+    >>> path.best.regularization in (0.1, 0.01, 0.001)
+    True
     """
     values = DEFAULT_REGULARIZATIONS if regularizations is None else tuple(regularizations)
     if not values or not all(0 < value < np.inf for value in values):

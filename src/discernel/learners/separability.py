@@ -36,6 +36,20 @@ class ClosedForm:
     -----
     ConvergenceWarning
         If the closed form is not a maximum.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import ClosedForm
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="separability", solver=ClosedForm(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('closed_form', 'converged')
     """
 
     name: ClassVar[str] = "closed_form"
@@ -61,7 +75,22 @@ class ClosedForm:
 
 @dataclass(frozen=True)
 class Dinkelbach:
-    """Maximise tr S_b / tr S_w over weights with an upper limit, exactly ([Dinkelbach67]_)."""
+    """Maximise tr S_b / tr S_w over weights with an upper limit, exactly ([Dinkelbach67]_).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import Dinkelbach
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="separability", solver=Dinkelbach(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('dinkelbach', 'converged')
+    """
 
     name: ClassVar[str] = "dinkelbach"
     needs: ClassVar[tuple[str, ...]] = ("scatter", "cap")

@@ -30,7 +30,21 @@ class SILP:
     ----------
     stopping : {"gap", "paper"}, default="gap"
         ``"gap"`` stops at a certified relative gap of ``tol``; ``"paper"`` at
-        |1 − f(w)/t| ≤ 5e-4, Eq. (22), whatever ``tol`` is.
+        ``|1 − f(w)/t| ≤ 5e-4``, Eq. (22), whatever ``tol`` is.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import SILP
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="rkda", solver=SILP(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('silp', 'converged')
     """
 
     stopping: Literal["gap", "paper"] = "gap"

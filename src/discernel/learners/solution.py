@@ -41,7 +41,13 @@ _BY_LEAVING_OUT = (
 
 
 class Status(StrEnum):
-    """How a solver ended; `advice` says what to do about it."""
+    """How a solver ended; `advice` says what to do about it.
+
+    Examples
+    --------
+    >>> Status.CONVERGED.value
+    'converged'
+    """
 
     CONVERGED = "converged"
     FLOOR = "converged at the floor of the regularization"
@@ -76,7 +82,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback is told, once an iteration.
+    """What a callback is told, once per iteration.
 
     Attributes
     ----------
@@ -312,6 +318,19 @@ class LearnedKernel:
         ``LowRankLoss.objective_bound`` says how far from the exact one. None for exact kernels.
     names : tuple of str
         What the weights belong to.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> learned = learn_kernel(grams, y[::3], criterion="rkda", regularization=0.01)
+    >>> learned.criterion, learned.solver, learned.gap <= 1e-6
+    ('rkda', 'newton', True)
+    >>> len(learned.weights), round(float(learned.weights.sum()), 6)
+    (4, 1.0)
     """
 
     weights: FloatArray

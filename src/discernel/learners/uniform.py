@@ -16,7 +16,22 @@ __all__ = ["NoSolver"]
 
 @dataclass(frozen=True)
 class NoSolver:
-    """Equal weights: there is nothing to be solved."""
+    """Equal weights: there is nothing to be solved.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import NoSolver
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="uniform", solver=NoSolver(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('none', 'nothing to optimise')
+    """
 
     name: ClassVar[str] = "none"
 

@@ -213,7 +213,7 @@ class Reduction(Protocol, Generic[State]):
 
 @dataclass(frozen=True)
 class RowProgress:
-    """What a callback is told of rows, once a chunk.
+    """What a callback is told of rows, once per chunk.
 
     Attributes
     ----------

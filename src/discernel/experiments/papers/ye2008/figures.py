@@ -59,7 +59,7 @@ def _times(records: Sequence[Record]) -> Any:
         ax.set(title=f"{task.label}, {task.n_train} rows", xscale="log", xlim=(0.001, 2000))
         _plain(ax)
     axes[0].set_yticks(places, [_label(method.name) for method in _TIMED])
-    figure.supxlabel("seconds a fit, median; Newton, in orange, is not in the paper", fontsize=9)
+    figure.supxlabel("seconds per fit, median; Newton, in orange, is not in the paper", fontsize=9)
     return figure
 
 
@@ -118,7 +118,7 @@ def _lambda_panel(ax: Any, task: TableData, runs: Sequence[Sequence[Record]]) ->
 
 
 def time_ratios(records: Sequence[Record]) -> Any:
-    """Draw printed seconds over ours, one row a method, one mark a data set."""
+    """Draw printed seconds over ours, one row per method, one mark per data set."""
     from matplotlib.figure import Figure
 
     table, found = published("ye2008")["ye2008-table16"], by_place(records)

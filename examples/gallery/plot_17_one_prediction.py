@@ -1,0 +1,54 @@
+"""
+Why this prediction?
+====================
+
+A score is a sum of kernels, so what each column adds to it can be computed, and adds up. We take a
+held-out tumour that the model is least sure of, and ask why it got its class, and which training
+rows it resembles.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+
+from discernel import MultipleKernelDiscriminant
+from discernel.displays import ContributionsDisplay
+from discernel.inspection import contributions, explain_in_words, similar_rows
+
+X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+y = y.map({0: "malignant", 1: "benign"})
+X_train, X_test, y_train, y_test = train_test_split(X, y, stratify=y, random_state=0)
+clf = MultipleKernelDiscriminant().fit(X_train, y_train)
+
+probability = clf.predict_proba(X_test).max(axis=1)
+row = X_test.iloc[[probability.argmin()]]
+print(f"truth: {y_test.loc[row.index[0]]}, said with probability {probability.min():.2f}")
+found = contributions(clf, row)
+print(explain_in_words(found, n=3))
+total = found.baseline + found.columns.sum()
+print(f"all columns add up to the score, to {abs(total - clf.decision_function(row)).max():.0e}")
+
+# %%
+# Left: from the score of a typical row to that of this one, column by column; blue is for the
+# predicted class. Right: how similar it is to the training rows under the learned kernel.
+
+near = similar_rows(clf, row, n=12)
+figure, (left, right) = plt.subplots(
+    1, 2, figsize=(12, 5.2), width_ratios=[1.4, 1], layout="constrained"
+)
+ContributionsDisplay.from_estimator(clf, row, ax=left)
+left.set_title("What speaks for and against")
+predicted = clf.predict(row)[0]
+colors = ["C0" if label == predicted else "C1" for label in near.labels[0]]
+right.bar(np.arange(1, 13), near.similarity[0], color=colors)
+right.set(title="The twelve most similar training rows", xlabel="rank", ylim=(0, 1))
+right.set_ylabel("similarity")
+for color, label in (("C0", f"{predicted}, as predicted"), ("C1", "the other class")):
+    right.bar(1, 0, color=color, label=label)
+right.legend(frameon=False, ncols=2)
+plt.show()
+
+# %%
+# **What one learns:** a doubtful prediction is one where columns speak against each other, and one
+# that resembles training rows of both classes.
