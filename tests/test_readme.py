@@ -221,15 +221,6 @@ def newton_against_sdp():
     )
 
 
-def convergence():
-    entries = record("convergence")["results"]
-    return (
-        f"{len({entry['data'] for entry in entries})} data sets",
-        f"{sum(entry['holds'] for entry in entries)} of {len(entries)}, "
-        f"in at most {max(entry['steps'] for entry in entries)} steps",
-    )
-
-
 def reproduction():
     counts = record("reproduction")["results"]["all"]["accuracy and error"]
     return (
@@ -246,7 +237,6 @@ MEASURED = {
         cost_in_factorisations,
         speed,
         newton_against_sdp,
-        convergence,
         reproduction,
     )
 }

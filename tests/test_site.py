@@ -187,13 +187,8 @@ def test_when_to_use_it_quotes_the_record(method):
     tasks = results("default_against_baselines")["tasks"]
     gain, better, worse = counted(tasks, "accuracy", method, 1)
     loss, surer, vaguer = counted(tasks, "log_loss", method, -1)
-    time = statistics.median(task["seconds"][method] / task["seconds"]["auto"] for task in tasks)
-    row = (
-        f"| {OTHERS[method]} | {gain:+.1f} | {better}, {worse} | {loss:.3f} | {surer}, {vaguer} "
-        f"| {time:.1f} |"
-    )
-    small = row.replace(f"{time:.1f} |", f"{time:.2f} |")
-    assert row in page or small in page
+    row = f"| {OTHERS[method]} | {gain:+.1f} | {better}, {worse} | {loss:.3f} | {surer}, {vaguer} |"
+    assert row in page
 
 
 def test_when_not_to_use_it_quotes_the_records():
@@ -204,10 +199,6 @@ def test_when_not_to_use_it_quotes_the_records():
     assert f"boosting takes {boosting['seconds']:.0f} seconds" in page
     assert f"the default {ours['seconds'] / 60:.0f} minutes" in page
     assert f"for {100 * (ours['accuracy'] - boosting['accuracy']):.1f} points more" in page
-    segment = results("default_against_baselines")["beside"][0]
-    assert f"{segment['train']:,} training rows boosting has" in page
-    for method in ("auto", "boosting"):
-        assert f"{segment['accuracy'][method]:.1f} %" in page
 
 
 def test_the_page_on_gpus_quotes_the_record():

@@ -10,7 +10,7 @@ METHODS = ("WhereKnown", "mean of cells", "rows dropped, mean of cells", "nothin
 def test_the_guide_quotes_the_record() -> None:
     record = json.loads((ROOT / "benchmarks/records/missing_sources.json").read_text())
     measured = {row["what"]: f"{100 * row['accuracy']:.1f}" for row in record["results"]}
-    guide = (ROOT / "docs/guide.md").read_text(encoding="utf-8")
+    guide = (ROOT / "docs/sources.md").read_text(encoding="utf-8")
     for pattern, words in (("one view", "one view,"), ("every view", "each view,")):
         numbers = [measured[f"{pattern} lacking: {method}"] for method in METHODS]
         assert f"| {words} in three of ten rows | {' | '.join(numbers)} |" in guide

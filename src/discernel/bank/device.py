@@ -232,6 +232,7 @@ class DeviceBank(IterativeBank):
             factored,
             product,
             self.device,
+            least_ridge=float(diagonal.min()),
             tol=tol,
             coarse=single,
             coarse_diagonal=float(diagonal.min()) >= _DIAGONAL_RIDGE,

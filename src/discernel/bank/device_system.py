@@ -21,6 +21,8 @@ __all__ = ["DeviceInverse", "DeviceSystem"]
 _AT_ONCE = 1e-3
 #: A refinement that leaves more than this share is not worth another: conjugate gradients are.
 _GAIN = 0.1
+#: Rounding of a residual over the condition of the system.
+_ROUNDING = 1e-14
 #: Entries of a coarse diagonal that are compared with exact ones.
 _PROBES = 16
 #: The relative residual above which nothing was solved.
@@ -38,6 +40,8 @@ class DeviceSystem(RememberingSystem):
         From V to NV, in double precision.
     device : Device
         The device.
+    least_ridge : float
+        The least of the ridge.
     tol : float
         The length of a residual over that of its right-hand side, at which it is solved.
     coarse : bool
@@ -52,11 +56,13 @@ class DeviceSystem(RememberingSystem):
         product: Callable[[FloatArray], FloatArray],
         device: Device,
         *,
+        least_ridge: float,
         tol: float,
         coarse: bool,
         coarse_diagonal: bool,
     ) -> None:
         super().__init__(tol)
+        self._least_ridge = least_ridge
         self._factored, self._product, self._device = factored, product, device
         self._coarse, self._coarse_diagonal = coarse, coarse_diagonal
         self._factor: DeviceFactor | None = self._make()
@@ -98,6 +104,8 @@ class DeviceSystem(RememberingSystem):
         return self._at_once(right)
 
     def _solve_new(self, right: FloatArray, tol: float) -> Solved:
+        # Rounding of products leaves a residual that grows with the condition of the system.
+        tol = max(tol, _ROUNDING * (1.0 + 1.0 / self._least_ridge))
         lengths = np.linalg.norm(right, axis=0)
         enough, left = tol * lengths, lengths
         solution, residual = np.zeros_like(right), right

@@ -74,7 +74,7 @@ def _plan(n_divisions: int) -> Plan:
 
 def _introduce(n_divisions: int) -> None:
     out.print(
-        "\n[bold]discernel[/] learns which columns matter, how to combine twelve kernels, and how "
+        "\n[bold]discernel learns[/] which columns matter, how to combine twelve kernels, and how "
         "much to regularise, in one fit.\n"
     )
     for name, words in _DATA.items():

@@ -65,7 +65,7 @@ class Device:
     def __reduce__(self) -> tuple[Any, ...]:
         return _known, (self.library, str(self.where))
 
-    # ---- to and fro --------------------------------------------------------------------------
+    # ---- there and back --------------------------------------------------------------------------
 
     def put(self, array: NDArray[Any], *, single: bool = False) -> Any:
         """Return a NumPy array as one of the device, of double or single precision."""

@@ -171,6 +171,8 @@ def refuse_views(X: Any, y: Any = None) -> None:
     y : sequence, optional
         The labels, one per row.
     """
+    if hasattr(X, "tocsr"):  # one kind of sparse matrix is a dictionary too
+        return
     what = "a dictionary" if isinstance(X, Mapping) else f"a {type(X).__name__} of arrays"
     if not isinstance(X, Mapping):
         if not isinstance(X, (list, tuple)) or len(X) < 2 or (y is not None and len(X) == len(y)):
