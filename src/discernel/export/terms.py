@@ -168,6 +168,6 @@ def _piece(kernel: Kernel, view: View) -> Piece:
     raise InvalidInputError(
         "A model can be exported if its kernels are RBF, Laplace, Exponential, Linear, Polynomial "
         "or Cosine, on columns, standardized, named, scaled, added or multiplied too, or "
-        f"WhereKnown of these, not added or multiplied. Got {kernel.name}, of type {kind.__name__}. "
-        "Fit again without it: others predict with discernel only."
+        "WhereKnown of these, not added or multiplied. Got "
+        f"{kernel.name}, of type {kind.__name__}. Fit again without it: others predict with discernel only."
     )
