@@ -169,5 +169,6 @@ def _piece(kernel: Kernel, view: View) -> Piece:
         "A model can be exported if its kernels are RBF, Laplace, Exponential, Linear, Polynomial "
         "or Cosine, on columns, standardized, named, scaled, added or multiplied too, or "
         "WhereKnown of these, not added or multiplied. Got "
-        f"{kernel.name}, of type {kind.__name__}. Fit again without it: others predict with discernel only."
+        f"{kernel.name}, of type {kind.__name__}. Fit again without it: "
+        "others predict with discernel only."
     )
