@@ -138,7 +138,9 @@ def test_sources_pipelines_and_regression(tmp_path):
     found = {row[0]: row[1] for row in rows(page, "kernel")}
     weights = model[-1].kernel_weights_
     assert found["left"] == f"{weights[:2].sum():.3f}"
-    assert re.search(r"no other weights are better", page.all("section", id="kernel")[0]["text"])
+    assert re.search(
+        r"No other weights of these kernels", page.all("section", id="kernel")[0]["text"]
+    )
     ridge = MultipleKernelRidge([RBF(), Linear()]).fit(rows_, y)
     page = page_of(tmp_path, ridge)
     assert [section["id"] for section in page.all("section")] == ["summary", "kernel"]

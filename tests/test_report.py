@@ -326,7 +326,7 @@ def test_candidates_of_both_kinds_are_drawn_each_in_its_own_figure():
     assert [bar.get_width() for bar in ax.containers[0]] == pytest.approx([0.2, 0.3])
     names = [label.get_text().replace("\n", " ") for label in ax.get_yticklabels()]
     assert names == [
-        "equal weights chosen in 1 of 2",
+        "equal weights, columns alike chosen in 1 of 2",
         "learned weights, columns scaled as is best chosen in 1 of 2",
     ]
     assert [text.get_text() for text in ax.texts] == ["0.200 (90.0%)", "0.300 (80.0%)"]

@@ -273,7 +273,7 @@ class DeviceBank(IterativeBank):
         self.workspace.last = None
         matrix = self._matrix_there(weights, np.full(self.n_samples, ridge), single=False)
         inverse = DeviceFactor(matrix, self.device).inverse()
-        return cast(Inverse, DeviceInverse(inverse, self.device, self._inner_there))
+        return DeviceInverse(inverse, self.device, self._inner_there)
 
     def inner(self, matrix: FloatArray) -> FloatArray:
         return self._inner_there(self.device.put(matrix))

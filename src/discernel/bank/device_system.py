@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray
 from discernel.bank.conjugate import Solved, solve_refined
 from discernel.bank.remembering import RememberingSystem
+from discernel.bank.system import Inverse
 from discernel.devices import Device, DeviceFactor, as_host
 from discernel.exceptions import ConvergenceWarning, NumericalError
 
@@ -160,8 +161,8 @@ class DeviceSystem(RememberingSystem):
         return self._log_determinant
 
 
-class DeviceInverse:
-    """N⁻¹ on a device, and what `Inverse` says of one.
+class DeviceInverse(Inverse):
+    """N⁻¹ on a device.
 
     Parameters
     ----------
@@ -176,29 +177,17 @@ class DeviceInverse:
     def __init__(
         self, matrix: Any, device: Device, inner_products: Callable[[Any], FloatArray]
     ) -> None:
-        self._matrix, self._device, self._inner_products = matrix, device, inner_products
+        self._there, self._device, self._inner_products = matrix, device, inner_products
         self.diagonal = as_host(device.xp.linalg.diagonal(matrix)).copy()
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return N⁻¹ times ``right``."""
-        return as_host(self._device.xp.matmul(self._matrix, self._device.put(right)))
+        return as_host(self._device.xp.matmul(self._there, self._device.put(right)))
 
     def inner(
         self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
     ) -> tuple[FloatArray, float]:
-        """Return ⟨K_i, S⟩ and tr S of S = scale·(N⁻¹ diag(d) N⁻¹ − ½(LRᵀ + RLᵀ)).
-
-        Parameters
-        ----------
-        diagonal : ndarray of shape (n_samples,)
-            d, at least 0.
-        left, right : ndarray of shape (n_samples, n)
-            L and R.
-        scale : float
-            The factor.
-        """
         put, xp = self._device.put, self._device.xp
-        S = xp.matmul(self._matrix * put(diagonal)[None, :], self._matrix)
+        S = xp.matmul(self._there * put(diagonal)[None, :], self._there)
         cross = xp.matmul(put(left), put(right).T)
         S = (S - 0.5 * (cross + cross.T)) * scale
         return self._inner_products(S), float(xp.sum(xp.linalg.diagonal(S)))

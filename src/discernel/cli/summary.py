@@ -14,21 +14,9 @@ from discernel.displays.common import are_by_folds, kernel_sources, sum_by
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import source_importances
 from discernel.learners import Candidate
+from discernel.report.words import candidate_label
 
 __all__ = ["summarize"]
-
-_STRENGTHS = {
-    0.0: "columns alike",
-    0.5: "columns half scaled",
-    1.0: "columns scaled",
-}
-_NAMES = {
-    "average": "equal weights",
-    "weights": "learned weights",
-    "single": "best single kernel",
-    "loo": "weights by leave-one-out",
-    "rkda": "weights by rkda",
-}
 
 
 def summarize(model: Model) -> dict[str, Any]:
@@ -60,7 +48,7 @@ def summarize(model: Model) -> dict[str, Any]:
         "regularization": float(clf.regularization_),
         "regularization_note": learned.regularization_advice,
         "gap": None if clf.gap_ is None else float(clf.gap_),
-        "certificate": _certificate(clf),
+        "certificate": learned.certificate,
         "origin": asdict(model.origin),
     }
 
@@ -114,10 +102,8 @@ def _sources(model: Model) -> list[dict[str, Any]]:
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
     by_folds = candidate.accuracy is not None
-    strength = _STRENGTHS.get(candidate.strength, f"metric^{candidate.strength:g}")
-    name = _NAMES.get(candidate.name, candidate.name)
     return {
-        "name": f"{name}, {strength}" if by_folds else name,
+        "name": candidate_label(candidate),
         ("log_loss" if by_folds else "squared_error"): float(candidate.error),
         **({"accuracy": candidate.accuracy} if by_folds else {"pull": float(candidate.pull)}),
         "regularization": float(candidate.regularization),
@@ -135,28 +121,4 @@ def _why(considered: Sequence[Candidate]) -> str:
         return "chosen: the smallest log-loss"
     return (
         "chosen: simpler than what has the smallest log-loss, and within one standard error of it"
-    )
-
-
-# ---- the certificate ---------------------------------------------------------------------------
-
-
-def _certificate(clf: Any) -> str:
-    """Say in one sentence what is proven, or why nothing is."""
-    learned = clf.learned_kernel_
-    if clf.gap_ is None:
-        if learned.criterion == "auto":
-            return (
-                "None: weights were chosen by how well left-out rows are predicted, which has no "
-                "proof of being best. --criterion rkda has one."
-            )
-        if learned.criterion == "uniform":
-            return "None needed: the weights are equal, nothing was optimised."
-        return f"None: {learned.status}."
-    about = ""
-    if learned.rank is not None:
-        about = f", for kernels approximated with rank {learned.rank}"
-    return (
-        f"No other weights of these kernels improve the criterion {learned.criterion} by more than "
-        f"{clf.gap_:.0e} of its value{about}."
     )

@@ -380,15 +380,17 @@ class LearnedKernel:
         """What is certified of the weights, in a sentence."""
         if self.considered:
             return (
-                "The weights were chosen by how well they predict left-out rows; of such a choice "
-                "there is no certificate."
+                "None: the weights were chosen by how well left-out rows are predicted, which has "
+                "no proof of being best. The criterion rkda has one."
             )
+        if self.criterion == "uniform":
+            return "None needed: the weights are equal, nothing was optimised."
         if self.gap is None or not np.isfinite(self.gap):
-            return "No bound is known on how far these weights are from the best ones."
-        problem = "" if self.rank is None else f" of the problem approximated with rank {self.rank}"
+            return f"None: {self.status}."
+        about = "" if self.rank is None else f", for kernels approximated with rank {self.rank}"
         return (
-            f"Certified: no other weights are better than these by more than {self.gap:.0e} of the "
-            f"objective{problem}."
+            f"No other weights of these kernels improve the criterion {self.criterion} by more "
+            f"than {self.gap:.0e} of its value{about}."
         )
 
     def _repr_html_(self) -> str:

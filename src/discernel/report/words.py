@@ -104,14 +104,16 @@ _CANDIDATES = {
     "loo": "weights by leave-one-out",
     "rkda": "weights by rkda",
 }
-_STRENGTHS = {0.0: "", 0.5: ", columns half scaled", 1.0: ", columns scaled"}
+_STRENGTHS = {0.0: "columns alike", 0.5: "columns half scaled", 1.0: "columns scaled"}
 
 
 def candidate_label(candidate: Candidate) -> str:
     """Return what a candidate of the default is: how it weighs kernels and scales columns."""
-    name = _CANDIDATES.get(candidate.name, candidate.name)
-    strength = candidate.strength
-    return name + _STRENGTHS.get(strength, f", columns scaled to the power {strength:g}")
+    name, strength = _CANDIDATES.get(candidate.name, candidate.name), candidate.strength
+    if candidate.accuracy is None:  # not by folds: there was no metric to choose
+        return name
+    scaled = _STRENGTHS.get(strength, f"columns scaled to the power {strength:g}")
+    return f"{name}, {scaled}"
 
 
 # ---- sentences ---------------------------------------------------------------------------------
