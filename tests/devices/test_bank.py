@@ -93,13 +93,19 @@ def test_rows_far_from_each_other(X, device, far):
 
 
 def test_without_room_for_a_matrix_it_iterates(X, device, monkeypatch):
-    monkeypatch.setattr(type(device), "free_bytes", lambda self: 8 * N)
+    monkeypatch.setattr(type(device), "free_bytes", lambda self: 8 * N * 30)
     kernels = KERNELS["widths"]
     bank, here = DeviceBank(kernels, X, device=device), TiledBank(kernels, X)
     w, V = np.full(3, 1 / 3), np.random.default_rng(1).normal(size=(N, 2))
     system = bank.system(w, 1e-2)
     assert type(system).__name__ == "IterativeSystem"
     np.testing.assert_allclose(system.solve(V), here.system(w, 1e-2).solve(V), rtol=1e-6)
+
+
+def test_too_little_memory_is_foreseen(X, device, monkeypatch):
+    monkeypatch.setattr(type(device), "free_bytes", lambda self: 20_000)
+    with pytest.raises(InvalidInputError, match=r"need at least .* GB on .* are free"):
+        DeviceBank(KERNELS["widths"], X, device=device)
 
 
 def test_rows_that_are_no_numbers_are_refused(device):

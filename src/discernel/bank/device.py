@@ -69,8 +69,25 @@ class DeviceBank(IterativeBank):
                 f"{type(X).__name__}. Leave `device` out for other rows."
             )
         self.device = device
+        self._strip_entries = self._room_for_strips(X)
         self._on_device: dict[bool, DeviceKernels] = {}
         super().__init__(kernels, X, **options)
+
+    def _room_for_strips(self, X: FloatArray) -> int:
+        """Return the entries of a strip that the device has room for, or raise a clear error."""
+        free = self.device.free_bytes()
+        if free is None:
+            return STRIP_ENTRIES
+        # Rows are there in both precisions, twice each for distances.
+        left = free - 24 * X.size
+        if left < 8 * _STRIPS * len(X):
+            needed = 24 * X.size + 8 * _STRIPS * len(X)
+            raise InvalidInputError(
+                f"{len(X):,} rows of {X.shape[1]:,} columns need at least {needed / 1e9:.2g} GB on "
+                f"{self.device.where}, of which {free / 1e9:.2g} GB are free. Free some, take some "
+                "of the rows, or leave the device out: bank='lowrank' of NumPy needs least."
+            )
+        return int(min(STRIP_ENTRIES, left // (8 * 2 * _STRIPS)))
 
     def _kernels_there(self, *, single: bool = False) -> DeviceKernels:
         """Return the kernels with their rows on the device, which are sent once."""
@@ -85,7 +102,7 @@ class DeviceBank(IterativeBank):
         """Yield rows and the columns from the first of them on: each pair once."""
         n, start = self.n_samples, 0
         while start < n:
-            stop = min(n, start + max(1, STRIP_ENTRIES // (n - start)))
+            stop = min(n, start + max(1, self._strip_entries // (n - start)))
             yield slice(start, stop), slice(start, n)
             start = stop
 
@@ -174,7 +191,7 @@ class DeviceBank(IterativeBank):
         across = means - self._mean(means)
         there = self._kernels_there()
         chosen = DeviceKernels(self._kernels, rows[cast(Any, at)], self.device)
-        out, step = np.empty((len(at), self.n_samples)), max(1, STRIP_ENTRIES // len(at))
+        out, step = np.empty((len(at), self.n_samples)), max(1, self._strip_entries // len(at))
         for start in range(0, self.n_samples, step):
             here = slice(start, min(start + step, self.n_samples))
             total = there.weighted_sum(here, slice(0, len(at)), factors, chosen)
@@ -215,7 +232,7 @@ class DeviceBank(IterativeBank):
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> Any:
         free, n = self.device.free_bytes(), self.n_samples
         single = float(diagonal.min()) >= _COARSE_RIDGE
-        strips = _STRIPS * 8 * min(STRIP_ENTRIES, n * n)
+        strips = _STRIPS * 8 * min(self._strip_entries, n * n)
         needed = (4 if single else 8) * n * n + strips
         if free is not None and needed > _SHARE * free:
             return super()._new_system(weights, diagonal, tol)

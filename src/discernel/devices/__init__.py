@@ -1,6 +1,6 @@
 """The n_samples² work of a fit on another device, by any library of the array API standard."""
 
-from discernel.devices.device import Device, as_host, check_given, device_of
+from discernel.devices.device import Device, as_host, check_given, device_of, on_host
 from discernel.devices.factor import DeviceFactor
 from discernel.devices.pairs import DeviceKernels, DeviceSum
 
@@ -12,4 +12,5 @@ __all__ = [
     "as_host",
     "check_given",
     "device_of",
+    "on_host",
 ]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.machine import memory_limit
 
-__all__ = ["Device", "as_host", "check_given", "device_of"]
+__all__ = ["Device", "as_host", "check_given", "device_of", "on_host"]
 
 
 @dataclass(frozen=True)
@@ -214,6 +214,21 @@ def as_host(array: Any) -> NDArray[Any]:
     if hasattr(array, "detach"):
         return np.asarray(array.detach().cpu().numpy())
     return np.asarray(array)
+
+
+def on_host(given: Any) -> Any:
+    """Return arrays of other libraries as those of NumPy, also in lists and dictionaries.
+
+    Parameters
+    ----------
+    given : object
+        What a user gave; all else is returned as it is.
+    """
+    if isinstance(given, dict):
+        return {key: on_host(value) for key, value in given.items()}
+    if isinstance(given, (list, tuple)) and any(device_of(each) is not None for each in given):
+        return [on_host(each) for each in given]
+    return given if device_of(given) is None else as_host(given)
 
 
 def check_given(*arrays: Any) -> Device | None:

@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
 from discernel.backend import FloatArray
-from discernel.devices import Device, as_host, check_given, device_of
+from discernel.devices import Device, check_given, on_host
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, as_kernels, kernel_names
 from discernel.kernels.base import Known
@@ -122,8 +122,7 @@ class BaseRowEstimator(BaseEstimator):
         Rows that are to be kept are our own: what the caller does to them later is not seen. With
         ``facts``, X is a random part of the training rows, of the columns of which this is known.
         """
-        self._device = self._device_for(X, y)
-        X, y = _as_numpy(X), _as_numpy(y)
+        X, y = on_host(X), on_host(y)
         given, kernels = X, self._candidates()
         self.encoder_: TableEncoder | None = None
         self._medians = None
@@ -193,7 +192,7 @@ class BaseRowEstimator(BaseEstimator):
         **options: Any,
     ) -> Any:
         """Return X as the kernels take it, at training (``reset``) with y."""
-        X = _as_numpy(X)
+        X = on_host(X)
         if not reset and (encoder := self._encoder_for(X)) is not None:
             X = as_table(X)
             validate_data(self, X, skip_check_array=True, reset=False)
@@ -298,11 +297,6 @@ def _check_rows(kernels: list[Kernel], X: Any) -> None:
     """Raise a clear error where a kernel cannot take what stands in its columns."""
     for kernel in kernels:
         kernel.check_rows(X)
-
-
-def _as_numpy(given: Any) -> Any:
-    """Return arrays of other libraries as those of NumPy, all else as it is."""
-    return given if device_of(given) is None else as_host(given)
 
 
 def _is_mixed(X: Any, kernels: list[Kernel]) -> bool:

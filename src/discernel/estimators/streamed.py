@@ -263,6 +263,7 @@ class BaseStreamedLearner(BaseKernelLearner):
     def _encoded(self, survey: Survey) -> tuple[Survey, list[Kernel]]:
         """Return the survey with rows as kernels take them, and these, fixed to the rows."""
         given = survey.drawn
+        self._device = None  # chunks are summed up here
         X, _, kernels = self._validate_training(given.X, given.y, facts=survey.facts)
         return replace(survey, sample=given.with_rows(X), facts=None), kernels
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Bank, DenseBank, System
 from discernel.criteria import KernelLeastSquares, Program, offers
+from discernel.devices import on_host
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.learners.loo import find_limit
 from discernel.learners.margin import maximize
@@ -158,6 +159,7 @@ def learn_kernel(
         random_state=random_state,
         callback=callback,
     )
+    grams, y, sample_weight = on_host(grams), on_host(y), on_host(sample_weight)
     names, sample_weights = None, None
     if isinstance(grams, Mapping):
         names, grams = [str(name) for name in grams], list(grams.values())
