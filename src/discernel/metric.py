@@ -7,16 +7,20 @@ scale s_l², and fit again. Columns that the fit does not look at fade within a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import Cholesky, FloatArray, draw_rows
+from discernel.devices import Device, DeviceFactor, DeviceKernels, as_host
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import RBF
 from discernel.kernels.distance import median_distance
+from discernel.kernels.evaluate import KernelSet
 
 __all__ = ["Metric", "learn_metric"]
 
@@ -56,7 +60,12 @@ class Metric:
 
 
 def learn_metric(
-    X: Any, scores: Any, sample_weight: FloatArray | None = None, *, rounds: int = 3
+    X: Any,
+    scores: Any,
+    sample_weight: FloatArray | None = None,
+    *,
+    rounds: int = 3,
+    device: Device | None = None,
 ) -> Metric:
     """Return scales of columns, learned from the gradients of a kernel fit.
 
@@ -72,6 +81,8 @@ def learn_metric(
         out the row.
     rounds : int, default=3
         Fits; the first has all scales 1.
+    device : Device, optional
+        Where to compute; by default here.
 
     Returns
     -------
@@ -91,8 +102,9 @@ def learn_metric(
         )
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
     scales, regularization = np.ones(X.shape[1]), None
+    of = _squared_gradient if device is None else partial(_gradient_there, device)
     for _ in range(rounds if len(X) > 1 else 0):
-        gradient, regularization = _squared_gradient(X, scores, weights, scales, regularization)
+        gradient, regularization = of(X, scores, weights, scales, regularization)
         if not gradient.max() > 0:
             break
         scales = np.round(np.sqrt(gradient / gradient.max()), _DIGITS)
@@ -118,6 +130,85 @@ def _squared_gradient(
         regularization = fit.best_regularization()
     coef = fit.coef(regularization)
     return kernel.squared_gradient(X, coef, gram=gram, row_weights=weights), regularization
+
+
+def _best_regularization(error_of: Callable[[float], float]) -> float:
+    """Return the λ with the least error: downhill, until it grows again."""
+    best, least = _LAMBDAS[0], np.inf
+    for regularization in _LAMBDAS:
+        try:
+            error = error_of(regularization)
+        except NumericalError:
+            break
+        if error > (1.0 - _WORTHWHILE) * least:
+            break
+        best, least = regularization, error
+    return best
+
+
+def _gradient_there(
+    device: Device,
+    X: FloatArray,
+    scores: FloatArray,
+    weights: FloatArray,
+    scales: FloatArray,
+    regularization: float | None,
+) -> tuple[FloatArray, float]:
+    """Return what `_squared_gradient` does, computed on a device.
+
+    ∂f/∂x_l at row i is −2γs_l² Σ_j c_j k_ij (x_il − x_jl), two products with the kernel.
+    """
+    xp, put = device.xp, device.put
+    rows = np.asarray(X * scales, dtype=np.float64)
+    gamma = median_distance(draw_rows(rows, _MEDIAN_ROWS)) ** -2
+    kernels = KernelSet([RBF(gamma=gamma)])
+    there = DeviceKernels(kernels, kernels.prepare(rows), device)
+    every = slice(0, len(rows))
+    ((_, gram),) = there.strips(every, every)
+    fit = _DeviceRidge(gram, scores, weights, device)
+    if regularization is None:
+        regularization = _best_regularization(fit.leave_one_out_error)
+    coef, values = fit.coef(regularization), put(rows)
+    fitted, total = xp.matmul(gram, coef), np.zeros(rows.shape[1])
+    counts = put(weights[:, None] / weights.sum())
+    for output in range(coef.shape[1]):
+        column = coef[:, output : output + 1]
+        slopes = values * fitted[:, output : output + 1] - xp.matmul(gram, column * values)
+        total += as_host(xp.sum(counts * slopes * slopes, axis=0))
+    return np.asarray((2.0 * gamma * scales) ** 2 * total), regularization
+
+
+class _DeviceRidge:
+    """What `_Ridge` is, on a device and in double precision."""
+
+    def __init__(self, gram: Any, scores: FloatArray, weights: FloatArray, device: Device) -> None:
+        self._device, xp, put = device, device.xp, device.put
+        share, root = weights / weights.sum(), put(np.sqrt(weights)[:, None])
+        means = xp.matmul(gram, put(share[:, None]))
+        grand = float(as_host(means)[:, 0] @ share)
+        centered = (gram - means - means.T + grand) * root * root.T
+        trace = float(xp.sum(xp.linalg.diagonal(centered)))
+        self._centered, self._root = centered / (trace if trace > 0 else 1.0), root
+        self._share = share
+        differences = scores - share @ scores
+        varies = np.abs(differences).max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0)
+        self._right = root * put(differences * varies)
+
+    def _factor(self, regularization: float) -> DeviceFactor:
+        xp, n = self._device.xp, len(self._share)
+        eye = xp.eye(n, dtype=self._centered.dtype, device=self._device.where)
+        return DeviceFactor(self._centered + regularization * eye, self._device)
+
+    def coef(self, regularization: float) -> Any:
+        """Return the coefficients of the kernel at each row."""
+        return self._root * self._factor(regularization).solve(self._right)
+
+    def leave_one_out_error(self, regularization: float) -> float:
+        """Return the mean square of leave-one-out errors."""
+        factor = self._factor(regularization)
+        coef = as_host(factor.solve(self._right))
+        leverage = factor.inverse_diagonal() - self._share / regularization
+        return float(np.mean((coef / leverage[:, None]) ** 2))
 
 
 class _Ridge:
@@ -149,17 +240,8 @@ class _Ridge:
         return np.asarray(self._root[:, None] * found.astype(np.float32))
 
     def best_regularization(self) -> float:
-        """Return the λ with the least leave-one-out error: downhill, until it grows again."""
-        best, least = _LAMBDAS[0], np.inf
-        for regularization in _LAMBDAS:
-            try:
-                error = self._leave_one_out_error(regularization)
-            except NumericalError:
-                break
-            if error > (1.0 - _WORTHWHILE) * least:
-                break
-            best, least = regularization, error
-        return best
+        """Return the λ with the least leave-one-out error."""
+        return _best_regularization(self._leave_one_out_error)
 
     def _leave_one_out_error(self, regularization: float) -> float:
         factor = self._factor(regularization)

@@ -12,10 +12,12 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from discernel.backend import FloatArray, in_threads
+from discernel.crossfit.device_fold import DeviceFold
 from discernel.crossfit.fold import Fold
 from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MENU, Menu
 from discernel.crossfit.sample import Positions, Sample
+from discernel.devices import Device
 from discernel.exceptions import NumericalError
 from discernel.learners.loo import pull_to_equal
 from discernel.learners.simplex import normalize, uniform
@@ -89,6 +91,8 @@ class CrossFit:
         The precision. Single is enough to compare.
     memory : CrossFit, optional
         One of the same sample, kernels and precision that is not needed any more.
+    device : Device, optional
+        Where matrices are made and solved with; by default here.
     """
 
     def __init__(
@@ -100,16 +104,20 @@ class CrossFit:
         menu: Menu = MENU,
         dtype: type[np.floating[Any]] = np.float32,
         memory: CrossFit | None = None,
+        device: Device | None = None,
     ) -> None:
         self.sample, self.strength, self.n_kernels = sample, strength, menu.n_kernels
 
-        def make(job: tuple[Metric, tuple[Positions, Positions], Fold | None]) -> Fold:
+        def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Fold | DeviceFold:
             metric, (outside, inside), old = job
             scales = metric.of_strength(strength)
+            if device is not None:
+                single = dtype == np.float32
+                return DeviceFold(sample, outside, inside, scales, menu, device, single=single)
             return Fold(sample, outside, inside, scales, menu, dtype, old)
 
-        olds: Sequence[Fold | None] = [None] * len(metrics) if memory is None else memory.folds
-        self.folds: list[Fold] = each(
+        olds: Sequence[Any] = [None] * len(metrics) if memory is None else memory.folds
+        self.folds: list[Fold | DeviceFold] = each(
             make, list(zip(metrics, sample.divisions(), olds, strict=True))
         )
 
@@ -225,6 +233,7 @@ def choose(
     pull: float,
     regularization: float | None = None,
     strengths: Sequence[float] = STRENGTHS,
+    device: Device | None = None,
 ) -> list[Contender]:
     """Return all candidates, the chosen one first.
 
@@ -244,16 +253,18 @@ def choose(
         λ; chosen by default.
     strengths : sequence of float
         The powers of the scales to choose from, rising, 0 among them.
+    device : Device, optional
+        Where to compute; by default here.
     """
     lambdas = _LAMBDAS if regularization is None else (regularization,)
     equal = uniform(MENU.n_kernels)
     # Some λ that users give are too small for single precision.
     dtype = np.float32 if regularization is None else np.float64
-    fit = CrossFit(sample, metrics, strengths[0], dtype=dtype)
+    fit = CrossFit(sample, metrics, strengths[0], dtype=dtype, device=device)
     candidates = [fit.best("average", equal, lambdas)]
     before = candidates[0]
     for strength in strengths[1:]:
-        fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=fit)
+        fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=fit, device=device)
         found = fit.best("average", equal, lambdas, candidates[0].regularization)
         place = 0 if clearly_better(found, candidates[0], sample.shares) else len(candidates)
         candidates.insert(place, found)
@@ -263,7 +274,7 @@ def choose(
     best = candidates[0]
     # Weights and predictions are no choice between few things: in single precision their third and
     # fifth digits would depend on the machine, and on the units of the columns.
-    fit = CrossFit(sample, metrics, best.strength, dtype=np.float64)
+    fit = CrossFit(sample, metrics, best.strength, dtype=np.float64, device=device)
     candidates[0] = best = fit.choices("average", equal)(best.regularization)
     weights = fit.learn_weights(best, pull)
     learned = fit.best("weights", weights, lambdas, best.regularization)

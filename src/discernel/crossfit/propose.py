@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from discernel.crossfit.choose import Contender, choose, each
 from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MEDIAN_ROWS, MENU
 from discernel.crossfit.sample import Positions, Sample, draw_sample
+from discernel.devices import Device
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
 from discernel.learners.loo import find_limit
@@ -99,6 +101,7 @@ def propose_kernels(
     pull: float = 5.0,
     regularization: float | None = None,
     random_state: Any = None,
+    device: Device | None = None,
 ) -> Proposal:
     """Return the kernels that predict rows best that had no part in choosing them.
 
@@ -116,6 +119,8 @@ def propose_kernels(
         λ; chosen by default.
     random_state : int or RandomState, optional
         Draws rows and folds; None is 0.
+    device : Device, optional
+        Where to compute; by default here.
     """
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
@@ -127,8 +132,10 @@ def propose_kernels(
         wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
-    *fold_metrics, metric = each(_learned_metric, jobs)
-    candidates = choose(sample, fold_metrics, pull=pull, regularization=regularization)
+    *fold_metrics, metric = each(partial(_learned_metric, device), jobs)
+    candidates = choose(
+        sample, fold_metrics, pull=pull, regularization=regularization, device=device
+    )
     strength = candidates[0].strength
     return Proposal(
         kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows),
@@ -145,9 +152,10 @@ def rows_to_choose_on(n_rows: int) -> int:
     return max(_FEW, min(n_rows // 4, _MOST))
 
 
-def _learned_metric(job: tuple[Sample, Positions]) -> Metric:
+def _learned_metric(device: Device | None, job: tuple[Sample, Positions]) -> Metric:
     sample, rows = job
-    return learn_metric(sample.rows[rows], sample.scores[rows], sample.weights[rows])
+    X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights[rows]
+    return learn_metric(X, scores, weights, device=device)
 
 
 def scaled_kernels(

@@ -159,6 +159,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             pull=request.criterion.pull if isinstance(request.criterion, LeaveOneOut) else 0.0,
             regularization=given,
             random_state=request.random_state,
+            device=self._device,
         )
         self._store_importances(proposal)
         return proposal
