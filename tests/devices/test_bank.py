@@ -23,6 +23,7 @@ def small(monkeypatch):
     monkeypatch.setattr(device_bank, "STRIP_ENTRIES", 4000)
     monkeypatch.setattr(pairs, "STRIP_ENTRIES", 4000)
     monkeypatch.setattr(device_bank, "_FEW_ROWS", 10)
+    monkeypatch.setattr(device_bank, "_FEW_TO_REFINE", 10)
 
 
 @pytest.fixture

@@ -28,6 +28,8 @@ __all__ = ["DeviceBank"]
 
 #: Rows of a part up to which NumPy is as fast.
 _FEW_ROWS = 500
+#: Rows up to which a factorisation of double precision is as fast as a coarse one and passes.
+_FEW_TO_REFINE = 12_000
 #: Matrices of that size that live at a time.
 _STRIPS = 4
 #: The share of the free memory of the device that may be taken.
@@ -231,7 +233,7 @@ class DeviceBank(IterativeBank):
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> Any:
         free, n = self.device.free_bytes(), self.n_samples
-        single = float(diagonal.min()) >= _COARSE_RIDGE
+        single = n > _FEW_TO_REFINE and float(diagonal.min()) >= _COARSE_RIDGE
         strips = _STRIPS * 8 * min(self._strip_entries, n * n)
         needed = (4 if single else 8) * n * n + strips
         if free is not None and needed > _SHARE * free:

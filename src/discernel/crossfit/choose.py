@@ -107,6 +107,7 @@ class CrossFit:
         device: Device | None = None,
     ) -> None:
         self.sample, self.strength, self.n_kernels = sample, strength, menu.n_kernels
+        self._device = device
 
         def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Fold | DeviceFold:
             metric, (outside, inside), old = job
@@ -118,15 +119,15 @@ class CrossFit:
 
         olds: Sequence[Any] = [None] * len(metrics) if memory is None else memory.folds
         self.folds: list[Fold | DeviceFold] = each(
-            make, list(zip(metrics, sample.divisions(), olds, strict=True))
+            make, list(zip(metrics, sample.divisions(), olds, strict=True)), device
         )
 
     def choices(self, name: str, weights: FloatArray) -> Callable[[float], Contender]:
         """Return a function of λ: these weights, with what they predict."""
-        predictors = each(lambda fold: fold.predictor(weights), self.folds)
+        predictors = each(lambda fold: fold.predictor(weights), self.folds, self._device)
 
         def at(regularization: float) -> Contender:
-            parts = each(lambda predict: predict(regularization), predictors)
+            parts = each(lambda predict: predict(regularization), predictors, self._device)
             predicted = np.empty_like(self.sample.scores)
             for fold, part in zip(self.folds, parts, strict=True):
                 predicted[fold.inside] = part
@@ -181,7 +182,7 @@ class CrossFit:
 
         def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
             w = np.maximum(softmax(z), 1e-30)
-            found = each(lambda fold: fold.error(w, lam), self.folds)
+            found = each(lambda fold: fold.error(w, lam), self.folds, self._device)
             value = pull_to_equal(w, pull, n) + sum(f.value for f in found) / n_numbers
             by_w = pull / n * (np.log(w * p) + 1.0)
             by_w = by_w + np.sum([f.by_weights for f in found], axis=0) / n_numbers
@@ -200,8 +201,15 @@ class CrossFit:
         return normalize(np.where(weights < _NEGLIGIBLE, 0.0, weights))
 
 
-def each(work: Callable[[Job], Result], jobs: Sequence[Job]) -> list[Result]:
-    """Return what work makes of every job, in their order, in as many threads as there are CPUs."""
+def each(
+    work: Callable[[Job], Result], jobs: Sequence[Job], device: Device | None = None
+) -> list[Result]:
+    """Return what work makes of every job, in their order.
+
+    In as many threads as there are CPUs; on a device, which does the work of all, one by one.
+    """
+    if device is not None:
+        return [work(job) for job in jobs]
     results: dict[int, Result] = {}
 
     def run(position: int, _: None) -> None:

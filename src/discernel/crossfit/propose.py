@@ -132,7 +132,7 @@ def propose_kernels(
         wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
-    *fold_metrics, metric = each(partial(_learned_metric, device), jobs)
+    *fold_metrics, metric = each(partial(_learned_metric, device), jobs, device)
     candidates = choose(
         sample, fold_metrics, pull=pull, regularization=regularization, device=device
     )

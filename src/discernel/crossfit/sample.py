@@ -148,6 +148,9 @@ def _labels(target: Target) -> FloatArray:
 
 def _sorted(rows: FloatArray) -> Positions:
     """Return an order of rows that depends on what is in them, but not on the units of columns."""
+    first = np.argsort(rows[:, 0], kind="stable")
+    if (np.diff(rows[first, 0]) > 0).all():  # the others would not be looked at
+        return first
     return np.lexsort(rows.T[::-1])
 
 
