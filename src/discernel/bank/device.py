@@ -29,7 +29,7 @@ __all__ = ["DeviceBank"]
 #: Rows of a part up to which NumPy is as fast.
 _FEW_ROWS = 500
 #: Rows up to which a factorisation of double precision is as fast as a coarse one and passes.
-_FEW_TO_REFINE = 12_000
+_FEW_TO_REFINE = 24_000
 #: Matrices of that size that live at a time.
 _STRIPS = 4
 #: The share of the free memory of the device that may be taken.
