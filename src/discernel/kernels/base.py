@@ -639,13 +639,20 @@ class Restricted(Wrapper):
 
     columns: Any
     label: str | None = None
+    #: What the columns were called before they were positions.
+    described: str | None = dataclasses.field(default=None, metadata={"private": True})
 
     pairs = Wrapper.pairs
 
     @property
+    def where(self) -> str:
+        """The columns in words: by the name that was given, or by their own."""
+        known = self.described if self.label is None else self.label
+        return describe_columns(self.columns) if known is None else known
+
+    @property
     def name(self) -> str:
-        where = self.label if self.label is not None else describe_columns(self.columns)
-        return f"{self.kernel.name} on {where}"
+        return f"{self.kernel.name} on {self.where}"
 
     @property
     def base_key(self) -> Hashable | None:
@@ -659,8 +666,7 @@ class Restricted(Wrapper):
         indices = column_indices(self.columns, X if frame is None else frame)
         known_here = None if known is None else known.setdefault(indices.tobytes(), {})
         inner = self.kernel.resolve(take_columns(X, indices), None, known_here)
-        label = self.label if self.label is not None else describe_columns(self.columns)
-        return Restricted(inner, tuple(indices.tolist()), label)
+        return Restricted(inner, tuple(indices.tolist()), self.label, self.where)
 
     def _shifted(self, X: Any) -> Kernel:
         return super()._shifted(self._taken(X, None)[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,29 +16,39 @@ from sklearn.utils import _safe_indexing
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
-from discernel.kernels.base import Restricted
-from discernel.kernels.columns import describe_columns
+from discernel.kernels.base import Named, Restricted
 
 __all__ = ["SourceWeights", "kernel_sources", "source_weights", "sum_by", "weights_spread"]
 
 
 def kernel_sources(kernels: Sequence[Kernel]) -> list[str]:
-    """Return the source of each kernel: the name of the columns it was put on with ``.on``.
+    """Return the source of each kernel: the columns it was put on with ``.on``.
+
+    By the name that ``.on`` was given, or that of the kernel if it is the only one of these
+    columns; else by the columns.
 
     Parameters
     ----------
     kernels : sequence of Kernel
         The kernels.
     """
-    return [_source(kernel) for kernel in kernels]
+    found = [_restricted(kernel) for kernel in kernels]
+    shared = Counter(each.where for each in found if each is not None)
+    return [_source(*pair, shared) for pair in zip(kernels, found, strict=True)]
 
 
-def _source(kernel: Any) -> str:
+def _restricted(kernel: Any) -> Restricted | None:
     while kernel is not None and not isinstance(kernel, Restricted):
         kernel = getattr(kernel, "kernel", None)  # of a name, a factor, standardized columns
-    if kernel is None:
+    return kernel
+
+
+def _source(kernel: Kernel, found: Restricted | None, shared: Counter[str]) -> str:
+    if found is None:
         return "all columns"
-    return kernel.label if kernel.label is not None else describe_columns(kernel.columns)
+    if found.label is None and isinstance(kernel, Named) and shared[found.where] == 1:
+        return kernel.label
+    return found.where
 
 
 def sum_by(groups: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
