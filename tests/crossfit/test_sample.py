@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from discernel.backend import typical_row
+from discernel.crossfit import sample as sample_module
 from discernel.crossfit.sample import draw_sample
 from discernel.kernels.columns import column_spreads, divided_columns
 from discernel.sample_weights import SampleWeights
@@ -183,3 +184,12 @@ def test_labels_that_vanish_keep_their_columns():
     sample = draw(X, rare, most=20, seed=1)
     assert 3 not in sample.positions
     assert sample.scores.shape == (20, 3)
+
+
+@pytest.mark.parametrize("n_values", [3, 10**6])
+def test_rows_are_in_the_order_of_all_columns(n_values):
+    """One column decides where it has no ties; else all do."""
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, n_values, size=(200, 4)).astype(float)
+    found = rows[sample_module._sorted(rows)].tolist()
+    assert found == sorted(rows.tolist())
