@@ -17,7 +17,7 @@ from discernel.experiments.baselines import (
     LearnedKernelSVC,
     SingleKernelClassifier,
 )
-from discernel.kernels import RBF, Cosine, Function, Linear, as_kernel
+from discernel.kernels import RBF, Cosine, Function, Linear, Spectrum, as_kernel
 
 SEEN: list = []
 
@@ -220,3 +220,14 @@ def test_an_unused_column_of_texts_does_no_harm():
     with_texts = KernelDiscriminant(RBF().on(["n", "m"]), regularization=0.1).fit(X, y)
     without = KernelDiscriminant(RBF(), regularization=0.1).fit(X[["n", "m"]], y)
     assert_allclose(with_texts.predict_proba(X), without.predict_proba(X[["n", "m"]]), atol=1e-12)
+
+
+def test_columns_of_text_alone_are_picked_from_arrays_too():
+    words = np.array([["ab"], ["abc"], ["xy"], ["xyz"]] * 4, dtype=object)
+    y = np.array([0, 0, 1, 1] * 4)
+    common = Function(
+        lambda A, B: np.array([[float(len({*a} & {*b})) for b in B.ravel()] for a in A.ravel()])
+    )
+    for kernel in (common.on([0]), Spectrum(1).on([0])):
+        clf = MultipleKernelDiscriminant([kernel], criterion="uniform", regularization=0.1)
+        assert clf.fit(words, y).score(words, y) == 1.0

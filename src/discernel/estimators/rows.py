@@ -302,10 +302,11 @@ def _check_rows(kernels: list[Kernel], X: Any) -> None:
 def _is_mixed(X: Any, kernels: list[Kernel]) -> bool:
     """Whether X is a table with other things than numbers, which kernels take column by column."""
     if isinstance(X, np.ndarray):
-        # Where all kernels take any rows, they get them whole; where none does, scikit-learn's
-        # own checks say what is wrong.
+        # Where all kernels take any rows, and none picks columns, they get them whole; where none
+        # takes any, scikit-learn's own checks say what is wrong.
         able = [kernel.takes_any_rows for kernel in kernels]
-        return any(able) and not all(able) and is_mixed(X)
+        whole = all(able) and not any(kernel.picks_columns for kernel in kernels)
+        return any(able) and not whole and is_mixed(X)
     return is_mixed(X)
 
 

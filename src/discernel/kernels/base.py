@@ -57,6 +57,9 @@ class Kernel(ABC):
     #: Whether rows may have missing cells in the columns that it sees.
     takes_missing: bool = False
 
+    #: Whether the kernel picks columns of a table itself.
+    picks_columns: bool = False
+
     #: Whether what it is given for rows is a stack of matrices.
     precomputed: bool = False
 
@@ -474,6 +477,10 @@ class Wrapper(Kernel):
         return self.kernel.takes_missing
 
     @property
+    def picks_columns(self) -> bool:  # type: ignore[override]
+        return self.kernel.picks_columns
+
+    @property
     def precomputed(self) -> bool:  # type: ignore[override]
         return self.kernel.precomputed
 
@@ -643,6 +650,7 @@ class Restricted(Wrapper):
     described: str | None = dataclasses.field(default=None, metadata={"private": True})
 
     pairs = Wrapper.pairs
+    picks_columns = True
 
     @property
     def where(self) -> str:
