@@ -34,7 +34,7 @@ _DATA = {
 #: Where the rows are more than the two minutes of a demonstration have time for.
 _ROWS = {"digits": 600}
 _METHODS = ("auto", "forest", "boosting", "SVC grid")
-_DIVISIONS = 3
+_DIVISIONS = 5
 
 
 def demo_command(

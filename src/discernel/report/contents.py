@@ -45,15 +45,7 @@ def contents(table: ResultTable, trace: Trace | None = None) -> dict[str, Any]:
     n_runs = sum(len(found) for found in table.records.values())
     summary = [
         words.describe_task(table),
-        *(
-            sentence
-            for dataset in table.datasets
-            for sentence in (
-                words.describe_dataset(table, dataset),
-                words.describe_default(table, dataset),
-                words.describe_expectation(table, dataset),
-            )
-        ),
+        *(paragraph for dataset in table.datasets for paragraph in _of_dataset(table, dataset)),
         words.describe_ranking(ranking),
         words.describe_power(table),
         words.describe_failures(failed, n_runs),
@@ -74,6 +66,17 @@ def contents(table: ResultTable, trace: Trace | None = None) -> dict[str, Any]:
         "divisions": _divisions(table),
         "trace": None if trace is None else trace_contents(trace),
     }
+
+
+def _of_dataset(table: ResultTable, dataset: str) -> list[str]:
+    """Return what there is to say of a data set; of several, in one paragraph each."""
+    found = (
+        words.describe_dataset(table, dataset),
+        words.describe_default(table, dataset),
+        words.describe_expectation(table, dataset),
+    )
+    said = [sentence for sentence in found if sentence]
+    return said if len(table.datasets) == 1 else [" ".join(said)]
 
 
 def _metrics(table: ResultTable) -> list[PredictionMetric]:
