@@ -224,7 +224,7 @@ def on_host(given: Any) -> Any:
     given : object
         What a user gave; all else is returned as it is.
     """
-    if isinstance(given, dict):
+    if isinstance(given, dict) and not hasattr(given, "tocsr"):  # as one sparse matrix has
         return {key: on_host(value) for key, value in given.items()}
     if isinstance(given, (list, tuple)) and any(device_of(each) is not None for each in given):
         return [on_host(each) for each in given]
