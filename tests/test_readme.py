@@ -262,3 +262,12 @@ def test_every_figure_of_the_table_is_that_of_its_record():
         setting, figures = MEASURED[Path(found).stem]()
         assert setting in compared
         assert measured == figures
+
+
+def test_the_loss_in_the_demonstration_is_that_of_its_record():
+    results = record("new_user")["results"]
+    steps = results["demo_accuracies"]["steps"]
+    words = f"right on {steps['boosting']:.0f} % of the rows and the default on"
+    assert f"{words} {steps['discernel']:.0f} %" in README
+    assert steps["boosting"] == max(steps.values())
+    assert results["clone_to_first_report_seconds"] <= results["limit_seconds"]

@@ -193,7 +193,9 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         Where the work that grows with the square of the rows is done: ``"cuda"``, ``"cuda:1"`` or
         another device of PyTorch. By default that of X, which is NumPy's for all but arrays of
         PyTorch and CuPy. Systems are factored there in single precision and refined in double:
-        gaps are those of double precision. `to_cpu` gives a model that needs no device.
+        gaps are those of double precision. `to_cpu` gives a model that needs no device. With
+        another ``bank`` than ``"auto"`` NumPy computes. Nothing is forecast on a device:
+        ``max_time`` and ``verbose`` have no effect there.
     verbose : bool, default=False
         Whether to say which bank was chosen, with the memory and time to expect, and to show how
         far the fit is. Without it, fits of two minutes or more warn.
