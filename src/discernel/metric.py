@@ -32,6 +32,8 @@ _WORTHWHILE = 0.01
 _ROUNDING = 1e-6
 #: Digits of a scale: single precision knows few more, and on another machine they are others.
 _DIGITS = 4
+#: Slopes that are computed at a time on a device.
+_THERE_AT_ONCE = 2**24
 #: Rows of which the median distance is taken.
 _MEDIAN_ROWS = 300
 
@@ -168,13 +170,16 @@ def _gradient_there(
     fit = _DeviceRidge(gram, scores, weights, device)
     if regularization is None:
         regularization = _best_regularization(fit.leave_one_out_error)
-    coef, values = fit.coef(regularization), put(rows)
-    fitted, total = xp.matmul(gram, coef), np.zeros(rows.shape[1])
-    counts = put(weights[:, None] / weights.sum())
-    for output in range(coef.shape[1]):
-        column = coef[:, output : output + 1]
-        slopes = values * fitted[:, output : output + 1] - xp.matmul(gram, column * values)
-        total += as_host(xp.sum(counts * slopes * slopes, axis=0))
+    coef, values = fit.coef(regularization), put(rows)[:, None, :]
+    fitted, total = xp.matmul(gram, coef)[:, :, None], np.zeros(rows.shape[1])
+    counts = put(weights[:, None, None] / weights.sum())
+    step = max(1, _THERE_AT_ONCE // rows.size)
+    for start in range(0, coef.shape[1], step):
+        some = slice(start, min(start + step, coef.shape[1]))
+        weighted = coef[:, some][:, :, None] * values
+        products = xp.matmul(gram, xp.reshape(weighted, (len(rows), -1)))
+        slopes = values * fitted[:, some, :] - xp.reshape(products, weighted.shape)
+        total += as_host(xp.sum(counts * slopes * slopes, axis=(0, 1)))
     return np.asarray((2.0 * gamma * scales) ** 2 * total), regularization
 
 

@@ -204,6 +204,21 @@ def test_an_interrupted_pass_leaves_no_threads_behind(rows):
 # ---- room ------------------------------------------------------------------------------------
 
 
+def test_more_threads_get_larger_tiles(monkeypatch):
+    """Python runs in one thread at a time: many threads with little to do each wait for it."""
+    monkeypatch.undo()
+    room = 256 * 2**20
+    assert [tiled._tile_shape(room, n) for n in (1, 4, 8, 16)] == [
+        (256, 512),
+        (256, 512),
+        (512, 512),
+        (512, 768),
+    ]
+    assert all(
+        8 * 5 * n * h * w <= room for n in (64, 200) for h, w in [tiled._tile_shape(room, n)]
+    )
+
+
 def test_tiles_get_smaller_where_there_is_little_room_and_say_the_same(rows):
     kernels = [kernel.resolve(rows) for kernel in rbf_ladder(3)]
     V = np.random.default_rng(0).standard_normal((N, 2))

@@ -722,6 +722,17 @@ def test_rows_that_are_all_the_same_get_width_one() -> None:
     assert_array_equal(kernel(X), np.ones((5, 5)))
 
 
+@pytest.mark.parametrize("copies", [1, 3])
+@pytest.mark.parametrize("norm", [1, 2])
+def test_median_distance_is_that_of_all_pairs_of_different_rows(norm: int, copies: int) -> None:
+    rows = np.repeat(np.random.default_rng(0).normal(size=(31, 4)) + 1e6, copies, axis=0)
+    distances = [
+        np.linalg.norm(rows[i] - rows[j], ord=norm) for i in range(len(rows)) for j in range(i)
+    ]
+    expected = np.median([d for d in distances if d > 0])
+    assert median_distance(rows, norm=norm) == pytest.approx(expected, rel=1e-9)  # type: ignore[arg-type]
+
+
 def test_median_of_many_rows_is_that_of_some_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("discernel.kernels.distance.MEDIAN_ROWS", 10)
     X = make_rows(28, seed=11)

@@ -1,7 +1,10 @@
 """Which way a fit takes, and what it is expected to cost."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace
@@ -84,6 +87,16 @@ def test_speed_is_measured_on_the_kernels_and_rows_at_hand():
     assert few.factorisation(1000) > 1e8
     assert more.entry > 2 * few.entry > 0
     assert measure_speed(one, X[:3]).entry > 0
+
+
+def test_threads_wait_for_each_other():
+    speeds = [replace(SPEED, n_threads=n).threads_in_effect for n in (1, 2, 4, 8, 16)]
+    assert_allclose(speeds, [1.0, 1.79, 2.94, 4.35, 5.71], atol=0.01)
+    cost = [
+        Problem(10_000, 5, 3, False, 1.0).cost("iterative", replace(SPEED, n_threads=n))
+        for n in (1, 16)
+    ]
+    assert cost[0].seconds / 6 < cost[1].seconds < cost[0].seconds
 
 
 def test_a_busy_machine_is_slower(monkeypatch):

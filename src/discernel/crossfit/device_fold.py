@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, typical_row
 from discernel.crossfit.fold import FoldError
 from discernel.crossfit.menu import Menu
 from discernel.crossfit.sample import Positions, Sample
@@ -67,7 +67,7 @@ class DeviceFold:
     def _matrices(self, rows: FloatArray, menu: Menu) -> Any:
         """Return every kernel from all rows to those outside, which come first."""
         outside = rows[: self._n]
-        rows = rows - np.median(outside, axis=0)  # all that the linear kernel minds
+        rows = rows - typical_row(outside)  # all that the linear kernel minds
         kernels = KernelSet(menu.kernels(outside))
         # Distances are of double precision: single precision would lose the digits rows share.
         there = DeviceKernels(kernels, kernels.prepare(rows), self._device)

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, city_distances, draw_rows, squared_distances
+from discernel.backend import FloatArray, city_distances, draw_rows, squared_distances, typical_row
 from discernel.kernels import RBF, Kernel, Laplace, Linear
 from discernel.kernels.distance import median_distance
 
@@ -68,7 +68,7 @@ class Menu:
         n = len(self.gaussian)
         _fill_powers(squared_distances(X, Z), wide**2 * self.gaussian[0] ** 2, out[:n], 2)
         _fill_powers(city_distances(X, Z), far * self.laplace[0], out[n:-1], 1)
-        origin = np.median(Z, axis=0)
+        origin = typical_row(Z)
         out[-1] = (X - origin) @ (Z - origin).T
 
 

@@ -106,6 +106,25 @@ class Device:
 
     # ---- what the standard lacks -------------------------------------------------------------
 
+    def cholesky(self, matrix: Any) -> tuple[Any, float]:
+        """Return a lower factor, and the sum of the logarithms of its diagonal.
+
+        NaN where the matrix is not positive definite. We wait for the device once only.
+        """
+        if self.library == "torch":
+            import torch
+
+            lower, failed = torch.linalg.cholesky_ex(matrix)
+            logs = torch.log(torch.diagonal(lower)).sum()
+            return lower, float(torch.where(failed == 0, logs, torch.nan))
+        try:
+            lower = self.xp.linalg.cholesky(matrix)
+        except Exception as error:  # every library has its own
+            if "positive" not in str(error) and "singular" not in str(error).lower():
+                raise
+            return matrix, float("nan")
+        return lower, float(self.xp.sum(self.xp.log(self.xp.linalg.diagonal(lower))))
+
     def triangular_inverse(self, lower: Any) -> Any:
         """Return the inverse of a lower triangle; what is above the diagonal must be 0."""
         if self.library == "torch":

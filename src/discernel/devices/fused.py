@@ -11,7 +11,7 @@ import triton.language as tl
 
 from discernel.backend import FloatArray
 
-__all__ = ["add_exponentials", "sums_of_differences"]
+__all__ = ["add_exponentials", "exponential", "sums_of_differences"]
 
 #: Rows and columns of the tile of a program, and entries of one that goes through an array.
 _ROWS, _COLUMNS, _ENTRIES = 64, 64, 512
@@ -61,10 +61,10 @@ def sums_of_differences(X: Any, Z: Any, squared: bool) -> Any:
 
 
 @triton.jit
-def _exponentials(D, out, n, factors, weights, P: tl.constexpr, B: tl.constexpr):
+def _exponentials(D, out, n, factors, weights, add: tl.constexpr, P: tl.constexpr, B: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
     d = tl.load(D + at, mask=at < n, other=0.0)
-    total = tl.load(out + at, mask=at < n, other=0.0)
+    total = tl.load(out + at, mask=at < n, other=0.0) if add else 0.0 * d
     for i in tl.static_range(P):
         total += tl.load(weights + i) * tl.exp(d * tl.load(factors + i))
     tl.store(out + at, total, mask=at < n)
@@ -82,9 +82,30 @@ def add_exponentials(
     exponents, factors : ndarray of shape (n_kernels,)
         The c_i and f_i.
     """
+    _sum_of_exponentials(total, distances, exponents, factors, add=True)
+
+
+def exponential(distances: Any, exponent: float) -> Any:
+    """Return exp(−c d), in one pass where PyTorch takes two.
+
+    Parameters
+    ----------
+    distances : tensor
+        The d, contiguous.
+    exponent : float
+        c.
+    """
+    out = torch.empty_like(distances)
+    _sum_of_exponentials(out, distances, np.array([exponent]), np.ones(1), add=False)
+    return out
+
+
+def _sum_of_exponentials(
+    out: Any, distances: Any, exponents: FloatArray, factors: FloatArray, *, add: bool
+) -> None:
     dtype = np.float32 if distances.dtype == torch.float32 else np.float64
-    there = torch.as_tensor(np.stack([-exponents, factors]).astype(dtype), device=total.device)
-    n = distances.numel()
+    numbers, n = np.stack([-exponents, factors]).astype(dtype), distances.numel()
+    there = torch.as_tensor(numbers, device=distances.device)
     _exponentials[(triton.cdiv(n, _ENTRIES),)](
-        distances, total, n, there[0], there[1], len(exponents), _ENTRIES
+        distances, out, n, there[0], there[1], add, len(exponents), _ENTRIES
     )

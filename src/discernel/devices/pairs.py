@@ -103,14 +103,20 @@ class DeviceKernels:
 
     def _add(self, total: Any, positions: list[int], factors: FloatArray, base: Any) -> None:
         """Add Σ f_i k_i of kernels of one pairwise matrix."""
-        exponents = [self.kernels.kernels[i].decay for i in positions]
         fused = self.device.fused()
-        if fused is not None and all(e is not None and e[0] in (RBF, Laplace) for e in exponents):
-            numbers = np.array([e[1] for e in exponents if e is not None])
-            fused.add_exponentials(total, base, numbers, factors[positions])
+        if fused is not None and all(map(self._decays, positions)):
+            fused.add_exponentials(total, base, self._exponents(positions), factors[positions])
             return
         for position in positions:
             total += self._made_of(position, base) * float(factors[position])
+
+    def _decays(self, position: int) -> bool:
+        """Whether a kernel is the exponential of its pairwise matrix times a number."""
+        decay = self.kernels.kernels[position].decay
+        return decay is not None and decay[0] in (RBF, Laplace)
+
+    def _exponents(self, positions: list[int]) -> FloatArray:
+        return np.array([self.kernels.kernels[i].decay[1] for i in positions])  # type: ignore[index]
 
     def _pairs(
         self, key: Hashable, rows: slice, columns: slice, other: DeviceKernels | None
@@ -124,7 +130,9 @@ class DeviceKernels:
         return found
 
     def _made_of(self, position: int, base: Any) -> Any:
-        kernel = self.kernels.kernels[position]
+        kernel, fused = self.kernels.kernels[position], self.device.fused()
+        if fused is not None and self._decays(position):
+            return fused.exponential(base, float(self._exponents([position])[0]))
         made = kernel.from_device_base(base, self.device.xp)
         if made is None:
             made = self.device.put(kernel.from_base(as_host(base)), single=self.single)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 from discernel.backend import FloatArray
 from discernel.devices import Device, check_given, on_host
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel, as_kernels, kernel_names
+from discernel.kernels import Kernel, Linear, Standardized, as_kernels, kernel_names
 from discernel.kernels.base import Known
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
 from discernel.kernels.settings import get_settings, with_settings
@@ -157,6 +157,8 @@ class BaseRowEstimator(BaseEstimator):
         if self.encoder_ is not None:
             # Divided by its deviation, a rare category would be far from all others.
             names, known = X, {"spreads": self.encoder_.spreads}
+        if self._takes_tables() and isinstance(X, np.ndarray):
+            candidates = [Standardized(Linear())]  # spreads; others are proposed later
         resolved = [kernel.resolve(X, names, known) for kernel in candidates]
         _check_rows(resolved, X)
         return resolved

@@ -786,6 +786,8 @@ class Standardized(Wrapper):
         return self.kernel.on_its_columns(self._divided(X, None)[0])
 
     def _shifted(self, X: Any) -> Kernel:
+        if self.decay is not None:
+            return self  # differences know no origin
         return super()._shifted(self._divided(X, None)[0])
 
     def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -798,6 +800,8 @@ class Standardized(Wrapper):
         return self.kernel(*self._divided(X, Z))
 
     def diagonal(self, X: Any) -> FloatArray:
+        if self.decay is not None:
+            return np.ones(n_rows(X))
         return self.kernel.diagonal(self._divided(X, None)[0])
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
 
 from discernel.backend import (
     ROUNDING,
@@ -67,6 +68,10 @@ def median_distance(X: Any, norm: Literal[1, 2] = 2) -> float:
     X = draw_rows(as_rows(X), MEDIAN_ROWS)
     if isinstance(X, np.ndarray) and X.shape[1] == 1:
         return _median_difference(np.sort(X[:, 0]))
+    if norm == 1 and isinstance(X, np.ndarray) and len(X) > 1:
+        pairs, equal = pdist(X, "cityblock"), 2.0 * float(_city_rounding(X).max())
+        if pairs.min() > equal:  # there are no equal rows
+            return _median(pairs)
     if norm == 1:
         distances, rounding = city_distances(X), _city_rounding(X)
     elif isinstance(X, np.ndarray):

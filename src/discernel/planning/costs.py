@@ -158,7 +158,7 @@ def cost_of(work: Work, speed: Speed, n_rows: int) -> Cost:
     """Return the forecast of some work on this machine."""
     entries = work.passes * n_rows**2 / 2.0 + work.entries
     seconds = (
-        entries * speed.entry / speed.n_threads
+        entries * speed.entry / speed.threads_in_effect
         + work.factored / speed.factorisation(n_rows)
         + work.multiplied / speed.product
     )
