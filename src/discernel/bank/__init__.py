@@ -5,6 +5,7 @@ from discernel.bank.blend import BlendBank, FeatureBank
 from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.factored import FactoredBank
+from discernel.bank.given import bank_of_matrices
 from discernel.bank.identity import WithIdentity
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.iterative_system import IterativeSystem
@@ -40,6 +41,7 @@ __all__ = [
     "WithIdentity",
     "WoodburySystem",
     "Workspace",
+    "bank_of_matrices",
     "choose_bank",
     "default_rank",
     "gram_stack",

@@ -16,10 +16,17 @@ from discernel.exceptions import (
     NumericalError,
 )
 
-__all__ = ["check_grams", "check_no_indefinite", "check_stack", "check_values"]
+__all__ = [
+    "ASYMMETRY",
+    "check_grams",
+    "check_no_indefinite",
+    "check_stack",
+    "check_values",
+    "not_symmetric",
+]
 
 #: Largest |G_ij − G_ji| that rounding explains, as a share of the largest |G_ij|.
-_ASYMMETRY = 1e-8
+ASYMMETRY = 1e-8
 #: A matrix is clearly indefinite if an eigenvalue is below minus this share of its 1-norm, which
 #: bounds the largest eigenvalue.
 _INDEFINITE = 1e-6
@@ -108,14 +115,29 @@ def _check_finite(gram: FloatArray, means: FloatArray, name: str) -> None:
 
 
 def _check_symmetric(gram: FloatArray, name: str) -> None:
-    if _largest_asymmetry(gram) > _ASYMMETRY * max(gram.max(), -gram.min()):
+    if _largest_asymmetry(gram) > ASYMMETRY * max(gram.max(), -gram.min()):
         difference = np.abs(gram - gram.T)
         row, column = np.unravel_index(difference.argmax(), gram.shape)
-        raise InvalidGramError(
-            f"Kernel matrices must be symmetric. {name} has {gram[row, column]:.6g} at row {row}, "
-            f"column {column} and {gram[column, row]:.6g} at its mirror image. If the matrix is "
-            "right but for rounding, pass (K + K.T) / 2."
-        )
+        raise not_symmetric(name, (int(row), int(column)), gram[row, column], gram[column, row])
+
+
+def not_symmetric(name: str, where: tuple[int, int], value: float, mirror: float) -> Exception:
+    """Return the error about a matrix that is not symmetric.
+
+    Parameters
+    ----------
+    name : str
+        The kernel.
+    where : tuple of int
+        Row and column.
+    value, mirror : float
+        What is there, and at its mirror image.
+    """
+    return InvalidGramError(
+        f"Kernel matrices must be symmetric. {name} has {value:.6g} at row {where[0]}, column "
+        f"{where[1]} and {mirror:.6g} at its mirror image. If the matrix is right but for "
+        "rounding, pass (K + K.T) / 2."
+    )
 
 
 def _largest_asymmetry(gram: FloatArray) -> float:

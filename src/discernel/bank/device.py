@@ -52,6 +52,9 @@ class DeviceBank(IterativeBank):
         The training rows.
     device : Device
         The device.
+    factors : bool, default=True
+        Whether systems are factored where there is room; else they are always solved by conjugate
+        gradients, as in `IterativeBank`.
     **options
         As in `TiledBank`.
 
@@ -63,14 +66,20 @@ class DeviceBank(IterativeBank):
     """
 
     def __init__(
-        self, kernels: Sequence[Kernel], X: Any, *, device: Device, **options: Any
+        self,
+        kernels: Sequence[Kernel],
+        X: Any,
+        *,
+        device: Device,
+        factors: bool = True,
+        **options: Any,
     ) -> None:
         if not isinstance(X, np.ndarray):
             raise InvalidInputError(
                 "A device computes kernels of rows of numbers. Got "
                 f"{type(X).__name__}. Leave `device` out for other rows."
             )
-        self.device = device
+        self.device, self._factors = device, factors
         self._strip_entries = self._room_for_strips(X)
         self._on_device: dict[bool, DeviceKernels] = {}
         super().__init__(kernels, X, **options)
@@ -100,11 +109,14 @@ class DeviceBank(IterativeBank):
             self._on_device[single] = known
         return known
 
-    def _strips(self) -> Iterator[tuple[slice, slice]]:
-        """Yield rows and the columns from the first of them on: each pair once."""
-        n, start = self.n_samples, 0
+    def _strips(self, n_alive: int = 1) -> Iterator[tuple[slice, slice]]:
+        """Yield rows and the columns from the first of them on: each pair once.
+
+        Smaller ones where so many matrices of each are alive.
+        """
+        n, start, entries = self.n_samples, 0, self._strip_entries // n_alive
         while start < n:
-            stop = min(n, start + max(1, self._strip_entries // (n - start)))
+            stop = min(n, start + max(1, entries // (n - start)))
             yield slice(start, stop), slice(start, n)
             start = stop
 
@@ -236,7 +248,7 @@ class DeviceBank(IterativeBank):
         single = n > _FEW_TO_REFINE and float(diagonal.min()) >= _COARSE_RIDGE
         strips = _STRIPS * 8 * min(self._strip_entries, n * n)
         needed = (4 if single else 8) * n * n + strips
-        if free is not None and needed > _SHARE * free:
+        if not self._factors or (free is not None and needed > _SHARE * free):
             return super()._new_system(weights, diagonal, tol)
         plain = self._without_workspace()
 
@@ -270,6 +282,7 @@ class DeviceBank(IterativeBank):
             self._kernels.kernels,
             self._X[rows],
             device=self.device,
+            factors=self._factors,
             normalization=self.normalization,
             cache_bytes=self._cache_bytes,
             part=True,
@@ -296,6 +309,35 @@ class DeviceBank(IterativeBank):
 
     def inner(self, matrix: FloatArray) -> FloatArray:
         return self._inner_there(self.device.put(matrix))
+
+    def inner_products(self) -> FloatArray:
+        there, xp, p = self._kernels_there(), self.device.xp, self.n_kernels
+        total = self.device.zeros((p, p))
+        for rows, columns in self._strips(p):
+            parts: list[Any] = [None] * p
+            for i, found in there.strips(rows, columns):
+                parts[i] = self._centered_strip(i, found, rows, columns)
+            flat = xp.stack(parts)
+            total += xp.matmul(flat, flat.T)
+        return np.asarray(as_host(total) * np.outer(self.scales, self.scales))
+
+    def _centered_strip(self, position: int, matrix: Any, rows: slice, columns: slice) -> Any:
+        """Return a strip of a kernel, centred and weighted, as one vector, for inner products.
+
+        The square on the diagonal counts once, all else for its mirror image too.
+        """
+        put, means = self.device.put, self._means[position]
+        matrix = self._less_means_there(position, matrix, rows, columns)
+        matrix = (
+            matrix - put(means[rows, None]) - put((means[columns] - self._mean(means))[None, :])
+        )
+        twice = np.full(columns.stop - columns.start, np.sqrt(2.0))
+        twice[: rows.stop - rows.start] = 1.0
+        down = np.ones(rows.stop - rows.start)
+        if self.sample_weights is not None:
+            down = self.sample_weights.roots[rows]
+            twice = twice * self.sample_weights.roots[columns]
+        return self.device.xp.reshape(matrix * put(down[:, None]) * put(twice[None, :]), (-1,))
 
     def _inner_there(self, matrix: Any) -> FloatArray:
         """Return every ⟨K_i, S⟩ of a symmetric S on the device."""

@@ -2,6 +2,7 @@
 
 from discernel.devices.device import Device, as_host, check_given, device_of, on_host
 from discernel.devices.factor import DeviceFactor
+from discernel.devices.given import MatrixThere
 from discernel.devices.pairs import DeviceKernels, DeviceSum
 
 __all__ = [
@@ -9,6 +10,7 @@ __all__ = [
     "DeviceFactor",
     "DeviceKernels",
     "DeviceSum",
+    "MatrixThere",
     "as_host",
     "check_given",
     "device_of",

@@ -62,6 +62,11 @@ class Device:
         """Whether the device is one of NVIDIA's."""
         return self.library == "cupy" or str(self.where).startswith("cuda")
 
+    @property
+    def is_host(self) -> bool:
+        """Whether its memory is the processor's, with which NumPy computes best."""
+        return self.library == "torch" and str(self.where) == "cpu"
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _known, (self.library, str(self.where))
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from discernel.backend import FloatArray, ShiftedRows
 from discernel.devices.device import Device, as_host
+from discernel.devices.given import MatrixThere
 from discernel.kernels import RBF, Kernel, Laplace
 from discernel.kernels.evaluate import KernelSet, PreparedRows
 
@@ -140,6 +141,9 @@ class DeviceKernels:
 
     def _from_host(self, position: int, rows: slice, columns: slice, other: DeviceKernels) -> Any:
         left, right = self._host.rows[rows], other._host.rows[columns]
+        kernel = self.kernels.kernels[position]
+        if isinstance(kernel, MatrixThere):
+            return kernel.block(left, right, single=self.single)
         matrix = self.kernels.direct_matrix(position, left, right)
         return self.device.put(matrix, single=self.single)
 

@@ -21,6 +21,7 @@ from discernel.bank import (
     CombinedKernel,
     FeatureBank,
     Normalization,
+    bank_of_matrices,
     choose_bank,
     default_rank,
     make_bank,
@@ -37,7 +38,7 @@ from discernel.exceptions import (
     check_number,
     levels_to_the_caller,
 )
-from discernel.kernels import Kernel
+from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learners import Request, learn, make_request
 from discernel.metric import Metric
@@ -265,7 +266,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
                 whole.coefficients,
                 None if kernels[0].precomputed else X,
                 bank.centering(weights),
-                self._device,
+                None if kernels[0].precomputed else self._device,
             )
         self.learned_kernel_ = learned
         self.kernels_ = kernels
@@ -323,10 +324,18 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         """Return the bank of a way; `bank_` says which."""
         n_bytes, rank = self._cache_bytes(), way.rank
         kind = choose_bank(way.kind, kernels, X, self._cache_bytes(request))
-        if self._device is not None and way.kind == "auto" and not kernels[0].precomputed:
+        normalization, solver = request.criterion.normalization, request.solver
+        if self._device is not None and way.kind == "auto":
             kind = "device"
         self.bank_ = kind
-        normalization, solver = request.criterion.normalization, request.solver
+        if kind == "device" and kernels[0].precomputed:
+            return bank_of_matrices(
+                [kernel(X) for kernel in kernels],
+                kernel_names(kernels),
+                normalization=normalization,
+                sample_weights=target.sample_weights,
+                device=self._device,
+            )
         if kind == "lowrank" and isinstance(solver, CrossFitted):
             rank = default_rank(n_rows(X), n_bytes) if rank is None else rank
             return _blend(X, kernels, target, solver.proposal, rank, normalization)

@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray, blas_threads
-from discernel.bank import Bank, DenseBank, System
+from discernel.bank import Bank, System, bank_of_matrices
 from discernel.criteria import KernelLeastSquares, Program, offers
-from discernel.devices import on_host
+from discernel.devices import device_of, on_host
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.learners.loo import find_limit
 from discernel.learners.margin import maximize
@@ -65,7 +66,8 @@ def learn_kernel(
     Parameters
     ----------
     grams : array-like of shape (n_kernels, n_samples, n_samples), or dict of str to array-like
-        Raw Gram matrices, with their names perhaps; they are centred and normalised here.
+        Raw Gram matrices, with their names perhaps; they are centred and normalised here. On a
+        GPU, as arrays of PyTorch or CuPy, they are computed with there.
     y : array-like of shape (n_samples,)
         Class labels.
     criterion : str or object, default="auto"
@@ -159,44 +161,47 @@ def learn_kernel(
         random_state=random_state,
         callback=callback,
     )
-    grams, y, sample_weight = on_host(grams), on_host(y), on_host(sample_weight)
-    names, sample_weights = None, None
+    y, sample_weight = on_host(y), on_host(sample_weight)
+    names, sample_weights, present = None, None, None
     if isinstance(grams, Mapping):
         names, grams = [str(name) for name in grams], list(grams.values())
+    _check_n_labels(len(np.atleast_1d(np.asarray(y))), grams)
     if sample_weight is not None:
-        grams, y, sample_weights = _weighted(grams, y, sample_weight)
+        y, sample_weights, present = _weighted(y, sample_weight)
     target = ClassTarget.from_labels(y, sample_weights)
     request.check_target(target)
-    _check_n_labels(target.n_samples, grams)
     with blas_threads(target.n_samples):
-        bank = DenseBank(
+        bank = bank_of_matrices(
             grams,
             names,
             normalization=request.criterion.normalization,
             sample_weights=sample_weights,
+            present=present,
         )
         return learn(bank, target, request)
 
 
 def _check_n_labels(n_labels: int, grams: Any) -> None:
-    shape = np.shape(grams)
-    if len(shape) == 3 and shape[1] != n_labels:
+    one = grams[0] if isinstance(grams, (list, tuple)) and grams else grams
+    shape = np.shape(one) if device_of(one) is None else tuple(one.shape)
+    if len(shape) >= 2 and shape[-1] != n_labels:
         raise InvalidInputError(
             "There must be one label per row of the Gram matrices. "
-            f"Got {n_labels} labels and matrices of shape {shape[1:]}."
+            f"Got {n_labels} labels and matrices of shape {shape[-2:]}."
         )
 
 
-def _weighted(grams: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, SampleWeights | None]:
-    """Return matrices and labels without absent samples, and the weights of the others."""
+def _weighted(
+    y: Any, sample_weight: Any
+) -> tuple[Any, SampleWeights | None, NDArray[np.intp] | None]:
+    """Return the labels of samples that are not absent, their weights, and which they are."""
     y = np.atleast_1d(np.asarray(y))
-    _check_n_labels(len(y), grams)
     weights = check_sample_weight(sample_weight, len(y))
     present = np.flatnonzero(weights)
-    if len(present) < len(weights):
-        check_classes_present(y, present)
-        y, grams = y[present], [np.asarray(gram)[np.ix_(present, present)] for gram in grams]
-    return grams, y, SampleWeights.of(weights[present])
+    if len(present) == len(weights):
+        return y, SampleWeights.of(weights), None
+    check_classes_present(y, present)
+    return y[present], SampleWeights.of(weights[present]), present
 
 
 def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:

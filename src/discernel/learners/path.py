@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from discernel.backend import FloatArray, blas_threads
-from discernel.bank import DenseBank
+from discernel.bank import bank_of_matrices
 from discernel.criteria import check_leave_one_out
+from discernel.devices import on_host
 from discernel.exceptions import InvalidInputError
 from discernel.learners.learn import DEFAULT_REGULARIZATIONS, learn_path
 from discernel.learners.loo import FLAT, find_limit
@@ -121,10 +122,10 @@ def regularization_path(
             f"criterion='{request.criterion.name}' learns λ itself, so there is no path. Use "
             "'rkda', 'fdr' or another criterion that is given λ, or learn_kernel."
         )
-    target = ClassTarget.from_labels(y)
+    target = ClassTarget.from_labels(on_host(y))
     request.check_target(target)
     check_leave_one_out(target, "regularization_path", "learn_kernel a number")
-    bank = DenseBank(grams, normalization=request.criterion.normalization)
+    bank = bank_of_matrices(grams, normalization=request.criterion.normalization)
     if bank.n_samples != target.n_samples:
         raise InvalidInputError(
             "There must be one label per row of the Gram matrices. "
