@@ -2,6 +2,7 @@
 
 from discernel.devices.device import Device, as_host, check_given, device_of, on_host
 from discernel.devices.factor import DeviceFactor
+from discernel.devices.failures import device_errors, device_failure
 from discernel.devices.pairs import DeviceKernels, DeviceSum
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "DeviceSum",
     "as_host",
     "check_given",
+    "device_errors",
+    "device_failure",
     "device_of",
     "on_host",
 ]

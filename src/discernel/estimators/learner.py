@@ -29,6 +29,7 @@ from discernel.criteria import Auto, LeaveOneOut, LowRankLoss, low_rank_loss
 from discernel.crossfit import CrossFitted, Proposal, propose_kernels, residual_landmarks
 from discernel.discriminant import HonestScores
 from discernel.estimators.planned import forecast_fit, showing
+from discernel.estimators.rows import are_precomputed
 from discernel.estimators.shown import ShownInNotebooks
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import (
@@ -92,6 +93,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
 
     #: Whether a kernel of low rank serves as well.
     _approximable: ClassVar[bool] = True
+    _computes_there: ClassVar[bool] = True
     #: How the rows were learned from: the bank, or ``"stream"``.
     bank_: str
 
@@ -265,7 +267,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
                 whole.coefficients,
                 None if kernels[0].precomputed else X,
                 bank.centering(weights),
-                self._device,
+                None if kernels[0].precomputed else self._device,
             )
         self.learned_kernel_ = learned
         self.kernels_ = kernels
@@ -302,6 +304,21 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         rank = getattr(self, "rank", None)
         if rank is not None and not (isinstance(rank, (int, np.integer)) and rank >= 1):
             raise InvalidInputError(f"The rank must be an integer of at least 1. Got {rank!r}.")
+        self._check_bank_there()
+
+    def _check_bank_there(self) -> None:
+        """Raise a clear error for a bank that does not compute on the device."""
+        if self._device is None:
+            return
+        asked, where = getattr(self, "bank", "auto"), self._device.where
+        given = are_precomputed(self._candidates())
+        known = ("auto", "dense") if given else ("auto", "iterative")
+        if asked not in known:
+            raise InvalidInputError(
+                f"On {where}, bank must be {' or '.join(map(repr, known))}. Got {asked!r}; other "
+                f"banks compute on the processor. Leave `bank` out to compute on {where}, or give "
+                "NumPy arrays and leave `device` out to compute on the processor."
+            )
 
     def _cache_bytes(self, request: Request | None = None) -> float:
         """Return the room for kernel matrices; with a request, for a stack of them."""
@@ -323,8 +340,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         """Return the bank of a way; `bank_` says which."""
         n_bytes, rank = self._cache_bytes(), way.rank
         kind = choose_bank(way.kind, kernels, X, self._cache_bytes(request))
-        if self._device is not None and way.kind == "auto" and not kernels[0].precomputed:
-            kind = "device"
+        if self._device is not None and not kernels[0].precomputed:
+            kind = "device"  # "auto" or "iterative", by `_check_bank_there`
         self.bank_ = kind
         normalization, solver = request.criterion.normalization, request.solver
         if kind == "lowrank" and isinstance(solver, CrossFitted):
