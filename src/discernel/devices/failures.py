@@ -68,7 +68,7 @@ def device_failure(
     """
     if device is None or isinstance(error, DeviceError):
         return None
-    said = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    said, where = _in_short(error), str(device.where).strip("<>")
     if _is_out_of_memory(error):
         free = None
         with suppress(Exception):  # which may not answer any more
@@ -77,15 +77,21 @@ def device_failure(
         traceback.clear_frames(error.__traceback__)
         there = "" if free is None else f" {free / 1e9:.3g} GB were free then."
         return DeviceError(
-            f"The memory of {device.where} is not enough. {device.library} says: {said}.{there} "
+            f"The memory of {where} is not enough. {device.library} says: {said}.{there} "
             f"{smaller}, free other arrays there, or {instead}."
         )
     if _is_of_device(error):
         return DeviceError(
-            f"{device.where} failed. {device.library} says: {said}. This process can usually not "
+            f"{where} failed. {device.library} says: {said}. This process can usually not "
             f"use it any more: start a new one, or {instead}."
         )
     return None
+
+
+def _in_short(error: BaseException) -> str:
+    """Return the first two sentences of an error; what follows is on the library's options."""
+    line = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    return ". ".join(line.split(". ")[:2]).rstrip(".")
 
 
 def _is_out_of_memory(error: BaseException) -> bool:
