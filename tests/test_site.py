@@ -113,7 +113,13 @@ def test_every_error_and_warning_is_in_the_troubleshooting():
     for name in exceptions.__all__:
         if name.endswith("Warning") and name != "DiscernelWarning":
             assert f"`{name}`" in page
-    for name in ("InvalidGramError", "NumericalError", "MissingExtraError", "ClusterError"):
+    for name in (
+        "InvalidGramError",
+        "NumericalError",
+        "MissingExtraError",
+        "ClusterError",
+        "DeviceError",
+    ):
         assert f"`{name}`" in page
 
 

@@ -9,7 +9,8 @@ Every error is also the built-in a caller would expect, so plain ``except ValueE
     ├── MissingExtraError     (ImportError)  an optional package that is not installed
     ├── DataUnavailableError  (OSError)      a data set that cannot be had here
     ├── FileWriteError        (OSError)      a file that cannot be written; the old one is kept
-    └── ClusterError          (RuntimeError) other machines that went away in the middle
+    ├── ClusterError          (RuntimeError) other machines that went away in the middle
+    └── DeviceError           (RuntimeError) a GPU that failed, or whose memory was not enough
 
     DiscernelWarning          (UserWarning)
     ├── DroppedKernelWarning                 a kernel that is constant on the training set
@@ -31,6 +32,7 @@ __all__ = [
     "ClusterError",
     "ConvergenceWarning",
     "DataUnavailableError",
+    "DeviceError",
     "DiscernelError",
     "DiscernelWarning",
     "DroppedKernelWarning",
@@ -79,6 +81,10 @@ class FileWriteError(DiscernelError, OSError):
 
 class ClusterError(DiscernelError, RuntimeError):
     """Workers, or their scheduler, went away in the middle; the message says what to do."""
+
+
+class DeviceError(DiscernelError, RuntimeError):
+    """A GPU failed in the middle, or its memory was not enough; the message says what to do."""
 
 
 class DiscernelWarning(UserWarning):

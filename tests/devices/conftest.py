@@ -21,3 +21,15 @@ def device(request):
     if request.param == "cuda" and not torch.cuda.is_available():
         pytest.skip("needs a GPU")
     return Device.named("cpu" if request.param == "torch" else "cuda")
+
+
+@pytest.fixture
+def torch_as_device(monkeypatch):
+    """Take PyTorch's arrays in the memory of the processor for those of another device."""
+    torch = pytest.importorskip("torch")
+
+    def refuse(self, *args, **kwargs):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy.")
+
+    monkeypatch.setattr(Device, "is_host", False)
+    monkeypatch.setattr(torch.Tensor, "__array__", refuse)  # NumPy cannot read them by itself

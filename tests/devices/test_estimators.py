@@ -10,17 +10,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from discernel import (
-    KernelDiscriminant,
     MultipleKernelDiscriminant,
-    MultipleKernelRidge,
     learn_kernel,
 )
-from discernel.devices import Device, check_given
+from discernel.devices import Device, as_host, check_given
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace, rbf_ladder
 
 torch = pytest.importorskip("torch")
 strict = pytest.importorskip("array_api_strict")
+pytestmark = pytest.mark.usefixtures("torch_as_device")
 
 
 @pytest.fixture(scope="module")
@@ -49,25 +48,8 @@ def test_a_fit_is_that_of_numpy(rows, name, library):
     assert type(found).__module__.startswith(type(library(X)).__module__.partition(".")[0])
     # The default's metric is of single precision here, and may differ in its fourth digit.
     close = 1e-4 if name == "default" else 1e-5
-    assert_allclose(np.asarray(found), here.predict_proba(X[:40]), atol=close)
+    assert_allclose(as_host(found), here.predict_proba(X[:40]), atol=close)
     assert there.score(library(X), library(y)) == here.score(X, y)
-
-
-def test_all_results_come_back_where_rows_are(rows):
-    X, y = torch.as_tensor(rows[0]), torch.as_tensor(rows[1])
-    clf = KernelDiscriminant(regularization=0.1).fit(X, y)
-    for method in ("predict", "predict_proba", "predict_log_proba", "decision_function"):
-        assert isinstance(getattr(clf, method)(X), torch.Tensor), method
-    assert clf.predict(X).dtype == torch.int64
-    assert isinstance(clf.predict(rows[0]), np.ndarray)
-    ridge = MultipleKernelRidge([RBF()]).fit(X, X[:, 0])
-    assert isinstance(ridge.predict(X), torch.Tensor)
-
-
-def test_text_labels_stay_text(rows):
-    X, y = torch.as_tensor(rows[0]), np.array(["a", "b", "c"])[rows[1]]
-    clf = MultipleKernelDiscriminant([RBF()], criterion="rkda").fit(X, y)
-    assert set(clf.predict(X)) <= {"a", "b", "c"}
 
 
 def test_weights_of_rows_and_awkward_tensors(rows):
@@ -146,6 +128,49 @@ def test_a_device_that_is_not_there(rows):
         MultipleKernelDiscriminant(device="cuda").fit(*rows)
     with pytest.raises(InvalidInputError, match="Got 'nonsense'"):
         Device.named("nonsense")
+
+
+def test_sparse_tensors_are_refused(rows):
+    X, y = rows
+    with pytest.raises(InvalidInputError, match=r"must be dense.*sparse_coo.*array\.to_dense"):
+        MultipleKernelDiscriminant().fit(torch.as_tensor(X).to_sparse(), y)
+
+
+GRAMS = np.exp(-np.abs(np.subtract.outer(np.arange(300), np.arange(300))))[:, :, None]
+
+
+@pytest.mark.parametrize("bank", ["tiled", "dense", "lowrank", "distributed", "nonsense"])
+@pytest.mark.parametrize("default", [True, False])
+def test_banks_of_the_processor_are_refused_with_a_device(rows, bank, default, monkeypatch):
+    monkeypatch.setattr("discernel.estimators.learner.propose_kernels", None)  # heavy work
+    X, y = rows
+    clf = MultipleKernelDiscriminant("auto" if default else [RBF()], bank=bank)
+    with pytest.raises(
+        InvalidInputError, match=f"bank must be 'auto' or 'iterative'. Got '{bank}'"
+    ):
+        clf.fit(torch.as_tensor(X), y)
+    if bank not in ("distributed", "nonsense") and not default:
+        assert clf.fit(X, y).bank_ == bank
+
+
+@pytest.mark.parametrize("bank", ["auto", "iterative"])
+def test_banks_of_a_device(rows, bank):
+    X, y = rows
+    options = {"criterion": "rkda", "regularization": 0.1, "bank": bank}
+    clf = MultipleKernelDiscriminant([RBF()], **options).fit(torch.as_tensor(X), y)
+    assert clf.bank_ == "device"
+
+
+@pytest.mark.parametrize("bank", ["auto", "dense"])
+def test_matrices_may_be_dense_with_a_device(rows, bank):
+    _, y = rows
+    options = {"criterion": "rkda", "regularization": 0.1}
+    clf = MultipleKernelDiscriminant("precomputed", bank=bank, **options)
+    found = clf.fit(torch.as_tensor(GRAMS), y).predict(torch.as_tensor(GRAMS))
+    expected = MultipleKernelDiscriminant("precomputed", **options).fit(GRAMS, y).predict(GRAMS)
+    assert found.tolist() == expected.tolist()
+    with pytest.raises(InvalidInputError, match="bank must be 'auto' or 'dense'"):
+        clf.set_params(bank="tiled").fit(torch.as_tensor(GRAMS), y)
 
 
 def test_cpu_by_name_is_numpy(rows):

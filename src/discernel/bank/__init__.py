@@ -4,6 +4,7 @@ from discernel.bank.base import Bank, Centering, Matrices, Normalization, Uncent
 from discernel.bank.blend import BlendBank, FeatureBank
 from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
+from discernel.bank.device import DeviceBank
 from discernel.bank.factored import FactoredBank
 from discernel.bank.given import bank_of_matrices
 from discernel.bank.identity import WithIdentity
@@ -24,6 +25,7 @@ __all__ = [
     "CombinedFeatures",
     "CombinedKernel",
     "DenseBank",
+    "DeviceBank",
     "FactoredBank",
     "FeatureBank",
     "Inverse",

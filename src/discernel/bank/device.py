@@ -24,7 +24,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import PreparedRows
 
-__all__ = ["DeviceBank"]
+__all__ = ["DeviceBank", "factor_bytes", "is_refined"]
 
 #: Rows of a part up to which NumPy is as fast.
 _FEW_ROWS = 500
@@ -39,6 +39,27 @@ _TOL, _ROUGH_TOL = 1e-9, 1e-3
 #: The least ridge, in units of kernels of trace 1, for which a coarse factor solves in few steps,
 #: and for which it has three digits of the diagonal of the inverse.
 _COARSE_RIDGE, _DIAGONAL_RIDGE = 1e-6, 3e-4
+
+
+def is_refined(n: int) -> bool:
+    """Whether a system of n rows is factored coarsely and refined, where its ridge allows it."""
+    return n > _FEW_TO_REFINE
+
+
+def factor_bytes(n: int, *, single: bool | None = None, strip_entries: int = STRIP_ENTRIES) -> int:
+    """Return the memory that a factored system of n rows needs on a device.
+
+    Parameters
+    ----------
+    n : int
+        The rows.
+    single : bool, optional
+        Whether the factor is of single precision; by default as `is_refined` says.
+    strip_entries : int
+        Entries of what is computed at a time.
+    """
+    single = is_refined(n) if single is None else single
+    return (4 if single else 8) * n * n + _STRIPS * 8 * min(strip_entries, n * n)
 
 
 class DeviceBank(IterativeBank):
@@ -245,9 +266,8 @@ class DeviceBank(IterativeBank):
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> Any:
         free, n = self.device.free_bytes(), self.n_samples
-        single = n > _FEW_TO_REFINE and float(diagonal.min()) >= _COARSE_RIDGE
-        strips = _STRIPS * 8 * min(self._strip_entries, n * n)
-        needed = (4 if single else 8) * n * n + strips
+        single = is_refined(n) and float(diagonal.min()) >= _COARSE_RIDGE
+        needed = factor_bytes(n, single=single, strip_entries=self._strip_entries)
         if not self._factors or (free is not None and needed > _SHARE * free):
             return super()._new_system(weights, diagonal, tol)
         plain = self._without_workspace()

@@ -9,13 +9,11 @@ from discernel.backend import n_rows
 from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
-from discernel.bank.device import DeviceBank
 from discernel.bank.distributed import DistributedBank
 from discernel.bank.factored import FactoredBank, have_low_rank
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.lowrank import LowRankBank, default_rank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
-from discernel.devices import Device
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
 from discernel.machine import memory_limit
@@ -23,7 +21,7 @@ from discernel.sample_weights import SampleWeights
 
 __all__ = ["Kind", "choose_bank", "make_bank"]
 
-Kind = Literal["dense", "tiled", "factored", "lowrank", "iterative", "distributed", "device"]
+Kind = Literal["dense", "tiled", "factored", "lowrank", "iterative", "distributed"]
 
 #: From this many kernels on it is worth trying whether their ranks are low.
 _MANY = 64
@@ -55,7 +53,7 @@ def choose_bank(
 
 def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
     """Raise a clear error, before any work, where the machine has too little memory."""
-    if kind in ("lowrank", "iterative", "distributed", "device"):
+    if kind in ("lowrank", "iterative", "distributed"):
         return
     memory, one = memory_limit(), 8 * n_rows(X) ** 2
     given = any(kernel.precomputed for kernel in kernels)
@@ -103,7 +101,6 @@ def make_bank(
     cache_bytes: float = CACHE_BYTES,
     sample_weights: SampleWeights | None = None,
     rank: int | None = None,
-    device: Device | None = None,
 ) -> Bank:
     """Return the bank of some kernels on some rows.
 
@@ -123,13 +120,8 @@ def make_bank(
         How much rows count; by default all the same.
     rank : int, optional
         The rank of all kernels together, of low rank; `default_rank` by default.
-    device : Device, optional
-        Where ``"device"`` computes.
     """
     options: dict[str, Any] = {"normalization": normalization, "sample_weights": sample_weights}
-    if kind == "device":
-        assert device is not None
-        return DeviceBank(kernels, X, device=device, cache_bytes=cache_bytes, **options)
     if kind == "tiled":
         return TiledBank(kernels, X, cache_bytes=cache_bytes, **options)
     if kind == "iterative":

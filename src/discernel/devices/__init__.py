@@ -2,6 +2,7 @@
 
 from discernel.devices.device import Device, as_host, check_given, device_of, on_host
 from discernel.devices.factor import DeviceFactor
+from discernel.devices.failures import device_errors, device_failure
 from discernel.devices.given import MatrixThere
 from discernel.devices.pairs import DeviceKernels, DeviceSum
 
@@ -13,6 +14,8 @@ __all__ = [
     "MatrixThere",
     "as_host",
     "check_given",
+    "device_errors",
+    "device_failure",
     "device_of",
     "on_host",
 ]

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.devices.failures import device_errors
+from discernel.exceptions import DeviceError, InvalidInputError, missing_extra
 from discernel.machine import memory_limit
 
 __all__ = ["Device", "as_host", "check_given", "device_of", "on_host"]
@@ -43,7 +44,11 @@ class Device:
         xp = _compat().array_namespace(torch.empty(0))
         try:
             device = torch.device(name)
-            torch.empty(1, device=device)
+            # One that PyTorch counts and that does not answer is there, but has failed.
+            with device_errors(cls(xp, device) if _counts(device) else None):
+                torch.empty(1, device=device)
+        except DeviceError:
+            raise
         except (RuntimeError, AssertionError) as error:
             there = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
             raise InvalidInputError(
@@ -64,8 +69,11 @@ class Device:
 
     @property
     def is_host(self) -> bool:
-        """Whether its memory is the processor's, with which NumPy computes best."""
-        return self.library == "torch" and str(self.where) == "cpu"
+        """Whether arrays lie in the memory of the processor, where NumPy can compute with them.
+
+        Those of array-api-strict do, but are there to be computed with by the standard alone.
+        """
+        return self.library == "torch" and str(self.where).partition(":")[0] == "cpu"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _known, (self.library, str(self.where))
@@ -82,7 +90,9 @@ class Device:
         """Return what a user gets for arrays of this device; text stays NumPy's."""
         if not (isinstance(result, np.ndarray) and result.dtype.kind in "fiub"):
             return result
-        return self.xp.asarray(result, device=self.where)
+        # Libraries share the memory, and take none that is read-only or runs backwards.
+        ours = np.require(result, requirements=["C", "W"])
+        return self.xp.asarray(ours, device=self.where)
 
     def empty(self, shape: tuple[int, ...], *, single: bool = False) -> Any:
         """Return memory on the device."""
@@ -189,6 +199,13 @@ class Device:
             torch.backends.cuda.matmul.allow_tf32 = before
 
 
+def _counts(device: Any) -> bool:
+    """Whether PyTorch says that there is such a device of NVIDIA's."""
+    import torch
+
+    return bool(device.type == "cuda" and (device.index or 0) < torch.cuda.device_count())
+
+
 def _compat() -> Any:
     try:
         import array_api_compat
@@ -278,5 +295,11 @@ def check_given(*arrays: Any) -> Device | None:
             raise InvalidInputError(
                 f"Arrays must be of real numbers with at least 32 bits. Got {kind}, of too few "
                 "digits for a kernel. Convert it, for example by array.to(torch.float32)."
+            )
+        layout = str(getattr(array, "layout", "torch.strided"))
+        if layout != "torch.strided":
+            raise InvalidInputError(
+                f"Tensors must be dense. Got one of the layout {layout}. Convert it by "
+                "array.to_dense(), or give a sparse matrix of SciPy, without a device."
             )
     return found[0][1] if found else None

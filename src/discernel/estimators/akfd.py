@@ -14,8 +14,9 @@ from discernel.backend import FloatArray, blas_threads
 from discernel.bank import CombinedKernel, Uncentered, gram_stack
 from discernel.bank.checks import check_grams
 from discernel.criteria.akfd import AKFD, decide, one_against_rest
+from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.weighted import BaseWeightedEstimator, with_class_weight
-from discernel.exceptions import ConvergenceWarning, InvalidInputError
+from discernel.exceptions import ConvergenceWarning, InvalidInputError, levels_to_the_caller
 from discernel.kernels import Kernel, kernel_names
 from discernel.learners.alternating import Alternation, alternate, check_foldable, choose_nu
 from discernel.learners.simplex import normalize
@@ -29,7 +30,7 @@ _COARSE_TOL = 1e-2
 _COARSE_MAX_ITER = 10
 
 
-class AKFDClassifier(ClassifierMixin, BaseWeightedEstimator):
+class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
     """Kernel Fisher discriminant with automatic kernel selection, as [Fung04]_ describes it.
 
     The discriminant, Eq. (23), and non-negative weights of raw kernels, Eq. (24), are fitted in
@@ -111,6 +112,7 @@ class AKFDClassifier(ClassifierMixin, BaseWeightedEstimator):
         self.random_state = random_state
         self.class_weight = class_weight
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose ν, then alternate.
 
@@ -176,6 +178,7 @@ class AKFDClassifier(ClassifierMixin, BaseWeightedEstimator):
         self._keep_labels(target.classes[target.codes], np.arange(target.n_samples))
         return self
 
+    @where_rows_are
     def decision_function(self, X: Any) -> FloatArray:
         """Return the score of each row, [Fung04]_ Eq. (21).
 
@@ -192,6 +195,7 @@ class AKFDClassifier(ClassifierMixin, BaseWeightedEstimator):
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
+    @where_rows_are
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
 
@@ -245,5 +249,5 @@ class AKFDClassifier(ClassifierMixin, BaseWeightedEstimator):
             f"objective last changed by {1.0 - after / before:.1e} of itself, asked for "
             f"{self.tol:.1e}. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=levels_to_the_caller(),
         )

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares, check_leave_one_out
-from discernel.devices import as_host, device_of
+from discernel.devices import check_given, on_host
 from discernel.discriminant import (
     Decision,
     Discriminant,
@@ -22,6 +22,7 @@ from discernel.discriminant import (
     HonestScores,
     fit_discriminant,
 )
+from discernel.estimators.arrays import ScoresAnywhere, whole_or_nothing
 from discernel.estimators.learner import Way, honest_scores
 from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
@@ -36,7 +37,11 @@ __all__ = ["BaseKernelDiscriminant"]
 
 
 class BaseKernelDiscriminant(
-    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseStreamedLearner
+    ScoresAnywhere,
+    ClassNamePrefixFeaturesOutMixin,
+    ClassifierMixin,
+    TransformerMixin,
+    BaseStreamedLearner,
 ):
     """Learn a kernel and its discriminant; then predict."""
 
@@ -49,6 +54,7 @@ class BaseKernelDiscriminant(
 
     # ---- fitting -----------------------------------------------------------------------------
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the kernel and its discriminant.
 
@@ -83,8 +89,7 @@ class BaseKernelDiscriminant(
                     "Labels and weights of rows in chunks come with them. Got them for fit; name "
                     "their columns, or give them, to open_rows."
                 )
-            with self._all_or_nothing():
-                return self._store_streamed(self._fit_source(X))
+            return self._store_streamed(self._fit_source(X))
         self._stream = None
         given, request = (X, y, sample_weight), self._request()
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
@@ -160,6 +165,8 @@ class BaseKernelDiscriminant(
                 f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
                 "not know. Give a dictionary of class to number."
             )
+        check_given(X, y, classes, sample_weight)
+        X, y, classes, sample_weight = map(on_host, (X, y, classes, sample_weight))
         if self._stream is None:
             return self._store_streamed(self._fit_first(X, y, sample_weight, classes))
         return self._store_streamed(self._add_rows(X, y, sample_weight, float(forget)))
@@ -287,26 +294,6 @@ class BaseKernelDiscriminant(
         decision = self.decision_function(X)
         codes = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
         return np.asarray(self.classes_[codes])
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows whose class is predicted, by their weights.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            Rows.
-        y : array-like of shape (n_rows,)
-            Their labels.
-        sample_weight : array-like of shape (n_rows,), optional
-            How much each row counts.
-
-        Returns
-        -------
-        float
-            From 0 to 1.
-        """
-        given = (array if device_of(array) is None else as_host(array) for array in (X, y))
-        return float(super().score(*given, sample_weight))
 
     @by_chunks
     def predict_proba(self, X: Any) -> FloatArray:

@@ -191,11 +191,12 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         exact fit may take ten minutes.
     device : str, optional
         Where the work that grows with the square of the rows is done: ``"cuda"``, ``"cuda:1"`` or
-        another device of PyTorch. By default that of X, which is NumPy's for all but arrays of
-        PyTorch and CuPy. Systems are factored there in single precision and refined in double:
-        gaps are those of double precision. `to_cpu` gives a model that needs no device. With
-        another ``bank`` than ``"auto"`` NumPy computes. Nothing is forecast on a device:
-        ``max_time`` and ``verbose`` have no effect there.
+        another device of PyTorch. By default that of X, which is the processor for all but arrays
+        of PyTorch and CuPy on another device. Systems are factored there in single precision and
+        refined in double: gaps are those of double precision. `to_cpu` gives a model that needs
+        no device. ``bank`` must then be ``"auto"`` or ``"iterative"``; of given matrices
+        ``"auto"`` or ``"dense"``. Nothing is forecast on a device: ``max_time`` and ``verbose``
+        have no effect there.
     verbose : bool, default=False
         Whether to say which bank was chosen, with the memory and time to expect, and to show how
         far the fit is. Without it, fits of two minutes or more warn.

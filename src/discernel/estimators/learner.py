@@ -19,6 +19,7 @@ from discernel.bank import (
     BlendBank,
     CombinedFeatures,
     CombinedKernel,
+    DeviceBank,
     FeatureBank,
     Normalization,
     bank_of_matrices,
@@ -30,6 +31,7 @@ from discernel.criteria import Auto, LeaveOneOut, LowRankLoss, low_rank_loss
 from discernel.crossfit import CrossFitted, Proposal, propose_kernels, residual_landmarks
 from discernel.discriminant import HonestScores
 from discernel.estimators.planned import forecast_fit, showing
+from discernel.estimators.rows import are_precomputed
 from discernel.estimators.shown import ShownInNotebooks
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import (
@@ -93,6 +95,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
 
     #: Whether a kernel of low rank serves as well.
     _approximable: ClassVar[bool] = True
+    _computes_there: ClassVar[bool] = True
     #: How the rows were learned from: the bank, or ``"stream"``.
     bank_: str
 
@@ -199,11 +202,6 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         Of rows that come in chunks, X is a sample, and ``n_rows`` their number.
         """
         self._check_room()
-        if self._device is not None:
-            self.forecast_ = None
-            with blas_threads(target.n_samples):
-                yield Way(getattr(self, "bank", "auto"), getattr(self, "rank", None))
-            return
         asked, rank = getattr(self, "bank", "auto"), getattr(self, "rank", None)
         verbose, max_time = getattr(self, "verbose", False), getattr(self, "max_time", None)
         self.forecast_ = forecast_fit(
@@ -218,10 +216,11 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             max_time=max_time,
             approximable=self._approximable,
             always=bool(verbose),
+            device=self._device,
         )
         shown = showing(self.forecast_, verbose, limited=max_time is not None)
         with shown, blas_threads(target.n_samples):
-            if self.forecast_ is None:
+            if self.forecast_ is None or self.forecast_.kind == "device":
                 yield Way(asked, rank)
             else:
                 yield Way(self.forecast_.kind, rank or self.forecast_.rank)
@@ -303,6 +302,21 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         rank = getattr(self, "rank", None)
         if rank is not None and not (isinstance(rank, (int, np.integer)) and rank >= 1):
             raise InvalidInputError(f"The rank must be an integer of at least 1. Got {rank!r}.")
+        self._check_bank_there()
+
+    def _check_bank_there(self) -> None:
+        """Raise a clear error for a bank that does not compute on the device."""
+        if self._device is None:
+            return
+        asked, where = getattr(self, "bank", "auto"), self._device.where
+        given = are_precomputed(self._candidates())
+        known = ("auto", "dense") if given else ("auto", "iterative")
+        if asked not in known:
+            raise InvalidInputError(
+                f"On {where}, bank must be {' or '.join(map(repr, known))}. Got {asked!r}; other "
+                f"banks compute on the processor. Leave `bank` out to compute on {where}, or give "
+                "NumPy arrays and leave `device` out to compute on the processor."
+            )
 
     def _cache_bytes(self, request: Request | None = None) -> float:
         """Return the room for kernel matrices; with a request, for a stack of them."""
@@ -323,25 +337,37 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     ) -> Bank:
         """Return the bank of a way; `bank_` says which."""
         n_bytes, rank = self._cache_bytes(), way.rank
-        kind = choose_bank(way.kind, kernels, X, self._cache_bytes(request))
         normalization, solver = request.criterion.normalization, request.solver
-        if self._device is not None and way.kind == "auto":
-            kind = "device"
+        if self._device is not None and way.kind != "lowrank":
+            self.bank_ = "device"
+            return self._bank_there(X, kernels, target, normalization, way)
+        kind = choose_bank(way.kind, kernels, X, self._cache_bytes(request))
         self.bank_ = kind
-        if kind == "device" and kernels[0].precomputed:
-            return bank_of_matrices(
-                [kernel(X) for kernel in kernels],
-                kernel_names(kernels),
-                normalization=normalization,
-                sample_weights=target.sample_weights,
-                device=self._device,
-            )
         if kind == "lowrank" and isinstance(solver, CrossFitted):
             rank = default_rank(n_rows(X), n_bytes) if rank is None else rank
             return _blend(X, kernels, target, solver.proposal, rank, normalization)
-        return make_bank(
-            kind, kernels, X, normalization, n_bytes, target.sample_weights, rank, self._device
-        )
+        return make_bank(kind, kernels, X, normalization, n_bytes, target.sample_weights, rank)
+
+    def _bank_there(
+        self,
+        X: Any,
+        kernels: list[Kernel],
+        target: Target,
+        normalization: Normalization,
+        way: Way,
+    ) -> Bank:
+        """Return the bank on the device."""
+        assert self._device is not None
+        options: dict[str, Any] = {
+            "normalization": normalization,
+            "sample_weights": target.sample_weights,
+            "device": self._device,
+        }
+        if kernels[0].precomputed:
+            matrices = [kernel(X) for kernel in kernels]
+            return bank_of_matrices(matrices, kernel_names(kernels), **options)
+        options |= {"cache_bytes": self._cache_bytes(), "factors": way.kind != "iterative"}
+        return DeviceBank(kernels, X, **options)
 
 
 def _blend(

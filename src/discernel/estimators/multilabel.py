@@ -17,16 +17,17 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import fit_discriminant
+from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner, honest_scores
 from discernel.estimators.weighted import with_class_weight
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, levels_to_the_caller
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, LabelsTarget
 
 __all__ = ["MultiLabelKernelDiscriminant"]
 
 
-class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
+class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLearner):
     """Tell for every label which rows have it; all labels share one learned kernel and one λ.
 
     One program over all labels together, which [Ye08]_ leaves as future work, gives the weights;
@@ -117,6 +118,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
 
     # ---- fitting -----------------------------------------------------------------------------
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and a discriminant a label.
 
@@ -214,6 +216,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
             odds[:, label] = posterior[:, 1] - posterior[:, 0]
         return odds
 
+    @where_rows_are
     def decision_function(self, X: Any) -> FloatArray:
         """Return the log-odds of every label.
 
@@ -230,6 +233,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         odds = self._log_odds(X)
         return odds if odds.shape[1] > 1 or self.multilabel_ else odds[:, 0]
 
+    @where_rows_are
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels of each row, or its class.
 
@@ -249,6 +253,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelLearner):
         codes = odds.argmax(axis=1) if odds.shape[1] > 1 else (odds[:, 0] > 0).astype(np.intp)
         return np.asarray(self.classes_[codes])
 
+    @where_rows_are
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of every label or class.
 
@@ -288,6 +293,6 @@ def _check_labels(has: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[np.i
             f"Labels that all samples have, or none, are predicted as such: "
             f"{classes[~varies].tolist()}.",
             UserWarning,
-            stacklevel=3,
+            stacklevel=levels_to_the_caller(),
         )
     return np.flatnonzero(varies)

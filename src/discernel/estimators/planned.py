@@ -14,10 +14,21 @@ from discernel.backend import n_rows as count_rows
 from discernel.bank import choose_bank
 from discernel.criteria import RKDA, Auto, FisherRatio, LeaveOneOut, Uniform
 from discernel.crossfit import menu_kernels
+from discernel.devices import Device
 from discernel.exceptions import InvalidInputError, LongFitWarning, levels_to_the_caller
 from discernel.kernels import Kernel
 from discernel.learners import Request
-from discernel.planning import FEW_ROWS, Forecast, Problem, measure_speed, parse_duration, plan_fit
+from discernel.planning import (
+    FEW_ROWS,
+    FEW_ROWS_THERE,
+    Forecast,
+    Problem,
+    measure_device,
+    measure_speed,
+    parse_duration,
+    plan_fit,
+    plan_there,
+)
 from discernel.progress import in_words, reporting
 
 __all__ = ["forecast_fit", "showing"]
@@ -43,6 +54,7 @@ def forecast_fit(
     max_time: Any = None,
     approximable: bool = True,
     always: bool = False,
+    device: Device | None = None,
 ) -> Forecast | None:
     """Return which way a fit will take and what that costs; None where few rows are no work.
 
@@ -70,16 +82,18 @@ def forecast_fit(
         Whether kernels of low rank serve as well.
     always : bool
         Whether few rows are forecast as well.
+    device : Device, optional
+        Where the fit is computed; by default here.
     """
     limit = parse_duration(max_time)
     n = count_rows(X) if n_rows is None else n_rows
-    if n < FEW_ROWS and limit is None and not always:
+    few = FEW_ROWS if device is None else FEW_ROWS_THERE
+    if n < few and limit is None and not always:
         return None
     given = kernels[0].precomputed
     measured = kernels
     if chooses and isinstance(X, np.ndarray):
         measured = menu_kernels(X, kernels[0].spreads)  # type: ignore[attr-defined]
-    kind = choose_bank(asked, measured, X, cache_bytes)
     programs = 0.0 if chooses and isinstance(request.criterion, Auto) else _programs(request)
     shape = getattr(X, "shape", (n, 1))
     problem = Problem(
@@ -94,11 +108,37 @@ def forecast_fit(
         and all(kernel.trusted for kernel in kernels),
         rank=rank,
     )
+    if device is not None:
+        return _forecast_there(problem, measured, X, device, asked, limit)
+    kind = choose_bank(asked, measured, X, cache_bytes)
     speed = measure_speed(kernels if given else measured, X)
     if asked == "auto" and kind != "tiled":
         asked = kind  # small enough to be kept, or known to have a low rank
     found = plan_fit(problem, speed, asked=asked, max_time=limit)
     return found if n_rows is None else replace(found, reason="rows in chunks")
+
+
+def _forecast_there(
+    problem: Problem,
+    kernels: Sequence[Kernel],
+    X: Any,
+    device: Device,
+    asked: str,
+    limit: float | None,
+) -> Forecast:
+    """Return what a fit on a device will take; a low rank here, where that is too long."""
+    speed = measure_device(kernels, X, device)
+    found = plan_there(problem, speed, device, factors=asked != "iterative")
+    if limit is None or found.seconds <= limit:
+        return found
+    if not problem.approximable:
+        raise InvalidInputError(
+            f"max_time must leave time for a fit on {device.where}, here about "
+            f"{in_words(found.seconds)}. Got {in_words(limit)}. Allow more, or take some of the "
+            f"{problem.n_rows:,} rows, drawn at random."
+        )
+    here = plan_fit(problem, measure_speed(kernels, X), asked="lowrank", max_time=limit)
+    return replace(here, reason=f"an exact fit on {device.where} would take too long")
 
 
 def _programs(request: Request) -> float:

@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
-from discernel.devices import as_host, device_of
+from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.targets import RegressionTarget
 
 __all__ = ["MultipleKernelRidge"]
 
 
-class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
+class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, BaseKernelLearner):
     """Kernel ridge regression whose kernel weights and λ are learned; several targets share them.
 
     The programs are those of the classifiers with other columns to fit: y, centred, in place of
@@ -64,6 +64,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
     True
     """
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and the regression.
 
@@ -103,6 +104,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
         self.leave_one_out_ = fit.leave_one_out if y.ndim == 2 else fit.leave_one_out[:, 0]
         return self
 
+    @where_rows_are
     def predict(self, X: Any) -> FloatArray:
         """Return the prediction for each row.
 
@@ -117,8 +119,6 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelLearner):
             Predictions.
         """
         check_is_fitted(self, "dual_coef_")
-        if (device := device_of(X)) is not None:
-            return device.returned(self.predict(as_host(X)))  # type: ignore[no-any-return]
         X = self._validate(X, self.kernels_)
         coef = self.dual_coef_ if self.dual_coef_.ndim == 2 else self.dual_coef_[:, None]
         predicted = self.combined_kernel_.product(X, coef) + self.intercept_

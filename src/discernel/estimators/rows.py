@@ -26,7 +26,7 @@ from discernel.tables.cells import as_table, is_plain
 from discernel.tables.facts import ColumnFacts
 from discernel.views import refuse_views
 
-__all__ = ["BaseRowEstimator"]
+__all__ = ["BaseRowEstimator", "are_precomputed"]
 
 
 class BaseRowEstimator(BaseEstimator):
@@ -47,8 +47,10 @@ class BaseRowEstimator(BaseEstimator):
     #: None where that is not known.
     _kept_labels: NDArray[Any] | None = None
     _kept_rows: NDArray[np.intp] | None = None
-    #: Where rows were learned from; None: here.
+    #: Where kernels are computed; None: here.
     _device: Device | None = None
+    #: Whether they can be computed elsewhere.
+    _computes_there: ClassVar[bool] = False
     kernels: Any
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -142,11 +144,15 @@ class BaseRowEstimator(BaseEstimator):
         return X, y, self._resolve(candidates, X, given)
 
     def _device_for(self, *given: Any) -> Device | None:
-        """Return where to compute: the device that is named, or that of what was given."""
+        """Return where to compute: the device that is named, or that of what was given.
+
+        None is NumPy, which also computes with what other libraries have in its memory.
+        """
         found, named = check_given(*given), getattr(self, "device", None)
-        if named is None:
-            return found
-        return None if named == "cpu" else Device.named(named)
+        if named == "cpu" or not self._computes_there:  # needs no other library
+            return None
+        device = found if named is None else Device.named(named)
+        return None if device is None or device.is_host else device
 
     def _resolve(self, candidates: list[Kernel], X: Any, frame: Any) -> list[Kernel]:
         """Return the kernels with all that depends on X fixed."""
@@ -282,7 +288,7 @@ class BaseRowEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = _are_precomputed(self._candidates())
+        tags.input_tags.pairwise = are_precomputed(self._candidates())
         tags.input_tags.sparse = not tags.input_tags.pairwise
         # Not `categorical`: scikit-learn's checks would make codes of all numbers, as they would
         # not of what histogram gradient boosting takes, which has no such tag either.
@@ -371,8 +377,14 @@ def _stacked(X: Any, n_expected: int | None = None) -> Any:
     )
 
 
-def _are_precomputed(candidates: Any) -> bool:
-    """Whether X is a stack of matrices; False for candidates that are no kernels at all."""
+def are_precomputed(candidates: Any) -> bool:
+    """Whether X is a stack of matrices; False for candidates that are no kernels at all.
+
+    Parameters
+    ----------
+    candidates : object
+        The kernels as the user gave them.
+    """
     try:
         return as_kernels(candidates)[0].precomputed
     except InvalidInputError:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import (
 from discernel.backend import FloatArray, as_rows, blas_threads, squared_norms
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
+from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.weighted import BaseWeightedEstimator, with_class_weight
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel, kernel_names
@@ -76,7 +77,7 @@ class _Neighbors(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[self.predict_proba(K).argmax(axis=1)])
 
 
-class SeparabilityClassifier(ClassifierMixin, BaseWeightedEstimator):
+class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
     """Learn a kernel from labelled and unlabelled rows, then classify the latter.
 
     The kernel matrix of all rows keeps its leading eigenvectors and gets eigenvalues that set
@@ -197,6 +198,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseWeightedEstimator):
     def _candidates(self) -> Any:
         return "rbf" if isinstance(self.kernels, str) and self.kernels == "auto" else self.kernels
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and classify all rows.
 
@@ -328,6 +330,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseWeightedEstimator):
         with blas_threads(len(self.transduction_)):
             return self._kernel(X)
 
+    @where_rows_are
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row; on the training rows, ``transduction_``.
 
@@ -345,6 +348,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseWeightedEstimator):
         return np.asarray(self.estimator_.predict(learned))
 
     @available_if(_final_has("predict_proba"))  # type: ignore[untyped-decorator]
+    @where_rows_are
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, where the classifier has any.
 

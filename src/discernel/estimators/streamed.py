@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import CombinedKernel, Uncentered, make_bank
 from discernel.crossfit import Proposal, scaled_kernels
-from discernel.devices import as_host, device_of
 from discernel.discriminant import HonestScores, class_factors
+from discernel.estimators.arrays import where_rows_are
 from discernel.estimators.learner import BaseKernelLearner, Way, honest_scores
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError
@@ -61,13 +61,12 @@ def by_chunks(method: Method) -> Method:
     array, which is computed when it is asked for; of an array of another library one of that, on
     the same device.
     """
+    in_memory = where_rows_are(method)
 
     @wraps(method)
     def either(self: Any, X: Any) -> Any:
-        if (device := device_of(X)) is not None:
-            return device.returned(method(self, as_host(X)))
         if not (isinstance(X, Source) or is_dask(X)):
-            return method(self, X)
+            return in_memory(self, X)
         check_is_fitted(self, "discriminant_")
         # As it is now, whenever that will be; without the sums, which predictions do not need.
         fitted = copy(self)
@@ -75,7 +74,7 @@ def by_chunks(method: Method) -> Method:
 
         def work(chunk: Chunk) -> Any:
             with _naming(chunk.place):
-                return method(fitted, chunk.X)
+                return in_memory(fitted, chunk.X)
 
         if isinstance(X, Source):
             return X.map(work)
@@ -183,16 +182,6 @@ class BaseStreamedLearner(BaseKernelLearner):
     _fallback: tuple[HonestScores, float] | None = None
 
     # ---- two passes --------------------------------------------------------------------------
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Be as before where a fit comes to no end."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__ = before
-            raise
 
     def _fit_source(
         self, source: Source, classes: Any = None, way: Way | None = None

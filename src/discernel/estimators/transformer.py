@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from discernel.backend import FloatArray, n_rows
 from discernel.bank import Centering, CombinedKernel
+from discernel.estimators.arrays import where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import check_sample_weight
@@ -60,6 +61,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
 
     _approximable: ClassVar[bool] = False
 
+    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel.
 
@@ -102,6 +104,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         self._total = target.total
         return self
 
+    @where_rows_are
     def transform(self, X: Any) -> FloatArray:
         """Return the learned kernel between rows and the training rows.
 

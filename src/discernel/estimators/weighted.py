@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _num_samples
 
-from discernel.devices import on_host
 from discernel.discriminant import class_factors
 from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError
@@ -44,8 +43,6 @@ class BaseWeightedEstimator(BaseRowEstimator):
         With ``labels``, y holds classes, each of which must have weight.
         """
         self._present = self._weighted_rows = None
-        self._device = self._device_for(X, y, sample_weight)
-        X, y, sample_weight = on_host(X), on_host(y), on_host(sample_weight)
         if sample_weight is None:
             return (*self._validate_training(X, y, **options), None)
         check_consistent_length(X, y)

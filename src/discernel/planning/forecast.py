@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -77,7 +77,8 @@ class Forecast:
     Attributes
     ----------
     kind : str
-        The bank: ``"dense"``, ``"tiled"``, ``"factored"``, ``"iterative"`` or ``"lowrank"``.
+        The bank: ``"dense"``, ``"tiled"``, ``"factored"``, ``"iterative"``, ``"lowrank"`` or
+        ``"device"``.
     seconds : float
         The forecast of the time; right within a factor of two, mostly.
     n_bytes : float
@@ -90,7 +91,7 @@ class Forecast:
         The total rank where that is low.
     """
 
-    kind: Kind
+    kind: Kind | Literal["device"]
     seconds: float
     n_bytes: float
     n_rows: int

@@ -1,0 +1,111 @@
+"""What a fit on a device will take."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from discernel.backend import draw_rows, n_rows
+from discernel.bank.device import factor_bytes, is_refined
+from discernel.devices import Device, DeviceKernels
+from discernel.kernels import Kernel
+from discernel.kernels.evaluate import KernelSet
+from discernel.planning.forecast import Forecast, Problem
+from discernel.planning.speed import Speed
+
+__all__ = ["FEW_ROWS_THERE", "measure_device", "plan_there"]
+
+#: Below this many rows nothing on a device is worth a forecast.
+FEW_ROWS_THERE = 30_000
+#: Rows of the matrices that are multiplied, and of the tile that kernels are computed on: on a GPU,
+#: and where a device is none.
+_ROWS, _TILE, _FEW = 4096, 4096, 512
+#: Seconds that a fit takes however fast the device is, and a choice of kernels on top of that.
+_DELAY, _CHOICE = 0.3, 0.7
+#: Seconds per entry of a matrix that is given, of which only its way from memory takes time.
+_READ = 4e-12
+_REPEATS = 2
+
+
+def measure_device(kernels: Sequence[Kernel], X: Any, device: Device) -> Speed:
+    """Return the rates of a device, for the kernels and rows of a fit.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The candidates, resolved.
+    X : ndarray of shape (n_samples, n_features)
+        The training rows, or given matrices.
+    device : Device
+        The device.
+    """
+    rate = _product_rate(device, is_refined(n_rows(X)))
+    if kernels[0].precomputed:
+        return Speed(rate, _READ * len(kernels), 1)
+    kernel_set = KernelSet(kernels)
+    most = _TILE if device.is_cuda and not kernel_set.direct else _FEW
+    rows = draw_rows(X, most)
+    there = DeviceKernels(kernel_set, kernel_set.prepare(rows), device)
+    every = slice(0, len(rows))
+
+    def compute() -> None:
+        for _, matrix in there.strips(every, every):
+            device.xp.sum(matrix, axis=0)
+
+    return Speed(rate, _least_seconds(compute, device) / len(rows) ** 2, 1)
+
+
+@lru_cache(maxsize=16)
+def _product_rate(device: Device, single: bool) -> float:
+    """Return the operations per second of a product, in the precision that is factored in."""
+    n = _ROWS if device.is_cuda else _FEW
+    matrix = device.put(np.random.default_rng(0).standard_normal((n, n)), single=single)
+
+    def compute() -> None:
+        with device.coarse_products(single):
+            device.xp.matmul(matrix, matrix)
+
+    return 2.0 * n**3 / _least_seconds(compute, device)
+
+
+def _least_seconds(work: Callable[[], Any], device: Device) -> float:
+    def wait() -> None:
+        float(device.zeros((1,))[0])  # what is asked for later comes later
+
+    work()  # what is set up once is not counted
+    wait()
+    found = []
+    for _ in range(_REPEATS):
+        start = time.perf_counter()
+        work()
+        wait()
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def plan_there(problem: Problem, speed: Speed, device: Device, *, factors: bool = True) -> Forecast:
+    """Return what a fit on a device will take.
+
+    Parameters
+    ----------
+    problem : Problem
+        The sizes.
+    speed : Speed
+        Its rates.
+    device : Device
+        The device.
+    factors : bool, default=True
+        Whether systems are factored where there is room.
+    """
+    free, needed = device.free_bytes(), factor_bytes(problem.n_rows)
+    fits = factors and (free is None or needed <= free)
+    cost = problem.cost("tiled" if fits else "iterative", speed)
+    seconds = _DELAY + (_CHOICE if problem.chooses else 0.0) + cost.seconds
+    how = "factored" if fits else "by conjugate gradients"
+    reason = f"exact, {how} on {device.where}"
+    n_bytes = needed if fits else cost.n_bytes
+    return Forecast("device", seconds, n_bytes, problem.n_rows, reason)
