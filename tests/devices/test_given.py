@@ -19,12 +19,11 @@ N = 120
 
 
 @pytest.fixture(autouse=True)
-def there(monkeypatch):
+def there(monkeypatch, torch_as_device):
     """Several strips, parts on the device too, and PyTorch on the processor counts as one."""
     monkeypatch.setattr(device_bank, "STRIP_ENTRIES", 4000)
     monkeypatch.setattr(device_bank, "_FEW_ROWS", 10)
     monkeypatch.setattr(device_bank, "_FEW_TO_REFINE", 10)
-    monkeypatch.setattr(Device, "is_host", False)
 
 
 @pytest.fixture(scope="module")
@@ -45,12 +44,12 @@ def sent(device, array):
 
 
 def test_a_bank_of_them_says_what_the_matrices_say(device, grams):
-    bank = bank_of_matrices(sent(device, grams))
+    bank = bank_of_matrices(sent(device, grams), device=device)
     assert isinstance(bank, DeviceBank)
     check_bank(bank, grams, rtol=1e-7)
     weights = SampleWeights.of(np.random.default_rng(2).uniform(0.5, 2.0, N))
     here = DenseBank(grams, sample_weights=weights)
-    bank = bank_of_matrices(sent(device, grams), sample_weights=weights)
+    bank = bank_of_matrices(sent(device, grams), sample_weights=weights, device=device)
     assert_allclose(bank.inner_products(), here.inner_products(), rtol=1e-9)
     part = np.random.default_rng(3).permutation(N)[:60]
     V = np.random.default_rng(1).normal(size=(60, 2))
@@ -60,7 +59,7 @@ def test_a_bank_of_them_says_what_the_matrices_say(device, grams):
 
 def test_what_is_given_is_not_changed(device, grams):
     given = sent(device, grams)
-    bank_of_matrices(given).system(np.full(4, 0.25), 0.1).inverse_diagonal()
+    bank_of_matrices(given, device=device).system(np.full(4, 0.25), 0.1).inverse_diagonal()
     np.testing.assert_array_equal(as_host(given), grams)
 
 

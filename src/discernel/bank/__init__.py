@@ -6,7 +6,7 @@ from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.device import DeviceBank
 from discernel.bank.factored import FactoredBank
-from discernel.bank.given import bank_of_matrices
+from discernel.bank.given import bank_of_matrices, device_of_matrices
 from discernel.bank.identity import WithIdentity
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.iterative_system import IterativeSystem
@@ -46,6 +46,7 @@ __all__ = [
     "bank_of_matrices",
     "choose_bank",
     "default_rank",
+    "device_of_matrices",
     "gram_stack",
     "make_bank",
 ]

@@ -16,7 +16,7 @@ from discernel.devices import Device, MatrixThere, as_host, check_given, on_host
 from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import SampleWeights
 
-__all__ = ["bank_of_matrices"]
+__all__ = ["bank_of_matrices", "device_of_matrices"]
 
 #: Entries of the parts that are compared with their mirror images at a time.
 _AT_ONCE = 2**26
@@ -31,7 +31,7 @@ def bank_of_matrices(
     present: NDArray[np.intp] | None = None,
     device: Device | None = None,
 ) -> Bank:
-    """Return the bank of raw Gram matrices, which computes where they lie.
+    """Return the bank of raw Gram matrices.
 
     Parameters
     ----------
@@ -46,11 +46,8 @@ def bank_of_matrices(
     present : ndarray of int, optional
         The rows that count at all; by default all.
     device : Device, optional
-        Where to compute; by default where the matrices lie.
+        Where to compute, as of `device_of_matrices`; by default here.
     """
-    if device is None:
-        found = check_given(*(grams if isinstance(grams, (list, tuple)) else [grams]))
-        device = None if found is None or found.is_host else found
     options: dict[str, Any] = {"normalization": normalization, "sample_weights": sample_weights}
     if device is None:
         grams = on_host(grams)
@@ -60,6 +57,18 @@ def bank_of_matrices(
     kernels = _kernels(grams, names, device)
     rows = np.arange(kernels[0].matrix.shape[0]) if present is None else present
     return DeviceBank(kernels, rows[:, None].astype(np.float64), device=device, **options)
+
+
+def device_of_matrices(grams: Any) -> Device | None:
+    """Return where to compute with matrices: where they lie, and None where NumPy can.
+
+    Parameters
+    ----------
+    grams : array-like of shape (n_kernels, n_samples, n_samples)
+        One array, or a list of matrices, of any library.
+    """
+    found = check_given(*(grams if isinstance(grams, (list, tuple)) else [grams]))
+    return None if found is None or found.is_host else found
 
 
 def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[MatrixThere]:

@@ -24,6 +24,7 @@ from discernel.criteria.alignment import (
     class_signs,
     stack_products,
 )
+from discernel.devices import on_host
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, check_number, unknown_choice
 from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
 from discernel.learners.alignment import greedy, qp
@@ -163,6 +164,7 @@ def align_kernels(
     """
     if method not in ("gradient", "newton"):
         raise unknown_choice("method of align_kernels", method, ["gradient", "newton"])
+    X, y = on_host(X), on_host(y)
     check_number("step", step, positive=True)
     check_number("epsilon", epsilon)
     check_number("tol", tol, positive=True)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray, blas_threads
-from discernel.bank import Bank, System, bank_of_matrices
+from discernel.bank import Bank, System, bank_of_matrices, device_of_matrices
 from discernel.criteria import KernelLeastSquares, Program, offers
-from discernel.devices import device_of, on_host
+from discernel.devices import device_errors, device_of, on_host
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.learners.loo import find_limit
 from discernel.learners.margin import maximize
@@ -170,13 +170,15 @@ def learn_kernel(
         y, sample_weights, present = _weighted(y, sample_weight)
     target = ClassTarget.from_labels(y, sample_weights)
     request.check_target(target)
-    with blas_threads(target.n_samples):
+    device = device_of_matrices(grams)
+    with device_errors(device), blas_threads(target.n_samples):
         bank = bank_of_matrices(
             grams,
             names,
             normalization=request.criterion.normalization,
             sample_weights=sample_weights,
             present=present,
+            device=device,
         )
         return learn(bank, target, request)
 

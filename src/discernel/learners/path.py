@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from discernel.backend import FloatArray, blas_threads
-from discernel.bank import bank_of_matrices
+from discernel.bank import bank_of_matrices, device_of_matrices
 from discernel.criteria import check_leave_one_out
-from discernel.devices import on_host
+from discernel.devices import device_errors, on_host
 from discernel.exceptions import InvalidInputError
 from discernel.learners.learn import DEFAULT_REGULARIZATIONS, learn_path
 from discernel.learners.loo import FLAT, find_limit
@@ -125,13 +125,15 @@ def regularization_path(
     target = ClassTarget.from_labels(on_host(y))
     request.check_target(target)
     check_leave_one_out(target, "regularization_path", "learn_kernel a number")
-    bank = bank_of_matrices(grams, normalization=request.criterion.normalization)
-    if bank.n_samples != target.n_samples:
-        raise InvalidInputError(
-            "There must be one label per row of the Gram matrices. "
-            f"Got {target.n_samples} labels and {bank.n_samples} rows."
-        )
-    with blas_threads(bank.n_samples):
+    device = device_of_matrices(grams)
+    with device_errors(device), blas_threads(target.n_samples):
+        normalization = request.criterion.normalization
+        bank = bank_of_matrices(grams, normalization=normalization, device=device)
+        if bank.n_samples != target.n_samples:
+            raise InvalidInputError(
+                "There must be one label per row of the Gram matrices. "
+                f"Got {target.n_samples} labels and {bank.n_samples} rows."
+            )
         path = learn_path(bank, target, request, sorted(map(float, values), reverse=True))
     learned = [entry for entry, _ in path]
 

@@ -28,6 +28,7 @@ from discernel.criteria.separability import (
     spectral_alignment,
     vector_scatter,
 )
+from discernel.devices import on_host
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners.separability import dinkelbach, quotient
 from discernel.sample_weights import SampleWeights
@@ -315,8 +316,8 @@ def reweigh_spectrum(
     """
     check_rule(method, alpha, cap)
     check_share(share)
-    labels = Labels.from_partial(y, unlabelled)
-    grams, _ = check_grams(np.asarray(K)[None], ["K"], None)
+    labels = Labels.from_partial(on_host(y), unlabelled)
+    grams, _ = check_grams(np.asarray(on_host(K))[None], ["K"], None)
     if grams.shape[1] != labels.n_samples:
         raise InvalidInputError(
             "There must be one label per row of the kernel matrix. "

@@ -1,0 +1,91 @@
+"""What a fit on a device will take is said before, and shown while it runs."""
+
+import numpy as np
+import pytest
+
+from discernel import MultipleKernelDiscriminant
+from discernel.bank.device import factor_bytes
+from discernel.devices import Device
+from discernel.estimators import planned
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import RBF, Function, Laplace, Linear, rbf_ladder
+from discernel.planning import Problem, Speed, measure_device, plan_there
+
+#: A large GPU.
+SPEED = Speed(product=3e14, entry=6e-11, n_threads=1)
+EXACT = {"kernels": rbf_ladder(3), "criterion": "rkda", "regularization": 1e-2}
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 4))
+    return X, (np.sin(2 * X[:, 0]) + X[:, 1] > 0).astype(int)
+
+
+def fit(rows, torch_tensor, **options):
+    X, y = rows
+    return MultipleKernelDiscriminant(**options).fit(torch_tensor(X), y)
+
+
+@pytest.fixture
+def tensor(torch_as_device):
+    return pytest.importorskip("torch").as_tensor
+
+
+@pytest.mark.parametrize(
+    ("kernels", "n"),
+    [([RBF(width=1.0), Laplace(width=2.0)], 300), ([Function(lambda A, B: A @ B.T)], 50)],
+)
+def test_a_device_is_measured_on_the_kernels_and_rows_at_hand(device, kernels, n):
+    X = np.random.default_rng(0).normal(size=(n, 4))
+    speed = measure_device(kernels, X, device)
+    assert 1e6 < speed.product < 1e16
+    assert 0 < speed.entry < 1e-3
+    assert speed.threads_in_effect == 1.0
+
+
+def test_what_fits_is_factored_and_what_does_not_iterates(device, monkeypatch):
+    problem = Problem(50_000, 50, 10, False, 1.0)
+    monkeypatch.setattr(Device, "free_bytes", lambda self: 2 * factor_bytes(50_000))
+    found = plan_there(problem, SPEED, device)
+    assert (found.kind, found.n_bytes) == ("device", factor_bytes(50_000))
+    assert 1.0 < found.seconds < 5.0  # 2.5 on an H200
+    assert "factored" in str(found)
+    assert "conjugate gradients" in str(plan_there(problem, SPEED, device, factors=False))
+    monkeypatch.setattr(Device, "free_bytes", lambda self: factor_bytes(50_000) - 1)
+    assert "conjugate gradients" in str(plan_there(problem, SPEED, device))
+
+
+def test_few_rows_are_not_forecast_unless_asked(rows, tensor, capsys):
+    assert fit(rows, tensor, **EXACT).forecast_ is None
+    clf = fit(rows, tensor, verbose=True, **EXACT)
+    assert clf.forecast_.kind == clf.bank_ == "device"
+    shown = capsys.readouterr()
+    assert "400 rows: bank='device' (exact, factored on cpu)" in shown.out
+    assert "100%  done in" in shown.err
+
+
+def test_a_short_time_means_a_low_rank_here(rows, tensor, monkeypatch):
+    assert fit(rows, tensor, max_time="1h").bank_ == "device"
+    monkeypatch.setattr(planned, "measure_device", lambda *_: Speed(1.0, 1.0, 1))
+    clf = fit(rows, tensor, max_time="1h")
+    assert clf.bank_ == "lowrank"
+    assert "would take too long" in clf.forecast_.reason
+    assert isinstance(clf.predict_proba(tensor(rows[0])), type(tensor(rows[0])))
+
+
+def test_too_short_a_time_for_what_has_no_low_rank_is_refused(rows, tensor, monkeypatch):
+    monkeypatch.setattr(planned, "measure_device", lambda *_: Speed(1.0, 1.0, 1))
+    with pytest.raises(InvalidInputError, match="max_time must leave time for a fit on cpu"):
+        fit(rows, tensor, kernels=[RBF(), Linear()], criterion="loo", max_time=10)
+
+
+def test_iterative_never_factors(rows, tensor, monkeypatch):
+    from discernel.bank import device
+
+    monkeypatch.setattr(device, "_FEW_ROWS", 10)
+    here = MultipleKernelDiscriminant(bank="tiled", tol=1e-9, **EXACT).fit(*rows)
+    monkeypatch.setattr(device, "DeviceFactor", None)  # would raise
+    found = fit(rows, tensor, bank="iterative", tol=1e-9, **EXACT)
+    np.testing.assert_allclose(found.kernel_weights_, here.kernel_weights_, atol=1e-6)
