@@ -350,12 +350,19 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     Of few rows that are all on the right side, no factor is large enough. So much is known before:
     it is about 1, and e or 1/e are a standard deviation away.
     """
-    log_share = np.log(target.shares)
-    own, weights = (np.arange(target.n_samples), target.codes), target.sample_weights
+    codes, weights, log_share = target.codes, target.sample_weights, np.log(target.shares)
+    # Of every class less those of the row's own: minus the log of its probability is then the
+    # logarithm of a sum of exponentials.
+    beyond = likelihood - likelihood[np.arange(len(codes)), codes][:, None]
+    odds, terms = log_share - log_share[codes][:, None], np.empty_like(beyond)
 
     def loss(log_factor: float) -> float:
-        posterior = log_softmax(np.exp(log_factor) * likelihood + log_share, axis=1)
-        return -float(_mean(posterior[own], weights)) + log_factor**2 / (2.0 * target.total)
+        np.multiply(beyond, np.exp(log_factor), out=terms)
+        np.add(terms, odds, out=terms)
+        top = terms.max(axis=1)
+        np.exp(np.subtract(terms, top[:, None], out=terms), out=terms)
+        lost = float(_mean(top + np.log(terms.sum(axis=1)), weights))
+        return lost + log_factor**2 / (2.0 * target.total)
 
     # From e^-7, rows far farther out than Gaussian, to e^2.5, classes far apart.
     return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded").x))

@@ -37,26 +37,13 @@ SCALES = np.array([1.0, 0.5, 0.3, 0.0, 0.2])
 def test_a_fold_predicts_the_same(sample, device):
     outside, inside = next(sample.divisions())
     here = Fold(sample, outside, inside, SCALES, MENU, np.float64)
-    there = DeviceFold(sample, outside, inside, SCALES, MENU, device, single=False)
+    there = DeviceFold(sample, outside, inside, SCALES, MENU, device)
     weights = np.random.default_rng(2).dirichlet(np.ones(MENU.n_kernels))
     for lam in (1e-1, 1e-3):
         assert_allclose(there.predictor(weights)(lam), here.predictor(weights)(lam), atol=1e-9)
         found, expected = there.error(weights, lam), here.error(weights, lam)
         assert found.value == pytest.approx(expected.value, rel=1e-9)
         assert_allclose(found.by_weights, expected.by_weights, rtol=1e-6, atol=1e-8)
-
-
-def test_single_precision_has_its_digits(sample, device):
-    outside, inside = next(sample.divisions())
-    weights = np.full(MENU.n_kernels, 1.0 / MENU.n_kernels)
-    found, expected = (
-        DeviceFold(sample, outside, inside, SCALES, MENU, device, single=single).predictor(weights)(
-            1e-3
-        )
-        for single in (True, False)
-    )
-    assert_allclose(found, expected, atol=1e-3)
-    assert not np.array_equal(found, expected)
 
 
 def test_a_metric_is_the_same_to_its_digits(sample, device):

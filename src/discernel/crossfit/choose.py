@@ -92,7 +92,7 @@ class CrossFit:
     memory : CrossFit, optional
         One of the same sample, kernels and precision that is not needed any more.
     device : Device, optional
-        Where matrices are made and solved with; by default here.
+        Where matrices are made and solved with, always in double precision; by default here.
     """
 
     def __init__(
@@ -113,8 +113,7 @@ class CrossFit:
             metric, (outside, inside), old = job
             scales = metric.of_strength(strength)
             if device is not None:
-                single = dtype == np.float32
-                return DeviceFold(sample, outside, inside, scales, menu, device, single=single)
+                return DeviceFold(sample, outside, inside, scales, menu, device)
             return Fold(sample, outside, inside, scales, menu, dtype, old)
 
         olds: Sequence[Any] = [None] * len(metrics) if memory is None else memory.folds
@@ -269,21 +268,29 @@ def choose(
     # Some λ that users give are too small for single precision.
     dtype = np.float32 if regularization is None else np.float64
     fit = CrossFit(sample, metrics, strengths[0], dtype=dtype, device=device)
-    candidates = [fit.best("average", equal, lambdas)]
+    candidates, fits = [fit.best("average", equal, lambdas)], {strengths[0]: fit}
     before = candidates[0]
     for strength in strengths[1:]:
-        fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=fit, device=device)
-        found = fit.best("average", equal, lambdas, candidates[0].regularization)
+        memory = fit if device is None else None
+        fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=memory, device=device)
+        found, fits[strength] = (
+            fit.best("average", equal, lambdas, candidates[0].regularization),
+            fit,
+        )
         place = 0 if clearly_better(found, candidates[0], sample.shares) else len(candidates)
         candidates.insert(place, found)
         if found.mean_loss >= before.mean_loss:
             break  # more of a metric that does no good does none either
         before = found
     best = candidates[0]
-    # Weights and predictions are no choice between few things: in single precision their third and
-    # fifth digits would depend on the machine, and on the units of the columns.
-    fit = CrossFit(sample, metrics, best.strength, dtype=np.float64, device=device)
-    candidates[0] = best = fit.choices("average", equal)(best.regularization)
+    if device is None:
+        # Weights and predictions are no choice between few things: in single precision their third
+        # and fifth digits would depend on the machine, and on the units of the columns.
+        fits.clear()
+        fit = CrossFit(sample, metrics, best.strength, dtype=np.float64)
+        candidates[0] = best = fit.choices("average", equal)(best.regularization)
+    else:
+        fit = fits[best.strength]
     weights = fit.learn_weights(best, pull)
     learned = fit.best("weights", weights, lambdas, best.regularization)
     place = 0 if clearly_better(learned, best, sample.shares) else 1
