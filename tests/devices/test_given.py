@@ -23,7 +23,6 @@ def there(monkeypatch, torch_as_device):
     """Several strips, parts on the device too, and PyTorch on the processor counts as one."""
     monkeypatch.setattr(device_bank, "STRIP_ENTRIES", 4000)
     monkeypatch.setattr(device_bank, "_FEW_ROWS", 10)
-    monkeypatch.setattr(device_bank, "_FEW_TO_REFINE", 10)
 
 
 @pytest.fixture(scope="module")

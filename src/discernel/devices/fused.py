@@ -61,10 +61,10 @@ def sums_of_differences(X: Any, Z: Any, squared: bool) -> Any:
 
 
 @triton.jit
-def _exponentials(D, out, n, factors, weights, add: tl.constexpr, P: tl.constexpr, B: tl.constexpr):
+def _exponentials(D, out, n, factors, weights, P: tl.constexpr, B: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
     d = tl.load(D + at, mask=at < n, other=0.0)
-    total = tl.load(out + at, mask=at < n, other=0.0) if add else 0.0 * d
+    total = tl.load(out + at, mask=at < n, other=0.0)
     for i in tl.static_range(P):
         total += tl.load(weights + i) * tl.exp(d * tl.load(factors + i))
     tl.store(out + at, total, mask=at < n)
@@ -82,7 +82,19 @@ def add_exponentials(
     exponents, factors : ndarray of shape (n_kernels,)
         The c_i and f_i.
     """
-    _sum_of_exponentials(total, distances, exponents, factors, add=True)
+    dtype = np.float32 if distances.dtype == torch.float32 else np.float64
+    there = torch.as_tensor(np.stack([-exponents, factors]).astype(dtype), device=total.device)
+    n = distances.numel()
+    _exponentials[(triton.cdiv(n, _ENTRIES),)](
+        distances, total, n, there[0], there[1], len(exponents), _ENTRIES
+    )
+
+
+@triton.jit
+def _exponential(D, out, n, factor, B: tl.constexpr):
+    at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
+    d = tl.load(D + at, mask=at < n, other=0.0)
+    tl.store(out + at, tl.exp(d * tl.load(factor)), mask=at < n)
 
 
 def exponential(distances: Any, exponent: float) -> Any:
@@ -95,17 +107,8 @@ def exponential(distances: Any, exponent: float) -> Any:
     exponent : float
         c.
     """
-    out = torch.empty_like(distances)
-    _sum_of_exponentials(out, distances, np.array([exponent]), np.ones(1), add=False)
+    # Filled there: what is sent waits for all that was asked for before.
+    factor = torch.full((1,), -exponent, dtype=distances.dtype, device=distances.device)
+    out, n = torch.empty_like(distances), distances.numel()
+    _exponential[(triton.cdiv(n, _ENTRIES),)](distances, out, n, factor, _ENTRIES)
     return out
-
-
-def _sum_of_exponentials(
-    out: Any, distances: Any, exponents: FloatArray, factors: FloatArray, *, add: bool
-) -> None:
-    dtype = np.float32 if distances.dtype == torch.float32 else np.float64
-    numbers, n = np.stack([-exponents, factors]).astype(dtype), distances.numel()
-    there = torch.as_tensor(numbers, device=distances.device)
-    _exponentials[(triton.cdiv(n, _ENTRIES),)](
-        distances, out, n, there[0], there[1], add, len(exponents), _ENTRIES
-    )

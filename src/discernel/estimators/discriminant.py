@@ -195,8 +195,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         of PyTorch and CuPy on another device. Systems are factored there in single precision and
         refined in double: gaps are those of double precision. `to_cpu` gives a model that needs
         no device. ``bank`` must then be ``"auto"`` or ``"iterative"``; of given matrices
-        ``"auto"`` or ``"dense"``. Nothing is forecast on a device: ``max_time`` and ``verbose``
-        have no effect there.
+        ``"auto"`` or ``"dense"``. Where the fit is expected to take longer than ``max_time``
+        there, kernels of a low rank are fitted on the processor.
     verbose : bool, default=False
         Whether to say which bank was chosen, with the memory and time to expect, and to show how
         far the fit is. Without it, fits of two minutes or more warn.
