@@ -1,5 +1,7 @@
 """What a fit on a device will take is said before, and shown while it runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -21,6 +23,10 @@ def rows():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(400, 4))
     return X, (np.sin(2 * X[:, 0]) + X[:, 1] > 0).astype(int)
+
+
+def slow_to_factor(*_, refined=None):
+    return Speed(1.0, 1.0, 1) if refined is None else SPEED
 
 
 def fit(rows, torch_tensor, **options):
@@ -66,19 +72,28 @@ def test_few_rows_are_not_forecast_unless_asked(rows, tensor, capsys):
     assert "100%  done in" in shown.err
 
 
-def test_a_short_time_means_a_low_rank_here(rows, tensor, monkeypatch):
+def test_a_short_time_means_a_low_rank(rows, tensor, monkeypatch):
     assert fit(rows, tensor, max_time="1h").bank_ == "device"
-    monkeypatch.setattr(planned, "measure_device", lambda *_: Speed(1.0, 1.0, 1))
+    monkeypatch.setattr(planned, "measure_device", slow_to_factor)
     clf = fit(rows, tensor, max_time="1h")
-    assert clf.bank_ == "lowrank"
+    assert (clf.bank_, clf.forecast_.kind) == ("stream", "lowrank")
     assert "would take too long" in clf.forecast_.reason
     assert isinstance(clf.predict_proba(tensor(rows[0])), type(tensor(rows[0])))
 
 
 def test_too_short_a_time_for_what_has_no_low_rank_is_refused(rows, tensor, monkeypatch):
-    monkeypatch.setattr(planned, "measure_device", lambda *_: Speed(1.0, 1.0, 1))
+    monkeypatch.setattr(planned, "measure_device", slow_to_factor)
     with pytest.raises(InvalidInputError, match="max_time must leave time for a fit on cpu"):
         fit(rows, tensor, kernels=[RBF(), Linear()], criterion="loo", max_time=10)
+
+
+def test_sums_there_cost_what_the_device_does_with_all_rows():
+    few, many = (Problem(n, 20, 12, True, 0.0, there=SPEED) for n in (100_000, 10_000_000))
+    here = Speed(product=2e11, entry=2e-8, n_threads=16)
+    costs = [problem.cost("lowrank", here, 3_000).seconds for problem in (few, many)]
+    added = 9.9e6 * 3_000 * (SPEED.entry + 2.0 * 3_000 / SPEED.product)
+    assert costs[1] - costs[0] == pytest.approx(added)
+    assert replace(many, there=None).cost("lowrank", here, 3_000).seconds > 10 * costs[1]
 
 
 def test_iterative_never_factors(rows, tensor, monkeypatch):

@@ -73,7 +73,8 @@ class CombinedKernel:
         """Return the centred kernel times ``vectors``, in memory that grows by the result only."""
         vectors, offset = self.centering.of_product(vectors)
         if self.device is not None and isinstance(X, np.ndarray):
-            found = self._there.product(X, vectors) - offset
+            centred = self.centering.ignores_constants
+            found = self._there.product(X, vectors, sum_to_zero=centred) - offset
             self._sum.check_finite(X, self.rows, found)
             return found
         out = np.zeros((n_rows(X), vectors.shape[1]))

@@ -174,18 +174,32 @@ class DeviceSum:
         self._host = self._set.prepare(rows)
         self._rows = DeviceKernels(self._set, self._host, device)
 
-    def product(self, X: Any, vectors: FloatArray) -> FloatArray:
-        """Return the matrix between the rows of X and those that stay, times ``vectors``."""
-        n, m = len(X), len(vectors)
+    def matrix(self, X: Any) -> Any:
+        """Return the matrix between the rows of X and those that stay, on the device."""
+        part = self._set.prepare(X, self._host)
+        new = DeviceKernels(self._set, part, self._device)
+        here, there = slice(0, len(X)), slice(0, len(self._host.rows))
+        return new.weighted_sum(here, there, self._coefficients, self._rows)
+
+    def product(self, X: Any, vectors: FloatArray, *, sum_to_zero: bool) -> FloatArray:
+        """Return the matrix between the rows of X and those that stay, times ``vectors``.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            New rows.
+        vectors : ndarray of shape (n_samples, n)
+            What the matrix is multiplied by.
+        sum_to_zero : bool
+            Whether the vectors do: what all entries of a row share then loses no digits.
+        """
         V, xp = self._device.put(vectors), self._device.xp
-        out = np.empty((n, vectors.shape[1]))
-        step = max(1, STRIP_ENTRIES // m)
-        for start in range(0, n, step):
-            part = self._set.prepare(X[start : start + step], self._host)
-            new = DeviceKernels(self._set, part, self._device)
-            here = slice(0, min(step, n - start))
-            total = new.weighted_sum(here, slice(0, m), self._coefficients, self._rows)
-            total = total - total[:, :1]  # what all entries share loses digits; V sums to 0
+        out = np.empty((len(X), vectors.shape[1]))
+        step = max(1, STRIP_ENTRIES // len(vectors))
+        for start in range(0, len(X), step):
+            total = self.matrix(X[start : start + step])
+            if sum_to_zero:
+                total = total - total[:, :1]
             out[start : start + step] = as_host(xp.matmul(total, V))
         return out
 

@@ -172,10 +172,13 @@ class BaseKernelDiscriminant(
         return self._store_streamed(self._add_rows(X, y, sample_weight, float(forget)))
 
     def _sums_are_enough(self, way: Way, request: Request, n_samples: int) -> bool:
-        """Whether features of all rows would not fit into the cache: they are then summed up."""
+        """Whether features are summed up: those of all rows do not fit into the cache.
+
+        On a device always, which is where that is done.
+        """
         n_bytes = 8 * n_samples * (way.rank or 1)
-        too_many = n_bytes > self._cache_bytes()
-        return way.kind == "lowrank" and too_many and not request.criterion.balanced
+        summed = self._device is not None or n_bytes > self._cache_bytes()
+        return way.kind == "lowrank" and summed and not request.criterion.balanced
 
     def _store_streamed(self, found: StreamedFit) -> Self:
         """Store what a fit from sums predicts with."""

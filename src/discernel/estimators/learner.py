@@ -96,6 +96,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     #: Whether a kernel of low rank serves as well.
     _approximable: ClassVar[bool] = True
     _computes_there: ClassVar[bool] = True
+    #: The banks that compute on a device.
+    _banks_there: ClassVar[tuple[str, ...]] = ("auto", "iterative")
     #: How the rows were learned from: the bank, or ``"stream"``.
     bank_: str
 
@@ -310,11 +312,11 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             return
         asked, where = getattr(self, "bank", "auto"), self._device.where
         given = are_precomputed(self._candidates())
-        known = ("auto", "dense") if given else ("auto", "iterative")
+        known = ("auto", "dense") if given else self._banks_there
         if asked not in known:
             raise InvalidInputError(
-                f"On {where}, bank must be {' or '.join(map(repr, known))}. Got {asked!r}; other "
-                f"banks compute on the processor. Leave `bank` out to compute on {where}, or give "
+                f"On {where}, bank must be one of {', '.join(map(repr, known))}. Got {asked!r}; "
+                f"others compute on the processor. Leave `bank` out to compute on {where}, or give "
                 "NumPy arrays and leave `device` out to compute on the processor."
             )
 

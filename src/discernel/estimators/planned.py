@@ -21,6 +21,7 @@ from discernel.learners import Request
 from discernel.planning import (
     FEW_ROWS,
     FEW_ROWS_THERE,
+    PATIENCE,
     Forecast,
     Problem,
     measure_device,
@@ -109,7 +110,8 @@ def forecast_fit(
         rank=rank,
     )
     if device is not None:
-        return _forecast_there(problem, measured, X, device, asked, limit)
+        found = _forecast_there(problem, measured, X, device, asked, limit)
+        return found if n_rows is None else replace(found, reason="rows in chunks")
     kind = choose_bank(asked, measured, X, cache_bytes)
     speed = measure_speed(kernels if given else measured, X)
     if asked == "auto" and kind != "tiled":
@@ -126,19 +128,32 @@ def _forecast_there(
     asked: str,
     limit: float | None,
 ) -> Forecast:
-    """Return what a fit on a device will take; a low rank here, where that is too long."""
+    """Return what a fit on a device will take; of a low rank, where an exact one is too long."""
+    if asked == "lowrank":  # rows in chunks
+        return _sums_there(problem, kernels, X, device, limit)
     speed = measure_device(kernels, X, device)
     found = plan_there(problem, speed, device, factors=asked != "iterative")
-    if limit is None or found.seconds <= limit:
+    if found.seconds <= (PATIENCE if limit is None else limit):
         return found
-    if not problem.approximable:
-        raise InvalidInputError(
-            f"max_time must leave time for a fit on {device.where}, here about "
-            f"{in_words(found.seconds)}. Got {in_words(limit)}. Allow more, or take some of the "
-            f"{problem.n_rows:,} rows, drawn at random."
-        )
-    here = plan_fit(problem, measure_speed(kernels, X), asked="lowrank", max_time=limit)
-    return replace(here, reason=f"an exact fit on {device.where} would take too long")
+    if problem.approximable and asked == "auto":
+        low = _sums_there(problem, kernels, X, device, limit)
+        return replace(low, reason=f"an exact fit on {device.where} would take too long")
+    if limit is None:
+        return found
+    raise InvalidInputError(
+        f"max_time must leave time for a fit on {device.where}, here about "
+        f"{in_words(found.seconds)}. Got {in_words(limit)}. Allow more, or take some of the "
+        f"{problem.n_rows:,} rows, drawn at random."
+    )
+
+
+def _sums_there(
+    problem: Problem, kernels: Sequence[Kernel], X: Any, device: Device, limit: float | None
+) -> Forecast:
+    """Return what features of a low rank take that are summed up on a device."""
+    there = measure_device(kernels, X, device, refined=False)
+    problem = replace(problem, there=there)
+    return plan_fit(problem, measure_speed(kernels, X), asked="lowrank", max_time=limit)
 
 
 def _programs(request: Request) -> float:

@@ -151,7 +151,7 @@ class _Preparing:
         for name in list(vars(self._checker)):
             if name not in needed and not name.startswith("_"):
                 setattr(self._checker, name, None)
-        self._checker._stream = None
+        self._checker._stream = self._checker._device = None
         self._kernels, self.classes, self.factors = kernels, classes, factors
 
     def __call__(self, chunk: Chunk) -> Labelled:
@@ -177,6 +177,7 @@ class BaseStreamedLearner(BaseKernelLearner):
 
     class_weight: Any
     statistics: Any
+    _banks_there = ("auto", "iterative", "lowrank")
     _stream: StreamState | None = None
     #: What stands in for honest rows, where the first rows were few.
     _fallback: tuple[HonestScores, float] | None = None
@@ -252,7 +253,6 @@ class BaseStreamedLearner(BaseKernelLearner):
     def _encoded(self, survey: Survey) -> tuple[Survey, list[Kernel]]:
         """Return the survey with rows as kernels take them, and these, fixed to the rows."""
         given = survey.drawn
-        self._device = None  # chunks are summed up here
         X, _, kernels = self._validate_training(given.X, given.y, facts=survey.facts)
         return replace(survey, sample=given.with_rows(X), facts=None), kernels
 
@@ -321,6 +321,7 @@ class BaseStreamedLearner(BaseKernelLearner):
             self.kernel_weights_,
             proposal.metric.of_strength(proposal.chosen.strength),
             proposal.metric.of_strength(_START_STRENGTH),
+            self._device,
         )
         if scales is None:
             return None
@@ -347,7 +348,7 @@ class BaseStreamedLearner(BaseKernelLearner):
 
     def _summing(self, features: NystromMap, classes: NDArray[Any], factors: FloatArray) -> Summing:
         prepare = _Preparing(self, self.kernels_, classes, factors)
-        return Summing(prepare, features, len(classes))
+        return Summing(prepare, features, len(classes), self._device)
 
     def _fit_state(self, state: StreamState, request: Request) -> StreamedFit:
         """Return the fit to all rows there were so far, and store what it says of the kernel."""
@@ -361,7 +362,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         kernel = state.features.kernel
         landmarks = state.features.landmarks
         self.combined_kernel_ = CombinedKernel(
-            kernel.kernels, kernel.coefficients / found.unit, landmarks, Uncentered()
+            kernel.kernels, kernel.coefficients / found.unit, landmarks, Uncentered(), self._device
         )
         learned = self.learned_kernel_
         self.regularization_ = found.fit.regularization
@@ -405,9 +406,8 @@ class BaseStreamedLearner(BaseKernelLearner):
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         # Whatever could be wrong with the rows was found before any sum is changed.
         with blas_threads(state.features.rank):
-            sums = Summing(prepare, state.features, len(state.classes)).add_rows(
-                state.sums.decay(forget), rows
-            )
+            summing = Summing(prepare, state.features, len(state.classes), self._device)
+            sums = summing.add_rows(state.sums.decay(forget), rows)
             n_seen = state.n_seen + chunk.n_rows
             self._stream = replace(state, survey=survey, sums=sums, n_seen=n_seen)
             return self._fit_state(self._stream, request)

@@ -1,12 +1,20 @@
 """What a fit will take, before it is begun: memory, time, and which way of computing fits."""
 
 from discernel.planning.device import FEW_ROWS_THERE, measure_device, plan_there
-from discernel.planning.forecast import FEW_ROWS, Forecast, Problem, parse_duration, plan_fit
+from discernel.planning.forecast import (
+    FEW_ROWS,
+    PATIENCE,
+    Forecast,
+    Problem,
+    parse_duration,
+    plan_fit,
+)
 from discernel.planning.speed import Speed, measure_speed
 
 __all__ = [
     "FEW_ROWS",
     "FEW_ROWS_THERE",
+    "PATIENCE",
     "Forecast",
     "Problem",
     "Speed",

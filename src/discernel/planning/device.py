@@ -31,7 +31,9 @@ _READ = 4e-12
 _REPEATS = 2
 
 
-def measure_device(kernels: Sequence[Kernel], X: Any, device: Device) -> Speed:
+def measure_device(
+    kernels: Sequence[Kernel], X: Any, device: Device, *, refined: bool | None = None
+) -> Speed:
     """Return the rates of a device, for the kernels and rows of a fit.
 
     Parameters
@@ -42,8 +44,10 @@ def measure_device(kernels: Sequence[Kernel], X: Any, device: Device) -> Speed:
         The training rows, or given matrices.
     device : Device
         The device.
+    refined : bool, optional
+        Whether products are of single precision; by default as `is_refined` says.
     """
-    rate = _product_rate(device, is_refined(n_rows(X)))
+    rate = _product_rate(device, is_refined(n_rows(X)) if refined is None else refined)
     if kernels[0].precomputed:
         return Speed(rate, _READ * len(kernels), 1)
     kernel_set = KernelSet(kernels)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,12 +16,14 @@ from discernel.planning.costs import Cost, cost_of, work_of
 from discernel.planning.speed import Speed
 from discernel.progress import in_words
 
-__all__ = ["FEW_ROWS", "Forecast", "Problem", "parse_duration", "plan_fit"]
+__all__ = ["FEW_ROWS", "PATIENCE", "Forecast", "Problem", "parse_duration", "plan_fit"]
 
 #: The share of the memory that a fit may take.
 _SHARE = 0.8
 #: Without a limit by the user, an exact fit is taken up to this forecast, in seconds.
-_PATIENCE = 600.0
+PATIENCE = 600.0
+#: Rows of the sample that is looked at here, where all rows are summed up on a device.
+_SAMPLE = 10_000
 #: The least rank that is worth a fit; shorter times are refused.
 _LEAST_RANK = 200
 #: Below this many rows nothing is worth a forecast, which takes a tenth of a second, or a choice.
@@ -46,6 +48,8 @@ class Problem:
         Whether kernels can be approximated: they are of rows, and known to be kernels.
     rank : int or None
         The rank that the user asks for, where it is low; the usual one by default.
+    there : Speed or None
+        The rates of a device on which features of a low rank are made and summed up; None: here.
     """
 
     n_rows: int
@@ -55,19 +59,27 @@ class Problem:
     n_programs: float
     approximable: bool = True
     rank: int | None = None
+    there: Speed | None = None
 
     def cost(self, kind: Kind, speed: Speed, rank: int | None = None) -> Cost:
         """Return the forecast of one way."""
+        rank, n = rank or self.rank or n_landmarks(self.n_rows), self.n_rows
+        summed = self.there if kind == "lowrank" else None
+        here = n if summed is None else min(n, _SAMPLE)
         work = work_of(
             kind,
-            self.n_rows,
+            here,
             n_kernels=self.n_kernels,
             n_columns=self.n_columns,
             chooses=self.chooses,
             n_programs=self.n_programs,
-            rank=rank or self.rank or n_landmarks(self.n_rows),
+            rank=rank,
         )
-        return cost_of(work, speed, self.n_rows)
+        cost = cost_of(work, speed, here)
+        if summed is None:
+            return cost
+        entries, products = n * rank * summed.entry, 2.0 * n * rank**2 / summed.product
+        return replace(cost, seconds=cost.seconds + entries + products)
 
 
 @dataclass(frozen=True)
@@ -129,7 +141,7 @@ def plan_fit(
     room = _SHARE * (memory_limit() or np.inf)
     iterates = problem.approximable and problem.n_rows > _FACTORED
     exact: tuple[Kind, ...] = ("tiled", "iterative") if iterates else ("tiled",)
-    patience = _PATIENCE if max_time is None else max_time
+    patience = PATIENCE if max_time is None else max_time
     if asked == "lowrank":
         return _low_rank(problem, speed, room, max_time, "asked for")
     if asked != "auto":

@@ -16,6 +16,7 @@ from discernel.bank import make_bank
 from discernel.crossfit import scaled_kernels
 from discernel.crossfit.choose import clearly_better
 from discernel.crossfit.losses import row_losses
+from discernel.devices import Device
 from discernel.features import NystromMap
 from discernel.kernels import Kernel
 from discernel.kernels.columns import divided_columns
@@ -77,6 +78,7 @@ def refine_metric(
     weights: FloatArray,
     scales: FloatArray,
     start: FloatArray,
+    device: Device | None = None,
 ) -> FloatArray | None:
     """Return better scales; None where held-out rows do not say that they are clearly better.
 
@@ -94,13 +96,15 @@ def refine_metric(
         The metric that is to be bettered.
     start : ndarray of shape (n_columns,)
         That to start from: a scale that is too small stays so, one that is too large does not.
+    device : Device, optional
+        Where features are multiplied; by default here.
     """
     weighted = held.sample_weights
     shares = np.full(held.n_samples, 1.0 / held.n_samples)
     shares = shares if weighted is None else weighted.shares
 
     def judged(scales: FloatArray) -> tuple[Refined, FloatArray]:
-        return _round(X, fitted, held, spreads, weights, scales)
+        return _round(X, fitted, held, spreads, weights, scales, device)
 
     given, gradient = judged(scales)
     best = given
@@ -125,6 +129,7 @@ def _round(
     spreads: tuple[float, ...],
     weights: FloatArray,
     scales: FloatArray,
+    device: Device | None,
 ) -> tuple[Refined, FloatArray]:
     """Return what held-out rows cost with some scales, and the mean squared gradient by column."""
     n = fitted.n_samples
@@ -135,7 +140,7 @@ def _round(
     bank = make_bank("tiled", kernels, X[:_UNIT_ROWS], "centered_trace")
     kept = weights[bank.kept]
     features = NystromMap(kernels, bank.coefficients(kept / kept.sum()), X[:_LANDMARKS])
-    summing = Summing(_no_chunks, features, fitted.n_classes)
+    summing = Summing(_no_chunks, features, fitted.n_classes, device)
     own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
     rows = Labelled(X[:n], one_hot(fitted.codes, fitted.n_classes), own)
     system = SummedSystem(summing.add_rows(summing.start(), rows), features)

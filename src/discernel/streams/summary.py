@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, n_rows
+from discernel.devices import Device, DeviceSum, as_host
+from discernel.devices.pairs import STRIP_ENTRIES
 from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap
 from discernel.machine import memory_limit
@@ -21,6 +24,7 @@ __all__ = [
     "Labelled",
     "Prepare",
     "Summing",
+    "SumsThere",
     "check_room",
     "one_hot",
     "sums_are_of_kernels",
@@ -92,7 +96,7 @@ class FeatureSums:
     features : ndarray of shape (rank,)
         Σωφ.
     products : ndarray of shape (rank, rank)
-        Σωφφᵀ; the lower triangle only.
+        Σωφφᵀ; only the lower triangle is meant.
     values : ndarray of shape (n_values,)
         Σωv.
     squares : ndarray of shape (n_values,)
@@ -123,18 +127,31 @@ class FeatureSums:
             k(x, x) of each.
         """
         weights, weighted = rows.weights, rows.weights[:, None] * rows.values
-        self.n_rows += len(features)
-        self.weight += float(weights.sum())
+        self.add_values(rows, diagonal)
         self.features += weights @ features
-        self.values += weighted.sum(axis=0)
-        self.squares += np.einsum("ij,ij->j", weighted, rows.values)
         self.cross += features.T @ weighted
-        self.diagonal += float(weights @ diagonal)
         if (weights != 1.0).any():
             features *= np.sqrt(weights)[:, None]
         self.products = scipy.linalg.blas.dsyrk(
             1.0, features.T, beta=1.0, c=self.products, lower=1, overwrite_c=1
         )
+
+    def add_values(self, rows: Labelled, diagonal: FloatArray) -> None:
+        """Add what needs no features of rows.
+
+        Parameters
+        ----------
+        rows : Labelled
+            The rows.
+        diagonal : ndarray of shape (n_rows,)
+            k(x, x) of each.
+        """
+        weights, weighted = rows.weights, rows.weights[:, None] * rows.values
+        self.n_rows += len(weights)
+        self.weight += float(weights.sum())
+        self.values += weighted.sum(axis=0)
+        self.squares += np.einsum("ij,ij->j", weighted, rows.values)
+        self.diagonal += float(weights @ diagonal)
 
     def __iadd__(self, other: FeatureSums) -> FeatureSums:
         self.n_rows += other.n_rows
@@ -161,6 +178,53 @@ class FeatureSums:
         return self
 
 
+class SumsThere:
+    """The landmarks on a device, where features of rows are made and multiplied.
+
+    Parameters
+    ----------
+    features : NystromMap
+        From rows to features.
+    device : Device
+        Where.
+    """
+
+    def __init__(self, features: NystromMap, device: Device) -> None:
+        kernel = features.kernel
+        self._kernel, self._device, self._rank = kernel, device, features.rank
+        self._sum = DeviceSum(kernel.kernels, kernel.coefficients, features.landmarks, device)
+        self._inverse = None
+        if not sums_are_of_kernels(features):
+            self._inverse = device.triangular_inverse(device.put(features.lower))
+
+    def add(self, state: FeatureSums, rows: Labelled) -> None:
+        """Add rows to sums, which stay here; their products come back once.
+
+        Parameters
+        ----------
+        state : FeatureSums
+            The sums.
+        rows : Labelled
+            The rows.
+        """
+        matmul, put = self._device.xp.matmul, self._device.put
+        state.add_values(rows, self._kernel.diagonal(rows.X))
+        products, step = self._device.zeros((self._rank,) * 2), max(1, STRIP_ENTRIES // self._rank)
+        for first in range(0, len(rows.X), step):
+            part = slice(first, first + step)
+            weights = rows.weights[part, None]
+            features = self._sum.matrix(rows.X[part])
+            if self._inverse is not None:
+                features = matmul(features, self._inverse.T)
+            small = matmul(features.T, put(np.hstack([weights, weights * rows.values[part]])))
+            state.features += as_host(small)[:, 0]
+            state.cross += as_host(small)[:, 1:]
+            if (weights != 1.0).any():
+                features = features * put(np.sqrt(weights))
+            products = products + matmul(features.T, features)
+        state.products += as_host(products)
+
+
 @dataclass(frozen=True)
 class Summing:
     """Sum up features chunk by chunk.
@@ -173,11 +237,14 @@ class Summing:
         From rows to features.
     n_values : int
         The columns that targets are made of.
+    device : Device or None
+        Where features are made and multiplied; None: here.
     """
 
     prepare: Prepare
     features: NystromMap
     n_values: int
+    device: Device | None = None
 
     def start(self) -> FeatureSums:
         return FeatureSums(self.features.rank, self.n_values)
@@ -187,6 +254,9 @@ class Summing:
 
     def add_rows(self, state: FeatureSums, rows: Labelled) -> FeatureSums:
         """Return the sums with rows that are as the kernels take them."""
+        if self.device is not None and isinstance(rows.X, np.ndarray):
+            self._there.add(state, rows)
+            return state
         rank, write = self.features.rank, self.features.write
         if sums_are_of_kernels(self.features):
 
@@ -202,6 +272,14 @@ class Summing:
             write(some.X, found)
             state.add(found, some, self.features.kernel.diagonal(some.X))
         return state
+
+    @cached_property
+    def _there(self) -> SumsThere:
+        assert self.device is not None
+        return SumsThere(self.features, self.device)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_there"}
 
     def merge(self, state: FeatureSums, other: FeatureSums) -> FeatureSums:
         state += other

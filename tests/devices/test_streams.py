@@ -1,0 +1,91 @@
+"""Rows in chunks are summed up on a device."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from discernel import MultipleKernelDiscriminant, open_rows
+from discernel.devices import Device
+from discernel.features import NystromMap
+from discernel.kernels import RBF, Laplace, Standardized
+from discernel.streams import summary
+from discernel.streams.summary import FeatureSums, Labelled, Summing, one_hot, sums_are_of_kernels
+
+N = 500
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 4)) + 3.0
+    return X, (np.sin(2 * X[:, 0]) + X[:, 1] > 3).astype(int) + (X[:, 2] > 4)
+
+
+KERNELS = {
+    "kernels are summed up": [RBF(width=0.3), Laplace(width=0.5)],
+    "features are summed up": [RBF(width=9.0), Standardized(RBF(width=9.0), (1.0, 2.0, 1.0, 0.5))],
+}
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", KERNELS)
+def test_sums_are_those_of_numpy(device, rows, name, weighted, monkeypatch):
+    monkeypatch.setattr(summary, "STRIP_ENTRIES", 40 * 100)  # several strips
+    X, y = rows
+    features = NystromMap(KERNELS[name], np.arange(1.0, 1.0 + len(KERNELS[name])), X[:40])
+    assert sums_are_of_kernels(features) == name.startswith("kernels")
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, N) if weighted else np.ones(N)
+    given = Labelled(X, one_hot(y, 3), weights)
+    here, there = (Summing(lambda chunk: given, features, 3, where) for where in (None, device))
+    expected, found = here.add_rows(here.start(), given), there.add_rows(there.start(), given)
+    found = there.merge(there.add_rows(found, given), FeatureSums(features.rank, 3))
+    # Features of landmarks that others nearly represent have half of the digits.
+    for name_of in ("n_rows", "weight", "diagonal", "values", "squares", "features", "cross"):
+        assert_allclose(
+            getattr(found, name_of),
+            2 * np.asarray(getattr(expected, name_of)),
+            rtol=1e-9,
+            atol=1e-7,
+        )
+    assert_allclose(np.tril(found.products), 2 * np.tril(expected.products), rtol=1e-8, atol=1e-6)
+
+
+@pytest.fixture
+def on_device(device, monkeypatch):
+    """Have estimators compute on the device, whatever they are given."""
+    monkeypatch.setattr(MultipleKernelDiscriminant, "_device_for", lambda self, *given: device)
+    return device
+
+
+def test_a_fit_to_chunks_is_that_of_numpy(rows, on_device, monkeypatch):
+    X, y = rows
+    there = MultipleKernelDiscriminant().fit(open_rows(X, y, chunk_rows=120))
+    assert there.bank_ == "stream"
+    monkeypatch.undo()
+    here = MultipleKernelDiscriminant().fit(open_rows(X, y, chunk_rows=120))
+    assert_allclose(there.predict_proba(X[:50]), here.predict_proba(X[:50]), atol=1e-3)
+    home = there.to_cpu()
+    assert_allclose(there.predict_proba(X), home.predict_proba(X), atol=1e-9)
+
+
+def test_given_kernels_are_fitted_as_exactly_and_more_rows_are_added(rows, on_device, monkeypatch):
+    X, y = rows
+    options = {"kernels": [RBF(width=1.0), RBF(width=3.0)], "criterion": "rkda"}
+    options |= {"regularization": 1e-2, "tol": 1e-10}
+    there = MultipleKernelDiscriminant(**options).fit(open_rows(X[:400], y[:400], chunk_rows=120))
+    there.partial_fit(X[400:], y[400:])
+    monkeypatch.undo()
+    here = MultipleKernelDiscriminant(**options).fit(open_rows(X[:400], y[:400], chunk_rows=120))
+    here.partial_fit(X[400:], y[400:])
+    assert there.streamed_.n_rows == N
+    assert_allclose(there.kernel_weights_, here.kernel_weights_, atol=1e-7)
+    assert_allclose(there.predict_proba(X[:50]), here.predict_proba(X[:50]), atol=1e-6)
+
+
+def test_a_low_rank_is_summed_up_there(rows, torch_as_device):
+    torch = pytest.importorskip("torch")
+    X, y = rows
+    clf = MultipleKernelDiscriminant(bank="lowrank", rank=60).fit(torch.as_tensor(X), y)
+    assert (clf.bank_, clf.streamed_.rank) == ("stream", 60)
+    assert isinstance(clf.combined_kernel_.device, Device)
+    assert isinstance(clf.predict(torch.as_tensor(X)), torch.Tensor)
