@@ -7,9 +7,11 @@ from numpy.testing import assert_allclose
 from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.devices import Device
 from discernel.features import NystromMap
-from discernel.kernels import RBF, Laplace, Standardized
-from discernel.streams import summary
+from discernel.kernels import RBF, Laplace, Linear, Standardized
+from discernel.streams import there as streams_there
+from discernel.streams.refine import squared_gradient
 from discernel.streams.summary import FeatureSums, Labelled, Summing, one_hot, sums_are_of_kernels
+from discernel.streams.there import LandmarksThere
 
 N = 500
 
@@ -30,7 +32,7 @@ KERNELS = {
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", KERNELS)
 def test_sums_are_those_of_numpy(device, rows, name, weighted, monkeypatch):
-    monkeypatch.setattr(summary, "STRIP_ENTRIES", 40 * 100)  # several strips
+    monkeypatch.setattr(streams_there, "STRIP_ENTRIES", 40 * 100)  # several strips
     X, y = rows
     features = NystromMap(KERNELS[name], np.arange(1.0, 1.0 + len(KERNELS[name])), X[:40])
     assert sums_are_of_kernels(features) == name.startswith("kernels")
@@ -48,6 +50,32 @@ def test_sums_are_those_of_numpy(device, rows, name, weighted, monkeypatch):
             atol=1e-7,
         )
     assert_allclose(np.tril(found.products), 2 * np.tril(expected.products), rtol=1e-8, atol=1e-6)
+
+
+def test_features_and_gradients_are_those_of_numpy(device, rows):
+    X, _ = rows
+    spreads, other = (1.0, 2.0, 0.0, 0.5), (1.0, 1.0, 1.0, 1.0)
+    kernels = [
+        Standardized(RBF(width=1.0), spreads),
+        Standardized(RBF(width=3.0), spreads),
+        Standardized(Laplace(width=2.0), spreads),
+        Standardized(Linear(), spreads),
+        Standardized(RBF(width=2.0), other),
+        Laplace(width=2.0),
+    ]
+    features = NystromMap(kernels, np.arange(1.0, 7.0), X[:40])
+    there = LandmarksThere(features, device)
+    assert_allclose(there.features(X), features(X), atol=1e-8)
+    coef = np.random.default_rng(1).normal(size=(features.rank, 2))
+    assert there.gradients(coef, X)[1] == [3, 4, 5]
+    expected = squared_gradient(features, coef, X[50:90])
+    assert_allclose(squared_gradient(features, coef, X[50:90], there), expected, rtol=1e-9)
+    step = 1e-6 * np.eye(4)[1]
+    slope = (
+        features.product(X[50:90] + step, features.lower.T @ coef)
+        - features.product(X[50:90] - step, features.lower.T @ coef)
+    ) / 2e-6
+    assert np.mean(np.sum(slope**2, axis=1)) == pytest.approx(expected[1], rel=1e-5)
 
 
 @pytest.fixture

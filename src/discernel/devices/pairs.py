@@ -174,12 +174,21 @@ class DeviceSum:
         self._host = self._set.prepare(rows)
         self._rows = DeviceKernels(self._set, self._host, device)
 
-    def matrix(self, X: Any) -> Any:
-        """Return the matrix between the rows of X and those that stay, on the device."""
+    def matrix(self, X: Any, coefficients: FloatArray | None = None) -> Any:
+        """Return the matrix between the rows of X and those that stay, on the device.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_features)
+            New rows.
+        coefficients : ndarray of shape (n_kernels,), optional
+            Other factors than those of the sum.
+        """
         part = self._set.prepare(X, self._host)
         new = DeviceKernels(self._set, part, self._device)
         here, there = slice(0, len(X)), slice(0, len(self._host.rows))
-        return new.weighted_sum(here, there, self._coefficients, self._rows)
+        factors = self._coefficients if coefficients is None else coefficients
+        return new.weighted_sum(here, there, factors, self._rows)
 
     def product(self, X: Any, vectors: FloatArray, *, sum_to_zero: bool) -> FloatArray:
         """Return the matrix between the rows of X and those that stay, times ``vectors``.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -109,6 +110,12 @@ def plan_there(problem: Problem, speed: Speed, device: Device, *, factors: bool 
     fits = factors and (free is None or needed <= free)
     cost = problem.cost("tiled" if fits else "iterative", speed)
     seconds = _DELAY + (_CHOICE if problem.chooses else 0.0) + cost.seconds
+    if fits and problem.chooses and is_refined(problem.n_rows):
+        # The λ of the default is mostly too small for a coarse diagonal of the inverse: one more
+        # factorisation, and as much again for the inverse, of double precision.
+        precise = replace(speed, product=_product_rate(device, False))
+        seconds += 2.0 * problem.n_rows**3 / 3.0 / precise.factorisation(problem.n_rows)
+        needed = factor_bytes(problem.n_rows, single=False)
     how = "factored" if fits else "by conjugate gradients"
     reason = f"exact, {how} on {device.where}"
     n_bytes = needed if fits else cost.n_bytes

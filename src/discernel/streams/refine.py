@@ -23,6 +23,7 @@ from discernel.kernels.columns import divided_columns
 from discernel.streams.sample import Positions
 from discernel.streams.solve import SummedSystem, class_table
 from discernel.streams.summary import Labelled, Summing, one_hot
+from discernel.streams.there import LandmarksThere
 from discernel.targets import ClassTarget
 
 __all__ = ["Refined", "divide_rows", "refine_metric"]
@@ -144,7 +145,9 @@ def _round(
     own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
     rows = Labelled(X[:n], one_hot(fitted.codes, fitted.n_classes), own)
     system = SummedSystem(summing.add_rows(summing.start(), rows), features)
-    table, new = class_table(fitted), features(X[n:])
+    there = None if device is None else summing.there
+    table = class_table(fitted)
+    new = features(X[n:]) if there is None else there.features(X[n:])
     truth = table[held.codes]
     best: tuple[float, FloatArray, FloatArray] | None = None
     for lam in _LAMBDAS:
@@ -154,11 +157,13 @@ def _round(
             best = float(losses.mean()), losses, beta
     assert best is not None
     coef = features.expansion(best[2])
-    gradient = squared_gradient(features, coef, X[: min(n, _GRADIENT_ROWS)])
+    gradient = squared_gradient(features, coef, X[: min(n, _GRADIENT_ROWS)], there)
     return Refined(scales, best[1]), gradient * np.square(spreads)
 
 
-def squared_gradient(features: NystromMap, coef: FloatArray, X: FloatArray) -> FloatArray:
+def squared_gradient(
+    features: NystromMap, coef: FloatArray, X: FloatArray, there: LandmarksThere | None = None
+) -> FloatArray:
     """Return the mean over rows of Σ_c (∂f_c/∂x_l)², for f(x) = Σ_j coef_j k(z_j, x).
 
     Parameters
@@ -169,10 +174,15 @@ def squared_gradient(features: NystromMap, coef: FloatArray, X: FloatArray) -> F
         The coefficients.
     X : ndarray of shape (n_rows, n_columns)
         Where.
+    there : LandmarksThere, optional
+        The landmarks on a device, to compute there.
     """
-    total = np.zeros((len(X), X.shape[1], coef.shape[1]))
-    for factor, kernel in zip(features.kernel.coefficients, features.kernel.kernels, strict=True):
-        total += factor * _gradient(kernel, coef, X, features.landmarks)
+    kernels, factors = features.kernel.kernels, features.kernel.coefficients
+    total, left = np.zeros((len(X), X.shape[1], coef.shape[1])), list(range(len(kernels)))
+    if there is not None:
+        total, left = there.gradients(coef, X)
+    for i in left:
+        total += factors[i] * _gradient(kernels[i], coef, X, features.landmarks)
     return np.asarray(np.mean(np.sum(total**2, axis=2), axis=0))
 
 

@@ -12,19 +12,18 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, n_rows
-from discernel.devices import Device, DeviceSum, as_host
-from discernel.devices.pairs import STRIP_ENTRIES
+from discernel.devices import Device, as_host
 from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap
 from discernel.machine import memory_limit
 from discernel.streams.chunks import Chunk
+from discernel.streams.there import LandmarksThere
 
 __all__ = [
     "FeatureSums",
     "Labelled",
     "Prepare",
     "Summing",
-    "SumsThere",
     "check_room",
     "one_hot",
     "sums_are_of_kernels",
@@ -110,7 +109,8 @@ class FeatureSums:
     def __init__(self, rank: int, n_values: int) -> None:
         self.n_rows, self.weight, self.diagonal = 0, 0.0, 0.0
         self.features = np.zeros(rank)
-        self.products = np.zeros((rank, rank), order="F")
+        self._products: FloatArray = np.zeros((rank, rank), order="F")
+        self._waiting: Any = None
         self.values, self.squares = np.zeros(n_values), np.zeros(n_values)
         self.cross = np.zeros((rank, n_values))
 
@@ -132,9 +132,36 @@ class FeatureSums:
         self.cross += features.T @ weighted
         if (weights != 1.0).any():
             features *= np.sqrt(weights)[:, None]
-        self.products = scipy.linalg.blas.dsyrk(
+        self._products = scipy.linalg.blas.dsyrk(
             1.0, features.T, beta=1.0, c=self.products, lower=1, overwrite_c=1
         )
+
+    @property
+    def products(self) -> FloatArray:
+        """Σωφφᵀ; only the lower triangle is meant."""
+        if self._waiting is not None:
+            self._products += as_host(self._waiting)
+            self._waiting = None
+        return self._products
+
+    def add_products(self, features: FloatArray, cross: FloatArray, products: Any) -> None:
+        """Add sums over rows that were computed on a device.
+
+        Parameters
+        ----------
+        features : ndarray of shape (rank,)
+            Σωφ.
+        cross : ndarray of shape (rank, n_values)
+            Σωφvᵀ.
+        products : array of shape (rank, rank)
+            Σωφφᵀ, which stays there until it is asked for.
+        """
+        self.features += features
+        self.cross += cross
+        self._waiting = products if self._waiting is None else self._waiting + products
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_products": self.products, "_waiting": None}
 
     def add_values(self, rows: Labelled, diagonal: FloatArray) -> None:
         """Add what needs no features of rows.
@@ -178,53 +205,6 @@ class FeatureSums:
         return self
 
 
-class SumsThere:
-    """The landmarks on a device, where features of rows are made and multiplied.
-
-    Parameters
-    ----------
-    features : NystromMap
-        From rows to features.
-    device : Device
-        Where.
-    """
-
-    def __init__(self, features: NystromMap, device: Device) -> None:
-        kernel = features.kernel
-        self._kernel, self._device, self._rank = kernel, device, features.rank
-        self._sum = DeviceSum(kernel.kernels, kernel.coefficients, features.landmarks, device)
-        self._inverse = None
-        if not sums_are_of_kernels(features):
-            self._inverse = device.triangular_inverse(device.put(features.lower))
-
-    def add(self, state: FeatureSums, rows: Labelled) -> None:
-        """Add rows to sums, which stay here; their products come back once.
-
-        Parameters
-        ----------
-        state : FeatureSums
-            The sums.
-        rows : Labelled
-            The rows.
-        """
-        matmul, put = self._device.xp.matmul, self._device.put
-        state.add_values(rows, self._kernel.diagonal(rows.X))
-        products, step = self._device.zeros((self._rank,) * 2), max(1, STRIP_ENTRIES // self._rank)
-        for first in range(0, len(rows.X), step):
-            part = slice(first, first + step)
-            weights = rows.weights[part, None]
-            features = self._sum.matrix(rows.X[part])
-            if self._inverse is not None:
-                features = matmul(features, self._inverse.T)
-            small = matmul(features.T, put(np.hstack([weights, weights * rows.values[part]])))
-            state.features += as_host(small)[:, 0]
-            state.cross += as_host(small)[:, 1:]
-            if (weights != 1.0).any():
-                features = features * put(np.sqrt(weights))
-            products = products + matmul(features.T, features)
-        state.products += as_host(products)
-
-
 @dataclass(frozen=True)
 class Summing:
     """Sum up features chunk by chunk.
@@ -255,7 +235,8 @@ class Summing:
     def add_rows(self, state: FeatureSums, rows: Labelled) -> FeatureSums:
         """Return the sums with rows that are as the kernels take them."""
         if self.device is not None and isinstance(rows.X, np.ndarray):
-            self._there.add(state, rows)
+            state.add_values(rows, self.features.kernel.diagonal(rows.X))
+            state.add_products(*self.there.sums(rows.X, rows.values, rows.weights))
             return state
         rank, write = self.features.rank, self.features.write
         if sums_are_of_kernels(self.features):
@@ -274,12 +255,14 @@ class Summing:
         return state
 
     @cached_property
-    def _there(self) -> SumsThere:
+    def there(self) -> LandmarksThere:
+        """The landmarks on the device."""
         assert self.device is not None
-        return SumsThere(self.features, self.device)
+        whole = not sums_are_of_kernels(self.features)
+        return LandmarksThere(self.features, self.device, whole=whole)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_there"}
+        return {name: value for name, value in self.__dict__.items() if name != "there"}
 
     def merge(self, state: FeatureSums, other: FeatureSums) -> FeatureSums:
         state += other

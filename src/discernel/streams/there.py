@@ -1,0 +1,143 @@
+"""Landmarks on a device: features of rows, sums of them, and gradients of functions of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from discernel.backend import FloatArray
+from discernel.devices import Device, DeviceSum, as_host
+from discernel.devices.pairs import STRIP_ENTRIES
+from discernel.features import NystromMap
+from discernel.kernels import RBF, Kernel, Laplace, Standardized
+from discernel.kernels.columns import divided_columns
+
+__all__ = ["LandmarksThere"]
+
+
+class LandmarksThere:
+    """The landmarks of a feature map on a device.
+
+    Parameters
+    ----------
+    features : NystromMap
+        The map: φ(x) = L⁻¹k(Z, x).
+    device : Device
+        Where.
+    whole : bool, default=True
+        Whether sums are of φ; else of k(Z, x).
+    """
+
+    def __init__(self, features: NystromMap, device: Device, *, whole: bool = True) -> None:
+        kernel = features.kernel
+        self._features, self._device, self._rank = features, device, features.rank
+        self._sum = DeviceSum(kernel.kernels, kernel.coefficients, features.landmarks, device)
+        self._inverse: Any = None
+        self._whole = whole
+
+    def _turned(self, values: Any) -> Any:
+        """Return φ(x) of every k(Z, x)."""
+        if self._inverse is None:
+            lower = self._device.put(self._features.lower)
+            self._inverse = self._device.triangular_inverse(lower)
+        return self._device.xp.matmul(values, self._inverse.T)
+
+    def _parts(self, n: int) -> list[slice]:
+        step = max(1, STRIP_ENTRIES // self._rank)
+        return [slice(first, min(first + step, n)) for first in range(0, n, step)]
+
+    def features(self, X: FloatArray) -> FloatArray:
+        """Return φ(x) of rows, of shape (n_rows, rank), here.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_columns)
+            Rows.
+        """
+        found = [as_host(self._turned(self._sum.matrix(X[part]))) for part in self._parts(len(X))]
+        return np.concatenate(found) if found else np.empty((0, self._rank))
+
+    def sums(
+        self, X: FloatArray, values: FloatArray, weights: FloatArray
+    ) -> tuple[FloatArray, FloatArray, Any]:
+        """Return Σωφ and Σωφvᵀ, here, and Σωφφᵀ, there.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_rows, n_columns)
+            Rows.
+        values : ndarray of shape (n_rows, n_values)
+            The v.
+        weights : ndarray of shape (n_rows,)
+            The ω.
+        """
+        matmul, put = self._device.xp.matmul, self._device.put
+        products = self._device.zeros((self._rank, self._rank))
+        small = self._device.zeros((self._rank, 1 + values.shape[1]))
+        for part in self._parts(len(X)):
+            some = weights[part, None]
+            features = self._sum.matrix(X[part])
+            if self._whole:
+                features = self._turned(features)
+            small = small + matmul(features.T, put(np.hstack([some, some * values[part]])))
+            if (some != 1.0).any():
+                features = features * put(np.sqrt(some))
+            products = products + matmul(features.T, features)
+        here = as_host(small)
+        return here[:, 0], here[:, 1:], products
+
+    # ---- gradients ---------------------------------------------------------------------------
+
+    def gradients(self, coef: FloatArray, X: FloatArray) -> tuple[FloatArray, list[int]]:
+        """Return ∂f_c/∂x_l of f_c(x) = Σ_j coef_jc k(z_j, x), of shape (n_rows, n_columns, n).
+
+        Of those kernels that are Gaussian or Laplace kernels of one set of divided columns; the
+        positions of the others are returned too.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (rank, n)
+            The coefficients.
+        X : ndarray of shape (n_rows, n_columns)
+            Where.
+
+        Notes
+        -----
+        With u = x/s and v = z/s, exp(−c‖u − v‖²) has the derivative −2c(u_l − v_l)k/s_l and
+        exp(−c‖u − v‖₁) has −c·sign(u_l − v_l)k/s_l. Sums of c·k over kernels come first, so that
+        ten kernels cost as much as two.
+        """
+        kernels = self._features.kernel.kernels
+        spreads = next((k.spreads for k in kernels if isinstance(k, Standardized)), None)
+        kinds = [_kind(kernel, spreads) for kernel in kernels]
+        left = [i for i, kind in enumerate(kinds) if kind is None]
+        total = np.zeros((len(X), X.shape[1], coef.shape[1]))
+        if spreads is None or len(left) == len(kernels):
+            return total, left
+        xp, put, beta = self._device.xp, self._device.put, self._device.put(coef)
+        U, V = (put(divided_columns(rows, spreads)) for rows in (X, self._features.landmarks))
+        round_, city = (self._decaying(X, kinds, kind) for kind in (RBF, Laplace))
+        fitted = xp.matmul(round_, beta)
+        for column in np.flatnonzero(spreads).tolist():
+            u, v = U[:, column : column + 1], V[:, column : column + 1]
+            signed = xp.matmul(city * xp.sign(u - v.T), beta)
+            slope = 2.0 * (xp.matmul(round_, v * beta) - u * fitted) - signed
+            total[:, column, :] = as_host(slope) / spreads[column]
+        return total, left
+
+    def _decaying(self, X: FloatArray, kinds: list[type | None], kind: type) -> Any:
+        """Return Σ f_i c_i k_i between rows and landmarks, over the kernels of one kind."""
+        kernel = self._features.kernel
+        weights = [
+            factor * each.decay[1] if found is kind and each.decay is not None else 0.0
+            for found, factor, each in zip(kinds, kernel.coefficients, kernel.kernels, strict=True)
+        ]
+        return self._sum.matrix(X, np.array(weights))
+
+
+def _kind(kernel: Kernel, spreads: tuple[float, ...] | None) -> type | None:
+    """Return whether a kernel is Gaussian or Laplace of columns over these spreads."""
+    if isinstance(kernel, Standardized) and kernel.spreads == spreads:
+        return next((kind for kind in (RBF, Laplace) if type(kernel.kernel) is kind), None)
+    return None
