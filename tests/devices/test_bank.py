@@ -103,6 +103,18 @@ def test_without_room_for_a_matrix_it_iterates(X, device, monkeypatch):
     np.testing.assert_allclose(system.solve(V), here.system(w, 1e-2).solve(V), rtol=1e-6)
 
 
+def test_room_for_a_precise_diagonal_is_foreseen(X, device, monkeypatch):
+    """Of a small ridge, the diagonal of the inverse takes a factor of twice the memory."""
+    single, double = (
+        device_bank.factor_bytes(N, single=each, strip_entries=4000) for each in (True, False)
+    )
+    bank, w = DeviceBank(KERNELS["widths"], X, device=device), np.full(3, 1 / 3)
+    monkeypatch.setattr(type(device), "free_bytes", lambda self: (single + double) // 2 / 0.9)
+    made = [bank.system(w, 1e-3), bank.system(w, 1e-4), bank.rough_system(w, 2e-4)]
+    names = [type(system).__name__ for system in made]
+    assert names == ["DeviceSystem", "IterativeSystem", "DeviceSystem"]
+
+
 def test_too_little_memory_is_foreseen(X, device, monkeypatch):
     monkeypatch.setattr(type(device), "free_bytes", lambda self: 20_000)
     with pytest.raises(InvalidInputError, match=r"need at least .* GB on .* are free"):

@@ -266,8 +266,11 @@ class DeviceBank(IterativeBank):
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> Any:
         free, n = self.device.free_bytes(), self.n_samples
-        single = is_refined(n) and float(diagonal.min()) >= _COARSE_RIDGE
-        needed = factor_bytes(n, single=single, strip_entries=self._strip_entries)
+        least = float(diagonal.min())
+        single, coarse_diagonal = is_refined(n) and least >= _COARSE_RIDGE, least >= _DIAGONAL_RIDGE
+        # The diagonal of the inverse may be asked for, and a coarse factor not be good enough.
+        stays_single = single and (coarse_diagonal or tol >= _ROUGH_TOL)
+        needed = factor_bytes(n, single=stays_single, strip_entries=self._strip_entries)
         if not self._factors or (free is not None and needed > _SHARE * free):
             return super()._new_system(weights, diagonal, tol)
         plain = self._without_workspace()
@@ -283,10 +286,10 @@ class DeviceBank(IterativeBank):
             factored,
             product,
             self.device,
-            least_ridge=float(diagonal.min()),
+            least_ridge=least,
             tol=tol,
             coarse=single,
-            coarse_diagonal=float(diagonal.min()) >= _DIAGONAL_RIDGE,
+            coarse_diagonal=coarse_diagonal,
         )
 
     def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
