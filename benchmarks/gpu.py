@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from common import RECORDS, machine
+from streams import draw as draw_rows
 from threadpoolctl import threadpool_limits
 
 from discernel import MultipleKernelDiscriminant, learn_kernel
@@ -34,7 +35,7 @@ KERNELS = {
     "free widths": [RBF(width=s) for s in np.linspace(3.0, 30.0, N_KERNELS)],
     "1-norm": [Laplace(width=s) for s in np.linspace(15.0, 150.0, N_KERNELS)],
 }
-PARTS = ("agreement", "exact", "kernels", "default", "matrices", "figure", "himalaya")
+PARTS = ("agreement", "exact", "kernels", "default", "matrices", "many", "figure", "himalaya")
 FIGURE_ROWS = (1_000, 2_500, 5_000, 10_000, 25_000)
 #: Rows up to which so many cores are tried: more take too long.
 MOST_ON_CORES = {2: 10_000, 16: 25_000}
@@ -168,6 +169,18 @@ def matrices(device: str | None = "cuda", n: int = 10_000) -> dict[str, Any]:
     return found
 
 
+def many(device: str | None = "cuda", n: int = 1_000_000) -> dict[str, Any]:
+    """Time of the default on so many rows of `streams.py`, and its accuracy on new ones."""
+    (X, y, _), (new, truth, _) = draw_rows(n, 0), draw_rows(50_000, 1)
+    start = time.perf_counter()
+    clf = MultipleKernelDiscriminant(device=device).fit(X, y)
+    found = {"rows": n, "seconds": time.perf_counter() - start}
+    forecast: Any = clf.forecast_
+    found |= {"forecast": forecast.seconds, "bank": clf.bank_, "accuracy": clf.score(new, truth)}
+    print(found, flush=True)
+    return found
+
+
 def figure(cores: int | None = None) -> list[dict[str, Any]]:
     """Return fits of fewer rows; those of more are in `exact_sizes`."""
     most = max(FIGURE_ROWS) if cores is None else MOST_ON_CORES.get(cores, 10_000)
@@ -263,7 +276,7 @@ def main() -> None:
         with threadpool_limits(given.cores):
             found: dict[str, Any] = {}
             if given.cores > 2:
-                found = {"default": default(None), "matrices": matrices(None)}
+                found = {"default": default(None), "matrices": matrices(None), "many": many(None)}
             found["exact"] = figure(given.cores)
         results[f"{given.cores} cores"] = found
     else:
@@ -278,6 +291,7 @@ def main() -> None:
             "kernels": kernel_families,
             "default": default,
             "matrices": matrices,
+            "many": many,
             "figure": figure,
             "himalaya": himalaya,
         }

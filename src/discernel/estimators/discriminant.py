@@ -194,9 +194,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         another device of PyTorch. By default that of X, which is the processor for all but arrays
         of PyTorch and CuPy on another device. Systems are factored there in single precision and
         refined in double: gaps are those of double precision. `to_cpu` gives a model that needs
-        no device. ``bank`` must then be ``"auto"`` or ``"iterative"``; of given matrices
-        ``"auto"`` or ``"dense"``. Where the fit is expected to take longer than ``max_time``
-        there, kernels of a low rank are fitted on the processor.
+        no device. ``bank`` must then be ``"auto"``, ``"iterative"`` or ``"lowrank"``; of given
+        matrices ``"auto"`` or ``"dense"``.
     verbose : bool, default=False
         Whether to say which bank was chosen, with the memory and time to expect, and to show how
         far the fit is. Without it, fits of two minutes or more warn.
