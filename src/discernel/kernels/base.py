@@ -9,12 +9,13 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from discernel.backend import FloatArray, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
+from discernel.kernels.anywhere import Elsewhere, anywhere, take_anywhere
 from discernel.kernels.columns import (
     Table,
     column_indices,
@@ -37,6 +38,9 @@ class Kernel(ABC):
     ``kernel(X)`` is the Gram matrix of the rows of X, ``kernel(X, Z)`` the matrix between the
     rows of X and Z. ``a + b``, ``a * b`` and ``2.0 * a`` are kernels again, and
     ``a.on(columns)`` is the kernel on some columns only.
+
+    Rows may be arrays of PyTorch, CuPy or array-api-strict: a matrix is then one of that library,
+    on their device. Methods that a user writes are given NumPy's.
     """
 
     #: The kind of pairwise matrix `from_base` is computed from; kernels of one kind on the same
@@ -66,9 +70,14 @@ class Kernel(ABC):
     #: Whether several threads may compute it at once.
     thread_safe: bool = True
 
+    #: What calls a method with arrays of other libraries than NumPy. `discernel.devices`, which
+    #: knows them, says it: kernels know no room above.
+    _elsewhere: ClassVar[Elsewhere | None] = None
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         _replace_outdated(cls)
+        take_anywhere(cls)  # the diagonal too that may just have been put in its place
 
     @abstractmethod
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -181,6 +190,7 @@ class Kernel(ABC):
                 f"The settings of {self!r} are {list(self.settings)}. Got {unknown}."
             )
 
+    @anywhere
     def derivative(self, parameter: str, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the derivative of the kernel matrix by one of its `parameters`."""
         self._check_parameters([parameter])
@@ -189,6 +199,7 @@ class Kernel(ABC):
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         raise NotImplementedError
 
+    @anywhere
     def scale_derivative(self, column: int, X: Any, Z: Any | None = None) -> FloatArray:
         """Return ∂K/∂s_l, the derivative of the kernel matrix by one of the kernel's ``scales``.
 
@@ -209,6 +220,7 @@ class Kernel(ABC):
             "standardized, named or scaled too."
         )
 
+    @anywhere
     def gradient(
         self, X: Any, coef: Any, Z: Any | None = None, *, gram: Any = None, base: Any = None
     ) -> Array:
@@ -234,6 +246,7 @@ class Kernel(ABC):
         blocks = list(self._gradients(Expansion.of(X, coef, Z, gram, base)))
         return np.concatenate(blocks, axis=1).transpose(1, 2, 0)
 
+    @anywhere
     def squared_gradient(
         self,
         X: Any,

@@ -5,7 +5,7 @@ Yeung, Chang and Dai (2006), and spectral alignment, which they compare with.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -28,7 +28,7 @@ from discernel.criteria.separability import (
     spectral_alignment,
     vector_scatter,
 )
-from discernel.devices import on_host
+from discernel.devices import Device, check_given, device_errors, device_of, on_host
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners.separability import dinkelbach, quotient
 from discernel.sample_weights import SampleWeights
@@ -171,6 +171,8 @@ class ReweighedSpectrum:
         Whether μ is the maximum of its program; None where there is no program.
     row_weights : ndarray of shape (n_samples,) or None
         How much rows count, if not all the same.
+    device : Device or None
+        Where the kernel matrix lay, if it was not NumPy's.
     """
 
     vectors: FloatArray
@@ -182,34 +184,45 @@ class ReweighedSpectrum:
     alpha: float | None = None
     is_maximum: bool | None = None
     row_weights: FloatArray | None = None
+    device: Device | None = None
 
     @property
     def matrix(self) -> FloatArray:
-        """K_μ, of shape (n_samples, n_samples); made anew, so that a fitted model stays small."""
-        return matmul(self.vectors * self.mu**2, self.vectors.T)
+        """K_μ, of shape (n_samples, n_samples); made anew, so that a fitted model stays small.
+
+        An array of the library and on the device of the matrix it was made of.
+        """
+        device = self.device
+        if device is None or device.is_host:
+            made = matmul(self.vectors * self.mu**2, self.vectors.T)
+            return made if device is None else device.returned(made)
+        with device_errors(device):
+            there = device.put(self.vectors * self.mu)
+            return device.xp.matmul(there, there.T)  # type: ignore[no-any-return]
 
     @property
     def ratio(self) -> float:
         """The ratio tr S_b / tr S_w on the labelled rows."""
         return float(ratio(self.scatter, self.mu**2))
 
-    def extend(self, cross: FloatArray) -> FloatArray:
+    def extend(self, cross: Any) -> Any:
         """Return K_μ between new rows and those it was made of.
 
         Eigenvectors are extended by v_r(x) = k(x, X)v_r / λ_r, which on X is v_r itself.
 
         Parameters
         ----------
-        cross : ndarray of shape (n_rows, n_samples)
-            The original kernel between them.
+        cross : array of shape (n_rows, n_samples)
+            The original kernel between them. What is returned is of its library and device.
         """
-        if self.method == "plain":
-            return cross
-        vectors, counted = self.vectors, self.row_weights
-        if counted is not None:
-            vectors = vectors * counted[:, None]
-        extended = matmul(cross, vectors) / self.eigenvalues
-        return matmul(extended * self.mu**2, self.vectors.T)
+        device, found = check_given(cross), on_host(cross)
+        if self.method != "plain":
+            vectors, counted = self.vectors, self.row_weights
+            if counted is not None:
+                vectors = vectors * counted[:, None]
+            extended = matmul(found, vectors) / self.eigenvalues
+            found = matmul(extended * self.mu**2, self.vectors.T)
+        return found if device is None else device.returned(found)
 
 
 class GramSpectrum(NamedTuple):
@@ -300,7 +313,7 @@ def reweigh_spectrum(
     Returns
     -------
     ReweighedSpectrum
-        Its ``matrix`` is for any method that takes kernel matrices.
+        Its ``matrix`` is for any method that takes kernel matrices. It lies where K does.
 
     Examples
     --------
@@ -316,6 +329,8 @@ def reweigh_spectrum(
     """
     check_rule(method, alpha, cap)
     check_share(share)
+    check_given(K, y)
+    device = device_of(K)
     labels = Labels.from_partial(on_host(y), unlabelled)
     grams, _ = check_grams(np.asarray(on_host(K))[None], ["K"], None)
     if grams.shape[1] != labels.n_samples:
@@ -325,7 +340,8 @@ def reweigh_spectrum(
         )
     with blas_threads(labels.n_samples):
         leading = GramSpectrum.of(grams[0]).leading(share)
-        return reweigh(leading, labels, method, alpha, cap, share)
+        found = reweigh(leading, labels, method, alpha, cap, share)
+    return found if device is None else replace(found, device=device)
 
 
 def reweigh(
