@@ -7,7 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from discernel.backend import Cholesky, SharedLimit, self_product_less
+from discernel.backend import (
+    Cholesky,
+    SharedLimit,
+    larger_tiles,
+    rows_for_threads,
+    self_product_less,
+)
 
 
 @pytest.mark.parametrize("n", [1, 5, 127, 128, 129, 300])
@@ -160,3 +166,14 @@ def test_concurrent_fits_leave_the_threads_of_blas_as_they_were():
         check=False,
     )
     assert done.stdout.endswith("as before\n"), done.stderr
+
+
+@pytest.mark.parametrize(("cores", "rows"), [(1, 2), (2, 2), (16, 16), (200, 16)])
+def test_every_thread_has_rows_and_all_together_are_limited(monkeypatch, cores, rows):
+    monkeypatch.setattr("discernel.backend.joblib.cpu_count", lambda: cores)
+    assert rows_for_threads(2**24, 2**24) == rows
+    assert rows_for_threads(2**40, 2**24) == 1
+
+
+def test_more_threads_get_larger_tiles():
+    assert [larger_tiles(n) for n in (1, 4, 5, 8, 9, 64)] == [1, 1, 2, 2, 4, 4]

@@ -216,8 +216,13 @@ def test_the_page_on_gpus_quotes_the_record():
         beside = f"{cores[fit['rows']]:.1f}" if fit["rows"] in cores else "–"
         row = f"| {fit['rows']:,} | {fit['seconds']:.1f} | {beside} | {fit['peak_gigabytes']:.1f} |"
         assert (row in page) == (fit["rows"] in shown)
-    default = found["default"]["seconds"], found["16 cores"]["default"]["seconds"]
-    assert "{:.1f} s on the device and {:.1f} s on 16 cores".format(*default) in page
+    for name, unit in (("default", ".1f"), ("many", ".0f"), ("matrices", ".1f")):
+        there, here = found[name]["seconds"], found["16 cores"][name]["seconds"]
+        shown_there = f"{there:.2f}" if name == "matrices" else f"{there:.1f}"
+        assert f"| {shown_there} s | {here:{unit}} s | {here / there:.0f} |" in page
+    again = found["exact"][0]
+    assert f"takes {again['seconds_again']:.1f} s, {again['over_factorisations']:.2f} times" in page
+    assert f"takes {found['himalaya']['ratio']:.0f} times as long" in page
 
 
 # ---- the gallery -------------------------------------------------------------------------------

@@ -91,7 +91,7 @@ def test_sums_of_parts_add_up_in_any_order_and_blocks_change_nothing(monkeypatch
     for part in parts[::-1]:
         total = fold.merge(total, part)
     same(total, summary_of())
-    monkeypatch.setattr("discernel.streams.summary._BLOCK_BYTES", 8 * 40 * 11)
+    monkeypatch.setattr("discernel.streams.summary.rows_for_threads", lambda *_: 11)
     same(summary_of(), total)
 
 

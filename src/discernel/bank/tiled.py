@@ -13,7 +13,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import Buffers, FloatArray, in_threads, n_rows
+from discernel.backend import Buffers, FloatArray, in_threads, larger_tiles, n_rows
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
@@ -36,10 +36,6 @@ __all__ = ["TiledBank"]
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
 _ROWS, _COLUMNS = 256, 512
-#: Threads up to which such tiles are right. Python runs in one thread at a time, and changes to the
-#: next some 10 µs after each operation on a tile: more threads need longer operations. With 16 of
-#: them, tiles of 512 × 768 take half the time of 256 × 512.
-_FEW_THREADS, _LARGEST_ROWS = 4, 512
 #: Tiles that a thread holds at a time, and the rows of the smallest.
 _TILES, _LEAST_ROWS = 5, 16
 #: Bytes of all matrices together up to which a stack of them is made instead.
@@ -404,11 +400,8 @@ class TiledBank(Bank):
 
 def _tile_shape(cache_bytes: float, n_threads: int) -> tuple[int, int]:
     """Return rows and columns of the largest tiles that there is room for, in every thread."""
-    height, width = _ROWS, _COLUMNS
-    if n_threads > _FEW_THREADS:
-        height = _LARGEST_ROWS
-    if n_threads > 2 * _FEW_THREADS:
-        width = 2 * _LARGEST_ROWS
+    larger = larger_tiles(n_threads)
+    height, width = min(larger, 2) * _ROWS, max(larger // 2, 1) * _COLUMNS
     entries = cache_bytes / (8 * _TILES * n_threads)
     while height * width > entries and max(height, width) > _LEAST_ROWS:
         if width > height:

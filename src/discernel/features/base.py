@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, as_rows, n_rows
+from discernel.backend import FloatArray, as_rows, n_rows, rows_for_threads
 from discernel.kernels import Kernel
 from discernel.kernels.base import Scaled
 from discernel.kernels.weighted import slices
 
 __all__ = ["FeatureMap", "plain_kernel"]
 
-#: Bytes of features that are made at a time.
-_BLOCK_BYTES = 16 * 2**20
+#: Bytes of features that are made at a time, per thread.
+_THREAD_BYTES = 8 * 2**20
 
 
 class FeatureMap(ABC):
@@ -41,7 +41,7 @@ class FeatureMap(ABC):
             Rows.
         """
         out = np.empty((n_rows(X), self.rank))
-        for rows in slices(slice(0, len(out)), max(1, _BLOCK_BYTES // (8 * max(1, self.rank)))):
+        for rows in slices(slice(0, len(out)), rows_for_threads(8 * self.rank, _THREAD_BYTES)):
             self.write(X[rows], out[rows])
         return out
 
@@ -56,7 +56,7 @@ class FeatureMap(ABC):
             What their features are multiplied by.
         """
         out = np.empty((n_rows(X), vectors.shape[1]))
-        for rows in slices(slice(0, len(out)), max(1, _BLOCK_BYTES // (8 * max(1, self.rank)))):
+        for rows in slices(slice(0, len(out)), rows_for_threads(8 * self.rank, _THREAD_BYTES)):
             out[rows] = np.matmul(self(X[rows]), vectors)
         return out
 

@@ -9,7 +9,7 @@ from typing import Any
 import joblib
 import numpy as np
 
-from discernel.backend import Buffers, FloatArray, in_threads, n_rows
+from discernel.backend import Buffers, FloatArray, in_threads, larger_tiles, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.evaluate import KernelSet, can_prepare
@@ -105,8 +105,9 @@ class WeightedKernels:
         tiled = can_prepare(X) and can_prepare(Z)
         training = kernels.prepare(Z) if tiled else Z
         block = max(1, _BLOCK_BYTES // (8 * m))
+        n_threads = self._n_threads(n_rows(X) * m * len(self.kernels))
         height = min(_TILE_ROWS, n_rows(X)) if tiled else block
-        width = max(1, _TILE_ENTRIES // height) if tiled else m
+        width = max(1, larger_tiles(n_threads) * _TILE_ENTRIES // height) if tiled else m
 
         def work(rows: slice, buffers: Buffers) -> None:
             for position in kernels.direct:
@@ -123,7 +124,6 @@ class WeightedKernels:
                         use(tile, columns, self._total(found, shape, buffers), buffers)
 
         blocks = slices(slice(0, n_rows(X)), block if kernels.direct else height)
-        n_threads = self._n_threads(n_rows(X) * m * len(self.kernels))
         in_threads(work, blocks, [Buffers() for _ in range(min(n_threads, len(blocks)))])
 
     def _n_threads(self, entries: int) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, n_rows
+from discernel.backend import FloatArray, n_rows, rows_for_threads
 from discernel.devices import Device, as_host
 from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap
@@ -29,8 +29,8 @@ __all__ = [
     "sums_are_of_kernels",
 ]
 
-#: Bytes of the features of some rows that are made at a time.
-_BLOCK_BYTES = 2**25
+#: Bytes of the features of some rows that are made at a time, per thread.
+_THREAD_BYTES = 2**24
 #: Where the least pivot of k(Z, Z), as a share of the largest, is above this, k(Z, x) is summed up
 #: and turned into features once, at the end, which halves the work. Rounding of the sums, 1e-16,
 #: is divided by it: no more than 1e-11 of the trace.
@@ -244,7 +244,7 @@ class Summing:
             def write(X: Any, out: FloatArray) -> None:
                 self.features.kernel.write(X, self.features.landmarks, out)
 
-        step = max(1, _BLOCK_BYTES // (8 * rank))
+        step = rows_for_threads(8 * rank, _THREAD_BYTES)
         block = np.empty((min(step, n_rows(rows.X)), rank))
         for first in range(0, n_rows(rows.X), step):
             part = slice(first, first + step)
@@ -277,7 +277,8 @@ def check_room(rank: int) -> None:
     rank : int
         The number of features.
     """
-    memory, needed = memory_limit(), _MATRICES * 8 * rank**2 + 2 * _BLOCK_BYTES
+    rows = 8 * rank * rows_for_threads(8 * rank, _THREAD_BYTES)
+    memory, needed = memory_limit(), _MATRICES * 8 * rank**2 + 2 * rows
     if memory is not None and needed > memory:
         raise InvalidInputError(
             f"{_MATRICES} matrices of {rank:,} × {rank:,} numbers must fit into memory, about "
