@@ -33,3 +33,23 @@ def torch_as_device(monkeypatch):
 
     monkeypatch.setattr(Device, "is_host", False)
     monkeypatch.setattr(torch.Tensor, "__array__", refuse)  # NumPy cannot read them by itself
+
+
+def _sends(name):
+    """Return what sends arrays to a library."""
+    if name == "array_api_strict":
+        return pytest.importorskip("array_api_strict").asarray
+    torch = pytest.importorskip("torch")
+    if name != "cuda":
+        return torch.as_tensor
+    if not torch.cuda.is_available():
+        pytest.skip("needs a GPU")
+    return lambda array: torch.as_tensor(array, device="cuda")
+
+
+@pytest.fixture(params=["torch", "torch as device", *LIBRARIES[1:]])
+def send(request):
+    """Return a function that sends arrays to another library."""
+    if request.param == "torch as device":
+        request.getfixturevalue("torch_as_device")
+    return _sends(request.param)

@@ -1,4 +1,4 @@
-"""Whatever estimator: results are arrays of the library and device of the rows."""
+"""Whatever estimator: results are arrays of the send and device of the rows."""
 
 import inspect
 import warnings
@@ -42,29 +42,6 @@ LESS = {"kernels": [RBF()], "criterion": "rkda", "regularization": 0.1}
 NOT_RESULTS = {"fit", "partial_fit", "score"}
 
 
-def on_cuda(array):
-    if not torch.cuda.is_available():
-        pytest.skip("needs a GPU")
-    return torch.as_tensor(array, device="cuda")
-
-
-LIBRARIES = {
-    "torch": torch.as_tensor,
-    "torch as device": torch.as_tensor,
-    "strict": strict.asarray,
-    "cuda": on_cuda,
-}
-
-
-@pytest.fixture(
-    params=["torch", "torch as device", "strict", pytest.param("cuda", marks=pytest.mark.gpu)]
-)
-def library(request):
-    if request.param == "torch as device":
-        request.getfixturevalue("torch_as_device")
-    return LIBRARIES[request.param]
-
-
 @pytest.fixture(scope="module")
 def rows():
     rng = np.random.default_rng(0)
@@ -98,13 +75,13 @@ def is_like(found, given):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_results_come_back_where_rows_are(estimator, rows, library):
+def test_results_come_back_where_rows_are(estimator, rows, send):
     X, y, weights = rows
-    fitted = made(estimator).fit(library(X), library(y), library(weights))
+    fitted = made(estimator).fit(send(X), send(y), send(weights))
     names = set()
     for name, method in methods_of(fitted):
-        extra = (library(y),) if name.startswith("fit_") else ()
-        given = library(X)
+        extra = (send(y),) if name.startswith("fit_") else ()
+        given = send(X)
         found = method(given, *extra)
         assert is_like(found, given), name
         here = method(X, *map(as_host, extra))
@@ -115,68 +92,68 @@ def test_results_come_back_where_rows_are(estimator, rows, library):
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-def test_scores_take_arrays_of_any_library(estimator, rows, library):
+def test_scores_take_arrays_of_any_library(estimator, rows, send):
     X, y, weights = rows
     if not hasattr(estimator, "score"):
         pytest.skip("has none")
     fitted = made(estimator).fit(X, y)
-    found = fitted.score(library(X), library(y), library(weights))
+    found = fitted.score(send(X), send(y), send(weights))
     assert type(found) is float
     assert found == pytest.approx(fitted.score(X, y, weights), abs=1e-12)
-    assert found == fitted.score(library(X), y, sample_weight=library(weights))
+    assert found == fitted.score(send(X), y, sample_weight=send(weights))
 
 
 @pytest.mark.parametrize("estimator", CLASSIFIERS)
-def test_text_stays_text(estimator, rows, library):
+def test_text_stays_text(estimator, rows, send):
     X, y, _ = rows
     names = np.array(["no", "yes", "perhaps"])[y]
-    found = made(estimator).fit(library(X), names).predict(library(X))
+    found = made(estimator).fit(send(X), names).predict(send(X))
     assert isinstance(found, np.ndarray)
     assert set(found) <= set(names)
 
 
-def test_several_labels_per_row(rows, library):
+def test_several_labels_per_row(rows, send):
     X, y, _ = rows
     labels = np.column_stack([y > 0, X[:, 3] > 0]).astype(int)
-    fitted = made(MultiLabelKernelDiscriminant).fit(library(X), library(labels))
+    fitted = made(MultiLabelKernelDiscriminant).fit(send(X), send(labels))
     for method in (fitted.predict, fitted.predict_proba, fitted.decision_function):
-        assert is_like(method(library(X)), library(X))
-        assert tuple(method(library(X)).shape) == labels.shape
-    assert fitted.score(library(X), library(labels)) == fitted.score(X, labels)
+        assert is_like(method(send(X)), send(X))
+        assert tuple(method(send(X)).shape) == labels.shape
+    assert fitted.score(send(X), send(labels)) == fitted.score(X, labels)
 
 
 @pytest.mark.parametrize("estimator", [KernelDiscriminant, LearnedKernelTransformer])
-def test_dataframes_where_they_are_asked_for(estimator, rows, library):
+def test_dataframes_where_they_are_asked_for(estimator, rows, send):
     pandas = pytest.importorskip("pandas")
     X, y, _ = rows
-    fitted = made(estimator).set_output(transform="pandas").fit(library(X), library(y))
-    for found in (fitted.transform(library(X)), fitted.fit_transform(library(X), library(y))):
+    fitted = made(estimator).set_output(transform="pandas").fit(send(X), send(y))
+    for found in (fitted.transform(send(X)), fitted.fit_transform(send(X), send(y))):
         assert isinstance(found, pandas.DataFrame)
         assert list(found.columns) == list(fitted.get_feature_names_out())
     fitted.set_output(transform="default")
     with config_context(transform_output="pandas"):
-        assert isinstance(made(estimator).fit(X, y).transform(library(X)), pandas.DataFrame)
-    assert is_like(fitted.transform(library(X)), library(X))
+        assert isinstance(made(estimator).fit(X, y).transform(send(X)), pandas.DataFrame)
+    assert is_like(fitted.transform(send(X)), send(X))
 
 
-def test_rows_without_weight_or_label(rows, library):
+def test_rows_without_weight_or_label(rows, send):
     X, y, weights = rows
     partly, weights = np.where(np.arange(len(y)) % 3, y, -1), weights * (np.arange(len(y)) % 7 > 0)
     here = SeparabilityClassifier([RBF()], share=0.9).fit(X, partly, weights)
     there = SeparabilityClassifier([RBF()], share=0.9)
-    there.fit(library(X), library(partly), library(weights))
+    there.fit(send(X), send(partly), send(weights))
     assert_array_equal(there.transduction_, here.transduction_)
-    kernel = made(LearnedKernelTransformer).fit(library(X), library(y), library(weights))
-    assert tuple(kernel.transform(library(X)).shape) == (len(X), len(X))
+    kernel = made(LearnedKernelTransformer).fit(send(X), send(y), send(weights))
+    assert tuple(kernel.transform(send(X)).shape) == (len(X), len(X))
 
 
-def test_rows_that_are_added(rows, library):
+def test_rows_that_are_added(rows, send):
     X, y, weights = rows
     here = KernelDiscriminant().partial_fit(X, y, [0, 1, 2], weights).partial_fit(X + 1, y)
     there = KernelDiscriminant()
-    there.partial_fit(library(X), library(y), library(np.arange(3)), library(weights))
-    there.partial_fit(library(X + 1), library(y))
-    assert is_like(there.predict(library(X)), library(X))
+    there.partial_fit(send(X), send(y), send(np.arange(3)), send(weights))
+    there.partial_fit(send(X + 1), send(y))
+    assert is_like(there.predict(send(X)), send(X))
     assert_array_equal(there.predict_proba(X), here.predict_proba(X))
 
 

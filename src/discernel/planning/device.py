@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -16,7 +15,7 @@ from discernel.devices import Device, DeviceKernels
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet
 from discernel.planning.forecast import Forecast, Problem
-from discernel.planning.speed import Speed
+from discernel.planning.speed import Speed, least_seconds
 
 __all__ = ["FEW_ROWS_THERE", "measure_device", "plan_there"]
 
@@ -29,7 +28,6 @@ _ROWS, _TILE, _FEW = 4096, 4096, 512
 _DELAY, _CHOICE = 0.3, 0.7
 #: Seconds per entry of a matrix that is given, of which only its way from memory takes time.
 _READ = 4e-12
-_REPEATS = 2
 
 
 def measure_device(
@@ -61,7 +59,7 @@ def measure_device(
         for _, matrix in there.strips(every, every):
             device.xp.sum(matrix, axis=0)
 
-    return Speed(rate, _least_seconds(compute, device) / len(rows) ** 2, 1)
+    return Speed(rate, _seconds(compute, device) / len(rows) ** 2, 1)
 
 
 @lru_cache(maxsize=16)
@@ -74,22 +72,15 @@ def _product_rate(device: Device, single: bool) -> float:
         with device.coarse_products(single):
             device.xp.matmul(matrix, matrix)
 
-    return 2.0 * n**3 / _least_seconds(compute, device)
+    return 2.0 * n**3 / _seconds(compute, device)
 
 
-def _least_seconds(work: Callable[[], Any], device: Device) -> float:
-    def wait() -> None:
+def _seconds(work: Callable[[], Any], device: Device) -> float:
+    def until_done() -> None:
+        work()
         float(device.zeros((1,))[0])  # what is asked for later comes later
 
-    work()  # what is set up once is not counted
-    wait()
-    found = []
-    for _ in range(_REPEATS):
-        start = time.perf_counter()
-        work()
-        wait()
-        found.append(time.perf_counter() - start)
-    return min(found)
+    return least_seconds(until_done)
 
 
 def plan_there(problem: Problem, speed: Speed, device: Device, *, factors: bool = True) -> Forecast:

@@ -16,7 +16,7 @@ from discernel.backend import Buffers, draw_rows, n_rows
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet, can_prepare
 
-__all__ = ["Speed", "measure_speed"]
+__all__ = ["Speed", "least_seconds", "measure_speed"]
 
 #: Rows of the matrix that is multiplied.
 _ROWS = 1000
@@ -94,7 +94,7 @@ def _slowdown() -> float:
 @lru_cache(maxsize=1)
 def _product_rate() -> float:
     matrix = np.random.default_rng(0).standard_normal((_ROWS, _ROWS))
-    return 2 * _ROWS**3 / _least_seconds(lambda: matrix @ matrix)
+    return 2 * _ROWS**3 / least_seconds(lambda: matrix @ matrix)
 
 
 def _entry_seconds(kernels: Sequence[Kernel], X: Any) -> float:
@@ -111,10 +111,11 @@ def _entry_seconds(kernels: Sequence[Kernel], X: Any) -> float:
         for _, matrix in kernel_set.matrices(rows[top], rows[left], buffers):
             matrix.sum()
 
-    return _least_seconds(compute) / ((top.stop - top.start) * (left.stop - left.start))
+    return least_seconds(compute) / ((top.stop - top.start) * (left.stop - left.start))
 
 
-def _least_seconds(work: Callable[[], Any]) -> float:
+def least_seconds(work: Callable[[], Any]) -> float:
+    """Return the seconds that something takes, the least of a few, the first not counted."""
     work()  # what is set up once is not counted
     found = []
     for _ in range(_REPEATS):
