@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from discernel import MultipleKernelDiscriminant
+from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.bank.device import factor_bytes
 from discernel.devices import Device
 from discernel.estimators import planned
@@ -79,6 +80,23 @@ def test_a_short_time_means_a_low_rank(rows, tensor, monkeypatch):
     assert (clf.bank_, clf.forecast_.kind) == ("stream", "lowrank")
     assert "would take too long" in clf.forecast_.reason
     assert isinstance(clf.predict_proba(tensor(rows[0])), type(tensor(rows[0])))
+
+
+def test_what_cannot_be_summed_up_has_a_low_rank_here(rows, tensor, monkeypatch):
+    X = rows[0]
+    monkeypatch.setattr(planned, "measure_device", slow_to_factor)
+    ridge = MultipleKernelRidge(
+        [RBF(width=2.0)], regularization=0.1, criterion="uniform", max_time="1h"
+    )
+    assert ridge.fit(tensor(X), X[:, 0]).bank_ == "lowrank"
+
+
+def test_rows_that_a_device_does_not_take_say_so(rows, tensor):
+    X, y = rows
+    clf = MultipleKernelDiscriminant(verbose=True)
+    clf._device_for = lambda *given: Device.named("cpu")
+    with pytest.raises(InvalidInputError, match="Leave `device` out for other rows"):
+        clf.fit(sp.csr_array(X), y)
 
 
 def test_too_short_a_time_for_what_has_no_low_rank_is_refused(rows, tensor, monkeypatch):

@@ -219,6 +219,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             approximable=self._approximable,
             always=bool(verbose),
             device=self._device,
+            sums_there="lowrank" in self._banks_there,
         )
         shown = showing(self.forecast_, verbose, limited=max_time is not None)
         with shown, blas_threads(target.n_samples):

@@ -56,6 +56,7 @@ def forecast_fit(
     approximable: bool = True,
     always: bool = False,
     device: Device | None = None,
+    sums_there: bool = True,
 ) -> Forecast | None:
     """Return which way a fit will take and what that costs; None where few rows are no work.
 
@@ -85,12 +86,16 @@ def forecast_fit(
         Whether few rows are forecast as well.
     device : Device, optional
         Where the fit is computed; by default here.
+    sums_there : bool
+        Whether features of a low rank are summed up there too.
     """
     limit = parse_duration(max_time)
     n = count_rows(X) if n_rows is None else n_rows
     few = FEW_ROWS if device is None else FEW_ROWS_THERE
     if n < few and limit is None and not always:
         return None
+    if device is not None and not isinstance(X, np.ndarray):
+        return None  # which a device does not take; what computes there says so
     given = kernels[0].precomputed
     measured = kernels
     if chooses and isinstance(X, np.ndarray):
@@ -110,7 +115,7 @@ def forecast_fit(
         rank=rank,
     )
     if device is not None:
-        found = _forecast_there(problem, measured, X, device, asked, limit)
+        found = _forecast_there(problem, measured, X, device, asked, limit, sums_there)
         return found if n_rows is None else replace(found, reason="rows in chunks")
     kind = choose_bank(asked, measured, X, cache_bytes)
     speed = measure_speed(kernels if given else measured, X)
@@ -127,16 +132,17 @@ def _forecast_there(
     device: Device,
     asked: str,
     limit: float | None,
+    sums_there: bool,
 ) -> Forecast:
     """Return what a fit on a device will take; of a low rank, where an exact one is too long."""
-    if asked == "lowrank":  # rows in chunks
-        return _sums_there(problem, kernels, X, device, limit)
+    if asked == "lowrank":
+        return _low_rank(problem, kernels, X, device, limit)
     speed = measure_device(kernels, X, device)
     found = plan_there(problem, speed, device, factors=asked != "iterative")
     if found.seconds <= (PATIENCE if limit is None else limit):
         return found
     if problem.approximable and asked == "auto":
-        low = _sums_there(problem, kernels, X, device, limit)
+        low = _low_rank(problem, kernels, X, device if sums_there else None, limit)
         return replace(low, reason=f"an exact fit on {device.where} would take too long")
     if limit is None:
         return found
@@ -147,12 +153,12 @@ def _forecast_there(
     )
 
 
-def _sums_there(
-    problem: Problem, kernels: Sequence[Kernel], X: Any, device: Device, limit: float | None
+def _low_rank(
+    problem: Problem, kernels: Sequence[Kernel], X: Any, device: Device | None, limit: float | None
 ) -> Forecast:
-    """Return what features of a low rank take that are summed up on a device."""
-    there = measure_device(kernels, X, device, refined=False)
-    problem = replace(problem, there=there)
+    """Return what features of a low rank take, summed up on a device where there is one."""
+    if device is not None:
+        problem = replace(problem, there=measure_device(kernels, X, device, refined=False))
     return plan_fit(problem, measure_speed(kernels, X), asked="lowrank", max_time=limit)
 
 
