@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import RBF, Exponential, Linear, Standardized, as_kernels
-from discernel.kernels.columns import column_spreads, divided_columns
+from discernel.kernels import RBF, Exponential, Linear, Standardized, as_kernels, columns
+from discernel.kernels.columns import column_quantiles, column_spreads, divided_columns
 from discernel.testing import check_kernel
 
 UNITS = np.array([1e-6, 1.0, 1e4, 3.0])
@@ -39,6 +39,15 @@ def test_it_is_the_kernel_of_divided_columns(kernel):
         Standardized(kernel)(X)
     with pytest.raises(InvalidInputError, match="one spread per column, here 3"):
         made(X[:, :3])
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 101, 1000])
+def test_quantiles_are_those_of_numpy(n, monkeypatch):
+    monkeypatch.setattr(columns, "_SORTED_ENTRIES", 3 * n)  # some columns at a time
+    X = np.random.default_rng(n).normal(size=(n, 7)) * 10.0 ** np.arange(-3, 4) + 1e5
+    X[:, 2] = 5.0
+    shares = (0.0, 0.25, 0.5, 0.75, 0.9, 1.0)
+    np.testing.assert_array_equal(column_quantiles(X, shares), np.quantile(X, shares, axis=0))
 
 
 def test_spreads_are_standard_deviations_but_for_few_far_values():

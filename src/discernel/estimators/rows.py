@@ -19,7 +19,7 @@ from discernel.devices import Device, check_given, on_host
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, Linear, Standardized, as_kernels, kernel_names
 from discernel.kernels.base import Known
-from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
+from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, column_quantiles, is_mixed
 from discernel.kernels.settings import get_settings, with_settings
 from discernel.tables import TableEncoder
 from discernel.tables.cells import as_table, is_plain
@@ -140,7 +140,7 @@ class BaseRowEstimator(BaseEstimator):
         if keep and not candidates[0].precomputed:
             X = _owned(X, given)
         if self._takes_tables() and isinstance(X, np.ndarray):
-            self._medians = np.median(X, axis=0)
+            (self._medians,) = column_quantiles(X, (0.5,))
         return X, y, self._resolve(candidates, X, given)
 
     def _device_for(self, *given: Any) -> Device | None:

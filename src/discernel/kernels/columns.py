@@ -19,6 +19,7 @@ __all__ = [
     "Table",
     "column_cells",
     "column_indices",
+    "column_quantiles",
     "column_spreads",
     "describe_columns",
     "divided_columns",
@@ -312,6 +313,38 @@ def describe_columns(columns: Any) -> str:
 _OUTLYING, _OUTLIERS = 10.0, 0.01
 
 
+#: Entries of the columns that are sorted at a time.
+_SORTED_ENTRIES = 2**22
+
+
+def column_quantiles(X: FloatArray, shares: Sequence[float]) -> FloatArray:
+    """Return what `np.quantile` does of every column, of shape (n_shares, n_columns).
+
+    Columns are sorted one after another in memory, which processors do with wide instructions: in
+    less than half of the time.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+        Numbers.
+    shares : sequence of float
+        Which quantiles, from 0 to 1.
+    """
+    n, n_columns = X.shape
+    found, step = np.empty((len(shares), n_columns)), max(1, _SORTED_ENTRIES // n)
+    for first in range(0, n_columns, step):
+        ordered = np.array(X[:, first : first + step].T, order="C", dtype=np.float64)
+        ordered.sort(axis=1)
+        for row, share in enumerate(shares):
+            whole, rest = divmod(share * (n - 1), 1.0)
+            below, above = ordered[:, int(whole)], ordered[:, min(int(whole) + 1, n - 1)]
+            step_up = above - below
+            # From the nearer of the two, so that nothing is rounded past it.
+            value = below + rest * step_up if rest < 0.5 else above - (1.0 - rest) * step_up
+            found[row, first : first + step] = value
+    return found
+
+
 def column_spreads(X: Any) -> FloatArray:
     """Return how far the values of every column spread, dense or CSR; 0 for one value only.
 
@@ -321,7 +354,7 @@ def column_spreads(X: Any) -> FloatArray:
     """
     if hasattr(X, "tocsr"):
         return _sparse_spreads(X.tocsc())
-    low, middle, high = np.quantile(X, (0.25, 0.5, 0.75), axis=0)
+    low, middle, high = column_quantiles(X, (0.25, 0.5, 0.75))
     reach = _OUTLYING * (high - low)
     inside = np.abs(X - 0.5 * (low + high)) <= 0.5 * (high - low) + reach
     inside |= (~inside).sum(axis=0) > max(2.0, _OUTLIERS * len(X))
