@@ -223,6 +223,12 @@ def test_the_page_on_gpus_quotes_the_record():
     again = found["exact"][0]
     assert f"takes {again['seconds_again']:.1f} s, {again['over_factorisations']:.2f} times" in page
     assert f"takes {found['himalaya']['ratio']:.0f} times as long" in page
+    free, city = (found["kernels"][name] for name in ("free widths", "1-norm"))
+    assert f"free widths take {free:.2f} times as long as the ladder" in page
+    assert f"in the 1-norm {city:.1f} times" in page
+    assert f"Weights differ by {found['agreement']['weights']:.0e} from" in page
+    for accuracy in (found["many"]["accuracy"], found["16 cores"]["many"]["accuracy"]):
+        assert f"accuracy {100 * accuracy:.1f} % on both" in page
 
 
 # ---- the gallery -------------------------------------------------------------------------------

@@ -64,6 +64,18 @@ def test_what_fits_is_factored_and_what_does_not_iterates(device, monkeypatch):
     assert "conjugate gradients" in str(plan_there(problem, SPEED, device))
 
 
+def test_the_default_needs_room_for_a_precise_diagonal(device, monkeypatch):
+    chooses = Problem(50_000, 50, 12, True, 0.0)
+    single, double = (factor_bytes(50_000, single=each) for each in (True, False))
+    monkeypatch.setattr(Device, "free_bytes", lambda self: 2 * double)
+    found = plan_there(chooses, SPEED, device)
+    assert "factored" in str(found)
+    assert found.n_bytes == double
+    monkeypatch.setattr(Device, "free_bytes", lambda self: (single + double) / 2)
+    assert "conjugate gradients" in str(plan_there(chooses, SPEED, device))
+    assert "factored" in str(plan_there(replace(chooses, chooses=False), SPEED, device))
+
+
 def test_few_rows_are_not_forecast_unless_asked(rows, tensor, capsys):
     assert fit(rows, tensor, **EXACT).forecast_ is None
     clf = fit(rows, tensor, verbose=True, **EXACT)

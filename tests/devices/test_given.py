@@ -42,7 +42,8 @@ def sent(device, array):
     return device.xp.asarray(array, device=device.where)
 
 
-def test_a_bank_of_them_says_what_the_matrices_say(device, grams):
+def test_a_bank_of_them_says_what_the_matrices_say(device, grams, monkeypatch):
+    monkeypatch.setattr(device_bank, "_FEW_TO_REFINE", 10)  # coarse factors, refined
     bank = bank_of_matrices(sent(device, grams), device=device)
     assert isinstance(bank, DeviceBank)
     check_bank(bank, grams, rtol=1e-7)

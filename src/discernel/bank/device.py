@@ -24,7 +24,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import PreparedRows
 
-__all__ = ["DeviceBank", "factor_bytes", "is_refined"]
+__all__ = ["DeviceBank", "factor_bytes", "has_room", "is_refined"]
 
 #: Rows of a part up to which NumPy is as fast.
 _FEW_ROWS = 500
@@ -44,6 +44,12 @@ _COARSE_RIDGE, _DIAGONAL_RIDGE = 1e-6, 3e-4
 def is_refined(n: int) -> bool:
     """Whether a system of n rows is factored coarsely and refined, where its ridge allows it."""
     return n > _FEW_TO_REFINE
+
+
+def has_room(device: Device, n_bytes: int) -> bool:
+    """Whether a device has so much free memory, and some to spare; it may not say."""
+    free = device.free_bytes()
+    return free is None or n_bytes <= _SHARE * free
 
 
 def factor_bytes(n: int, *, single: bool | None = None, strip_entries: int = STRIP_ENTRIES) -> int:
@@ -265,13 +271,12 @@ class DeviceBank(IterativeBank):
     # ---- systems -----------------------------------------------------------------------------
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> Any:
-        free, n = self.device.free_bytes(), self.n_samples
-        least = float(diagonal.min())
+        n, least = self.n_samples, float(diagonal.min())
         single, coarse_diagonal = is_refined(n) and least >= _COARSE_RIDGE, least >= _DIAGONAL_RIDGE
         # The diagonal of the inverse may be asked for, and a coarse factor not be good enough.
         stays_single = single and (coarse_diagonal or tol >= _ROUGH_TOL)
         needed = factor_bytes(n, single=stays_single, strip_entries=self._strip_entries)
-        if not self._factors or (free is not None and needed > _SHARE * free):
+        if not (self._factors and has_room(self.device, needed)):
             return super()._new_system(weights, diagonal, tol)
         plain = self._without_workspace()
 

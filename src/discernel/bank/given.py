@@ -12,7 +12,7 @@ from discernel.bank.base import Bank, Normalization
 from discernel.bank.checks import ASYMMETRY, not_symmetric
 from discernel.bank.dense import DenseBank
 from discernel.bank.device import DeviceBank
-from discernel.devices import Device, MatrixThere, as_host, check_given, on_host
+from discernel.devices import Device, MatrixThere, as_host, check_given, elsewhere, on_host
 from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import SampleWeights
 
@@ -67,8 +67,7 @@ def device_of_matrices(grams: Any) -> Device | None:
     grams : array-like of shape (n_kernels, n_samples, n_samples)
         One array, or a list of matrices, of any library.
     """
-    found = check_given(*(grams if isinstance(grams, (list, tuple)) else [grams]))
-    return None if found is None or found.is_host else found
+    return elsewhere(check_given(*(grams if isinstance(grams, (list, tuple)) else [grams])))
 
 
 def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[MatrixThere]:
@@ -83,7 +82,12 @@ def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[Ma
         )
     if names is None:
         names = [f"kernel {i}" for i in range(len(matrices))]
-    _check_room(matrices, device)
+    sent, n = sum(isinstance(matrix, np.ndarray) for matrix in matrices), shapes[0][0]
+    device.check_room(
+        8 * (sent + 1) * n * n,
+        f"{sent + 1} matrices of {n:,} × {n:,} numbers",
+        "take fewer rows, or give rows and kernels, of which one matrix is made.",
+    )
     made = []
     for matrix, name in zip(matrices, names, strict=True):
         there = device.put(matrix) if isinstance(matrix, np.ndarray) else _floating(matrix, device)
@@ -97,19 +101,6 @@ def _floating(matrix: Any, device: Device) -> Any:
     if device.xp.isdtype(matrix.dtype, "real floating"):
         return matrix
     return device.xp.astype(matrix, device.xp.float64)
-
-
-def _check_room(matrices: Sequence[Any], device: Device) -> None:
-    """Raise a clear error, before any work, where the device has too little memory."""
-    free, n = device.free_bytes(), matrices[0].shape[0]
-    sent = sum(isinstance(matrix, np.ndarray) for matrix in matrices)
-    needed = 8 * (sent + 1) * n * n
-    if free is not None and needed > free:
-        raise InvalidInputError(
-            f"{sent + 1} matrices of {n:,} × {n:,} numbers must fit on {device.where}, "
-            f"{needed / 1e9:.3g} GB. {free / 1e9:.3g} GB are free. Free some, take fewer rows, or "
-            "give rows and kernels, of which one matrix is made."
-        )
 
 
 def _check_symmetric(matrix: Any, name: str, device: Device) -> None:

@@ -1,7 +1,7 @@
 """The n_samples² work of a fit on another device, by any library of the array API standard."""
 
 from discernel.devices.calls import called_there
-from discernel.devices.device import Device, as_host, check_given, device_of, on_host
+from discernel.devices.device import Device, as_host, check_given, device_of, elsewhere, on_host
 from discernel.devices.factor import DeviceFactor
 from discernel.devices.failures import device_errors, device_failure
 from discernel.devices.given import MatrixThere
@@ -20,6 +20,7 @@ __all__ = [
     "device_errors",
     "device_failure",
     "device_of",
+    "elsewhere",
     "on_host",
 ]
 

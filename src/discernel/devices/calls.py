@@ -10,7 +10,6 @@ from typing import Any
 from discernel.devices.device import Device, as_host, check_given, device_of
 from discernel.devices.failures import device_errors
 from discernel.devices.pairs import STRIP_ENTRIES, DeviceKernels
-from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.base import Named, Product, Restricted, Scaled, Sum, Wrapper
 from discernel.kernels.columns import column_indices, take_columns
@@ -79,23 +78,17 @@ def _matrix(kernel: Kernel, X: Any, Z: Any | None, device: Device) -> Any | None
     if not any(map(_is_made_there, leaves)):
         return None
     n, m = len(X), len(X if Z is None else Z)
-    _check_room(n, m, device)
+    device.check_room(
+        8 * n * m,
+        f"A matrix of {n:,} × {m:,} numbers",
+        "or take fewer rows at a time. Estimators take rows and kernels, and need no more than one "
+        "matrix.",
+    )
     terms, matrix = _Terms(leaves, X, Z, device), device.empty((n, m))
     entries, with_itself = STRIP_ENTRIES // len(leaves), Z is None or Z is X
     for rows, columns in _blocks(n, m, entries, with_itself=with_itself):
         matrix[rows, columns] = _joined(whole, iter(terms.block(rows, columns)))
     return matrix
-
-
-def _check_room(n: int, m: int, device: Device) -> None:
-    """Raise a clear error, before any work, where the device has too little memory."""
-    free, needed = device.free_bytes(), 8 * n * m
-    if free is not None and needed > free:
-        raise InvalidInputError(
-            f"A matrix of {n:,} × {m:,} numbers must fit on {device.where}, {needed / 1e9:.3g} GB. "
-            f"{free / 1e9:.3g} GB are free. Free some, or take fewer rows at a time. Estimators "
-            "take rows and kernels, and need no more than one matrix."
-        )
 
 
 def _blocks(n: int, m: int, entries: int, *, with_itself: bool) -> Iterator[tuple[slice, slice]]:

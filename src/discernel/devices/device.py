@@ -14,7 +14,7 @@ from discernel.devices.failures import device_errors
 from discernel.exceptions import DeviceError, InvalidInputError, missing_extra
 from discernel.machine import memory_limit
 
-__all__ = ["Device", "as_host", "check_given", "device_of", "on_host"]
+__all__ = ["Device", "as_host", "check_given", "device_of", "elsewhere", "on_host"]
 
 
 @dataclass(frozen=True)
@@ -118,6 +118,25 @@ class Device:
             free, _ = cupy.cuda.runtime.memGetInfo()
             return int(free + cupy.get_default_memory_pool().free_bytes())
         return memory_limit()
+
+    def check_room(self, n_bytes: int, what: str, otherwise: str) -> None:
+        """Raise a clear error, before any work, where there is too little memory.
+
+        Parameters
+        ----------
+        n_bytes : int
+            What is needed.
+        what : str
+            What of: the beginning of a sentence.
+        otherwise : str
+            What to do, beside freeing some: the end of a sentence.
+        """
+        free = self.free_bytes()
+        if free is not None and n_bytes > free:
+            raise InvalidInputError(
+                f"{what} must fit on {self.where}, {n_bytes / 1e9:.3g} GB. {free / 1e9:.3g} GB are "
+                f"free. Free some, {otherwise}"
+            )
 
     # ---- what the standard lacks -------------------------------------------------------------
 
@@ -238,6 +257,17 @@ def device_of(array: Any) -> Device | None:
         return None
     compat = _compat()
     return Device(compat.array_namespace(array), compat.device(array))
+
+
+def elsewhere(device: Device | None) -> Device | None:
+    """Return a device to compute on; None where NumPy computes, also with the arrays of others.
+
+    Parameters
+    ----------
+    device : Device or None
+        Where arrays live.
+    """
+    return None if device is None or device.is_host else device
 
 
 def as_host(array: Any) -> NDArray[Any]:

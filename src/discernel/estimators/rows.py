@@ -15,7 +15,7 @@ from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
 from discernel.backend import FloatArray
-from discernel.devices import Device, check_given, on_host
+from discernel.devices import Device, check_given, elsewhere, on_host
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, Linear, Standardized, as_kernels, kernel_names
 from discernel.kernels.base import Known
@@ -151,8 +151,7 @@ class BaseRowEstimator(BaseEstimator):
         found, named = check_given(*given), getattr(self, "device", None)
         if named == "cpu" or not self._computes_there:  # needs no other library
             return None
-        device = found if named is None else Device.named(named)
-        return None if device is None or device.is_host else device
+        return elsewhere(found if named is None else Device.named(named))
 
     def _resolve(self, candidates: list[Kernel], X: Any, frame: Any) -> list[Kernel]:
         """Return the kernels with all that depends on X fixed."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from discernel.backend import draw_rows, n_rows
-from discernel.bank.device import factor_bytes, is_refined
+from discernel.bank.device import factor_bytes, has_room, is_refined
 from discernel.devices import Device, DeviceKernels
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet
@@ -97,17 +97,17 @@ def plan_there(problem: Problem, speed: Speed, device: Device, *, factors: bool 
     factors : bool, default=True
         Whether systems are factored where there is room.
     """
-    free, needed = device.free_bytes(), factor_bytes(problem.n_rows)
-    fits = factors and (free is None or needed <= free)
+    n, refined = problem.n_rows, is_refined(problem.n_rows)
+    # The λ of the default is mostly too small for a coarse diagonal of the inverse.
+    precise = refined and problem.chooses
+    needed = factor_bytes(n, single=refined and not precise)
+    fits = factors and has_room(device, needed)
     cost = problem.cost("tiled" if fits else "iterative", speed)
     seconds = _DELAY + (_CHOICE if problem.chooses else 0.0) + cost.seconds
-    if fits and problem.chooses and is_refined(problem.n_rows):
-        # The λ of the default is mostly too small for a coarse diagonal of the inverse: one more
-        # factorisation, and as much again for the inverse, of double precision.
-        precise = replace(speed, product=_product_rate(device, False))
-        seconds += 2.0 * problem.n_rows**3 / 3.0 / precise.factorisation(problem.n_rows)
-        needed = factor_bytes(problem.n_rows, single=False)
+    if fits and precise:  # one more factorisation, and as much again for the inverse
+        double = replace(speed, product=_product_rate(device, False))
+        seconds += 2.0 * n**3 / 3.0 / double.factorisation(n)
     how = "factored" if fits else "by conjugate gradients"
     reason = f"exact, {how} on {device.where}"
     n_bytes = needed if fits else cost.n_bytes
-    return Forecast("device", seconds, n_bytes, problem.n_rows, reason)
+    return Forecast("device", seconds, n_bytes, n, reason)
