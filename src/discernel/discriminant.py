@@ -20,17 +20,18 @@ from scipy.special import log_softmax, softmax
 from discernel.backend import FloatArray
 from discernel.criteria import LeastSquares
 from discernel.exceptions import InvalidInputError
-from discernel.sample_weights import SampleWeights
-from discernel.targets import ClassTarget
+from discernel.sample_weights import SampleWeights, effective_number
+from discernel.targets import ClassTarget, deal_folds
 
 __all__ = [
     "Decision",
     "Discriminant",
     "Expectation",
-    "HonestScores",
+    "HeldOutScores",
     "Statistics",
     "class_factors",
     "fit_discriminant",
+    "held_out_log_posterior",
     "left_out_log_likelihood",
     "log_posteriors",
 ]
@@ -47,6 +48,8 @@ _SMALLEST_VARIANCE = 1e-12
 _HOPELESS = 0.1
 #: What is left of a class or a variance without a row, at least, as a share.
 _SMALLEST_REST = 1e-3
+#: Folds that rows are divided into to find out what to expect.
+_FOLDS = 5
 #: Root mean square of fitted scores, of targets of 1, that changes no probability by more.
 _INVISIBLE = 1e-10
 
@@ -77,6 +80,10 @@ class Discriminant:
         How much those rows count; None: all the same.
     training_copies : ndarray of shape (n_samples,) or None
         How many rows each of those stands for; None: one.
+    training_folds : ndarray of shape (n_samples,) or None
+        The folds that those rows were predicted in; None: each on its own.
+    class_scores : ndarray of shape (n_classes, n_classes - 1) or None
+        The scores that rows of each class were fitted to.
     sharpness : float
         What log-likelihoods are multiplied by, because classes are not Gaussian.
     """
@@ -91,6 +98,8 @@ class Discriminant:
     training_codes: NDArray[np.intp]
     training_weights: FloatArray | None = None
     training_copies: FloatArray | None = None
+    training_folds: NDArray[np.intp] | None = None
+    class_scores: FloatArray | None = None
     sharpness: float = 1.0
 
     @property
@@ -116,18 +125,20 @@ class Discriminant:
 
 
 @dataclass(frozen=True)
-class HonestScores:
-    """Scores of rows, predicted by what had not seen their labels.
+class HeldOutScores:
+    """Scores of rows, each predicted without its label.
 
     Attributes
     ----------
     rows : ndarray of int or None
-        Training rows for which leaving each out of the fit is enough; None: all, or those of the
-        scores.
+        Training rows whose leave-one-out scores are held-out scores, because the kernel was learned
+        without their labels; None: all, or those of the scores.
     scores : ndarray of shape (n_rows, n_classes - 1) or None
         The scores.
     target : ClassTarget or None
         The classes of the rows that the scores are of.
+    folds : ndarray of shape (n_rows,) or None
+        The fold of each of the scores; None: any folds will do.
     where : str
         How they were predicted, in words.
     """
@@ -135,6 +146,7 @@ class HonestScores:
     rows: NDArray[np.intp] | None = None
     scores: FloatArray | None = None
     target: ClassTarget | None = None
+    folds: NDArray[np.intp] | None = None
     where: str = "leave-one-out"
 
     def of(self, fit: LeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
@@ -146,10 +158,10 @@ class HonestScores:
         if self.scores is not None and self.target is not None:
             return self.scores, self.target
         if self.rows is None:
-            return fit.leave_one_out, target
+            return fit.left_out_scores, target
         counts = np.bincount(target.codes[self.rows], minlength=target.n_classes)
         rows = np.union1d(self.rows, np.flatnonzero((counts < 2)[target.codes]))
-        return fit.leave_one_out[rows], target.part(rows)
+        return fit.left_out_scores[rows], target.part(rows)
 
 
 def fit_discriminant(
@@ -157,7 +169,7 @@ def fit_discriminant(
     ridge: FloatArray,
     target: ClassTarget,
     statistics: Statistics,
-    honest: HonestScores = HonestScores(),  # noqa: B008  # frozen
+    held_out: HeldOutScores = HeldOutScores(),  # noqa: B008  # frozen
 ) -> Discriminant:
     """Return the discriminant of a least-squares fit of the class scores.
 
@@ -175,7 +187,7 @@ def fit_discriminant(
         vanishing λ. ``"loo"`` takes them from leave-one-out predictions: a flexible kernel fits
         its training rows far better than new ones, and only these say how sure one may be. The
         sharpness is then fitted to them too.
-    honest : HonestScores
+    held_out : HeldOutScores
         What ``"loo"`` takes them from: leave-one-out predictions of all rows, or, where the kernel
         itself has seen labels and these would look too good, others.
     """
@@ -186,15 +198,27 @@ def fit_discriminant(
             dual_coef=fit.coef,
             intercept=fit.intercept,
         )
-    scores, counted = honest.of(fit, target)
+    scores, counted = held_out.of(fit, target)
     scores = _within_reach(scores, target)
-    discriminant = replace(
-        _with_statistics(scores, _covariance(scores, counted), counted, basis),
+    return replace(
+        _calibrated(scores, counted, target.class_scores, basis),
         dual_coef=fit.coef,
         intercept=fit.intercept,
+        training_folds=held_out.folds,
     )
-    discriminant = _without_misleading(discriminant, fit.fitted, target)
-    return replace(discriminant, sharpness=_fit_sharpness(discriminant, counted))
+
+
+def _calibrated(
+    scores: FloatArray,
+    target: ClassTarget,
+    class_scores: FloatArray,
+    basis: FloatArray | None = None,
+) -> Discriminant:
+    """Return the discriminant of held-out scores, with the sharpness that suits them."""
+    discriminant = _with_statistics(scores, _covariance(scores, target), target, basis)
+    discriminant = _without_misleading(discriminant, class_scores, target)
+    factor = _best_factor(left_out_log_likelihood(discriminant), target)
+    return replace(discriminant, sharpness=factor, class_scores=class_scores)
 
 
 def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -> FloatArray:
@@ -213,12 +237,43 @@ def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -
     truth : ndarray of shape (n_rows, n_classes - 1)
         What the scores should be.
     """
-    scores = _within_reach(scores, target)
-    discriminant = _with_statistics(scores, _covariance(scores, target), target, None)
-    discriminant = _without_misleading(discriminant, truth, target)
-    likelihood = left_out_log_likelihood(discriminant)
-    factor = _best_factor(likelihood, target)
-    return np.asarray(log_softmax(factor * likelihood + np.log(target.shares), axis=1))
+    found = _calibrated(_within_reach(scores, target), target, _class_means(truth, target))
+    likelihood = found.sharpness * left_out_log_likelihood(found)
+    return np.asarray(log_softmax(likelihood + np.log(target.shares), axis=1))
+
+
+def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> FloatArray:
+    """Return log p(class | x) of the rows that statistics are of, without these rows.
+
+    The rows are divided into folds. Means, covariance and sharpness for the rows of a fold are
+    those of the other folds, so that nothing has seen a label that it is compared with.
+
+    Parameters
+    ----------
+    discriminant : Discriminant
+        The statistics and their rows.
+    decision : Decision
+        The priors.
+    """
+    scores, codes = discriminant.training_scores, discriminant.training_codes
+    given = discriminant.training_weights
+    weights = None if given is None else SampleWeights(given, np.ones(len(given)))
+    n_classes, found = len(discriminant.means), np.empty((len(codes), len(discriminant.means)))
+    target = ClassTarget(np.arange(n_classes), codes, weights)
+    folds = discriminant.training_folds
+    if folds is None:
+        folds = deal_folds(scores, codes, _FOLDS)
+    basis = None
+    if discriminant.scalings.shape[1] < scores.shape[1]:
+        basis = np.linalg.qr(discriminant.scalings)[0]
+    for fold in np.unique(folds):
+        outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        part = target.part(outside)
+        other = _calibrated(scores[outside], part, discriminant.class_scores, basis)
+        posterior = other.log_posterior(scores[inside], decision.priors)
+        posterior[:, part.counts == 0] = -np.inf
+        found[inside] = posterior
+    return np.asarray(log_softmax(found, axis=1))
 
 
 def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
@@ -309,18 +364,15 @@ def _penalized_covariance(fit: LeastSquares, target: ClassTarget) -> FloatArray:
 
 
 def _without_misleading(
-    discriminant: Discriminant, right: FloatArray, target: ClassTarget
+    discriminant: Discriminant, class_scores: FloatArray, target: ClassTarget
 ) -> Discriminant:
-    """Return the discriminant without the coordinates along which left-out rows lie reversed.
+    """Return the discriminant without the coordinates along which held-out rows lie reversed.
 
-    That is, the other way round than the right scores of the rows of a target, or their fit.
-
-    With far too much regularisation, leaving a row out moves the constant away from its class by
-    more than its neighbours move the fit towards it. Taken at its word, that would turn every
-    prediction round; what it says is that there is nothing to be told along this coordinate.
+    Where the classes lie the other way round than in the scores that are fitted, there is nothing
+    to be told. Taken at its word, such a coordinate would turn predictions round.
     """
-    trained = _class_means(right, target) - _mean(right, target.sample_weights)
-    agreement = target.sizes @ (discriminant.means * (trained @ discriminant.scalings))
+    fitted = (class_scores - target.shares @ class_scores) @ discriminant.scalings
+    agreement = target.sizes @ (discriminant.means * fitted)
     if (agreement > 0).all():
         return discriminant
     explained = np.where(agreement > 0, discriminant.explained, 0.0)
@@ -333,39 +385,50 @@ def _without_misleading(
     )
 
 
-def _fit_sharpness(discriminant: Discriminant, target: ClassTarget) -> float:
-    """Return the factor of the log-likelihoods with the least leave-one-out log-loss.
-
-    Scores have heavier tails than Gaussians: most rows lie close to their class, few far out, and
-    without the factor those few would be called with far too much confidence. Convex in one
-    variable.
-    """
-    likelihood = left_out_log_likelihood(discriminant)
-    return _best_factor(likelihood, target)
-
-
 def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     """Return the factor of log-likelihoods with the least log-loss.
 
-    Of few rows that are all on the right side, no factor is large enough. So much is known before:
-    it is about 1, and e or 1/e are a standard deviation away.
+    Scores have heavier tails than Gaussians: most rows lie close to their class, few far out, and
+    without the factor those few would be called with far too much confidence. Where no row is on
+    the wrong side, no factor would be large enough. But n rows without an error do not rule out
+    errors of 1/n: one more row counts as wrong (see `_doubt`). Convex in the factor.
     """
     codes, weights, log_share = target.codes, target.sample_weights, np.log(target.shares)
+    rows, doubt = np.arange(len(codes)), _doubt(target)
     # Of every class less those of the row's own: minus the log of its probability is then the
     # logarithm of a sum of exponentials.
-    beyond = likelihood - likelihood[np.arange(len(codes)), codes][:, None]
+    beyond = likelihood - likelihood[rows, codes][:, None]
     odds, terms = log_share - log_share[codes][:, None], np.empty_like(beyond)
+    other = _runner_up(beyond + odds, codes)
+    gain, offset = beyond[rows, other], odds[rows, other]
 
     def loss(log_factor: float) -> float:
-        np.multiply(beyond, np.exp(log_factor), out=terms)
+        factor = np.exp(log_factor)
+        np.multiply(beyond, factor, out=terms)
         np.add(terms, odds, out=terms)
         top = terms.max(axis=1)
         np.exp(np.subtract(terms, top[:, None], out=terms), out=terms)
-        lost = float(_mean(top + np.log(terms.sum(axis=1)), weights))
-        return lost + log_factor**2 / (2.0 * target.total)
+        lost = top + np.log(terms.sum(axis=1)) - doubt * (factor * gain + offset)
+        return float(_mean(lost, weights))
 
-    # From e^-7, rows far farther out than Gaussian, to e^2.5, classes far apart.
-    return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded").x))
+    # From so small a factor that all classes look the same to e^2.5, classes far apart.
+    least = -7.0 - np.log(max(1.0, float(np.abs(gain).max())))
+    return float(np.exp(minimize_scalar(loss, bounds=(least, 2.5), method="bounded").x))
+
+
+def _doubt(target: ClassTarget) -> float:
+    """Return the share of errors that as many rows without an error do not rule out.
+
+    Laplace's rule of succession, with the effective number of rows.
+    """
+    return 1.0 / (target.effective + 2.0)
+
+
+def _runner_up(posterior: FloatArray, codes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the likeliest class of each row but its own."""
+    others = posterior.copy()
+    others[np.arange(len(codes)), codes] = -np.inf
+    return np.asarray(others.argmax(axis=1))
 
 
 def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:
@@ -472,26 +535,36 @@ class Expectation:
     @classmethod
     def of(cls, discriminant: Discriminant, decision: Decision, where: str) -> Expectation:
         """Return the expectation of what a discriminant and a decision say of their own rows."""
-        codes, (weights, copies) = discriminant.training_codes, discriminant.counts
-        likelihood = discriminant.sharpness * left_out_log_likelihood(discriminant)
-        posterior = log_softmax(likelihood + np.log(decision.priors), axis=1)
-        right = (posterior + decision.offsets).argmax(axis=1) == codes
+        codes, (weights, _) = discriminant.training_codes, discriminant.counts
+        posterior = held_out_log_posterior(discriminant, decision)
+        right = _share_of_right(posterior + decision.offsets, codes)
         accuracy = float(np.average(right, weights=weights))
-        # As many rows of one weight as would know the share as well.
-        n = float(weights.sum() ** 2 / (weights**2 / copies).sum())
-        z2 = 1.96**2
-        middle = (accuracy + z2 / (2 * n)) / (1 + z2 / n)
-        half = np.sqrt(z2 * (accuracy * (1 - accuracy) / n + z2 / (4 * n**2))) / (1 + z2 / n)
-        own = posterior[np.arange(len(codes)), codes]
+        n = effective_number(weights)
+        low, high = _interval(accuracy, n)
+        # A class with a single row is unknown to the other folds; the row is not infinitely wrong.
+        own = np.maximum(posterior[np.arange(len(codes)), codes], -np.log(n + 2.0))
         loss = -float(np.average(own, weights=weights))
-        low, high = max(0.0, float(middle - half)), min(1.0, float(middle + half))
-        return cls(accuracy, low, high, loss, round(float(copies.sum())), where)
+        return cls(accuracy, low, high, loss, len(codes), where)
 
     def __repr__(self) -> str:
         return (
             f"accuracy {self.accuracy:.1%} ({self.low:.1%} to {self.high:.1%}), log-loss "
             f"{self.log_loss:.3f}, on {self.n_rows} rows: {self.where}"
         )
+
+
+def _share_of_right(posterior: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
+    """Return 1 where the likeliest class is the right one, and a share where several are."""
+    best = posterior >= posterior.max(axis=1, keepdims=True) - 1e-9
+    return np.asarray(best[np.arange(len(codes)), codes] / best.sum(axis=1))
+
+
+def _interval(share: float, n: float) -> tuple[float, float]:
+    """Return Wilson's interval of 95 % for a share of n rows."""
+    z2 = 1.96**2
+    middle = (share + z2 / (2 * n)) / (1 + z2 / n)
+    half = np.sqrt(z2 * (share * (1 - share) / n + z2 / (4 * n**2))) / (1 + z2 / n)
+    return max(0.0, float(middle - half)), min(1.0, float(middle + half))
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,11 @@ class SampleWeights:
         return float(self.values.sum())
 
     @cached_property
+    def effective(self) -> float:
+        """The effective number of rows, (Σω)²/Σω²: as many of equal weight know as much."""
+        return effective_number(self.values)
+
+    @cached_property
     def shares(self) -> FloatArray:
         """π = ω/Σω."""
         return np.asarray(self.values / self.total)
@@ -106,6 +111,17 @@ class SampleWeights:
         matrix *= self.roots[:, None]
         matrix *= self.roots
         return matrix
+
+
+def effective_number(weights: FloatArray) -> float:
+    """Return how many rows of equal weight know as much as these, (Σω)²/Σω².
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n_rows,)
+        ω, at least 0, not all 0.
+    """
+    return float(weights.sum() ** 2 / (weights @ weights))
 
 
 def centered(vectors: FloatArray, weights: SampleWeights | None) -> FloatArray:

@@ -160,6 +160,11 @@ class ClassTarget:
         """The number of samples: of rows, or the sum of their weights."""
         return self.n_samples if self.sample_weights is None else self.sample_weights.total
 
+    @property
+    def effective(self) -> float:
+        """The effective number of samples, by which is told how much is known."""
+        return self.n_samples if self.sample_weights is None else self.sample_weights.effective
+
     @cached_property
     def shares(self) -> FloatArray:
         """The share of each class in all samples."""
@@ -185,11 +190,21 @@ class ClassTarget:
         H has rank n_classes − 1, because H√share = 0. Everything that depends on HHᵀ alone is
         cheaper with T, and for two classes one column is all there is to solve for.
         """
+        return np.asarray(self.indicator @ self._basis)
+
+    @cached_property
+    def _basis(self) -> FloatArray:
+        """Orthonormal columns that are orthogonal to √share."""
         null = np.sqrt(self.shares)[:, None]
         basis = np.linalg.qr(np.hstack([null, np.eye(self.n_classes)]))[0][:, 1:]
         # A sign that does not depend on LAPACK: the last class has the larger score.
-        basis *= np.where(basis[-1] < 0, -1.0, 1.0)
-        return np.asarray(self.indicator @ basis)
+        return np.asarray(basis * np.where(basis[-1] < 0, -1.0, 1.0))
+
+    @cached_property
+    def class_scores(self) -> FloatArray:
+        """The row of `scores` of each class, without weights; of shape (n_classes, n_columns)."""
+        roots = np.sqrt(self.shares)
+        return np.asarray((np.diag(1.0 / roots) - roots) @ self._basis)
 
     @cached_property
     def mean_difference(self) -> FloatArray:
@@ -329,6 +344,34 @@ def _weighted(columns: FloatArray, weights: SampleWeights | None) -> FloatArray:
 
 def _some(weights: SampleWeights | None, rows: NDArray[np.intp]) -> SampleWeights | None:
     return None if weights is None else weights.subset(rows)
+
+
+def deal_folds(keys: FloatArray, codes: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
+    """Return the fold of each row, from 0: at random, with a share of every class in each.
+
+    Neither the order of the rows nor that of the classes changes which rows share a fold.
+
+    Parameters
+    ----------
+    keys : ndarray of shape (n_rows, n_columns)
+        What tells rows apart.
+    codes : ndarray of int of shape (n_rows,)
+        The class of each row.
+    n_folds : int
+        The number of folds; fewer where there are fewer rows.
+    """
+    order = np.lexsort([*keys.T[::-1], codes])
+    strata = by_appearance(codes[order])
+    order = order[np.lexsort([np.random.RandomState(0).permutation(len(order)), strata])]
+    folds = np.empty(len(order), dtype=np.intp)
+    folds[order] = np.arange(len(order)) % min(n_folds, len(order))
+    return folds
+
+
+def by_appearance(codes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return codes in the order in which they first appear: the names of classes do not matter."""
+    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
 
 
 def check_classes_present(y: Any, present: NDArray[np.intp], no_class: Any = None) -> None:

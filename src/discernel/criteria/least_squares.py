@@ -15,7 +15,7 @@ from discernel.backend import FloatArray
 from discernel.bank import System
 from discernel.sample_weights import SampleWeights
 
-__all__ = ["KernelLeastSquares", "LeastSquares", "left_out_diagonal"]
+__all__ = ["KernelLeastSquares", "LeastSquares", "center_left_out", "left_out_diagonal"]
 
 
 class LeastSquares(Protocol):
@@ -36,6 +36,10 @@ class LeastSquares(Protocol):
     @property
     def leave_one_out(self) -> FloatArray:
         """The prediction for each training row of the fit to all the others."""
+
+    @property
+    def left_out_scores(self) -> FloatArray:
+        """The same in the units of ``fitted``; see `center_left_out`."""
 
     @property
     def ridge(self) -> FloatArray:
@@ -119,6 +123,13 @@ class KernelLeastSquares:
         """
         return self._unweighted(self._targets - self._residuals)
 
+    @property
+    def left_out_scores(self) -> FloatArray:
+        """`leave_one_out` in the units of ``fitted``; see `center_left_out`."""
+        targets, shares = self._unweighted(self._targets), 1.0 / self.ridge
+        shares /= shares.sum()
+        return center_left_out(self.leave_one_out, targets - shares @ targets, shares)
+
     @cached_property
     def _residuals(self) -> FloatArray:
         """The leave-one-out errors, times the roots of the weights."""
@@ -137,6 +148,25 @@ class KernelLeastSquares:
     def _unweighted(self, rows: FloatArray) -> FloatArray:
         weights = self.sample_weights
         return np.asarray(rows if weights is None else rows / weights.roots[:, None])
+
+
+def center_left_out(
+    leave_one_out: FloatArray, targets: FloatArray, shares: FloatArray
+) -> FloatArray:
+    """Return leave-one-out predictions, all with the mean of the fit to all rows.
+
+    The mean of the fit without a row is that of the other targets, which lies away from the target
+    of the row. In one fit that changes nothing: all classes have the same mean. But among rows that
+    have a fit each, the classes would seem to lie reversed.
+
+    Parameters
+    ----------
+    leave_one_out, targets : ndarray of shape (n_samples, n_targets)
+        The predictions, and the targets less their mean.
+    shares : ndarray of shape (n_samples,)
+        The share of each row in the mean.
+    """
+    return np.asarray(leave_one_out + (shares / (1.0 - shares))[:, None] * targets)
 
 
 def left_out_diagonal(

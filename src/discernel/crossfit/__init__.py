@@ -1,5 +1,6 @@
 """The default: kernels chosen by what they predict for rows that had no part in the choice."""
 
+from discernel.crossfit.held_out import Relearner, cross_fitted_scores
 from discernel.crossfit.landmarks import residual_landmarks
 from discernel.crossfit.propose import (
     CrossFitted,
@@ -13,6 +14,8 @@ from discernel.crossfit.propose import (
 __all__ = [
     "CrossFitted",
     "Proposal",
+    "Relearner",
+    "cross_fitted_scores",
     "menu_kernels",
     "propose_kernels",
     "residual_landmarks",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeVar
 
 import joblib
@@ -24,7 +24,7 @@ from discernel.learners.simplex import normalize, uniform
 from discernel.learners.walk import downhill
 from discernel.metric import Metric
 
-__all__ = ["Contender", "CrossFit", "Judged", "choose", "clearly_better", "each"]
+__all__ = ["Choice", "Contender", "CrossFit", "Judged", "choose", "clearly_better", "each"]
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
@@ -120,6 +120,8 @@ class CrossFit:
         self.folds: list[Fold | DeviceFold] = each(
             make, list(zip(metrics, sample.divisions(), olds, strict=True)), device
         )
+        #: All that was tried.
+        self.tried: list[Contender] = []
 
     def choices(self, name: str, weights: FloatArray) -> Callable[[float], Contender]:
         """Return a function of λ: these weights, with what they predict."""
@@ -131,7 +133,7 @@ class CrossFit:
             for fold, part in zip(self.folds, parts, strict=True):
                 predicted[fold.inside] = part
             losses, right = row_losses(predicted, self.sample.scores, self.sample.target)
-            return Contender(
+            found = Contender(
                 name=name,
                 strength=self.strength,
                 weights=weights,
@@ -141,6 +143,8 @@ class CrossFit:
                 mean_loss=float(self.sample.shares @ losses),
                 accuracy=None if right is None else float(self.sample.shares @ right),
             )
+            self.tried.append(found)
+            return found
 
         return at
 
@@ -169,19 +173,22 @@ class CrossFit:
         n, middle = len(regularizations), len(regularizations) // 2
         return found[downhill(loss, n, middle if start is None else regularizations.index(start))]
 
-    def learn_weights(self, start: Contender, pull: float) -> FloatArray:
+    def learn_weights(
+        self, start: Contender, pull: float, without: int | None = None
+    ) -> FloatArray:
         """Return the weights that descent finds from a candidate, pulled towards equal ones.
 
         Down the squared error of the scores, which has a gradient that costs little, for the λ of
-        the candidate.
+        the candidate; perhaps without the errors of a fold.
         """
+        folds = [fold for number, fold in enumerate(self.folds) if number != without]
         p, n, lam = self.n_kernels, float(self.sample.weights.sum()), start.regularization
         n_numbers = n * self.sample.scores.shape[1]
         units: dict[str, float] = {}
 
         def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
             w = np.maximum(softmax(z), 1e-30)
-            found = each(lambda fold: fold.error(w, lam), self.folds, self._device)
+            found = each(lambda fold: fold.error(w, lam), folds, self._device)
             value = pull_to_equal(w, pull, n) + sum(f.value for f in found) / n_numbers
             by_w = pull / n * (np.log(w * p) + 1.0)
             by_w = by_w + np.sum([f.by_weights for f in found], axis=0) / n_numbers
@@ -241,8 +248,8 @@ def choose(
     regularization: float | None = None,
     strengths: Sequence[float] = STRENGTHS,
     device: Device | None = None,
-) -> list[Contender]:
-    """Return all candidates, the chosen one first.
+) -> Choice:
+    """Choose a strength of the metric, weights and λ.
 
     The strength is chosen with equal weights, and then whether learned weights are better. What is
     less simple must be clearly better: a metric or weights that have seen the labels of a small
@@ -269,7 +276,7 @@ def choose(
     dtype = np.float32 if regularization is None else np.float64
     fit = CrossFit(sample, metrics, strengths[0], dtype=dtype, device=device)
     candidates, fits = [fit.best("average", equal, lambdas)], {strengths[0]: fit}
-    before = candidates[0]
+    before, tried = candidates[0], [fit.tried]
     for strength in strengths[1:]:
         memory = fit if device is None else None
         fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=memory, device=device)
@@ -277,12 +284,14 @@ def choose(
             fit.best("average", equal, lambdas, candidates[0].regularization),
             fit,
         )
+        tried.append(fit.tried)
         place = 0 if clearly_better(found, candidates[0], sample.shares) else len(candidates)
         candidates.insert(place, found)
         if found.mean_loss >= before.mean_loss:
             break  # more of a metric that does no good does none either
         before = found
     best = candidates[0]
+    without = [_choose_without(tried, sample, fold) for fold in range(sample.n_folds)]
     if device is None:
         # Weights and predictions are no choice between few things: in single precision their third
         # and fifth digits would depend on the machine, and on the units of the columns.
@@ -293,6 +302,43 @@ def choose(
         fit = fits[best.strength]
     weights = fit.learn_weights(best, pull)
     learned = fit.best("weights", weights, lambdas, best.regularization)
-    place = 0 if clearly_better(learned, best, sample.shares) else 1
-    candidates.insert(place, learned)
-    return candidates
+    if not clearly_better(learned, best, sample.shares):
+        return Choice([best, learned, *candidates[1:]], without)
+    without = [
+        replace(
+            learned if one.strength == best.strength else one,
+            weights=fit.learn_weights(best, pull, without=fold),
+        )
+        for fold, one in enumerate(without)
+    ]
+    return Choice([learned, *candidates], without)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, from what, and what would have been chosen without each fold.
+
+    Attributes
+    ----------
+    candidates : list of Contender
+        The best of each kind, the chosen one first.
+    without : list of Contender
+        For each fold, the choice by the losses of the other rows.
+    """
+
+    candidates: list[Contender]
+    without: list[Contender]
+
+
+def _choose_without(tried: list[list[Contender]], sample: Sample, fold: int) -> Contender:
+    """Return the choice of strength and λ by the losses of rows outside of a fold."""
+    shares = np.where(sample.folds == fold, 0.0, sample.shares)
+    shares /= shares.sum()
+    best = before = min(tried[0], key=lambda one: float(shares @ one.losses))
+    for group in tried[1:]:
+        found = min(group, key=lambda one: float(shares @ one.losses))
+        best = found if clearly_better(found, best, shares) else best
+        if shares @ found.losses >= shares @ before.losses:
+            break
+        before = found
+    return best

@@ -29,6 +29,7 @@ from discernel.targets import Target
 __all__ = [
     "CrossFitted",
     "Proposal",
+    "fold_metric",
     "menu_kernels",
     "propose_kernels",
     "rows_to_choose_on",
@@ -59,12 +60,16 @@ class Proposal:
         The kernels of the menu, resolved.
     candidates : list of Contender
         All that was compared, the chosen one first.
+    without : list of Contender
+        What would have been chosen without each fold.
     sample : Sample
         The rows it was compared on.
     metric : Metric
         Learned on all rows of the sample, or on some more.
     fold_metrics : list of Metric
         One per fold, learned without it.
+    spreads : tuple of float
+        What every column was divided by first.
     dependent : ndarray of int
         The training rows whose labels had a part in the metric of the kernels; none where that is
         no metric at all.
@@ -72,9 +77,11 @@ class Proposal:
 
     kernels: list[Kernel]
     candidates: list[Contender]
+    without: list[Contender]
     sample: Sample
     metric: Metric
     fold_metrics: list[Metric]
+    spreads: tuple[float, ...]
     dependent: Positions
 
     @property
@@ -133,16 +140,16 @@ def propose_kernels(
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
     *fold_metrics, metric = each(partial(_learned_metric, device), jobs, device)
-    candidates = choose(
-        sample, fold_metrics, pull=pull, regularization=regularization, device=device
-    )
-    strength = candidates[0].strength
+    choice = choose(sample, fold_metrics, pull=pull, regularization=regularization, device=device)
+    strength = choice.candidates[0].strength
     return Proposal(
         kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows),
-        candidates=candidates,
+        candidates=choice.candidates,
+        without=choice.without,
         sample=sample,
         metric=metric,
         fold_metrics=fold_metrics,
+        spreads=spreads,
         dependent=wider.positions if strength > 0 else wider.positions[:0],
     )
 
@@ -150,6 +157,39 @@ def propose_kernels(
 def rows_to_choose_on(n_rows: int) -> int:
     """Return how many of so many rows kernels are chosen on, if there are as many."""
     return max(_FEW, min(n_rows // 4, _MOST))
+
+
+def fold_metric(
+    proposal: Proposal,
+    X: FloatArray,
+    spreads: tuple[float, ...],
+    target: Target,
+    fold: int,
+    outside: Positions,
+) -> Metric:
+    """Return a metric that was learned without the rows of a fold.
+
+    Parameters
+    ----------
+    proposal : Proposal
+        The default's choice, whose metrics of folds serve where its sample has all rows.
+    X : ndarray of shape (n_samples, n_columns)
+        The training rows.
+    spreads : tuple of float
+        What every column is divided by first.
+    target : Target
+        What is to be predicted.
+    fold : int
+        The fold.
+    outside : ndarray of int
+        The rows outside of it.
+    """
+    if len(proposal.sample.positions) == len(X):
+        return proposal.fold_metrics[fold]
+    rows, part = divided_columns(X[outside], spreads), target.subset(outside)
+    rng = np.random.RandomState(0)
+    drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
+    return _learned_metric(None, (drawn, np.arange(len(drawn.rows))))
 
 
 def _learned_metric(device: Device | None, job: tuple[Sample, Positions]) -> Metric:

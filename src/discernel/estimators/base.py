@@ -19,11 +19,11 @@ from discernel.discriminant import (
     Decision,
     Discriminant,
     Expectation,
-    HonestScores,
+    HeldOutScores,
     fit_discriminant,
 )
 from discernel.estimators.arrays import ScoresAnywhere, whole_or_nothing
-from discernel.estimators.learner import Way, honest_scores
+from discernel.estimators.learner import Way, held_out_scores
 from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
@@ -101,15 +101,16 @@ class BaseKernelDiscriminant(
                 del X, y, target
                 return self._store_streamed(self._fit_first(*given, way=way))
             learning = self._learn(X, kernels, target, request, way)
-            bank, weights, proposal = learning
             ridge = request.criterion.sample_ridge(target, self.regularization_)
-            system = bank.system(weights, ridge)
+            system = learning.bank.system(learning.weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
-            honest = honest_scores(proposal, target)
-            discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
+            held_out = HeldOutScores()
+            if self.statistics == "loo":
+                held_out = held_out_scores(learning, fit, target)(target, slice(None))
+            discriminant = fit_discriminant(fit, ridge, target, self.statistics, held_out)
             discriminant = replace(discriminant, dual_coef=learning.coef(discriminant.dual_coef))
             self._keep_labels(target.classes[target.codes], learning.kept)
-        return self._store(discriminant, decision, target, honest)
+        return self._store(discriminant, decision, target, held_out)
 
     def _opened(self, source: Source) -> tuple[Any, Any, Any]:
         """Return rows of a Dask collection as they are learned from."""
@@ -193,7 +194,7 @@ class BaseKernelDiscriminant(
         discriminant: Discriminant,
         decision: Decision,
         target: ClassTarget,
-        honest: HonestScores,
+        honest: HeldOutScores,
     ) -> Self:
         """Store what predictions are made with."""
         if isinstance(self.threshold, str):

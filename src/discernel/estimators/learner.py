@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -27,9 +27,16 @@ from discernel.bank import (
     default_rank,
     make_bank,
 )
-from discernel.criteria import Auto, LeaveOneOut, LowRankLoss, low_rank_loss
-from discernel.crossfit import CrossFitted, Proposal, propose_kernels, residual_landmarks
-from discernel.discriminant import HonestScores
+from discernel.criteria import Auto, LeastSquares, LeaveOneOut, LowRankLoss, low_rank_loss
+from discernel.crossfit import (
+    CrossFitted,
+    Proposal,
+    Relearner,
+    cross_fitted_scores,
+    propose_kernels,
+    residual_landmarks,
+)
+from discernel.discriminant import HeldOutScores
 from discernel.estimators.planned import forecast_fit, showing
 from discernel.estimators.rows import are_precomputed
 from discernel.estimators.shown import ShownInNotebooks
@@ -48,7 +55,7 @@ from discernel.progress import phase
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, Target
 
-__all__ = ["BaseKernelLearner", "Learning", "Way", "honest_scores"]
+__all__ = ["BaseKernelLearner", "Learning", "Way", "fold_scores", "held_out_scores"]
 
 
 _ALL = slice(None)
@@ -61,6 +68,10 @@ class Learning(NamedTuple):
     weights: FloatArray
     #: Where the kernels come from; None where they were given.
     proposal: Proposal | None
+    #: What was learned, and how.
+    request: Request
+    #: What learns the same from some of the rows.
+    relearner: Relearner
 
     def coef(self, dual: FloatArray) -> FloatArray:
         """Return what `combined_kernel_` multiplies, for a function expanded in training rows."""
@@ -243,10 +254,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             kernels = proposal.kernels
             if isinstance(request.criterion, Auto) and request.automatic:
                 request = replace(request, solver=CrossFitted(proposal))
-        near = kernels
-        if request.criterion.normalization == "centered_trace":
-            # The same once centred; raw traces would not be the same.
-            near = [kernel.shifted(X) for kernel in kernels]
+        near = _near(kernels, X, request)
         phase("looking at all rows")
         bank = self._make_bank(X, near, target, request, way)
         phase("learning weights and λ")
@@ -277,7 +285,16 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         self.regularization_ = learned.regularization
         self.gap_ = learned.gap
         self.n_iter_ = max(1, learned.n_iter)
-        return Learning(bank, weights, proposal)
+        relearner = Relearner(
+            target,
+            request,
+            bank,
+            learned.regularization,
+            proposal,
+            X,
+            lambda kernels: self._make_bank(X, _near(kernels, X, request), target, request, way),
+        )
+        return Learning(bank, weights, proposal, request, relearner)
 
     def _store_loss(self, loss: LowRankLoss) -> None:
         """Store what a low rank loses, and warn where a larger one would clearly pay."""
@@ -400,31 +417,65 @@ def _blend(
     )
 
 
-def honest_scores(
-    proposal: Proposal | None, target: ClassTarget, column: slice = _ALL
-) -> HonestScores:
-    """Return what class statistics are taken from: all rows, left out of the fit.
+def _near(kernels: list[Kernel], X: Any, request: Request) -> list[Kernel]:
+    """Return kernels with their origin at a typical row, where that changes nothing.
 
-    Where the metric has seen labels, only rows that had no part in it, or else the predictions of
-    the folds.
+    The same once centred; raw traces would not be the same.
+    """
+    if request.criterion.normalization != "centered_trace":
+        return kernels
+    return [kernel.shifted(X) for kernel in kernels]
+
+
+def held_out_scores(
+    learning: Learning, fit: LeastSquares, target: Target
+) -> Callable[[ClassTarget, slice], HeldOutScores]:
+    """Return what class statistics are taken from, as a function of classes and their columns.
 
     Parameters
     ----------
-    proposal : Proposal or None
-        Where the kernels come from; None where they were given.
+    learning : Learning
+        What was learned.
+    fit : LeastSquares
+        The fit of the model.
+    target : Target
+        What all rows are learned to be.
+    """
+    proposal, relearner = learning.proposal, learning.relearner
+    if not relearner.learns:
+        return lambda _, __: HeldOutScores()
+    if proposal is not None and len(proposal.dependent):
+        rows = proposal.independent(np.arange(target.n_samples))
+        if len(rows):
+            where = "leave-one-out, of rows that had no part in the metric"
+            return lambda _, __: HeldOutScores(rows, where=where)
+    scores, folds = cross_fitted_scores(relearner, fit)
+    rows = np.flatnonzero(folds >= 0)
+    n_folds = int(folds.max()) + 1
+    where = f"leave-one-out, the kernel learned without each of {n_folds} folds"
+
+    def part(classes: ClassTarget, columns: slice) -> HeldOutScores:
+        own = classes if len(rows) == classes.n_samples else classes.part(rows)
+        given = None if n_folds == 1 else folds[rows]
+        return HeldOutScores(scores=scores[rows, columns], target=own, folds=given, where=where)
+
+    return part
+
+
+def fold_scores(proposal: Proposal, target: ClassTarget) -> HeldOutScores:
+    """Return what the folds of a proposal have predicted.
+
+    Parameters
+    ----------
+    proposal : Proposal
+        Where the kernels come from.
     target : ClassTarget
         The classes of all training rows.
-    column : slice
-        The columns of what was predicted that are scores of these classes; all by default.
     """
-    if proposal is None or not len(proposal.dependent):
-        return HonestScores()
-    rows = proposal.independent(np.arange(target.n_samples))
-    if len(rows):
-        return HonestScores(rows, where="leave-one-out, of rows that had no part in the metric")
     sample = proposal.sample
     part = replace(target.part(sample.positions), sample_weights=SampleWeights.of(sample.weights))
     if not part.counts.all():
-        return HonestScores()  # a label so rare that the sample has none
+        return HeldOutScores()  # a label so rare that the sample has none
     where = f"{sample.n_folds} folds, the metric learned without each"
-    return HonestScores(scores=proposal.chosen.predicted[:, column], target=part, where=where)
+    scores = proposal.chosen.predicted
+    return HeldOutScores(scores=scores, target=part, folds=sample.folds, where=where)

@@ -18,7 +18,7 @@ from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import fit_discriminant
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.learner import BaseKernelLearner, honest_scores
+from discernel.estimators.learner import BaseKernelLearner, held_out_scores
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, levels_to_the_caller
 from discernel.sample_weights import SampleWeights
@@ -148,7 +148,7 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         request.check_target(target)
         with self._working(X, kernels, target, request) as way:
             learning = self._learn(X, kernels, target, request, way)
-            bank, weights, proposal = learning
+            bank, weights = learning.bank, learning.weights
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
             system.expect(np.hstack([part.scores for part in target.parts]))
@@ -156,10 +156,9 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
                 KernelLeastSquares(system, ridge, part.scores, sample_weights)
                 for part in target.parts
             ]
-            honest = [
-                honest_scores(proposal, part, slice(i, i + 1))
-                for i, part in enumerate(target.parts)
-            ]
+            whole = KernelLeastSquares(system, ridge, target.scores, sample_weights)
+            held_out = held_out_scores(learning, whole, target)
+            honest = [held_out(part, slice(i, i + 1)) for i, part in enumerate(target.parts)]
             found = [
                 fit_discriminant(fit, ridge, part, "loo", scores)
                 for fit, part, scores in zip(fits, target.parts, honest, strict=True)

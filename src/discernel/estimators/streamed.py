@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import CombinedKernel, Uncentered, make_bank
 from discernel.crossfit import Proposal, scaled_kernels
-from discernel.discriminant import HonestScores, class_factors
+from discernel.discriminant import HeldOutScores, class_factors
 from discernel.estimators.arrays import where_rows_are
-from discernel.estimators.learner import BaseKernelLearner, Way, honest_scores
+from discernel.estimators.learner import BaseKernelLearner, Way, fold_scores
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap, draw_landmarks, n_landmarks
@@ -180,7 +180,7 @@ class BaseStreamedLearner(BaseKernelLearner):
     _banks_there = ("auto", "iterative", "lowrank")
     _stream: StreamState | None = None
     #: What stands in for honest rows, where the first rows were few.
-    _fallback: tuple[HonestScores, float] | None = None
+    _fallback: tuple[HeldOutScores, float] | None = None
 
     # ---- two passes --------------------------------------------------------------------------
 
@@ -337,14 +337,14 @@ class BaseStreamedLearner(BaseKernelLearner):
 
     def _fallback_of(
         self, proposal: Proposal | None, target: ClassTarget, survey: Survey
-    ) -> tuple[HonestScores, float] | None:
+    ) -> tuple[HeldOutScores, float] | None:
         """Return scores and λ of the folds where too few rows had no part in the metric."""
         if proposal is None or not len(proposal.dependent):
             return None
         if len(survey.drawn) - len(proposal.dependent) >= len(proposal.sample.rows) // 2:
             return None
         share = 1.0 - 1.0 / proposal.sample.n_folds
-        return honest_scores(proposal, target), proposal.chosen.regularization * share
+        return fold_scores(proposal, target), proposal.chosen.regularization * share
 
     def _summing(self, features: NystromMap, classes: NDArray[Any], factors: FloatArray) -> Summing:
         prepare = _Preparing(self, self.kernels_, classes, factors)

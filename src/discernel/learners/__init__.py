@@ -4,7 +4,7 @@ from discernel.learners.alignment_parameters import AlignedKernels, align_kernel
 from discernel.learners.columns import Columns
 from discernel.learners.conic import QCQP, SDP
 from discernel.learners.galerkin import Galerkin
-from discernel.learners.learn import learn, learn_kernel
+from discernel.learners.learn import learn, learn_kernel, learn_part
 from discernel.learners.margin import InteriorPoint
 from discernel.learners.newton import Newton
 from discernel.learners.path import RegularizationPath, regularization_path
@@ -44,6 +44,7 @@ __all__ = [
     "align_kernels",
     "learn",
     "learn_kernel",
+    "learn_part",
     "make_request",
     "regularization_path",
     "reweigh_spectrum",

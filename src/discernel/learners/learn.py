@@ -33,7 +33,7 @@ from discernel.learners.walk import as_good_as_the_least, walk
 from discernel.sample_weights import SampleWeights, check_sample_weight
 from discernel.targets import ClassTarget, Target, check_classes_present
 
-__all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_path"]
+__all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_part", "learn_path"]
 
 #: λ considered by ``regularization="loo"``, in units of the (trace-normalised) kernels.
 DEFAULT_REGULARIZATIONS: tuple[float, ...] = tuple(np.logspace(0.0, -6.0, 13).tolist())
@@ -208,15 +208,7 @@ def _weighted(
 
 def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """Learn on a bank; the estimators' way in. Warns if the gap could not be certified."""
-    lam = request.regularization
-    try:
-        if lam == "loo" and request.criterion.regularization_is != "learned":
-            learned = _learn_by_leave_one_out(bank, target, request)
-        else:
-            learned = _solve_one(bank, target, request, lam if isinstance(lam, float) else None)
-    except NumericalError:
-        bank.check_definite()  # if that is the reason, its error says so better
-        raise
+    learned = _learn(bank, target, request)
     if not learned.status.is_success:
         gap = "without a certificate"
         if learned.gap is not None:
@@ -228,6 +220,22 @@ def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
             stacklevel=3,
         )
     return learned
+
+
+def learn_part(bank: Bank, target: Target, request: Request) -> LearnedKernel:
+    """Learn on some of the rows, without progress, and without a warning about the gap."""
+    return _learn(bank, target, replace(request, callback=None))
+
+
+def _learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
+    lam = request.regularization
+    try:
+        if lam == "loo" and request.criterion.regularization_is != "learned":
+            return _learn_by_leave_one_out(bank, target, request)
+        return _solve_one(bank, target, request, lam if isinstance(lam, float) else None)
+    except NumericalError:
+        bank.check_definite()  # if that is the reason, its error says so better
+        raise
 
 
 def _solve_one(

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
+from discernel.criteria.least_squares import center_left_out
 from discernel.crossfit.losses import row_losses
-from discernel.discriminant import HonestScores
+from discernel.discriminant import HeldOutScores
 from discernel.features import NystromMap
 from discernel.learners.loo import find_limit
 from discernel.learners.solution import Limit
 from discernel.streams.sample import Positions, chosen_rows
-from discernel.streams.solve import SampledFit, SummedSystem, class_table
+from discernel.streams.solve import SampledFit, SummedSystem
 from discernel.streams.summary import FeatureSums
 from discernel.streams.survey import Survey, Surveying
 from discernel.targets import ClassTarget
@@ -70,7 +71,7 @@ class StreamedFit:
         The fit, and what it says of the rows of the sample.
     target : ClassTarget
         The classes of these rows, which weigh as much as those of all rows.
-    honest : HonestScores
+    honest : HeldOutScores
         Which of them had no part in the metric.
     regularization_at_limit : {"smallest", "largest"} or None
         Whether a better λ may lie beyond those considered.
@@ -82,7 +83,7 @@ class StreamedFit:
 
     fit: SampledFit
     target: ClassTarget
-    honest: HonestScores
+    honest: HeldOutScores
     regularization_at_limit: Limit | None
     unit: float
     captured: float
@@ -104,7 +105,7 @@ def fit_stream(
     rows: Positions,
     *,
     regularization: float | None,
-    fallback: tuple[HonestScores, float] | None,
+    fallback: tuple[HeldOutScores, float] | None,
 ) -> StreamedFit:
     """Return the fit to all rows.
 
@@ -119,12 +120,12 @@ def fit_stream(
     regularization : float or None
         λ; None for that with the least leave-one-out log-loss of rows that had no part in the
         metric.
-    fallback : (HonestScores, float), optional
+    fallback : (HeldOutScores, float), optional
         Scores and λ where there are too few such rows.
     """
     sample, system = state.survey.drawn, SummedSystem(state.sums, state.features)
     table = np.zeros((len(state.classes), target.n_classes - 1))
-    table[np.searchsorted(state.classes, target.classes)] = class_table(target)
+    table[np.searchsorted(state.classes, target.classes)] = target.class_scores
     weights = sample.weights[rows]
     codes = np.searchsorted(state.classes, target.classes)[target.codes]
     at = system.sampled(
@@ -135,12 +136,12 @@ def fit_stream(
     )
     truth = table[codes]
     counted = np.flatnonzero(~sample.involved[rows])
-    honest = HonestScores()
+    honest = HeldOutScores()
     if sample.involved.any():
         where = f"leave-one-out, of {len(counted)} drawn rows that had no part in the metric"
-        honest = HonestScores(counted, where=where)
+        honest = HeldOutScores(counted, where=where)
     elif len(rows) < state.survey.n_rows:
-        honest = HonestScores(where=f"leave-one-out, of {len(rows)} drawn rows")
+        honest = HeldOutScores(where=f"leave-one-out, of {len(rows)} drawn rows")
     at_limit: Limit | None = None
     if fallback is not None:
         honest, instead = fallback
@@ -154,11 +155,14 @@ def fit_stream(
     beta, intercept = system.fit(table, chosen)
     # A share of all rows: where the sample stands for them, it has so much of the penalty.
     share = target.total / float(state.sums.weight)
+    leave_one_out = truth - (truth - fitted) / left[:, None]
+    shares = weights * sample.decays[rows] * state.factors[codes] / float(state.sums.weight)
     fit = SampledFit(
         coef=state.features.expansion(beta) * system.unit,
         intercept=intercept,
         fitted=fitted,
-        leave_one_out=truth - (truth - fitted) / left[:, None],
+        leave_one_out=leave_one_out,
+        left_out_scores=center_left_out(leave_one_out, truth, shares),
         regularization=chosen,
         sample_weights=target.sample_weights,
         penalty=system.penalty(table, chosen) * share,

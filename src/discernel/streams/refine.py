@@ -21,7 +21,7 @@ from discernel.features import NystromMap
 from discernel.kernels import Kernel
 from discernel.kernels.columns import divided_columns
 from discernel.streams.sample import Positions
-from discernel.streams.solve import SummedSystem, class_table
+from discernel.streams.solve import SummedSystem
 from discernel.streams.summary import Labelled, Summing, one_hot
 from discernel.streams.there import LandmarksThere
 from discernel.targets import ClassTarget
@@ -146,7 +146,7 @@ def _round(
     rows = Labelled(X[:n], one_hot(fitted.codes, fitted.n_classes), own)
     system = SummedSystem(summing.add_rows(summing.start(), rows), features)
     there = None if device is None else summing.there
-    table = class_table(fitted)
+    table = fitted.class_scores
     new = features(X[n:]) if there is None else there.features(X[n:])
     truth = table[held.codes]
     best: tuple[float, FloatArray, FloatArray] | None = None

@@ -13,9 +13,8 @@ from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap
 from discernel.sample_weights import SampleWeights
 from discernel.streams.summary import FeatureSums, sums_are_of_kernels
-from discernel.targets import ClassTarget
 
-__all__ = ["SampledFit", "SummedSystem", "class_table"]
+__all__ = ["SampledFit", "SummedSystem"]
 
 
 class SummedSystem:
@@ -140,9 +139,9 @@ class SampledFit:
         The expansion of f in the landmarks: f(x) = Σ_j coef_j k(z_j, x).
     intercept : ndarray of shape (n_targets,)
         b.
-    fitted, leave_one_out : ndarray of shape (n_rows, n_targets)
+    fitted, leave_one_out, left_out_scores : ndarray of shape (n_rows, n_targets)
         The predictions for the rows of the sample of the fit to all rows, and of that to all
-        others.
+        others, and these in the units of the first.
     regularization : float
         λ.
     sample_weights : SampleWeights or None
@@ -155,6 +154,7 @@ class SampledFit:
     intercept: FloatArray
     fitted: FloatArray
     leave_one_out: FloatArray
+    left_out_scores: FloatArray
     regularization: float
     sample_weights: SampleWeights | None
     penalty: FloatArray
@@ -165,11 +165,3 @@ class SampledFit:
         weights = self.sample_weights
         ones = np.ones(len(self.fitted))
         return np.asarray(self.regularization * (ones if weights is None else 1.0 / weights.values))
-
-
-def class_table(target: ClassTarget) -> FloatArray:
-    """Return the scores of each class, of shape (n_classes, n_classes − 1)."""
-    _, first = np.unique(target.codes, return_index=True)
-    weights = target.sample_weights
-    scores = target.scores[first]
-    return np.asarray(scores if weights is None else scores / weights.roots[first, None])
