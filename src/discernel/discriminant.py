@@ -48,8 +48,8 @@ _SMALLEST_VARIANCE = 1e-12
 _HOPELESS = 0.1
 #: What is left of a class or a variance without a row, at least, as a share.
 _SMALLEST_REST = 1e-3
-#: Folds that rows are divided into to find out what to expect.
-_FOLDS = 5
+#: Folds that rows are divided into to find out what to expect; of fewer rows than this, more.
+_FOLDS, _FOLDS_OF_FEW, _FEW = 5, 10, 50
 #: Root mean square of fitted scores, of targets of 1, that changes no probability by more.
 _INVISIBLE = 1e-10
 
@@ -80,8 +80,6 @@ class Discriminant:
         How much those rows count; None: all the same.
     training_copies : ndarray of shape (n_samples,) or None
         How many rows each of those stands for; None: one.
-    training_folds : ndarray of shape (n_samples,) or None
-        The folds that those rows were predicted in; None: each on its own.
     class_scores : ndarray of shape (n_classes, n_classes - 1) or None
         The scores that rows of each class were fitted to.
     sharpness : float
@@ -98,7 +96,6 @@ class Discriminant:
     training_codes: NDArray[np.intp]
     training_weights: FloatArray | None = None
     training_copies: FloatArray | None = None
-    training_folds: NDArray[np.intp] | None = None
     class_scores: FloatArray | None = None
     sharpness: float = 1.0
 
@@ -137,8 +134,6 @@ class HeldOutScores:
         The scores.
     target : ClassTarget or None
         The classes of the rows that the scores are of.
-    folds : ndarray of shape (n_rows,) or None
-        The fold of each of the scores; None: any folds will do.
     where : str
         How they were predicted, in words.
     """
@@ -146,7 +141,6 @@ class HeldOutScores:
     rows: NDArray[np.intp] | None = None
     scores: FloatArray | None = None
     target: ClassTarget | None = None
-    folds: NDArray[np.intp] | None = None
     where: str = "leave-one-out"
 
     def of(self, fit: LeastSquares, target: ClassTarget) -> tuple[FloatArray, ClassTarget]:
@@ -204,7 +198,6 @@ def fit_discriminant(
         _calibrated(scores, counted, target.class_scores, basis),
         dual_coef=fit.coef,
         intercept=fit.intercept,
-        training_folds=held_out.folds,
     )
 
 
@@ -260,9 +253,7 @@ def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> Fl
     weights = None if given is None else SampleWeights(given, np.ones(len(given)))
     n_classes, found = len(discriminant.means), np.empty((len(codes), len(discriminant.means)))
     target = ClassTarget(np.arange(n_classes), codes, weights)
-    folds = discriminant.training_folds
-    if folds is None:
-        folds = deal_folds(scores, codes, _FOLDS)
+    folds = deal_folds(scores, codes, _FOLDS if len(codes) >= _FEW else _FOLDS_OF_FEW)
     basis = None
     if discriminant.scalings.shape[1] < scores.shape[1]:
         basis = np.linalg.qr(discriminant.scalings)[0]

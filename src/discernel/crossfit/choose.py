@@ -237,7 +237,8 @@ def clearly_better(first: Judged, second: Judged, shares: FloatArray) -> bool:
     """Whether the first is better by more than a standard error of the difference."""
     gains = second.losses - first.losses
     mean = float(shares @ gains)
-    return mean > _CLEARLY * float(np.sqrt(shares**2 @ (gains - mean) ** 2))
+    n = 1.0 / float(shares @ shares)
+    return mean > _CLEARLY * (1.0 + 20.0 / n) * float(np.sqrt(shares**2 @ (gains - mean) ** 2))
 
 
 def choose(

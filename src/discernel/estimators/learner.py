@@ -456,8 +456,7 @@ def held_out_scores(
 
     def part(classes: ClassTarget, columns: slice) -> HeldOutScores:
         own = classes if len(rows) == classes.n_samples else classes.part(rows)
-        given = None if n_folds == 1 else folds[rows]
-        return HeldOutScores(scores=scores[rows, columns], target=own, folds=given, where=where)
+        return HeldOutScores(scores=scores[rows, columns], target=own, where=where)
 
     return part
 
@@ -477,5 +476,4 @@ def fold_scores(proposal: Proposal, target: ClassTarget) -> HeldOutScores:
     if not part.counts.all():
         return HeldOutScores()  # a label so rare that the sample has none
     where = f"{sample.n_folds} folds, the metric learned without each"
-    scores = proposal.chosen.predicted
-    return HeldOutScores(scores=scores, target=part, folds=sample.folds, where=where)
+    return HeldOutScores(scores=proposal.chosen.predicted, target=part, where=where)
