@@ -51,9 +51,10 @@ def machine() -> dict[str, Any]:
     }
 
 
-def write_record(name: str, results: Any, **settings: Any) -> None:
-    """Write results, settings and machine facts to ``records/<name>.json``."""
-    RECORDS.mkdir(exist_ok=True)
+def write_record(name: str, results: Any, *, path: Path | None = None, **settings: Any) -> None:
+    """Write results, settings and machine facts to ``records/<name>.json``, or to a path."""
+    path = RECORDS / f"{name}.json" if path is None else path
+    path.parent.mkdir(parents=True, exist_ok=True)
     record = {
         "benchmark": name,
         "date": date.today().isoformat(),
@@ -61,7 +62,6 @@ def write_record(name: str, results: Any, **settings: Any) -> None:
         "machine": machine(),
         "results": results,
     }
-    path = RECORDS / f"{name}.json"
     # A list of numbers is one line: there is one number per partition.
     text = re.sub(
         r"\[[-+.\deE,\s]*\]",
@@ -69,4 +69,4 @@ def write_record(name: str, results: Any, **settings: Any) -> None:
         json.dumps(record, indent=1),
     )
     path.write_text(text + "\n")
-    print(f"\nwritten: benchmarks/records/{path.name}")
+    print(f"\nwritten: {'benchmarks/records/' if path.parent == RECORDS else ''}{path.name}")
