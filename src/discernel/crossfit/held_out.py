@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares, LeastSquares
+from discernel.crossfit.choose import Contender
 from discernel.crossfit.propose import CrossFitted, Proposal, fold_metric, scaled_kernels
 from discernel.crossfit.sample import Positions
 from discernel.kernels import Kernel
 from discernel.learners import Request, learn_part
+from discernel.metric import Metric
 from discernel.targets import ClassTarget, Target, deal_folds
 
 __all__ = ["Relearner", "cross_fitted_scores"]
@@ -27,6 +29,16 @@ __all__ = ["Relearner", "cross_fitted_scores"]
 #: Up to this many rows there are five folds, learned from all rows of the others. Of more, half of
 #: the rows are predicted by what was learned from some of the other half.
 _FEW, _FOLDS, _MOST_TO_LEARN_FROM = 2000, 5, 1500
+#: No division by less.
+_TINY = 1e-300
+
+
+class Refit(NamedTuple):
+    """Weights and λ, learned from some of the rows, and the kernels on all of them."""
+
+    bank: Bank
+    weights: FloatArray
+    regularization: float
 
 
 @dataclass(frozen=True)
@@ -78,21 +90,45 @@ class Relearner:
         learns_weights = self.bank.n_kernels > 1 and self.request.criterion.name != "uniform"
         return learns_weights or chooses_lambda
 
-    def __call__(self, fold: int, outside: Positions) -> tuple[Bank, FloatArray, float]:
-        """Return a bank of all rows, weights and λ, learned from the rows outside of a fold."""
-        bank, proposal = self.bank, self.proposal
-        if proposal is not None:
-            one = proposal.without[fold] if self.folds is not None else proposal.chosen
-            metric = fold_metric(proposal, self.X, proposal.spreads, self.target, fold, outside)
-            scales, rows = metric.of_strength(one.strength), proposal.sample.rows
-            bank = self.bank_of(scaled_kernels(scales, proposal.spreads, rows))
-            if isinstance(self.request.solver, CrossFitted):
-                weights = one.weights[bank.kept]
-                ratio = one.regularization / proposal.chosen.regularization
-                return bank, weights / weights.sum(), self.regularization * ratio
-        part = bank.subset(outside)
-        learned = learn_part(part, self.target.subset(outside), self.request)
-        return bank, learned.weights, learned.regularization
+    def without(self, fold: int, outside: Positions) -> tuple[Refit, ...]:
+        """Return what is learned from the rows outside of a fold.
+
+        Two kernels where λ or the strength of the metric was chosen too: with the choice of these
+        rows, which is what predicts, and with that of the model, which has the units of its scores.
+        """
+        proposal = self.proposal
+        if proposal is None:
+            return self._relearned(self.bank, outside)
+        metric = fold_metric(proposal, self.X, proposal.spreads, self.target, fold, outside)
+        chosen = proposal.chosen
+        own = proposal.without[fold] if self.folds is not None else chosen
+        if not isinstance(self.request.solver, CrossFitted):
+            found = self._relearned(self._scaled(metric, own.strength), outside)
+            if own.strength == chosen.strength:
+                return found
+            return found[0], *self._relearned(self._scaled(metric, chosen.strength), outside)[-1:]
+        if (own.strength, own.regularization) == (chosen.strength, chosen.regularization):
+            return (self._of_contender(own, metric),)
+        return self._of_contender(own, metric), self._of_contender(chosen, metric)
+
+    def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
+        part, target = bank.subset(outside), self.target.subset(outside)
+        learned = learn_part(part, target, self.request)
+        found = Refit(bank, learned.weights, learned.regularization)
+        if learned.regularization == self.regularization:
+            return (found,)
+        like_model = found._replace(regularization=self.regularization)
+        return (found, like_model) if self.target.n_samples <= _FEW else (like_model,)
+
+    def _of_contender(self, contender: Contender, metric: Metric) -> Refit:
+        bank, chosen = self._scaled(metric, contender.strength), self.proposal.chosen
+        weights = contender.weights[bank.kept]
+        ratio = contender.regularization / chosen.regularization
+        return Refit(bank, weights / weights.sum(), self.regularization * ratio)
+
+    def _scaled(self, metric: Metric, strength: float) -> Bank:
+        scales, rows = metric.of_strength(strength), self.proposal.sample.rows
+        return self.bank_of(scaled_kernels(scales, self.proposal.spreads, rows))
 
 
 def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatArray, Positions]:
@@ -117,9 +153,20 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
         if not few and len(outside) > _MOST_TO_LEARN_FROM:
             share = _MOST_TO_LEARN_FROM / len(outside)
             outside = outside[target.subset(outside).draw(share, rng)]
-        bank, weights, lam = relearner(fold, outside)
-        ridge = relearner.request.criterion.sample_ridge(target, lam)
-        system = bank.system(weights, ridge)
-        other = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
-        scores[inside] = other.left_out_scores[inside]
+        own, *like_model = [
+            _left_out_scores(learned, relearner)[inside]
+            for learned in relearner.without(fold, outside)
+        ]
+        for other in like_model:
+            own *= np.linalg.norm(other) / max(np.linalg.norm(own), _TINY)
+        scores[inside] = own
     return scores, folds
+
+
+def _left_out_scores(learned: Refit, relearner: Relearner) -> FloatArray:
+    """Return the leave-one-out scores of all rows with a kernel."""
+    target = relearner.target
+    ridge = relearner.request.criterion.sample_ridge(target, learned.regularization)
+    system = learned.bank.system(learned.weights, ridge)
+    fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
+    return fit.left_out_scores
