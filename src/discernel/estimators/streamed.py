@@ -288,7 +288,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         weights = target.sample_weights
         if weights is not None and weights.copies.max() > 1:
             kernels = self._resolve_on_copies(X, X, weights)
-        _, _, proposal = self._learn(X, kernels, target, request)
+        proposal = self._learn(X, kernels, target, request).proposal
         self._fallback = self._fallback_of(proposal, target, survey)
         if proposal is not None:
             involved = self._refined(survey, kernels[0], proposal, X)
