@@ -23,6 +23,7 @@ from discernel.learners.loo import pull_to_equal
 from discernel.learners.simplex import normalize, uniform
 from discernel.learners.walk import downhill
 from discernel.metric import Metric
+from discernel.sample_weights import effective_number
 
 __all__ = ["Contender", "CrossFit", "Judged", "choose", "clearly_better", "each"]
 
@@ -175,8 +176,8 @@ class CrossFit:
         Down the squared error of the scores, which has a gradient that costs little, for the λ of
         the candidate.
         """
-        p, n, lam = self.n_kernels, float(self.sample.weights.sum()), start.regularization
-        n_numbers = n * self.sample.scores.shape[1]
+        p, lam, by_row = self.n_kernels, start.regularization, self.sample.weights
+        n, n_numbers = effective_number(by_row), by_row.sum() * self.sample.scores.shape[1]
         units: dict[str, float] = {}
 
         def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:

@@ -45,7 +45,6 @@ from discernel.kernels.weighted import WeightedKernels
 from discernel.learners import Request, learn, make_request
 from discernel.metric import Metric
 from discernel.progress import phase
-from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["BaseKernelLearner", "Learning", "Way", "honest_scores"]
@@ -423,7 +422,7 @@ def honest_scores(
     if len(rows):
         return HonestScores(rows, where="leave-one-out, of rows that had no part in the metric")
     sample = proposal.sample
-    part = replace(target.part(sample.positions), sample_weights=SampleWeights.of(sample.weights))
+    part = target.part(sample.positions)
     if not part.counts.all():
         return HonestScores()  # a label so rare that the sample has none
     where = f"{sample.n_folds} folds, the metric learned without each"
