@@ -17,12 +17,11 @@ from discernel.discriminant import (
     left_out_log_likelihood,
 )
 from discernel.kernels import RBF, Linear
-from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 
 
-def discriminant_of(right, weights=None, copies=None):
+def discriminant_of(right, weights=None):
     """Return two far classes, with rows at their means where they are right and far off where not.
 
     Of many rows, one row more or less does not move the means.
@@ -39,7 +38,6 @@ def discriminant_of(right, weights=None, copies=None):
         training_scores=np.where(right, scores, -scores)[:, None],
         training_codes=codes,
         training_weights=weights,
-        training_copies=copies,
     )
 
 
@@ -77,28 +75,6 @@ def test_rows_that_weigh_more_count_more_and_know_less():
     half = 1.96 * np.sqrt(middle * (1 - middle) / n + z2 / (4 * n**2)) / (1 + z2 / n)
     assert found.high - found.low == pytest.approx(2 * half)
     assert found.n_rows == 40
-
-
-def test_counts_are_repeated_rows():
-    right, counts = np.arange(40) < 30, np.where(np.arange(40) < 20, 3, 1)
-    weighted = Expectation.of(
-        discriminant_of(right, counts.astype(float), counts.astype(float)), EVEN, "folds"
-    )
-    repeated = np.repeat(np.arange(40), counts)
-    plain = discriminant_of(right)
-    expected = Expectation.of(
-        Discriminant(
-            **{
-                **vars(plain),
-                "training_scores": plain.training_scores[repeated],
-                "training_codes": plain.training_codes[repeated],
-            }
-        ),
-        EVEN,
-        "folds",
-    )
-    assert weighted == expected
-    assert weighted.n_rows == 80
 
 
 def test_priors_and_costs_are_those_of_the_decision():
@@ -184,18 +160,6 @@ def test_given_kernels_expect_by_leave_one_out(wine):
     assert MultipleKernelDiscriminant(Linear(), statistics="training").fit(X, y).expected_ is None
 
 
-@pytest.mark.parametrize("kernels", [[RBF(width=2.0), Linear()], "auto"], ids=["given", "auto"])
-def test_counts_are_repeated_rows_in_estimators(wine, kernels):
-    X, y = wine
-    counts = np.random.default_rng(1).integers(0, 4, 70)
-    repeated = np.repeat(np.arange(70), counts)
-    weighted = MultipleKernelDiscriminant(kernels).fit(X, y, sample_weight=counts).expected_
-    plain = MultipleKernelDiscriminant(kernels).fit(X[repeated], y[repeated]).expected_
-    for name in ("accuracy", "low", "high", "log_loss"):
-        assert getattr(weighted, name) == pytest.approx(getattr(plain, name), abs=1e-6)
-    assert (weighted.n_rows, weighted.where) == (plain.n_rows, plain.where)
-
-
 def test_many_classes_of_few_rows_promise_nothing():
     """Means and covariance of 20 classes of 4 rows tell their own rows apart, and no others."""
     y = np.repeat(np.arange(20), 4)
@@ -208,10 +172,3 @@ def test_many_classes_of_few_rows_promise_nothing():
         accuracy, log_loss = np.mean(found, axis=0)
         assert accuracy < 1 / 20 + 0.05
         assert log_loss > 0.95 * np.log(20)
-
-
-def test_the_shares_of_weights_are_used():
-    weights = SampleWeights.of(np.array([0.5, 1.5, 1.0, 1.0]))
-    found = discriminant_of(np.ones(4, dtype=bool), weights.values, weights.copies)
-    np.testing.assert_array_equal(found.counts[0], weights.values)
-    assert Expectation.of(found, EVEN, "folds").accuracy == 1.0

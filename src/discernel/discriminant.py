@@ -78,8 +78,6 @@ class Discriminant:
         The classes of those rows.
     training_weights : ndarray of shape (n_samples,) or None
         How much those rows count; None: all the same.
-    training_copies : ndarray of shape (n_samples,) or None
-        How many rows each of those stands for; None: one.
     class_scores : ndarray of shape (n_classes, n_classes - 1) or None
         The scores that rows of each class were fitted to.
     sharpness : float
@@ -95,16 +93,14 @@ class Discriminant:
     training_scores: FloatArray
     training_codes: NDArray[np.intp]
     training_weights: FloatArray | None = None
-    training_copies: FloatArray | None = None
     class_scores: FloatArray | None = None
     sharpness: float = 1.0
 
     @property
-    def counts(self) -> tuple[FloatArray, FloatArray]:
-        """How much each of the training rows counts, and how many rows it stands for."""
-        ones = np.ones(len(self.training_codes))
-        weights, copies = self.training_weights, self.training_copies
-        return ones if weights is None else weights, ones if copies is None else copies
+    def row_weights(self) -> FloatArray:
+        """How much each of the training rows counts."""
+        weights = self.training_weights
+        return np.ones(len(self.training_codes)) if weights is None else weights
 
     def coordinates(self, scores: FloatArray) -> FloatArray:
         """Return fitted scores in discriminant coordinates, covariance the identity."""
@@ -250,7 +246,7 @@ def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> Fl
     """
     scores, codes = discriminant.training_scores, discriminant.training_codes
     given = discriminant.training_weights
-    weights = None if given is None else SampleWeights(given, np.ones(len(given)))
+    weights = None if given is None else SampleWeights(given)
     n_classes, found = len(discriminant.means), np.empty((len(codes), len(discriminant.means)))
     target = ClassTarget(np.arange(n_classes), codes, weights)
     many = len(codes) >= _MANY_PER_CLASS * n_classes
@@ -273,7 +269,7 @@ def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
 
     Up to a constant of the row, without the sharpness; of shape (n_rows, n_classes). Of many
     classes, or few rows, means and covariance know too much of every row they are of: in some
-    tens of dimensions they tell noise apart. Of a row that stands for several, one is left out.
+    tens of dimensions they tell noise apart.
 
     Parameters
     ----------
@@ -283,30 +279,48 @@ def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
 
     Notes
     -----
-    The covariance is I in discriminant coordinates z, of d = n − n_classes degrees of freedom.
-    Without a row of residual r, class size m and weight ω, its class mean lies m/(m − ω)·r from it,
-    and the covariance is (dI − a rrᵀ)/(d − ω) with a = ωm/(m − ω).
+    The covariance is I in discriminant coordinates z, of d degrees of freedom, as a share. Without
+    a row of residual r, weight ω and class size m, all as shares, its class mean lies m/(m − ω)·r
+    from it, and the covariance is (dI − a rrᵀ)/e with a = ωm/(m − ω), and e what d is without the
+    row; see `_freedom`.
     """
     codes, n_classes = discriminant.training_codes, len(discriminant.means)
     told = discriminant.means.any(axis=0)
     means = discriminant.means[:, told]
     z = discriminant.coordinates(discriminant.training_scores)[:, told]
     residuals, own = z - means[codes], (np.arange(len(codes)), codes)
-    weights, copies = discriminant.counts
-    one = weights / copies
-    sizes = np.bincount(codes, weights, minlength=n_classes)[codes]
-    freedom = max(float(weights.sum()) - n_classes, 1.0)
+    shares = discriminant.row_weights / discriminant.row_weights.sum()
+    sizes = np.bincount(codes, shares, minlength=n_classes)[codes]
+    freedom, without = _freedom(shares, codes, n_classes)
     # A class of one row has no mean without it: it is far from what there would be.
-    stretch = sizes / np.maximum(sizes - one, _SMALLEST_REST * sizes)
-    lost = one * stretch / freedom
+    stretch = sizes / np.maximum(sizes - shares, _SMALLEST_REST * sizes)
+    lost = shares * stretch / freedom
     left = np.maximum(1.0 - lost * np.sum(residuals**2, axis=1), _SMALLEST_REST)
     inner = np.sum(residuals * z, axis=1)[:, None] - residuals @ means.T  # r · (z − mean)
     distances = np.sum(z**2, axis=1)[:, None] - 2.0 * z @ means.T + np.sum(means**2, axis=1)
     inner[own] *= stretch
     distances[own] *= stretch**2
     distances += (lost / left)[:, None] * inner**2
-    distances *= (np.maximum(freedom - one, _SMALLEST_REST * freedom) / freedom)[:, None]
+    distances *= (np.maximum(without, _SMALLEST_REST * freedom) / freedom)[:, None]
     return np.asarray(-0.5 * distances)
+
+
+def _freedom(
+    shares: FloatArray, codes: NDArray[np.intp], n_classes: int
+) -> tuple[float, FloatArray]:
+    """Return the degrees of freedom of the covariance within classes, and those without each row.
+
+    Weights that sum to 1 have 1 − Σ_c (Σω²/Σω over class c), by which Σω rrᵀ is divided so that it
+    is right on average. Of n equal weights, that is (n − n_classes)/n.
+    """
+    sizes, squares = (
+        np.bincount(codes, numbers, minlength=n_classes) for numbers in (shares, shares**2)
+    )
+    lost = np.divide(squares, sizes, out=np.zeros(n_classes), where=sizes > 0)
+    freedom = max(1.0 - float(lost.sum()), 1.0 / len(codes))
+    rest = np.maximum(sizes[codes] - shares, _SMALLEST_REST * sizes[codes])
+    own = np.maximum(squares[codes] - shares**2, 0.0) / rest
+    return freedom, freedom - shares + lost[codes] - own
 
 
 def _with_statistics(
@@ -326,7 +340,6 @@ def _with_statistics(
         training_scores=scores,
         training_codes=target.codes,
         training_weights=None if weights is None else weights.values,
-        training_copies=None if weights is None else weights.copies,
     )
 
 
@@ -344,8 +357,10 @@ def _within_reach(scores: FloatArray, target: ClassTarget) -> FloatArray:
 def _covariance(scores: FloatArray, target: ClassTarget) -> FloatArray:
     """Return the covariance of scores within the classes."""
     residuals = scores - _class_means(scores, target)[target.codes]
-    weighted = _times_weights(residuals, target)
-    return np.asarray(residuals.T @ weighted / max(target.total - target.n_classes, 1.0))
+    weights, n = target.sample_weights, target.n_samples
+    shares = np.full(n, 1.0 / n) if weights is None else weights.shares
+    freedom, _ = _freedom(shares, target.codes, target.n_classes)
+    return np.asarray(residuals.T @ (shares[:, None] * residuals) / freedom)
 
 
 def _penalized_covariance(fit: LeastSquares, target: ClassTarget) -> FloatArray:
@@ -434,11 +449,6 @@ def _mean(numbers: FloatArray, weights: SampleWeights | None) -> FloatArray:
     return np.asarray(numbers.mean(axis=0) if weights is None else weights.shares @ numbers)
 
 
-def _times_weights(rows: FloatArray, target: ClassTarget) -> FloatArray:
-    weights = target.sample_weights
-    return rows if weights is None else rows * weights.values[:, None]
-
-
 def _span(fit: LeastSquares, ridge: FloatArray, statistics: Statistics) -> FloatArray | None:
     """Return a basis of the directions in which scores of rows vary at all; None for all of them.
 
@@ -448,23 +458,24 @@ def _span(fit: LeastSquares, ridge: FloatArray, statistics: Statistics) -> Float
 
     What counts as none of the scores depends on what uses them. A left-out row is T_i − (T_i −
     F_i)/(1 − h_i), with T the targets, of mean square 1, F the fit and h_i ≥ 1/n_samples: it lies
-    reversed where F is weaker than 1/n_samples. Statistics of the fit itself have no such limit:
-    there, what is left out are rounding errors, of about ε/λ, and what is as small as not to be
-    seen in probabilities.
+    reversed where F is weaker than 1/n_samples; with weights, than 1 over the effective number.
+    Statistics of the fit itself have no such limit: there, what is left out are rounding errors,
+    of about ε/λ, and what is as small as not to be seen in probabilities.
     """
     weights = fit.sample_weights
     fitted = fit.fitted - _mean(fit.fitted, weights)
-    n_columns, n_samples = fitted.shape[1], float(len(fitted))
+    n_columns, total, effective = fitted.shape[1], float(len(fitted)), float(len(fitted))
     if n_columns == 1:
         return None
     if weights is not None:
-        fitted, n_samples = fitted * weights.roots[:, None], weights.total
+        fitted = fitted * weights.roots[:, None]
+        total, effective = weights.total, weights.effective
     _, singular, directions = np.linalg.svd(fitted, full_matrices=False)
     if statistics == "loo":
-        least = _HOPELESS / n_samples
+        least = _HOPELESS / effective
     else:
         least = max(_INVISIBLE, float(np.finfo(np.float64).eps / ridge.min()))
-    rank = max(1, int(np.count_nonzero(singular > least * np.sqrt(n_samples))))
+    rank = max(1, int(np.count_nonzero(singular > least * np.sqrt(total))))
     return None if rank == n_columns else np.asarray(directions[:rank].T)
 
 
@@ -508,11 +519,11 @@ class Expectation:
     accuracy : float
         The share of rows whose class was right.
     low, high : float
-        Wilson's interval of 95 % for it.
+        Wilson's interval of 95 % for it, of the effective number of rows (Σω)²/Σω².
     log_loss : float
         Minus the mean logarithm of the probability of the right class.
     n_rows : int
-        The number of rows; one that stands for several is as many.
+        The number of rows.
     where : str
         How they were predicted.
     """
@@ -527,14 +538,14 @@ class Expectation:
     @classmethod
     def of(cls, discriminant: Discriminant, decision: Decision, where: str) -> Expectation:
         """Return the expectation of what a discriminant and a decision say of their own rows."""
-        codes, (weights, _) = discriminant.training_codes, discriminant.counts
+        codes, weights = discriminant.training_codes, discriminant.row_weights
         posterior = held_out_log_posterior(discriminant, decision)
         right = _share_of_right(posterior + decision.offsets, codes)
-        accuracy = float(np.average(right, weights=weights))
-        n = effective_number(weights)
+        accuracy, n = float(np.average(right, weights=weights)), effective_number(weights)
         low, high = _interval(accuracy, n)
+        own = posterior[np.arange(len(codes)), codes]
         # A class with a single row is unknown to the other folds; the row is not infinitely wrong.
-        own = np.maximum(posterior[np.arange(len(codes)), codes], -np.log(n + 2.0))
+        own = np.where(np.isneginf(own), -np.log(n + 2.0), own)
         loss = -float(np.average(own, weights=weights))
         return cls(accuracy, low, high, loss, len(codes), where)
 

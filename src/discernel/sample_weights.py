@@ -1,9 +1,12 @@
 """How much each row counts.
 
 With weights ω, π = ω/Σω, D = diag(√ω) and C = I − 1πᵀ, whatever is learned from a kernel matrix G
-and columns T of all rows is learned from D C G Cᵀ D and D C T: on repeated rows, it is the same
-thing written in a basis of the vectors that are constant on copies. D C = (I − rrᵀ/Σω) D with
-r = √ω, so that r takes the place of the ones, and Σω that of the number of samples.
+and columns T of all rows is learned from D C G Cᵀ D and D C T. D C = (I − rrᵀ/Σω) D with r = √ω, so
+that r takes the place of the ones, and Σω that of the number of samples.
+
+Weights are relative: their scale changes nothing, whether they are whole numbers or not, and a row
+that is left out is left out with all of its weight. Whatever depends on how much is known, such as
+intervals and standard errors, has the effective number of rows (Σω)²/Σω² in place of their number.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from numpy.typing import NDArray
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["SampleWeights", "centered", "check_sample_weight"]
+__all__ = ["SampleWeights", "centered", "check_sample_weight", "effective_number"]
 
 #: Weights below this share of the largest count as 0: nothing in double precision would notice
 #: them, and their roots are divided by.
@@ -33,49 +36,23 @@ class SampleWeights:
     ----------
     values : ndarray of shape (n_samples,)
         ω, how much a row counts.
-    copies : ndarray of shape (n_samples,)
-        How many rows, each the same, a row stands for. Leaving one out leaves the others in.
     """
 
     values: FloatArray
-    copies: FloatArray
 
     @classmethod
     def of(cls, given: FloatArray) -> SampleWeights | None:
-        """Return what numbers above 0 stand for; None where all rows count as one.
-
-        Whole numbers are counts: a row of weight 2 is two rows. Others say how much rows matter
-        beside each other, so their mean is made 1.
+        """Return numbers above 0 as weights of mean 1; None where all are equal.
 
         Parameters
         ----------
         given : ndarray of shape (n_samples,)
-            The numbers.
+            The numbers, of any scale.
         """
-        if (given == given[0]).all() and (given[0] == 1 or given[0] != np.round(given[0])):
+        if (given == given[0]).all():
             return None
-        if (given == np.round(given)).all():
-            return cls(given, given)
-        return cls(given / given.mean(), np.ones(len(given)))
-
-    @classmethod
-    def times(cls, weights: SampleWeights | None, factors: FloatArray) -> SampleWeights | None:
-        """Return weights multiplied by a factor per row, of the same sum as before.
-
-        Parameters
-        ----------
-        weights : SampleWeights or None
-            None is 1 for all.
-        factors : ndarray of shape (n_samples,)
-            Numbers above 0. They say how much rows matter, not how many there are.
-        """
-        ones = np.ones(len(factors))
-        known = cls(ones, ones) if weights is None else weights
-        values = known.values * factors
-        values *= known.total / values.sum()
-        if weights is None and (factors == factors[0]).all():
-            return None
-        return cls(values, known.copies)
+        scaled = given / given.max()  # so that no sum overflows
+        return cls(scaled / scaled.mean())
 
     @cached_property
     def roots(self) -> FloatArray:
@@ -84,7 +61,7 @@ class SampleWeights:
 
     @cached_property
     def total(self) -> float:
-        """Σω, the number of samples."""
+        """Σω; of all rows, their number."""
         return float(self.values.sum())
 
     @cached_property
@@ -97,14 +74,9 @@ class SampleWeights:
         """π = ω/Σω."""
         return np.asarray(self.values / self.total)
 
-    @cached_property
-    def left_out(self) -> FloatArray:
-        """The share of a row that is left out where one sample is."""
-        return np.asarray(1.0 / self.copies)
-
     def subset(self, rows: NDArray[np.intp]) -> SampleWeights:
         """Return the weights of some of the rows."""
-        return SampleWeights(self.values[rows], self.copies[rows])
+        return SampleWeights(self.values[rows])
 
     def scale_both(self, matrix: FloatArray) -> FloatArray:
         """Return DMD, in the memory of M."""
@@ -174,4 +146,11 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
             "Sample weights must contain at least one non-zero number. Got 0 for all "
             f"{n_samples} rows. Leave sample_weight out to have all rows count the same."
         )
-    return np.where(weights < _LEAST * weights.max(), 0.0, weights)
+    largest, smallest = weights.max(), weights[weights > 0].min()
+    if smallest / largest == 0:
+        raise InvalidInputError(
+            "The largest and the smallest sample_weight above 0 must have a ratio that is a "
+            f"double, of at most 1e300 or so. Got {largest:.3g} and {smallest:.3g}. Give the "
+            "smallest rows the weight 0."
+        )
+    return np.where(weights < _LEAST * largest, 0.0, weights)

@@ -100,14 +100,12 @@ class ClassTarget:
                 "There must be at least two classes to separate. Got 1 class: "
                 f"{classes.tolist()}. y may be filtered too far, or hold one class only."
             )
-        target = cls(classes, codes, sample_weights)
-        n_samples = int(target.n_copies.sum())
-        if len(classes) >= n_samples:
+        if len(classes) >= len(y):
             raise InvalidInputError(
                 "There must be more samples than classes. Got n_samples = "
-                f"{n_samples} and {len(classes)} classes. Are the labels continuous?"
+                f"{len(y)} and {len(classes)} classes. Are the labels continuous?"
             )
-        return target
+        return cls(classes, codes, sample_weights)
 
     def subset(self, rows: NDArray[np.intp]) -> ClassTarget:
         """Return the target of some of the samples; classes that vanish are left out."""
@@ -142,13 +140,6 @@ class ClassTarget:
         return np.bincount(self.codes, minlength=self.n_classes)
 
     @cached_property
-    def n_copies(self) -> NDArray[Any]:
-        """The samples of each class, rows that stand for several as so many."""
-        if self.sample_weights is None:
-            return self.counts
-        return np.bincount(self.codes, self.sample_weights.copies, minlength=self.n_classes)
-
-    @cached_property
     def sizes(self) -> NDArray[Any]:
         """What the samples of each class weigh together; without weights, `counts`."""
         if self.sample_weights is None:
@@ -162,7 +153,7 @@ class ClassTarget:
 
     @property
     def effective(self) -> float:
-        """The effective number of samples, by which is told how much is known."""
+        """The effective number of samples, (Σω)²/Σω² of their weights."""
         return self.n_samples if self.sample_weights is None else self.sample_weights.effective
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Weights of rows in every bank: whole numbers are the same as repeated rows."""
+"""Weights of rows in every bank: those of 2 have the matrices of rows that are there twice."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def both(kind, X, normalization="centered_trace"):
     repeated = np.repeat(np.arange(len(COUNTS)), COUNTS)
     basis = np.zeros((len(repeated), len(COUNTS)))
     basis[np.arange(len(repeated)), repeated] = 1.0 / np.sqrt(COUNTS[repeated])
-    weights = SampleWeights.of(COUNTS.astype(float))
+    weights = SampleWeights(COUNTS.astype(float))
     weighted = make(kind, X, normalization, weights)
     return weighted, make(kind, X[repeated], normalization), basis
 
@@ -85,7 +85,7 @@ def test_weights_go_with_rows_into_a_part(rows, kind):
     weighted, _, _ = both(kind, rows)
     some = np.array([0, 2, 4, 5, 9, 12])
     part = weighted.subset(some)
-    fresh = make(kind, rows[some], weights=SampleWeights.of(COUNTS[some].astype(float)))
+    fresh = make(kind, rows[some], weights=SampleWeights(COUNTS[some].astype(float)))
     mu = np.full(4, 0.25)
     np.testing.assert_allclose(part.combined(mu), fresh.combined(mu), atol=1e-8)
     np.testing.assert_allclose(part.total, COUNTS[some].sum())
@@ -105,8 +105,8 @@ def test_the_identity_has_the_trace_of_repeated_rows(rows):
 
 
 @KINDS
-def test_scaling_weights_that_are_no_counts_changes_nothing(rows, kind):
-    given = np.random.default_rng(4).uniform(0.1, 3.0, len(rows))
+def test_scaling_weights_changes_nothing(rows, kind):
+    given = np.random.default_rng(4).integers(1, 9, len(rows)).astype(float)
     one, other = (make(kind, rows, weights=SampleWeights.of(c * given)) for c in (1.0, 1e-3))
     mu = np.full(4, 0.25)
     np.testing.assert_allclose(one.combined(mu), other.combined(mu), rtol=1e-9, atol=1e-12)
@@ -116,25 +116,13 @@ def test_scaling_weights_that_are_no_counts_changes_nothing(rows, kind):
 # ---- the weights themselves --------------------------------------------------------------------
 
 
-def test_whole_numbers_are_counts_and_others_are_relative():
-    counts = SampleWeights.of(np.array([1.0, 2.0, 3.0]))
-    assert counts.total == 6
-    np.testing.assert_allclose(counts.left_out, [1.0, 1 / 2, 1 / 3])
-    others = SampleWeights.of(np.array([0.5, 1.0, 3.0]))
-    assert others.total == pytest.approx(3)
-    np.testing.assert_allclose(others.left_out, 1.0)
-    assert SampleWeights.of(np.ones(3)) is None
-    assert SampleWeights.of(np.full(3, 0.2)) is None
-    assert SampleWeights.of(np.full(3, 2.0)).total == 6
-
-
-def test_factors_keep_the_sum_and_the_copies():
-    counts = SampleWeights.of(np.array([1.0, 2.0, 3.0]))
-    found = SampleWeights.times(counts, np.array([1.0, 10.0, 10.0]))
-    assert found.total == pytest.approx(6)
-    np.testing.assert_allclose(found.values / found.values[0], [1.0, 20.0, 30.0])
-    np.testing.assert_array_equal(found.copies, counts.copies)
-    assert SampleWeights.times(None, np.full(3, 7.0)) is None
+@pytest.mark.parametrize("factor", [1.0, 0.3, 1e17, 1e200, 1e307, 1e-200, 1e-300])
+def test_weights_are_relative_whether_whole_or_not(factor):
+    found = SampleWeights.of(factor * np.array([1.0, 2.0, 3.0]))
+    np.testing.assert_allclose(found.values, [0.5, 1.0, 1.5])
+    assert found.total == pytest.approx(3)
+    assert found.effective == pytest.approx(36 / 14)
+    assert SampleWeights.of(np.full(3, factor)) is None
 
 
 def test_centered_is_orthogonal_to_the_roots():
@@ -153,6 +141,10 @@ def test_centered_is_orthogonal_to_the_roots():
         (np.ones((3, 1)), r"Got shape \(3, 1\)"),
         ([0.0, 0.0, 0.0], "at least one non-zero number. Got 0 for all 3 rows"),
         (["a", "b", "c"], "must be numbers.*Got a list"),
+        (
+            [1e200, 1.0, 1e-300],
+            "ratio.*Got 1e\\+200 and 1e-300. Give the smallest rows the weight 0",
+        ),
     ],
 )
 def test_bad_weights_are_refused(given, words):

@@ -102,18 +102,6 @@ def test_the_order_of_rows_changes_nothing(seed):
     np.testing.assert_array_equal(found.metric_.scales, again.metric_.scales)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_counts_are_repeated_rows(seed):
-    X, y = few_matter(120, 8, seed)
-    X = 3.0 * X + 10.0
-    counts = np.random.default_rng(seed).integers(0, 4, 120)
-    repeated = np.repeat(np.arange(120), counts)
-    weighted = MultipleKernelDiscriminant().fit(X, y, sample_weight=counts)
-    plain = MultipleKernelDiscriminant().fit(X[repeated], y[repeated])
-    np.testing.assert_allclose(weighted.predict_proba(X), plain.predict_proba(X), atol=1e-6)
-    np.testing.assert_array_equal(weighted.metric_.scales, plain.metric_.scales)
-
-
 def test_units_and_offsets_of_columns_change_nothing():
     X, y = few_matter(130, 8)
     moved = X * 10.0 ** np.arange(-4, 4) + 5.0

@@ -26,7 +26,7 @@ def double_precision(sample, outside, inside, scales, weights, regularization):
     """Return what the kernels themselves predict for rows inside, fitted to those outside."""
     rows, known = sample.rows * scales, sample.weights[outside]
     kernels = MENU.kernels(rows[outside])
-    counted = SampleWeights(known, np.ones(len(known)))
+    counted = SampleWeights(known)
     bank = DenseBank(
         np.array([kernel(rows[outside]) for kernel in kernels]), sample_weights=counted
     )

@@ -20,15 +20,16 @@ def scores_of(y, seed=0, distance=2.0, n_classes=3):
     return scores / np.linalg.norm(scores, axis=1).max()
 
 
-def refitted_likelihood(scores, y, values, copies):
+def refitted_likelihood(scores, y, values):
     """Return log-likelihoods of each row by Gaussian classes without it, one after another."""
     found = np.empty((len(y), y.max() + 1))
     for i in range(len(y)):
-        left = values.copy()
-        left[i] -= values[i] / copies[i]
+        left = np.where(np.arange(len(y)) == i, 0.0, values)
         means = np.array([np.average(scores[y == c], axis=0, weights=left[y == c]) for c in set(y)])
         residuals = scores - means[y]
-        covariance = (left[:, None] * residuals).T @ residuals / (left.sum() - len(means))
+        # What makes the covariance of weighted rows right on average, class by class.
+        lost = sum((left[y == c] ** 2).sum() / left[y == c].sum() for c in set(y))
+        covariance = (left[:, None] * residuals).T @ residuals / (left.sum() - lost)
         for c, mean in enumerate(means):
             away = scores[i] - mean
             found[i, c] = -0.5 * away @ np.linalg.solve(covariance, away)
@@ -37,7 +38,7 @@ def refitted_likelihood(scores, y, values, copies):
 
 GIVEN = {
     "equal": None,
-    "counts": np.arange(40) % 3 + 1.0,
+    "whole": np.arange(40) % 3 + 1.0,
     "weights": np.random.default_rng(1).uniform(0.2, 3.0, 40),
 }
 
@@ -50,15 +51,15 @@ def test_posteriors_are_those_of_refits_without_each_row(given, n_classes):
     target = ClassTarget.from_labels(y, weights)
     scores = scores_of(y, n_classes=n_classes)
     ones = np.ones(40)
-    values, copies = (ones, ones) if weights is None else (weights.values, weights.copies)
-    likelihood = refitted_likelihood(scores, y, values, copies)
+    values = ones if weights is None else weights.values
+    likelihood = refitted_likelihood(scores, y, values)
     priors = np.bincount(y, values) / values.sum()
 
     def posterior(log_factor):
         return log_softmax(np.exp(log_factor) * likelihood + np.log(priors), axis=1)
 
     def loss(log_factor):
-        prior = log_factor**2 / (2.0 * values.sum())
+        prior = log_factor**2 * (values @ values) / (2.0 * values.sum() ** 2)
         return prior - values @ posterior(log_factor)[np.arange(40), y] / values.sum()
 
     factor = minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded").x

@@ -7,8 +7,6 @@ from discernel.backend import typical_row
 from discernel.crossfit import sample as sample_module
 from discernel.crossfit.sample import draw_sample
 from discernel.kernels.columns import column_spreads, divided_columns
-from discernel.sample_weights import SampleWeights
-from discernel.targets import ClassTarget
 from tests.crossfit.tables import make_target, three_classes
 
 KINDS = ["classes", "numbers", "labels"]
@@ -50,30 +48,11 @@ def test_rounding_of_the_spreads_changes_nothing():
         np.testing.assert_array_equal(other, taken[0])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("most", [50, 1000])
-def test_counts_are_repeated_rows(kind, most):
-    X, y = three_classes(80)
-    counts = np.random.default_rng(0).integers(1, 4, 80)
-    repeated = np.repeat(np.arange(80), counts)
-    weighted = draw(X, make_target(kind, X, y, counts), most)
-    plain = draw(X[repeated], make_target(kind, X[repeated], y[repeated]), most)
-    np.testing.assert_allclose(contents(weighted), contents(plain), atol=1e-12)
-    np.testing.assert_array_equal(weighted.positions, repeated[plain.positions])
-    np.testing.assert_array_equal(weighted.weights, 1.0)
-
-
-def test_copies_of_a_row_are_rows_like_others():
-    X, y = three_classes(30)
-    sample = draw(X, make_target("classes", X, y, np.full(30, 3)), most=1000)
-    np.testing.assert_array_equal(np.bincount(sample.positions), 3)
-    spread = [len(set(sample.folds[sample.positions == position])) for position in range(30)]
-    assert np.mean(spread) > 2
-
-
-def test_weights_that_are_no_counts_stay_weights():
+@pytest.mark.parametrize("whole", [False, True])
+def test_every_row_is_drawn_once_with_its_weight(whole):
     X, y = three_classes(60)
     given = np.random.default_rng(0).uniform(0.2, 3.0, 60)
+    given = np.ceil(given) if whole else given
     target = make_target("classes", X, y, given)
     sample = draw(X, target, most=1000)
     np.testing.assert_array_equal(np.sort(sample.positions), np.arange(60))
@@ -84,25 +63,6 @@ def test_weights_that_are_no_counts_stay_weights():
     np.testing.assert_allclose(sample.scores, unweighted[sample.positions])
     np.testing.assert_allclose(sample.shares @ sample.scores, 0.0, atol=1e-12)
     np.testing.assert_allclose(sample.target.sample_weights.shares, sample.shares)
-
-
-def test_counts_times_class_weights_are_copies_that_weigh():
-    X, y = three_classes(40)
-    counts = np.random.default_rng(0).integers(1, 4, 40).astype(float)
-    factors = np.array([1.0, 0.5, 3.0])[y]
-    weights = SampleWeights.times(SampleWeights(counts, counts), factors)
-    sample = draw(X, ClassTarget.from_labels(y, weights), most=1000)
-    np.testing.assert_array_equal(np.bincount(sample.positions), counts)
-    np.testing.assert_allclose(sample.weights.sum(), counts.sum())
-    np.testing.assert_allclose(
-        sample.weights / sample.weights[0], factors[sample.positions] / factors[sample.positions[0]]
-    )
-
-
-def test_enormous_counts_take_no_room():
-    X, y = three_classes(40)
-    sample = draw(X, make_target("classes", X, y, np.full(40, 10**9)), most=200)
-    assert len(sample.rows) == 200
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -116,14 +116,19 @@ def test_few_rows_take_statistics_and_λ_from_the_folds():
     assert abs(clf.score(*rings(2000, 1)) - memory.score(*rings(2000, 1))) < 0.02
 
 
-def test_weights_that_are_counts_are_repeated_rows():
+@pytest.mark.parametrize("factor", [1.0, 0.3, 1e17])
+def test_whole_weights_count_as_in_memory_whatever_their_scale(factor):
     X, y = rings(400)
-    counts = np.random.default_rng(0).integers(0, 3, 400)
-    one = explicit(criterion="uniform").fit(open_rows(X, y, weights=counts, chunk_rows=90))
-    again = np.repeat(np.arange(400), counts)
-    other = explicit(criterion="uniform").fit(open_rows(X[again], y[again]))
-    assert one.regularization_ == other.regularization_
+    weights = np.random.default_rng(0).integers(0, 3, 400)
+    options = {"criterion": "uniform", "regularization": 1e-3}
+    one = explicit(**options).fit(open_rows(X, y, weights=factor * weights, chunk_rows=90))
+    other = explicit(**options).fit(X, y, sample_weight=weights)
     assert np.allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-6)
+    chosen = [
+        explicit(criterion="uniform").fit(open_rows(X, y, weights=each)).regularization_
+        for each in (factor * weights, weights / 7.0)
+    ]
+    assert chosen[0] == chosen[1]
 
 
 def test_class_weight_counts_as_in_memory():

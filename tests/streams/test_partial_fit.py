@@ -207,7 +207,7 @@ def test_rows_that_decay_are_left_out_with_what_they_weigh():
     X, y = rings()
     clf = in_calls(explicit(regularization=1e-3), X, y, [FIRST, 900], forget=0.25)
     weights = np.where(np.arange(900) < FIRST, 0.25, 1.0)
-    counted = SampleWeights(weights, np.ones(900))
+    counted = SampleWeights(weights)
     target, F = ClassTarget.from_labels(y, counted), clf._stream.features(X)
     bank = DenseBank((F @ F.T)[None], normalization="centered_trace", sample_weights=counted)
     ridge = np.full(900, 1e-3 / clf.streamed_.captured)

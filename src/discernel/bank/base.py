@@ -105,6 +105,11 @@ class Matrices(ABC):
         """The number of samples: of rows, or the sum of their weights."""
         return self.n_samples if self.sample_weights is None else self.sample_weights.total
 
+    @property
+    def effective(self) -> float:
+        """The effective number of samples, (Σω)²/Σω² of their weights."""
+        return self.n_samples if self.sample_weights is None else self.sample_weights.effective
+
     @abstractmethod
     def products(self, vectors: FloatArray) -> FloatArray:
         """Return every K_iV, of shape (n_kernels, n_samples, n_vectors)."""

@@ -75,11 +75,11 @@ def one_against_rest(target: ClassTarget) -> FloatArray:
     -------
     ndarray of shape (n_samples, n_columns)
         Two classes: one column, the second class against the first. More: one column per class.
-        Columns sum to 0. With weights, l₊ and l₋ count samples, whatever these matter, and rows
-        are multiplied by the roots of the weights.
+        Columns sum to 0. With weights, m, l₊ and l₋ still count rows: a class of more weight would
+        else be moved back by as much. Rows are multiplied by the roots of the weights.
     """
-    inside, counts, weights = target.membership > 0, target.n_copies, target.sample_weights
-    n_samples = counts.sum()
+    inside, counts, weights = target.membership > 0, target.counts, target.sample_weights
+    n_samples = target.n_samples
     if target.n_classes == 2:
         inside, counts = inside[:, 1:], counts[1:]
     columns = np.where(inside, n_samples / counts, -n_samples / (n_samples - counts))

@@ -286,7 +286,7 @@ class Criterion(ABC):
 
 def check_leave_one_out(target: ClassTarget, what: str, instead: str) -> None:
     """Raise a clear error if a class would vanish when one sample is left out."""
-    single = target.classes[target.n_copies == 1]
+    single = target.classes[target.counts == 1]
     if len(single):
         raise InvalidInputError(
             f"{what} leaves one sample out at a time, so every class must have at least two "

@@ -15,7 +15,7 @@ from discernel.backend import FloatArray
 from discernel.bank import System
 from discernel.sample_weights import SampleWeights
 
-__all__ = ["KernelLeastSquares", "LeastSquares", "center_left_out", "left_out_diagonal"]
+__all__ = ["KernelLeastSquares", "LeastSquares", "center_left_out"]
 
 
 class LeastSquares(Protocol):
@@ -117,10 +117,7 @@ class KernelLeastSquares:
 
     @cached_property
     def leave_one_out(self) -> FloatArray:
-        """The prediction for each training row of the fit to all the others.
-
-        Of a row that stands for several, one is left out.
-        """
+        """The prediction for each training row of the fit to all the others."""
         return self._unweighted(self._targets - self._residuals)
 
     @property
@@ -134,8 +131,6 @@ class KernelLeastSquares:
     def _residuals(self) -> FloatArray:
         """The leave-one-out errors, times the roots of the weights."""
         diagonal = self._system.inverse_diagonal() - self._solved_ones**2 / self._sum  # Q_ii
-        if self.sample_weights is not None:
-            diagonal = left_out_diagonal(diagonal, self._ridge, self.sample_weights)
         return np.asarray(self._dual / diagonal[:, None])
 
     def leave_one_out_error(self) -> float:
@@ -167,25 +162,3 @@ def center_left_out(
         The share of each row in the mean.
     """
     return np.asarray(leave_one_out + (shares / (1.0 - shares))[:, None] * targets)
-
-
-def left_out_diagonal(
-    diagonal: FloatArray, ridge: float | FloatArray, weights: SampleWeights
-) -> FloatArray:
-    """Return what QT is divided by for the errors of left-out rows; without weights, Q_ii.
-
-    On ω copies of a row, Q has the eigenvalue Q_ii along their mean and 1/ρ along all else. The
-    diagonal at one copy is κQ_ii + (1 − κ)/ρ, with κ = 1/ω the share that is left out. With κ = 1,
-    of weights that are no counts, the whole row is.
-
-    Parameters
-    ----------
-    diagonal : ndarray of shape (n_samples,)
-        Q_ii.
-    ridge : float or ndarray of shape (n_samples,)
-        ρ.
-    weights : SampleWeights
-        The weights.
-    """
-    kappa = weights.left_out
-    return np.asarray(kappa * diagonal + (1.0 - kappa) / ridge)

@@ -8,9 +8,8 @@ predicted with by the fit to all other rows is e_i = (QT)_i/Q_ii. The mean of �
 
 up to the factor of the mean.
 
-Weights of rows: T is √ω times the scores, the ones are √ω too, and Q_ii becomes
-q_i = κ_iQ_ii + (1 − κ_i)/λ of `left_out_diagonal`, by which κ_i enters the first term of S, and
-∂/∂λ has Σ 2‖e_i‖²(1 − κ_i)/(q_iλ²) in addition. e_i is then √ω_i times the error.
+Weights of rows: T is √ω times the scores, and the ones are √ω too. e_i is then √ω_i times the
+error.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ import numpy as np
 from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria.base import Criterion, Program
-from discernel.criteria.least_squares import left_out_diagonal
 from discernel.exceptions import check_number
 from discernel.targets import Target
 
@@ -67,25 +65,18 @@ class LeaveOneOutError:
             return np.asarray(inverse.solve(right) - s * ((s.T @ right) / total))
 
         diagonal = inverse.diagonal - s[:, 0] ** 2 / total
-        if rows is not None:
-            diagonal = left_out_diagonal(diagonal, regularization, rows)
         QT = project(T)
         errors = QT / diagonal[:, None]
         influence = project(2.0 * errors / diagonal[:, None])
         leverage = 2.0 * np.einsum("ij,ij->i", errors, errors) / diagonal
-        size, stays = float(errors.size), 0.0
-        if rows is not None:
-            size = rows.total * errors.shape[1]
-            stays = float(leverage @ (1.0 - rows.left_out)) / regularization**2 / size
-            leverage = leverage * rows.left_out
+        size = self.bank.total * errors.shape[1]
         # Q diag(v) Q = N⁻¹ diag(v) N⁻¹ − (usᵀ + suᵀ)/σ + (sᵀ diag(v) s/σ²) ssᵀ, u = N⁻¹(v∘s).
         u = inverse.solve(leverage[:, None] * s)
         twice = 2.0 * u / total - (float(leverage @ s[:, 0] ** 2) / total**2) * s
         by_weights, by_regularization = inverse.inner(
             leverage, np.hstack([influence, twice]), np.hstack([QT, s]), 1.0 / size
         )
-        value = float(np.mean(errors**2)) if rows is None else float(np.sum(errors**2)) / size
-        return LeaveOneOutPoint(value, by_weights, by_regularization + stays)
+        return LeaveOneOutPoint(float(np.sum(errors**2)) / size, by_weights, by_regularization)
 
 
 class LeaveOneOutProgram(Program):

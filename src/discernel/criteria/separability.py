@@ -111,7 +111,7 @@ def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
 
     Leaving row i out takes (v_i − m)² l/(l − 1) from the sum of squares around the mean of l
     rows, and the same from that around the mean of its class, so no pass over the rows is needed.
-    Leaving out δ of a row that counts more takes (v_i − m)² δl/(l − δ).
+    Leaving out a row of weight ω takes (v_i − m)² ωl/(l − ω).
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ def _weighted_left_out_scatter(
     vectors: FloatArray, target: ClassTarget, weights: SampleWeights
 ) -> Scatter:
     n, sizes = weights.total, target.sizes[target.codes][:, None]
-    taken = (weights.values * weights.left_out)[:, None]  # δ
+    taken = weights.values[:, None]
     from_mean = (vectors - weights.shares @ vectors) ** 2
     from_class = (vectors - _class_means(vectors, target)[target.codes]) ** 2
     total = weights.values @ from_mean - taken * n / (n - taken) * from_mean

@@ -23,6 +23,7 @@ from discernel.learners.loo import pull_to_equal
 from discernel.learners.simplex import normalize, uniform
 from discernel.learners.walk import downhill
 from discernel.metric import Metric
+from discernel.sample_weights import effective_number
 
 __all__ = ["Choice", "Contender", "CrossFit", "Judged", "choose", "clearly_better", "each"]
 
@@ -182,8 +183,8 @@ class CrossFit:
         the candidate; perhaps without the errors of a fold.
         """
         folds = [fold for number, fold in enumerate(self.folds) if number != without]
-        p, n, lam = self.n_kernels, float(self.sample.weights.sum()), start.regularization
-        n_numbers = n * self.sample.scores.shape[1]
+        p, lam, by_row = self.n_kernels, start.regularization, self.sample.weights
+        n, n_numbers = effective_number(by_row), by_row.sum() * self.sample.scores.shape[1]
         units: dict[str, float] = {}
 
         def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:

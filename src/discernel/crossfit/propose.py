@@ -131,7 +131,7 @@ def propose_kernels(
     """
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
-    n = len(rows) if target.sample_weights is None else int(target.sample_weights.copies.sum())
+    n = len(rows)
     most = max(rows_to_choose_on(n), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample

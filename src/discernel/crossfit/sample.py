@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any, cast
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, typical_row
-from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["Sample", "draw_sample"]
 
 Positions = NDArray[np.intp]
 
-#: Rows, repeated as often as they count, that are drawn from at most.
-_MOST_COPIES = 10**6
-
 
 @dataclass(frozen=True)
 class Sample:
     """Rows of a training set, at random, divided into folds.
-
-    A row that counts as several is as many rows here, mostly in different folds: a weight of two
-    is the same as two copies.
 
     Attributes
     ----------
@@ -93,17 +85,15 @@ def draw_sample(
         Draws.
     """
     known = target.sample_weights
-    expanded = _sorted(np.hstack([rows, _labels(target)]))
-    if known is not None:
-        expanded = np.repeat(expanded, _few_copies(known.copies)[expanded])
-    strata = np.zeros(len(expanded), dtype=np.intp)
+    order = _sorted(np.hstack([rows, _labels(target)]))
+    strata = np.zeros(len(order), dtype=np.intp)
     if isinstance(target, ClassTarget):
-        strata = _by_appearance(target.codes[expanded])
+        strata = _by_appearance(target.codes[order])
     chosen = _drawn(strata, most, rng)
-    positions = expanded[chosen]
+    positions = order[chosen]
     weights, scores = np.ones(len(positions)), target.scores[positions]
     if known is not None:
-        weights = (known.values / known.copies)[positions]
+        weights = known.values[positions]
         scores = scores / known.roots[positions, None]
     drawn = rows[positions]
     return Sample(
@@ -111,7 +101,7 @@ def draw_sample(
         rows=drawn - typical_row(drawn),
         scores=scores,
         weights=weights,
-        target=_part(target, positions, weights),
+        target=_part(target, positions),
         positions=positions,
         folds=_dealt(strata[chosen], min(n_folds, len(chosen))),
     )
@@ -123,18 +113,11 @@ def _by_appearance(codes: Positions) -> Positions:
     return np.argsort(np.argsort(first))[inverse]
 
 
-def _few_copies(copies: FloatArray) -> Positions:
-    """Return how often rows are repeated, in all no more than there is room for."""
-    share = min(1.0, _MOST_COPIES / float(copies.sum()))
-    return np.asarray(np.ceil(share * copies), dtype=np.intp)
-
-
-def _part(target: Target, positions: Positions, weights: FloatArray) -> Target:
-    """Return the target of some rows, the same row perhaps several times."""
-    part: Any = target.subset(positions)
+def _part(target: Target, positions: Positions) -> Target:
+    """Return the target of some rows."""
     if isinstance(target, ClassTarget):
-        part = target.part(positions)  # the same codes, and all classes are there
-    return cast(Target, replace(part, sample_weights=SampleWeights.of(weights)))
+        return target.part(positions)  # the same codes, and all classes are there
+    return target.subset(positions)
 
 
 def _labels(target: Target) -> FloatArray:

@@ -124,8 +124,7 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
         y : array-like of shape (n_samples,)
             Class labels.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, as in `MultipleKernelDiscriminant`. With ``nu="cv"``, a row
-            is in one fold, however often it counts.
+            How much each row counts, as in `MultipleKernelDiscriminant`.
 
         Returns
         -------

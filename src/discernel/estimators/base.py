@@ -71,10 +71,9 @@ class BaseKernelDiscriminant(
             Class labels; of a `Source` nothing, which has them; of a Dask dataframe also the name
             of a column.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, at least 0; a row of weight 0 is absent. Whole numbers are
-            counts: a row of weight 2 is two rows, of which leave-one-out leaves out one. Other
-            numbers say how much rows matter beside each other: their scale changes nothing, and
-            leave-one-out leaves out the row.
+            How much each row counts, at least 0; a row of weight 0 is absent. Weights are
+            relative: their scale changes nothing. Leave-one-out leaves out a row with all of its
+            weight, and intervals have the effective number of rows (Σω)²/Σω².
 
         Returns
         -------

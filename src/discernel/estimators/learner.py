@@ -52,7 +52,6 @@ from discernel.kernels.weighted import WeightedKernels
 from discernel.learners import Request, learn, make_request
 from discernel.metric import Metric
 from discernel.progress import phase
-from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["BaseKernelLearner", "Learning", "Way", "fold_scores", "held_out_scores"]
@@ -472,7 +471,7 @@ def fold_scores(proposal: Proposal, target: ClassTarget) -> HeldOutScores:
         The classes of all training rows.
     """
     sample = proposal.sample
-    part = replace(target.part(sample.positions), sample_weights=SampleWeights.of(sample.weights))
+    part = target.part(sample.positions)
     if not part.counts.all():
         return HeldOutScores()  # a label so rare that the sample has none
     where = f"{sample.n_folds} folds, the metric learned without each"

@@ -75,8 +75,8 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
             The numbers to predict.
         sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, as in `MultipleKernelDiscriminant`: whole numbers are
-            counts, others are relative to each other, and a row of weight 0 is absent.
+            How much each row counts, as in `MultipleKernelDiscriminant`: relative to the others,
+            and a row of weight 0 is absent.
 
         Returns
         -------

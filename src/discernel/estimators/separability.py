@@ -28,9 +28,8 @@ from discernel.learners.spectrum import Labels, Method
 from discernel.learners.spectrum_choice import (
     choose_reweighing,
     neighbor_votes,
-    weighted_votes,
 )
-from discernel.sample_weights import SampleWeights, check_sample_weight
+from discernel.sample_weights import check_sample_weight
 from discernel.targets import ClassTarget, check_classes_present
 
 __all__ = ["SeparabilityClassifier", "check_n_neighbors"]
@@ -58,19 +57,13 @@ class _Neighbors(ClassifierMixin, BaseEstimator):
     def fit(self, K: FloatArray, y: NDArray[Any], sample_weight: Any = None) -> Self:
         self.classes_, self._codes = np.unique(y, return_inverse=True)
         self._squares = K.diagonal().copy()
-        self._copies = self._values = None
-        if isinstance(sample_weight, SampleWeights):
-            self._copies, self._values = sample_weight.copies, sample_weight.values
+        self._weights = sample_weight
         return self
 
     def predict_proba(self, K: FloatArray) -> FloatArray:
         ranks = self._squares - 2.0 * K  # d²(x, z) − k(x, x), which has the same order in a row
-        if self._copies is None or self._values is None:
-            votes = neighbor_votes(ranks, self._codes, len(self.classes_), self.n_neighbors)
-            return votes / self.n_neighbors
-        weights = SampleWeights(self._values, self._copies)
-        target = ClassTarget(self.classes_, self._codes, weights)
-        votes = weighted_votes(ranks, target, self.n_neighbors, self._copies)
+        n_classes, k = len(self.classes_), self.n_neighbors
+        votes = neighbor_votes(ranks, self._codes, n_classes, k, self._weights)
         return np.asarray(votes / votes.sum(axis=1, keepdims=True))
 
     def predict(self, K: FloatArray) -> NDArray[Any]:
@@ -223,7 +216,8 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
         X, labels, kernels = self._validate_partial(X, y, sample_weight)
         target = labels.target
         final = self._final(target)
-        options = {} if target.sample_weights is None else {"sample_weight": self._passed(target)}
+        weights = target.sample_weights
+        options = {} if weights is None else {"sample_weight": weights.values}
         with blas_threads(labels.n_samples):
             matrix = self._learn_kernel(X, labels, kernels)
             known = target.classes[target.codes]
@@ -243,11 +237,6 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
         found[present] = self.transduction_
         found[~present] = self.predict(_safe_indexing(given, np.flatnonzero(~present)))
         self.transduction_ = found
-
-    def _passed(self, target: ClassTarget) -> Any:
-        """Return the weights as the classifier takes them."""
-        weights = target.sample_weights
-        return weights if self.estimator is None or weights is None else weights.values
 
     def _learn_kernel(self, X: Any, labels: Labels, kernels: list[Kernel]) -> FloatArray:
         """Learn from what has been checked, store, and return the learned matrix."""
@@ -292,13 +281,12 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
         )
         labels = replace(labels, target=with_class_weight(labels.target, self.class_weight))
         if isinstance(self.kernels, str) and self.kernels == "auto":
-            kernels = _default_kernels(X, None if weights is None else weights.copies)
+            kernels = _default_kernels(X)
         return X, labels, kernels
 
     def _final(self, target: ClassTarget) -> Any:
         """Return the classifier to be fitted to the labelled rows."""
         weights, n_labelled = target.sample_weights, target.n_samples
-        n_labelled = n_labelled if weights is None else int(weights.copies.sum())
         if self.estimator is not None:
             if getattr(self.estimator, "kernel", "precomputed") != "precomputed":
                 raise InvalidInputError(
@@ -366,18 +354,15 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
         return np.asarray(self.estimator_.predict_proba(learned))
 
 
-def _default_kernels(X: Any, copies: FloatArray | None = None) -> list[Kernel]:
+def _default_kernels(X: Any) -> list[Kernel]:
     """Return Gaussian kernels around the mean squared distance, as in [Yeung06]_."""
     X = as_rows(X)
-    if copies is None:
-        mean = np.asarray(X.mean(axis=0)).ravel()
-    else:
-        mean = np.asarray(X.T @ copies).ravel() / copies.sum()
+    mean = np.asarray(X.mean(axis=0)).ravel()
     # The mean of ‖x − z‖² over all pairs is twice the mean of ‖x − mean‖².
     if isinstance(X, np.ndarray):
-        spread = 2.0 * float(np.average(squared_norms(X - mean), weights=copies))
+        spread = 2.0 * float(np.mean(squared_norms(X - mean)))
     else:
-        spread = 2.0 * float(np.average(squared_norms(X), weights=copies) - mean @ mean)
+        spread = 2.0 * float(np.mean(squared_norms(X)) - mean @ mean)
     scale = np.sqrt(spread) if spread > 0 else 1.0
     return [RBF(width=float(scale * np.sqrt(factor))) for factor in _SQUARED_WIDTHS]
 

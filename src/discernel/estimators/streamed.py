@@ -285,9 +285,6 @@ class BaseStreamedLearner(BaseKernelLearner):
         rows = sample.first(_LEARNED_ON, classes=True)
         X, target = sample.X[rows], self._target(survey, rows)
         self._check_target(target, request)
-        weights = target.sample_weights
-        if weights is not None and weights.copies.max() > 1:
-            kernels = self._resolve_on_copies(X, X, weights)
         proposal = self._learn(X, kernels, target, request).proposal
         self._fallback = self._fallback_of(proposal, target, survey)
         if proposal is not None:

@@ -13,15 +13,11 @@ from sklearn.utils.validation import _num_samples
 from discernel.discriminant import class_factors
 from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel, as_kernels
+from discernel.kernels import Kernel
 from discernel.sample_weights import SampleWeights, check_sample_weight
 from discernel.targets import ClassTarget, check_classes_present
 
 __all__ = ["BaseWeightedEstimator", "with_class_weight"]
-
-#: Rows, some of them repeated, that widths and spreads are taken from at most; or four times the
-#: rows there are.
-_MOST_ROWS = 20_000
 
 
 class BaseWeightedEstimator(BaseRowEstimator):
@@ -53,12 +49,8 @@ class BaseWeightedEstimator(BaseRowEstimator):
                 check_classes_present(y, present)
             X, y = self._without_absent(X, present), _safe_indexing(y, present)
             self._weighted_rows = present
-        given = X
-        X, y, kernels = self._validate_training(X, y, **options)
         found = SampleWeights.of(weights[present])
-        if found is not None and found.copies.max() > 1 and not kernels[0].precomputed:
-            kernels = self._resolve_on_copies(X, given, found)
-        return X, y, kernels, found
+        return (*self._validate_training(X, y, **options), found)
 
     def _keep_labels(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> None:
         """Keep the labels of training rows that predictions are made from.
@@ -81,17 +73,6 @@ class BaseWeightedEstimator(BaseRowEstimator):
             return X  # what is wrong with it is said later
         self._present = present, len(matrices)
         return matrices[np.ix_(present, present)]
-
-    def _resolve_on_copies(self, X: Any, given: Any, weights: SampleWeights) -> list[Kernel]:
-        """Return the kernels with widths and spreads of rows that are repeated as often as said.
-
-        Spreads of tables are those of their encoder, of the rows as they were given.
-        """
-        counts, most = weights.copies, max(_MOST_ROWS, 4 * len(weights.copies))
-        if counts.sum() > most:
-            counts = np.ceil(counts * (most / counts.sum()))
-        repeated = X[np.repeat(np.arange(len(counts)), counts.astype(np.intp))]
-        return self._resolve(as_kernels(self._candidates()), repeated, given)
 
     def _validate(
         self, X: Any, kernels: list[Kernel], y: Any = None, *, reset: bool = False, **options: Any
@@ -120,5 +101,6 @@ def with_class_weight(target: ClassTarget, class_weight: Any) -> ClassTarget:
     factors = class_factors(class_weight, target)
     if factors is None:
         return target
-    weights = SampleWeights.times(target.sample_weights, factors[target.codes])
+    values, known = factors[target.codes], target.sample_weights
+    weights = SampleWeights.of(values if known is None else values * known.values)
     return replace(target, sample_weights=weights)

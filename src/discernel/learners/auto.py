@@ -62,7 +62,7 @@ class _Search:
 
     def add(self, name: str, weights: FloatArray, regularization: float, error: float) -> None:
         """Note a candidate if it is the best of its name so far."""
-        pull = pull_to_equal(weights, self.pull, self.bank.total)
+        pull = pull_to_equal(weights, self.pull, self.bank.effective)
         candidate = Candidate(name, weights, regularization, error, pull)
         if name not in self.found or candidate.score < self.found[name].score:
             self.found[name] = candidate

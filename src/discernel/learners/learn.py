@@ -103,8 +103,8 @@ def learn_kernel(
     callback : callable, optional
         Called with a `Progress` once per iteration.
     sample_weight : array-like of shape (n_samples,), optional
-        How much each sample counts, as in `MultipleKernelDiscriminant`: whole numbers are counts,
-        others are relative to each other, and a sample of weight 0 is absent.
+        How much each sample counts, as in `MultipleKernelDiscriminant`: relative to the others,
+        and a sample of weight 0 is absent.
 
     Returns
     -------

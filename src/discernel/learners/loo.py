@@ -150,8 +150,8 @@ def minimize_leave_one_out(
     def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
         w, lam = np.maximum(softmax(z[:p]), 1e-300), float(np.exp(z[p]))
         point = criterion.at(w, lam)
-        value = point.value + pull_to_equal(w, pull, bank.total)
-        by_w = point.by_weights + pull / bank.total * (np.log(w * p) + 1.0)
+        value = point.value + pull_to_equal(w, pull, bank.effective)
+        by_w = point.by_weights + pull / bank.effective * (np.log(w * p) + 1.0)
         if monitor is not None:
             monitor(value, w)
         by_log_lambda = 0.0 if fixed_regularization else point.by_regularization * lam

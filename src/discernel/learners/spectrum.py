@@ -418,8 +418,7 @@ def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArr
     signed, weights = class_signs(target) * known, target.sample_weights
     if weights is None:
         return np.asarray((signed.sum(axis=0) - signed) ** 2)
-    taken = (weights.values * weights.left_out)[:, None]
-    return np.asarray((weights.values @ signed - taken * signed) ** 2)
+    return np.asarray((weights.values @ signed - weights.values[:, None] * signed) ** 2)
 
 
 # ---- what to choose --------------------------------------------------------------------------

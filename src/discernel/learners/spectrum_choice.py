@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ __all__ = [
     "Trial",
     "choose_reweighing",
     "neighbor_votes",
-    "weighted_votes",
 ]
 
 #: Shares of the trace that are tried.
@@ -222,10 +221,9 @@ def _shares(target: ClassTarget) -> FloatArray | None:
 
 
 def _is_clearly_better(trial: Trial, plain: Trial, weights: SampleWeights | None) -> bool:
-    ones = 1 if weights is None else weights.values
-    gained = float(np.sum((trial.hits & ~plain.hits) * ones))
-    lost = float(np.sum((plain.hits & ~trial.hits) * ones))
-    return bool(gained - lost > _CLEARLY * np.sqrt(gained + lost))
+    ones = np.ones(len(trial.hits)) if weights is None else weights.values
+    gains = ones * (trial.hits.astype(float) - plain.hits)
+    return bool(gains.sum() > _CLEARLY * np.sqrt(gains @ gains))
 
 
 def _left_out_distances(known: FloatArray, weights: FloatArray) -> FloatArray:
@@ -241,21 +239,16 @@ def _left_out_distances(known: FloatArray, weights: FloatArray) -> FloatArray:
 def _leave_one_out(
     distances: FloatArray, target: ClassTarget, n_neighbors: int
 ) -> tuple[NDArray[np.bool_], float]:
-    """Return which rows the other rows classify right, and the mean relative margin.
-
-    Of a row that stands for several, the others stay, and are nearest.
-    """
+    """Return which rows the other rows classify right, and the mean relative margin."""
     weights = target.sample_weights
-    alone = np.inf if weights is None else np.where(weights.copies > 1, 0.0, np.inf)
-    np.fill_diagonal(distances, alone)
-    n_samples = target.n_samples if weights is None else int(weights.copies.sum())
-    k = min(n_neighbors, n_samples - 1)
-    if weights is None:
-        votes = neighbor_votes(distances, target.codes, target.n_classes, k)
-    else:
-        there = np.tile(weights.copies, (len(distances), 1))
-        there[np.diag_indices_from(there)] -= 1.0
-        votes = weighted_votes(distances, target, k, there)
+    np.fill_diagonal(distances, np.inf)
+    votes = neighbor_votes(
+        distances,
+        target.codes,
+        target.n_classes,
+        min(n_neighbors, target.n_samples - 1),
+        None if weights is None else weights.values,
+    )
     same = target.codes[:, None] == target.codes
     own = np.where(same, distances, np.inf).min(axis=1)
     other = np.where(same, np.inf, distances).min(axis=1)
@@ -268,7 +261,11 @@ def _leave_one_out(
 
 
 def neighbor_votes(
-    distances: FloatArray, codes: NDArray[np.intp], n_classes: int, n_neighbors: int
+    distances: FloatArray,
+    codes: NDArray[np.intp],
+    n_classes: int,
+    n_neighbors: int,
+    weights: FloatArray | None = None,
 ) -> FloatArray:
     """Return how many of the nearest neighbours are of each class, of shape (n_rows, n_classes).
 
@@ -282,42 +279,17 @@ def neighbor_votes(
         The number of classes.
     n_neighbors : int
         The neighbours that vote.
+    weights : ndarray of shape (n_samples,), optional
+        What the vote of each sample counts; 1 by default.
     """
     if n_neighbors == 1:
         nearest = distances.argmin(axis=1)[:, None]
     else:
         nearest = np.argsort(distances, axis=1, kind="stable")[:, :n_neighbors]
-    return np.asarray(np.eye(n_classes)[codes[nearest]].sum(axis=1))
-
-
-def weighted_votes(
-    distances: FloatArray, target: ClassTarget, n_neighbors: int, copies: FloatArray
-) -> FloatArray:
-    """Return `neighbor_votes` of samples with weights, of shape (n_rows, n_classes).
-
-    A sample that stands for several is as many neighbours. Each votes with its weight.
-
-    Parameters
-    ----------
-    distances : ndarray of shape (n_rows, n_samples)
-        Distances, or what is in the same order. Of equal ones the first samples are nearer.
-    target : ClassTarget
-        The samples, with weights.
-    n_neighbors : int
-        The neighbours that vote.
-    copies : ndarray of shape (n_rows, n_samples) or (n_samples,)
-        How many neighbours each sample is.
-    """
-    weights = cast(SampleWeights, target.sample_weights)
-    order = np.argsort(distances, axis=1, kind="stable")
-    there = np.take_along_axis(np.broadcast_to(copies, distances.shape), order, axis=1)
-    before = np.cumsum(there, axis=1) - there
-    taken = np.clip(n_neighbors - before, 0.0, there)
-    each = taken * (weights.values / weights.copies)[order]
-    votes = np.zeros((len(distances), target.n_classes))
-    for code in range(target.n_classes):
-        votes[:, code] = np.sum(each * (target.codes[order] == code), axis=1)
-    return votes
+    votes = np.eye(n_classes)[codes[nearest]]
+    if weights is not None:
+        votes *= weights[nearest][:, :, None]
+    return np.asarray(votes.sum(axis=1))
 
 
 # ---- checks ----------------------------------------------------------------------------------

@@ -271,7 +271,7 @@ def _confusion(learner: Any) -> dict[str, Any] | None:
     if getattr(learner, "expected_", None) is None:
         return None
     discriminant, decision = learner.discriminant_, learner.decision_
-    codes, (weights, _) = discriminant.training_codes, discriminant.counts
+    codes, weights = discriminant.training_codes, discriminant.row_weights
     likelihood = discriminant.sharpness * left_out_log_likelihood(discriminant)
     posterior = log_softmax(likelihood + np.log(decision.priors), axis=1)
     predicted = (posterior + decision.offsets).argmax(axis=1)

@@ -131,7 +131,6 @@ def fit_stream(
     at = system.sampled(
         state.features(sample.X[rows]),
         weights * sample.decays[rows] * state.factors[codes],
-        weights if state.survey.whole else np.ones(len(rows)),
         table,
     )
     truth = table[codes]

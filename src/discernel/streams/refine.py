@@ -105,7 +105,7 @@ def refine_metric(
     shares = shares if weighted is None else weighted.shares
 
     def judged(scales: FloatArray) -> tuple[Refined, FloatArray]:
-        return _round(X, fitted, held, spreads, weights, scales, device)
+        return _round(X, fitted, held, shares, spreads, weights, scales, device)
 
     given, gradient = judged(scales)
     best = given
@@ -127,6 +127,7 @@ def _round(
     X: FloatArray,
     fitted: ClassTarget,
     held: ClassTarget,
+    shares: FloatArray,
     spreads: tuple[float, ...],
     weights: FloatArray,
     scales: FloatArray,
@@ -153,8 +154,9 @@ def _round(
     for lam in _LAMBDAS:
         beta, intercept = system.fit(table, lam)
         losses, _ = row_losses(new @ beta + intercept, truth, held)
-        if best is None or losses.mean() < best[0]:
-            best = float(losses.mean()), losses, beta
+        mean_loss = float(shares @ losses)
+        if best is None or mean_loss < best[0]:
+            best = mean_loss, losses, beta
     assert best is not None
     coef = features.expansion(best[2])
     gradient = squared_gradient(features, coef, X[: min(n, _GRADIENT_ROWS)], there)

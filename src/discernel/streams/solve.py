@@ -85,19 +85,19 @@ class SummedSystem:
         return np.asarray(turned.T @ turned / self.unit)
 
     def sampled(
-        self, features: FloatArray, weights: FloatArray, copies: FloatArray, table: FloatArray
+        self, features: FloatArray, weights: FloatArray, table: FloatArray
     ) -> Callable[[float], tuple[FloatArray, FloatArray]]:
         """Return a function of λ: the fit for some of the rows, and the share left without each.
 
-        That share is 1 − κh, with h the leverage of a row and κ = 1/copies the part of it that is
-        left out: the error of the fit without the row is that of the fit over the share.
+        That share is 1 − h, with h the leverage of a row: the error of the fit without the row is
+        that of the fit over the share.
 
         Parameters
         ----------
         features : ndarray of shape (n_rows, rank)
             Features of rows that are among those of the sums; overwritten.
-        weights, copies : ndarray of shape (n_rows,)
-            What they weigh in the sums, and how many rows each stands for.
+        weights : ndarray of shape (n_rows,)
+            What they weigh in the sums.
         table : ndarray of shape (n_values, n_targets)
             How targets are made of values.
         """
@@ -110,7 +110,7 @@ class SummedSystem:
             fitted = turned @ (shrunk[:, None] * right) + constant
             squared = np.einsum("ij,j,ij->i", turned, shrunk, turned, optimize=False)
             leverage = weights * (squared + 1.0 / self.weight)
-            return fitted, 1.0 - leverage / copies
+            return fitted, 1.0 - leverage
 
         return at
 

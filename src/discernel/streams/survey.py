@@ -42,8 +42,6 @@ class Survey:
         The rows that count.
     labels : mapping of label to float
         What the rows of each class weigh together; empty where y holds numbers.
-    whole : bool
-        Whether all weights are whole numbers, which are counts.
     facts : tuple of ColumnFacts, or None
         What is known of each column; None for sparse rows.
     sample : RowSample or None
@@ -52,7 +50,6 @@ class Survey:
 
     n_rows: int = 0
     labels: Mapping[Any, float] = field(default_factory=dict)
-    whole: bool = True
     facts: tuple[ColumnFacts, ...] | None = None
     sample: RowSample | None = None
 
@@ -92,14 +89,7 @@ class Survey:
         values *= weights.sum() / values.sum()
         if np.allclose(values, weights, rtol=1e-12, atol=0.0):
             values = weights  # of all rows there are
-        return ClassTarget(classes, codes, self._sample_weights(values, weights))
-
-    def _sample_weights(self, values: FloatArray, weights: FloatArray) -> SampleWeights | None:
-        if (values == values[0]).all() and (weights == weights[0]).all() and weights[0] == 1.0:
-            return None
-        if self.whole:
-            return SampleWeights(values, weights)
-        return SampleWeights(values / values.mean(), np.ones(len(values)))
+        return ClassTarget(classes, codes, SampleWeights.of(values))
 
     @property
     def everywhere(self) -> Positions:
@@ -178,7 +168,6 @@ class Surveying:
         return Survey(
             state.n_rows + other.n_rows,
             labels,
-            state.whole and other.whole,
             facts,
             state.sample.merged(other.sample, self.most, classes=self.classes),
         )
@@ -201,7 +190,6 @@ class Surveying:
         return Survey(
             len(present),
             labels,
-            weights is None or bool((weights == np.round(weights)).all()),
             _facts(chunk),
             RowSample.of(chunk, self.seed, present, self.most, classes=self.classes),
         )
