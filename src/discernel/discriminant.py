@@ -540,7 +540,7 @@ class Expectation:
         """Return the expectation of what a discriminant and a decision say of their own rows."""
         codes, weights = discriminant.training_codes, discriminant.row_weights
         posterior = held_out_log_posterior(discriminant, decision)
-        right = _share_of_right(posterior + decision.offsets, codes)
+        right = (posterior + decision.offsets).argmax(axis=1) == codes
         accuracy, n = float(np.average(right, weights=weights)), effective_number(weights)
         low, high = _interval(accuracy, n)
         own = posterior[np.arange(len(codes)), codes]
@@ -554,12 +554,6 @@ class Expectation:
             f"accuracy {self.accuracy:.1%} ({self.low:.1%} to {self.high:.1%}), log-loss "
             f"{self.log_loss:.3f}, on {self.n_rows} rows: {self.where}"
         )
-
-
-def _share_of_right(posterior: FloatArray, codes: NDArray[np.intp]) -> FloatArray:
-    """Return 1 where the likeliest class is the right one, and a share where several are."""
-    best = posterior >= posterior.max(axis=1, keepdims=True) - 1e-9
-    return np.asarray(best[np.arange(len(codes)), codes] / best.sum(axis=1))
 
 
 def _interval(share: float, n: float) -> tuple[float, float]:

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import log_softmax
 
 from discernel.backend import FloatArray
-from discernel.discriminant import left_out_log_likelihood
+from discernel.discriminant import held_out_log_posterior
 from discernel.displays.common import fitted_learner, kernel_sources, sum_by
 from discernel.displays.importances import column_names
 from discernel.experiments.exports import Trace
@@ -272,8 +271,7 @@ def _confusion(learner: Any) -> dict[str, Any] | None:
         return None
     discriminant, decision = learner.discriminant_, learner.decision_
     codes, weights = discriminant.training_codes, discriminant.row_weights
-    likelihood = discriminant.sharpness * left_out_log_likelihood(discriminant)
-    posterior = log_softmax(likelihood + np.log(decision.priors), axis=1)
+    posterior = held_out_log_posterior(discriminant, decision)
     predicted = (posterior + decision.offsets).argmax(axis=1)
     n_classes = len(learner.classes_)
     if n_classes > _MOST:
