@@ -1,9 +1,9 @@
-"""What to expect of new rows: Wilson's interval, weights, and where it comes from."""
+"""What to expect of new rows: the interval, weights, and where it comes from."""
 
 import numpy as np
 import pytest
-from scipy.special import log_softmax
 from sklearn.datasets import load_wine
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import scale
 
 from discernel import MultipleKernelDiscriminant
@@ -13,11 +13,13 @@ from discernel.discriminant import (
     Decision,
     Discriminant,
     Expectation,
-    HonestScores,
-    left_out_log_likelihood,
+    HeldOutScores,
+    _calibrated,
+    _interval,
+    held_out_log_posterior,
 )
 from discernel.kernels import RBF, Linear
-from discernel.targets import ClassTarget
+from discernel.targets import ClassTarget, deal_folds
 from tests.conftest import make_problem
 
 
@@ -38,32 +40,58 @@ def discriminant_of(right, weights=None):
         training_scores=np.where(right, scores, -scores)[:, None],
         training_codes=codes,
         training_weights=weights,
+        class_scores=np.array([[-1.0], [1.0]]),
     )
 
 
 EVEN = Decision(np.array([0.5, 0.5]), np.zeros(2))
 
 
-@pytest.mark.parametrize(
-    ("n_right", "n", "low", "high"),
-    # As statsmodels' proportion_confint(n_right, n, method="wilson") prints.
-    [
-        (8, 10, 0.4902, 0.9433),
-        (0, 10, 0.0, 0.2775),
-        (10, 10, 0.7225, 1.0),
-        (50, 100, 0.4038, 0.5962),
-    ],
-)
-def test_the_interval_is_wilsons(n_right, n, low, high):
-    found = Expectation.of(discriminant_of(np.arange(n) < n_right), EVEN, "folds")
-    assert found.accuracy == pytest.approx(n_right / n)
-    assert (found.low, found.high) == pytest.approx((low, high), abs=5e-4)
-    assert (found.n_rows, found.where) == (n, "folds")
-    # Where the bounds come from: |p − share| = 1.96 √(p(1 − p)/n).
-    for bound in (found.low, found.high):
-        if 0 < bound < 1:
-            error = 1.96 * np.sqrt(bound * (1 - bound) / n)
-            assert abs(bound - n_right / n) == pytest.approx(error, rel=1e-6)
+@pytest.mark.parametrize(("n_right", "n"), [(8, 10), (0, 10), (10, 10), (50, 100), (97, 140)])
+def test_the_interval_is_wilsons_a_tenth_wider(n_right, n):
+    """|p − share| = z √(p(1 − p)/n) at both ends, z = 1.1 · 1.96."""
+    share = n_right / n
+    low, high = _interval(share, n)
+    assert low - 1e-12 <= share <= high + 1e-12
+    for bound in (low, high):
+        if 1e-12 < bound < 1 - 1e-12:
+            error = 1.1 * 1.96 * np.sqrt(bound * (1 - bound) / n)
+            assert abs(bound - share) == pytest.approx(error, rel=1e-6)
+    assert (low < 1e-12) is (n_right == 0)
+    assert (high > 1 - 1e-12) is (n_right == n)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_rows_are_predicted_by_the_classes_of_other_folds(n_classes):
+    """With even priors, as linear discriminant analysis of the scores of the other folds does."""
+    rng = np.random.default_rng(n_classes)
+    target = ClassTarget.from_labels(np.arange(120) % n_classes)
+    scores = target.scores + 0.8 * rng.standard_normal((120, n_classes - 1))
+    found = _calibrated(scores, target, target.class_scores)
+    even = Decision(np.full(n_classes, 1.0 / n_classes), np.zeros(n_classes))
+    folds, right = deal_folds(scores, target.codes, 5), []
+    for fold in range(5):
+        outside, inside = folds != fold, folds == fold
+        lda = LinearDiscriminantAnalysis(priors=even.priors)
+        lda.fit(scores[outside], target.codes[outside])
+        right += (lda.predict(scores[inside]) == target.codes[inside]).tolist()
+    expected = Expectation.of(found, even, "folds")
+    assert expected.accuracy == pytest.approx(np.mean(right))
+    assert 0.6 < expected.accuracy < 1.0
+    assert (expected.n_rows, expected.where) == (120, "folds")
+
+
+def test_a_row_that_is_alone_in_its_class_counts_as_wrong():
+    codes = np.append(np.arange(60) % 2, 2)
+    target = ClassTarget(np.arange(3), codes)
+    rng = np.random.default_rng(0)
+    scores = target.class_scores[codes] + 0.1 * rng.standard_normal((61, 2))
+    found = _calibrated(scores, target, target.class_scores)
+    posterior = held_out_log_posterior(found, Decision(np.full(3, 1 / 3), np.zeros(3)))
+    assert posterior[-1].argmax() != 2
+    expected = Expectation.of(found, Decision(np.full(3, 1 / 3), np.zeros(3)), "folds")
+    assert expected.accuracy == pytest.approx(60 / 61)
+    assert np.isfinite(expected.log_loss)
 
 
 def test_rows_that_weigh_more_count_more_and_know_less():
@@ -71,8 +99,9 @@ def test_rows_that_weigh_more_count_more_and_know_less():
     found = Expectation.of(discriminant_of(right, weights), EVEN, "folds")
     assert found.accuracy == pytest.approx(70 / 80)
     n = 80**2 / (20 * 9 + 20)  # 32
-    middle, z2 = 70 / 80, 1.96**2
-    half = 1.96 * np.sqrt(middle * (1 - middle) / n + z2 / (4 * n**2)) / (1 + z2 / n)
+    z = 1.1 * 1.96
+    middle, z2 = 70 / 80, z**2
+    half = z * np.sqrt(middle * (1 - middle) / n + z2 / (4 * n**2)) / (1 + z2 / n)
     assert found.high - found.low == pytest.approx(2 * half)
     assert found.n_rows == 40
 
@@ -82,8 +111,11 @@ def test_priors_and_costs_are_those_of_the_decision():
     codes = plain.training_codes
     priors = np.array([0.2, 0.8])
     found = Expectation.of(plain, Decision(priors, np.zeros(2)), "folds")
-    posterior = log_softmax(left_out_log_likelihood(plain) + np.log(priors), axis=1)
+    posterior = held_out_log_posterior(plain, Decision(priors, np.zeros(2)))
     assert found.log_loss == pytest.approx(-posterior[np.arange(40), codes].mean())
+    even = held_out_log_posterior(plain, EVEN)
+    odds, even_odds = (table[:, 1] - table[:, 0] for table in (posterior, even))
+    np.testing.assert_allclose(odds - even_odds, np.log(4.0))
     always_first = Expectation.of(plain, Decision(priors, np.array([1e6, 0.0])), "folds")
     assert always_first.accuracy == 0.5
     assert always_first.log_loss == found.log_loss
@@ -108,18 +140,18 @@ def fitted():
     return KernelLeastSquares(system, ridge, target.scores), target
 
 
-def test_honest_scores_by_default_are_all_left_out(fitted):
+def test_held_out_scores_by_default_are_all_left_out(fitted):
     fit, target = fitted
-    scores, counted = HonestScores().of(fit, target)
-    np.testing.assert_array_equal(scores, fit.leave_one_out)
+    scores, counted = HeldOutScores().of(fit, target)
+    np.testing.assert_array_equal(scores, fit.left_out_scores)
     assert counted is target
 
 
-def test_honest_scores_of_some_rows(fitted):
+def test_held_out_scores_of_some_rows(fitted):
     fit, target = fitted
     rows = np.arange(12, 40)
-    scores, counted = HonestScores(rows).of(fit, target)
-    np.testing.assert_array_equal(scores, fit.leave_one_out[rows])
+    scores, counted = HeldOutScores(rows).of(fit, target)
+    np.testing.assert_array_equal(scores, fit.left_out_scores[rows])
     np.testing.assert_array_equal(counted.codes, target.codes[rows])
 
 
@@ -127,16 +159,16 @@ def test_classes_with_fewer_than_two_rows_are_there_with_all(fitted):
     fit, target = fitted
     rows = np.flatnonzero(target.codes < 2)[:20]
     rows = np.append(rows, np.flatnonzero(target.codes == 2)[:1])
-    scores, counted = HonestScores(rows).of(fit, target)
+    scores, counted = HeldOutScores(rows).of(fit, target)
     expected = np.union1d(rows, np.flatnonzero(target.codes == 2))
-    np.testing.assert_array_equal(scores, fit.leave_one_out[expected])
+    np.testing.assert_array_equal(scores, fit.left_out_scores[expected])
     np.testing.assert_array_equal(counted.counts, np.bincount(target.codes[expected]))
 
 
-def test_honest_scores_that_are_given(fitted):
+def test_held_out_scores_that_are_given(fitted):
     fit, target = fitted
     part = target.part(np.arange(10))
-    scores, counted = HonestScores(scores=np.ones((10, 2)), target=part).of(fit, target)
+    scores, counted = HeldOutScores(scores=np.ones((10, 2)), target=part).of(fit, target)
     assert scores.shape == (10, 2)
     assert counted is part
 
@@ -151,10 +183,12 @@ def wine():
     return scale(X)[rows], y[rows]
 
 
-def test_given_kernels_expect_by_leave_one_out(wine):
+def test_given_kernels_are_learned_without_the_rows_that_say_what_to_expect(wine):
     X, y = wine
     clf = MultipleKernelDiscriminant([RBF(width=2.0), Linear()]).fit(X, y)
-    assert clf.expected_.where == "leave-one-out"
+    assert clf.expected_.where == "leave-one-out, the kernel learned without each of 5 folds"
+    given = MultipleKernelDiscriminant(Linear(), regularization=0.1).fit(X, y)
+    assert given.expected_.where == "leave-one-out"
     assert clf.expected_.n_rows == 70
     assert clf.expected_.low < clf.expected_.accuracy < clf.expected_.high
     assert MultipleKernelDiscriminant(Linear(), statistics="training").fit(X, y).expected_ is None
@@ -170,5 +204,5 @@ def test_many_classes_of_few_rows_promise_nothing():
             expected = MultipleKernelDiscriminant(kernels).fit(X, y).expected_
             found.append((expected.accuracy, expected.log_loss))
         accuracy, log_loss = np.mean(found, axis=0)
-        assert accuracy < 1 / 20 + 0.05
+        assert accuracy < 1 / 20 + 0.06
         assert log_loss > 0.95 * np.log(20)

@@ -247,7 +247,8 @@ def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> Fl
     scores, codes = discriminant.training_scores, discriminant.training_codes
     given = discriminant.training_weights
     weights = None if given is None else SampleWeights(given)
-    n_classes, found = len(discriminant.means), np.empty((len(codes), len(discriminant.means)))
+    n_classes = len(discriminant.means)
+    found = np.full((len(codes), n_classes), -np.inf)
     target = ClassTarget(np.arange(n_classes), codes, weights)
     many = len(codes) >= _MANY_PER_CLASS * n_classes
     folds = deal_folds(scores, codes, _FOLDS if many else _FOLDS_OF_FEW)
@@ -256,11 +257,13 @@ def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> Fl
         basis = np.linalg.qr(discriminant.scalings)[0]
     for fold in np.unique(folds):
         outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
-        part = target.part(outside)
-        other = _calibrated(scores[outside], part, discriminant.class_scores, basis)
-        posterior = other.log_posterior(scores[inside], decision.priors)
-        posterior[:, part.counts == 0] = -np.inf
-        found[inside] = posterior
+        part = target.subset(outside)  # without classes that have all of their rows in the fold
+        known = part.classes
+        found[np.ix_(inside, known)] = 0.0
+        if len(known) > 1:
+            other = _calibrated(scores[outside], part, discriminant.class_scores[known], basis)
+            posterior = other.log_posterior(scores[inside], decision.priors[known])
+            found[np.ix_(inside, known)] = posterior
     return np.asarray(log_softmax(found, axis=1))
 
 

@@ -27,17 +27,17 @@ def choice(losses):
         ([1.0, 1.0, 1.0, 1.0], [0.25] * 4, True),
         ([0.0, 0.0, 0.0, 0.0], [0.25] * 4, False),
         ([-1.0, -1.0, -1.0, -1.0], [0.25] * 4, False),
-        # Mean 1; deviations of 2 from it, √(4 · 4/16) = 1: a standard error, and not more.
-        ([3.0, -1.0, 3.0, -1.0], [0.25] * 4, False),
-        ([3.1, -0.9, 3.1, -0.9], [0.25] * 4, True),
-        ([2.9, -1.1, 2.9, -1.1], [0.25] * 4, False),
-        # Mean 1 again; √(0.9² · 0.1² + 0.1² · 0.9²) = 0.13
-        ([1.1, 0.1], [0.9, 0.1], True),
-        # 0.1 · 5 − 0.9 · 0.5 = 0.05; √(0.01 · 4.95² + 0.81 · 0.55²) = 0.7
-        ([5.0, -0.5], [0.1, 0.9], False),
+        # Deviations of 2 from the mean: a standard error of √(2²/80) = 0.2236, times 1 + 20/80.
+        ([2.28, -1.72] * 40, [1 / 80] * 80, True),
+        ([2.27, -1.73] * 40, [1 / 80] * 80, False),
+        # A mean of 1, and √(0.9² · 0.1² + 0.1² · 0.9²) = 0.13, times 1 + 20/1.22.
+        ([1.1, 0.1], [0.9, 0.1], False),
+        ([2.6, 1.6], [0.9, 0.1], True),
     ],
 )
-def test_clearly_better_is_by_more_than_a_standard_error(gains, shares, expected):
+def test_clearly_better_is_by_more_than_a_standard_error_the_more_the_fewer_rows(
+    gains, shares, expected
+):
     shares = np.array(shares)
     base = np.arange(float(len(gains)))
     assert clearly_better(choice(base), choice(base + gains), shares) is expected
@@ -58,7 +58,7 @@ def few():
 
 @pytest.fixture(scope="module")
 def candidates(few):
-    return choose(*few, pull=5.0)
+    return choose(*few, pull=5.0).candidates
 
 
 def test_what_is_chosen_comes_first(few, candidates):
@@ -102,7 +102,7 @@ def test_weights_lie_on_the_simplex(candidates):
 
 def test_a_given_regularization_is_kept(few):
     for regularization in (0.1, 1e-8):  # the second is too small for single precision
-        for found in choose(*few, pull=5.0, regularization=regularization):
+        for found in choose(*few, pull=5.0, regularization=regularization).candidates:
             assert found.regularization == regularization
             assert np.isfinite(found.mean_loss)
 
@@ -113,7 +113,7 @@ def test_a_regularization_too_small_for_any_precision_is_refused(few):
 
 
 def test_strengths_may_be_few(few):
-    found = choose(*few, pull=5.0, strengths=(0.0,))
+    found = choose(*few, pull=5.0, strengths=(0.0,)).candidates
     assert {candidate.strength for candidate in found} == {0.0}
 
 
@@ -199,7 +199,7 @@ def test_other_targets_are_chosen_by_squared_errors(kind):
         learn_metric(sample.rows[outside], sample.scores[outside])
         for outside, _ in sample.divisions()
     ]
-    for found in choose(sample, metrics, pull=5.0):
+    for found in choose(sample, metrics, pull=5.0).candidates:
         assert found.accuracy is None
         expected = np.mean((found.predicted - sample.scores) ** 2, axis=1)
         np.testing.assert_allclose(found.losses, expected)

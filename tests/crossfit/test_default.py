@@ -65,7 +65,7 @@ def test_what_was_considered(fitted):
     np.testing.assert_allclose(fitted.kernel_weights_, considered[0].weights)
     assert len(fitted.kernels_) == MENU.n_kernels
     assert all(0.5 < candidate.accuracy <= 1.0 for candidate in considered)
-    assert fitted.expected_.where == "5 folds, the metric learned without each"
+    assert fitted.expected_.where == "leave-one-out, the kernel learned without each of 5 folds"
     assert fitted.expected_.n_rows == 150
 
 
@@ -147,7 +147,7 @@ def test_a_refit_with_given_kernels_has_no_metric():
     assert all(hasattr(clf, name) for name in ATTRIBUTES)
     clf.set_params(kernels=[RBF(width=2.0), Linear()]).fit(X, y)
     assert not any(hasattr(clf, name) for name in ATTRIBUTES)
-    assert clf.expected_.where == "leave-one-out"
+    assert clf.expected_.where == "leave-one-out, the kernel learned without each of 5 folds"
 
 
 def test_a_given_criterion_learns_on_the_kernels_of_the_metric(few, fitted):
@@ -186,7 +186,7 @@ def test_sparse_rows_have_no_metric():
     X[np.abs(X) < 0.5] = 0.0
     clf = MultipleKernelDiscriminant().fit(sparse.csr_matrix(X), y)
     assert not any(hasattr(clf, name) for name in ATTRIBUTES)
-    assert clf.expected_.where == "leave-one-out"
+    assert clf.expected_.where == "leave-one-out, the kernel learned without each of 5 folds"
     assert clf.predict(sparse.csr_matrix(X)).shape == (100,)
 
 

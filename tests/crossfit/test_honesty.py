@@ -26,7 +26,7 @@ def with_a_metric_of_all_rows(proposal):
     """Return the candidates that a metric would have that has seen the rows of the folds."""
     sample = proposal.sample
     metric = learn_metric(sample.rows, sample.scores, sample.weights)
-    return choose(sample, [metric] * sample.n_folds, pull=5.0)
+    return choose(sample, [metric] * sample.n_folds, pull=5.0).candidates
 
 
 def standard_error(values):

@@ -75,7 +75,7 @@ def test_the_fit_is_that_of_the_low_rank_kernel_of_all_rows():
     assert np.allclose(clf._scores(X), fit.fitted, rtol=0, atol=1e-8)
     keys = clf._stream.survey.sample
     order = np.array([np.flatnonzero((row == X).all(axis=1))[0] for row in keys.X])
-    expected = _within_reach(fit.leave_one_out, target)[order]
+    expected = _within_reach(fit.left_out_scores, target)[order]
     assert np.allclose(clf.discriminant_.training_scores, expected, rtol=0, atol=1e-8)
 
 

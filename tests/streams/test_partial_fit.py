@@ -213,7 +213,7 @@ def test_rows_that_decay_are_left_out_with_what_they_weigh():
     ridge = np.full(900, 1e-3 / clf.streamed_.captured)
     fit = KernelLeastSquares(bank.system(np.ones(1), ridge), ridge, target.scores, counted)
     order = [np.flatnonzero((row == X).all(axis=1))[0] for row in clf._stream.survey.sample.X]
-    expected = _within_reach(fit.leave_one_out, target)[order]
+    expected = _within_reach(fit.left_out_scores, target)[order]
     assert np.allclose(clf.discriminant_.training_scores, expected, rtol=0, atol=1e-7)
 
 

@@ -33,6 +33,8 @@ STRENGTHS = (0.0, 0.5, 1.0)
 _LAMBDAS = tuple(np.logspace(0.0, -5.5, 12).tolist())
 #: A candidate that is less simple must be better by this many standard errors.
 _CLEARLY = 1.0
+#: Of so many rows, twice as many.
+_FEW_ROWS = 20.0
 #: Steps of the descent over weights.
 _EVALUATIONS = 20
 _WORTHWHILE, _NEGLIGIBLE = 1e-4, 1e-3
@@ -235,11 +237,14 @@ class Judged(Protocol):
 
 
 def clearly_better(first: Judged, second: Judged, shares: FloatArray) -> bool:
-    """Whether the first is better by more than a standard error of the difference."""
+    """Whether the first is better by more than a standard error of the difference.
+
+    By more than that of few rows, whose standard errors are uncertain themselves.
+    """
     gains = second.losses - first.losses
     mean = float(shares @ gains)
-    n = 1.0 / float(shares @ shares)
-    return mean > _CLEARLY * (1.0 + 20.0 / n) * float(np.sqrt(shares**2 @ (gains - mean) ** 2))
+    clearly = _CLEARLY * (1.0 + _FEW_ROWS / effective_number(shares))
+    return mean > clearly * float(np.sqrt(shares**2 @ (gains - mean) ** 2))
 
 
 def choose(

@@ -92,9 +92,8 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
         request.check_target(target)
         with self._working(X, kernels, target, request) as way:
             learning = self._learn(X, kernels, target, request, way)
-            bank, weights, _ = learning
             ridge = np.full(target.n_samples, self.regularization_)
-            system = bank.system(weights, ridge)
+            system = learning.bank.system(learning.weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
         # One target in, one target out: no column where y had none.
         self._keep_labels(y, learning.kept)
