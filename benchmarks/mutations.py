@@ -104,6 +104,8 @@ TESTS = {
     ],
     "learners/auto.py": ["tests/learners/test_*choices.py", "tests/learners/test_auto*.py"],
     "learners/loo.py": ["tests/learners/test_*choices.py", "tests/learners/test_auto*.py"],
+    "crossfit/": ["tests/crossfit"],
+    "metric.py": ["tests/test_metric.py"],
     "discriminant.py": ["tests/test_discriminant*.py"],
     "targets.py": ["tests/test_targets*.py", "tests/learners/test_part.py"],
 }

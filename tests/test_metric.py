@@ -3,9 +3,16 @@
 import numpy as np
 import pytest
 
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import RBF
-from discernel.metric import _LAMBDAS, _WORTHWHILE, Metric, _Ridge, learn_metric
+from discernel.metric import (
+    _LAMBDAS,
+    _WORTHWHILE,
+    Metric,
+    _best_regularization,
+    _Ridge,
+    learn_metric,
+)
 
 
 def table(n=40, n_columns=6, seed=0):
@@ -114,6 +121,31 @@ def test_best_regularization_stops_where_the_error_grows():
     gram = RBF(width=3.0)(X).astype(np.float32)
     assert _Ridge(gram, scores, np.ones(len(X))).best_regularization() < _LAMBDAS[0]
     assert _Ridge(gram, noise, np.ones(len(X))).best_regularization() == _LAMBDAS[0]
+
+
+@pytest.mark.parametrize(
+    ("gains", "position"),
+    [
+        ([2.0, 2.0, 2.0], 3),
+        ([0.5, 2.0, 2.0], 0),  # hardly smaller is not worth a smaller λ
+        ([2.0, 0.5, 2.0], 1),
+        ([2.0, -2.0, 2.0], 1),
+    ],
+)
+def test_a_smaller_regularization_must_be_worth_it(gains, position):
+    """Each error is smaller than the one before by so many times what is worthwhile."""
+    errors = np.cumprod([1.0, *(1.0 - _WORTHWHILE * np.array(gains))])
+    of_lambda = dict(zip(_LAMBDAS, errors, strict=True))
+    assert _best_regularization(of_lambda.__getitem__) == _LAMBDAS[position]
+
+
+def test_a_regularization_that_breaks_down_ends_the_search():
+    def error(regularization):
+        if regularization < _LAMBDAS[1]:
+            raise NumericalError
+        return regularization
+
+    assert _best_regularization(error) == _LAMBDAS[1]
 
 
 # ---- weights ---------------------------------------------------------------------------------

@@ -161,6 +161,22 @@ def test_residuals_are_true():
         np.testing.assert_allclose(residual, V - N_ @ solution, atol=1e-10)
 
 
+def test_a_rough_system_is_never_served_as_exact():
+    """The last system serves again, for the same weights and ridge, if it is exact enough."""
+    X, _ = rows()
+    exact, bank = both(rbf_ladder(4), X)
+    weights, V = np.full(4, 0.25), X - X.mean(axis=0)
+    expected = exact.system(weights, 1e-3).solve(V)
+    rough = bank.rough_system(weights, 1e-3)
+    assert bank.rough_system(weights, 1e-3) is rough
+    assert relative(rough.solve(V), expected) > 1e-7
+    system = bank.system(weights, 1e-3)
+    assert relative(system.solve(V), expected) < 1e-7
+    assert bank.system(weights, 1e-3) is system
+    assert bank.rough_system(weights, 1e-3) is system
+    assert bank.rough_system(weights, 1e-2) is not system
+
+
 # ---- the diagonal ----------------------------------------------------------------------------
 
 
@@ -183,6 +199,25 @@ def test_the_diagonal_of_the_inverse_is_as_good_as_it_says(kernels, ridge, weigh
     assert off < 2.5 * system.diagonal_error
     assert system.diagonal_error < 0.25
     assert system.inverse_diagonal() is found  # computed once
+
+
+@pytest.mark.parametrize(
+    ("n", "width", "limit"),
+    [
+        (300, 0.02, 0.004),  # 0.002; 0.012 where the noise is believed
+        (8, 0.5, 0.01),  # 0.004; 0.08 where it is turned round, as less spread than noise asks for
+        (2, 0.5, 1e-6),  # hardly any spread
+    ],
+)
+def test_rows_that_are_alike_have_the_same_diagonal(n, width, limit, monkeypatch):
+    """On a circle the entries are equal: what differs between rows of random columns is noise."""
+    monkeypatch.setattr(iterative, "_largest_rank", lambda n: 1)
+    angles = 2.0 * np.pi * np.arange(n) / n
+    exact, bank = both([RBF(width=width)], np.column_stack([np.cos(angles), np.sin(angles)]))
+    expected = exact.system(np.ones(1), 1e-2).inverse_diagonal()
+    assert np.ptp(expected) < 1e-6 * expected.mean()
+    found = bank.system(np.ones(1), 1e-2).inverse_diagonal()
+    assert relative(found, expected) < limit
 
 
 def test_leave_one_out_predictions_are_those_of_a_factorisation():

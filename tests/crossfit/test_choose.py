@@ -117,6 +117,16 @@ def test_strengths_may_be_few(few):
     assert {candidate.strength for candidate in found} == {0.0}
 
 
+def test_more_of_a_metric_that_does_no_good_is_not_tried(few):
+    """Strengths are tried as long as the loss falls."""
+    sample, metrics = few
+    wrong = [Metric(1.0 - metric.scales) for metric in metrics]  # what matters most is left out
+    found = choose(sample, wrong, pull=5.0)
+    assert [c.strength for c in found if c.name == "average"] == [0.0, 0.5]
+    losses = {c.strength: c.mean_loss for c in found if c.name == "average"}
+    assert losses[0.5] >= losses[0.0]
+
+
 @pytest.mark.parametrize("start", [None, 1.0, 10.0**-5.5])
 def test_the_search_for_lambda_finds_the_least_of_all(few, start):
     sample, metrics = few
