@@ -181,11 +181,12 @@ def fit_discriminant(
     """
     basis = _span(fit, ridge, statistics)
     if statistics == "training":
-        return replace(
+        discriminant = replace(
             _with_statistics(fit.fitted, _penalized_covariance(fit, target), target, basis),
             dual_coef=fit.coef,
             intercept=fit.intercept,
         )
+        return _without_misleading(discriminant, fit.fitted, target)
     scores, counted = honest.of(fit, target)
     scores = _within_reach(scores, target)
     discriminant = replace(
@@ -320,6 +321,7 @@ def _without_misleading(
     prediction round; what it says is that there is nothing to be told along this coordinate.
     """
     trained = _class_means(right, target) - _mean(right, target.sample_weights)
+    trained[np.abs(trained) < _INVISIBLE] = 0.0  # rounding errors of a kernel that is constant
     agreement = target.sizes @ (discriminant.means * (trained @ discriminant.scalings))
     if (agreement > 0).all():
         return discriminant

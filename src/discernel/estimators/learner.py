@@ -20,6 +20,7 @@ from discernel.bank import (
     CombinedFeatures,
     CombinedKernel,
     DeviceBank,
+    FactoredBank,
     FeatureBank,
     Normalization,
     bank_of_matrices,
@@ -36,6 +37,7 @@ from discernel.estimators.shown import ShownInNotebooks
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import (
     InvalidInputError,
+    LeftOutColumnWarning,
     LowRankWarning,
     check_number,
     levels_to_the_caller,
@@ -50,8 +52,9 @@ from discernel.targets import ClassTarget, Target
 
 __all__ = ["BaseKernelLearner", "Learning", "Way", "honest_scores"]
 
-
 _ALL = slice(None)
+#: Weights and λ for kernels that are constant, of which nothing can be learned.
+_PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 
 
 class Learning(NamedTuple):
@@ -157,6 +160,11 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             self.__dict__.pop(name, None)  # of a fit before
         if not (self._takes_tables() and isinstance(X, np.ndarray)):
             return None
+        if request is _PRIOR_REQUEST:
+            self._store_metric(Metric(np.ones(X.shape[1])))
+            self.feature_importances_ = np.full(self.n_features_in_, 1.0 / self.n_features_in_)
+            self.feature_importances_std_ = np.zeros(self.n_features_in_)
+            return None
         given = request.regularization if isinstance(request.regularization, float) else None
         proposal = propose_kernels(
             X,
@@ -238,6 +246,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     ) -> Learning:
         """Learn and store; return the bank, the weights of its kernels and what was proposed."""
         phase("choosing kernels")
+        if not (varies := self._rows_vary(X, kernels)):
+            request = _PRIOR_REQUEST
         proposal = self._propose(X, kernels, target, request)
         if proposal is not None:
             kernels = proposal.kernels
@@ -248,7 +258,11 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             # The same once centred; raw traces would not be the same.
             near = [kernel.shifted(X) for kernel in kernels]
         phase("looking at all rows")
-        bank = self._make_bank(X, near, target, request, way)
+        bank = (
+            self._make_bank(X, near, target, request, way)
+            if varies
+            else self._prior_bank(near, target)
+        )
         phase("learning weights and λ")
         learned = learn(bank, target, request)
         phase("fitting the discriminant")
@@ -278,6 +292,31 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         self.gap_ = learned.gap
         self.n_iter_ = max(1, learned.n_iter)
         return Learning(bank, weights, proposal)
+
+    def _rows_vary(self, X: Any, kernels: list[Kernel]) -> bool:
+        """Whether training rows differ as kernels see them; of what is no numbers, always."""
+        if not isinstance(X, np.ndarray) or X.dtype == object or kernels[0].precomputed:
+            return True
+        varies = (X[0] != X).any(axis=0)  # also where cells are missing
+        if self._takes_tables():
+            varies &= np.array(kernels[0].spreads) > 0  # type: ignore[attr-defined]
+        return bool(varies.any())
+
+    def _prior_bank(self, kernels: list[Kernel], target: Target) -> Bank:
+        """Return the bank of kernels on equal rows, 0 once centred, and warn."""
+        warnings.warn(
+            "No column varies: all training rows are the same. Predictions are those without any "
+            "column, the shares of the classes or the mean. Give columns that vary.",
+            LeftOutColumnWarning,
+            stacklevel=levels_to_the_caller(),
+        )
+        self.bank_ = "factored"
+        return FactoredBank(
+            [np.zeros((1, target.n_samples)) for _ in kernels],
+            kernel_names(kernels),
+            sample_weights=target.sample_weights,
+            raw_traces=np.ones(len(kernels)),
+        )
 
     def _store_loss(self, loss: LowRankLoss) -> None:
         """Store what a low rank loses, and warn where a larger one would clearly pay."""

@@ -285,6 +285,11 @@ class BaseStreamedLearner(BaseKernelLearner):
         rows = sample.first(_LEARNED_ON, classes=True)
         X, target = sample.X[rows], self._target(survey, rows)
         self._check_target(target, request)
+        if not self._rows_vary(X, kernels):
+            raise InvalidInputError(
+                "The rows that a kernel is learned on must differ in some column. Got "
+                f"{len(rows):,} rows that are all the same. Give other columns, or rows that vary."
+            )
         weights = target.sample_weights
         if weights is not None and weights.copies.max() > 1:
             kernels = self._resolve_on_copies(X, X, weights)
