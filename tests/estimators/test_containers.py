@@ -84,6 +84,15 @@ def test_masked_cells_are_missing_cells():
         MultipleKernelDiscriminant(GIVEN).fit(hidden, y)
 
 
+def test_a_list_of_masked_rows():
+    X, y = numbers()
+    hidden, missing = masked(X)
+    encoder = TableEncoder().fit(list(hidden))
+    assert_array_equal(encoder.transform(list(hidden)), encoder.transform(missing))
+    clf = MultipleKernelDiscriminant(**QUICK).fit(list(hidden), y)
+    assert_array_equal(clf.predict(list(hidden)), clf.predict(missing))
+
+
 def test_masked_integers_text_and_labels():
     codes = np.ma.array([[1, 7], [2, 8], [1, 9], [2, 7]], mask=[[0, 0], [0, 1], [0, 0], [0, 1]])
     expected = TableEncoder().fit(codes.astype(float).filled(np.nan))
@@ -190,11 +199,12 @@ def test_a_large_number_of_sparse_rows_is_named():
         MultipleKernelDiscriminant(**QUICK).fit(sp.csr_array(X), y)
 
 
-def test_numbers_up_to_the_limit_are_told_apart():
+@pytest.mark.parametrize("unit", [1e149, 1e-200])
+def test_numbers_of_any_size_within_the_limit_are_told_apart(unit):
     X, y = numbers()
     clf = MultipleKernelDiscriminant(**QUICK).fit(X, y)
-    far = MultipleKernelDiscriminant(**QUICK).fit(1e149 * X, y)
-    assert_allclose(far.predict_proba(1e149 * X), clf.predict_proba(X), atol=1e-6)
+    scaled = MultipleKernelDiscriminant(**QUICK).fit(unit * X, y)
+    assert_allclose(scaled.predict_proba(unit * X), clf.predict_proba(X), atol=1e-6)
 
 
 # ---- missing cells -----------------------------------------------------------------------------

@@ -246,8 +246,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     ) -> Learning:
         """Learn and store; return the bank, the weights of its kernels and what was proposed."""
         phase("choosing kernels")
-        if not (varies := self._rows_vary(X, kernels)):
-            request = _PRIOR_REQUEST
+        request = request if self._rows_vary(X, kernels) else _PRIOR_REQUEST
         proposal = self._propose(X, kernels, target, request)
         if proposal is not None:
             kernels = proposal.kernels
@@ -258,11 +257,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             # The same once centred; raw traces would not be the same.
             near = [kernel.shifted(X) for kernel in kernels]
         phase("looking at all rows")
-        bank = (
-            self._make_bank(X, near, target, request, way)
-            if varies
-            else self._prior_bank(near, target)
-        )
+        bank = self._make_bank(X, near, target, request, way)
         phase("learning weights and λ")
         learned = learn(bank, target, request)
         phase("fitting the discriminant")
@@ -305,8 +300,9 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     def _prior_bank(self, kernels: list[Kernel], target: Target) -> Bank:
         """Return the bank of kernels on equal rows, 0 once centred, and warn."""
         warnings.warn(
-            "No column varies: all training rows are the same. Predictions are those without any "
-            "column, the shares of the classes or the mean. Give columns that vary.",
+            "No column varies: all training rows are the same, up to rounding. Predictions are "
+            "those without any column, the shares of the classes or the mean. Give columns that "
+            "vary.",
             LeftOutColumnWarning,
             stacklevel=levels_to_the_caller(),
         )
@@ -380,6 +376,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         """Return the bank of a way; `bank_` says which."""
         n_bytes, rank = self._cache_bytes(), way.rank
         normalization, solver = request.criterion.normalization, request.solver
+        if request is _PRIOR_REQUEST:
+            return self._prior_bank(kernels, target)
         if self._device is not None and way.kind != "lowrank":
             self.bank_ = "device"
             return self._bank_there(X, kernels, target, normalization, way)

@@ -339,6 +339,8 @@ def describe_columns(columns: Any) -> str:
 #: Values farther out than so many times the distance of the quartiles say nothing about a column's
 #: spread, if they are few: at most this share of the rows, or two.
 _OUTLYING, _OUTLIERS = 10.0, 0.01
+#: Deviations below this are divided by it before they are squared.
+_SMALL = 2.0**-450
 
 
 #: Entries of the columns that are sorted at a time.
@@ -387,9 +389,13 @@ def column_spreads(X: Any) -> FloatArray:
     inside = np.abs(X - 0.5 * (low + high)) <= 0.5 * (high - low) + reach
     inside |= (~inside).sum(axis=0) > max(2.0, _OUTLIERS * len(X))
     centered = np.where(inside, X - middle, 0.0)
+    farthest = np.maximum(centered.max(axis=0), -centered.min(axis=0))
+    unit = np.where(farthest < _SMALL, _SMALL, 1.0)
+    if (unit < 1.0).any():  # their squares would be 0; a power of two changes no digit
+        centered /= unit
     count = inside.sum(axis=0)
     mean = centered.sum(axis=0) / count
-    spreads = np.sqrt((np.where(inside, centered - mean, 0.0) ** 2).sum(axis=0) / count)
+    spreads = unit * np.sqrt((np.where(inside, centered - mean, 0.0) ** 2).sum(axis=0) / count)
     spreads = np.where(reach > 0, spreads, 0.5 * np.ptp(X, axis=0))
     return np.asarray(np.where(spreads <= ROUNDING * np.abs(middle), 0.0, spreads))
 

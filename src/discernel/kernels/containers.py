@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from discernel.backend import fill_masked
 from discernel.exceptions import InvalidInputError, missing_extra
 
@@ -32,6 +34,8 @@ def convert_rows(X: Any) -> Any:
         return X.collect()
     if library == "pyarrow" and name in ("Table", "RecordBatch"):
         return _arrow_frame(X)
+    if isinstance(X, (list, tuple)) and any(isinstance(row, np.ma.MaskedArray) for row in X):
+        return [fill_masked(row) for row in X]
     return fill_masked(X)
 
 
