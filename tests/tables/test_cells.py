@@ -11,12 +11,12 @@ from numpy.testing import assert_array_equal
 
 from discernel import MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
-from discernel.export import numpy_scorer, to_onnx
+from discernel.export import _scorer, numpy_scorer, to_onnx
 from discernel.export._scorer import as_word, is_missing
 from discernel.export.onnx_model import feeds
 from discernel.kernels import columns
 from discernel.tables import TableEncoder
-from discernel.tables.cells import _word, read_column
+from discernel.tables.cells import LARGEST, _word, read_column
 
 BIG = 2**60 + 1  # no float
 
@@ -36,6 +36,7 @@ SAME = {
 
 @pytest.mark.parametrize("word", SAME)
 def test_equal_values_have_one_text_in_the_model_and_in_its_scorer(word):
+    assert _scorer.LARGEST == LARGEST
     for cell in SAME[word]:
         assert (_word(cell), as_word(cell)) == (word, word), repr(cell)
 
