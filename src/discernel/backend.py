@@ -37,6 +37,7 @@ __all__ = [
     "blas_threads",
     "city_distances",
     "draw_rows",
+    "fill_masked",
     "free_threads",
     "in_threads",
     "inner",
@@ -71,7 +72,22 @@ def as_rows(X: Any) -> Any:
     """Return rows as a float64 array or sparse matrix, so that integers cannot overflow."""
     if hasattr(X, "tocsr"):
         return X.astype(np.float64)
-    return np.asarray(X, dtype=np.float64)
+    return np.asarray(fill_masked(X), dtype=np.float64)
+
+
+def fill_masked(array: Any) -> Any:
+    """Return a masked array with NaN, beside other cells than floats None, for what is masked.
+
+    Anything else is returned as it is.
+    """
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    is_float, cells = array.dtype.kind == "f", np.asarray(array.data)
+    if not np.ma.is_masked(array):
+        return cells
+    filled = cells.astype(cells.dtype if is_float else object)
+    filled[np.ma.getmaskarray(array)] = np.nan if is_float else None
+    return filled
 
 
 #: Rows of which an origin and a scale are taken, and the seed with which they are drawn.

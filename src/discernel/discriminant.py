@@ -183,13 +183,17 @@ def fit_discriminant(
     """
     basis = _span(fit, ridge, statistics)
     if statistics == "training":
-        return replace(
+        discriminant = replace(
             _with_statistics(fit.fitted, _penalized_covariance(fit, target), target, basis),
             dual_coef=fit.coef,
             intercept=fit.intercept,
         )
+        means = _class_means(fit.fitted, target)
+        means[np.abs(means) < _INVISIBLE] = 0.0  # rounding errors of a kernel that is constant
+        return _without_misleading(discriminant, means, target)
     scores, counted = held_out.of(fit, target)
     scores = _within_reach(scores, target)
+    scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
     return replace(
         _calibrated(scores, counted, target.class_scores, basis),
         dual_coef=fit.coef,

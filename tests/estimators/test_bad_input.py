@@ -206,11 +206,6 @@ def test_constant_column_kernel_is_left_out_by_name(blobs):
     assert np.isfinite(clf.predict_proba(X)).all()
 
 
-def test_identical_rows_are_a_clear_error():
-    with pytest.raises(InvalidInputError, match="all 12 are constant"):
-        MultipleKernelDiscriminant().fit(np.ones((10, 3)), np.arange(10) % 2)
-
-
 def test_numerical_trouble_is_never_a_bare_linalg_error(monkeypatch):
     """An indefinite matrix that hides from the early check is named when Cholesky breaks down."""
     rng = np.random.default_rng(0)

@@ -1,6 +1,7 @@
 """Scoring with NumPy alone: the labels and probabilities of the model, without discernel."""
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -174,6 +175,32 @@ def test_strange_rows_are_refused():
         scorer.predict({"x0": [1.0]})
     with pytest.raises(ValueError, match="rows must have 'x1'"):
         scorer.predict([{"x0": 1.0}])
+
+
+@pytest.mark.parametrize("case", ["wine", "table"])
+def test_arrays_with_too_few_or_too_many_columns_are_refused(case):
+    model, rows = CASES[case]()
+    scorer, cells = numpy_scorer(model), np.asarray(rows, dtype=object)
+    n_columns = cells.shape[1]
+    for wrong in (np.hstack([cells, cells[:, :1]]), cells[:, :-1], cells[0]):
+        shape = re.escape(str(wrong.shape))
+        message = rf"of shape \(n_rows, {n_columns}\). Got {shape}. Give all columns of training"
+        for given in (wrong, wrong.tolist()):
+            with pytest.raises(ValueError, match=message):
+                scorer.predict(given)
+    np.testing.assert_array_equal(scorer.predict(cells.tolist()), scorer.predict(rows))
+
+
+def test_masked_cells_and_large_numbers():
+    model, rows = CASES["wine"]()
+    scorer = numpy_scorer(model)
+    hidden = np.ma.array(np.where(rows > 5, 1e9, rows), mask=rows > 5)
+    assert_same(scorer, model, hidden, 1e-9)
+    for large in (1e200, 10**400):
+        wrong = rows.astype(object)
+        wrong[0, 1] = large
+        with pytest.raises(ValueError, match=r"'x1' must hold finite numbers, at most 1e\+150"):
+            scorer.predict(wrong)
 
 
 # ---- what cannot be exported -------------------------------------------------------------------

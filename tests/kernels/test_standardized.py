@@ -90,6 +90,12 @@ def test_sparse_rows_stay_sparse_and_mean_the_same():
     np.testing.assert_allclose(made(sp.csr_matrix(X)), made(X), atol=1e-7)
 
 
+def test_spreads_of_numbers_whose_squares_are_zero():
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    small = X * [1e-200, 1.0]
+    np.testing.assert_allclose(column_spreads(small) / [1e-200, 1.0], column_spreads(X), rtol=1e-12)
+
+
 @pytest.mark.parametrize("bank", ["dense", "tiled", "factored"])
 def test_units_of_columns_do_not_matter_to_the_default(bank):
     X = rows(120) / UNITS

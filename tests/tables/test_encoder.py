@@ -328,9 +328,17 @@ def test_one_value_is_left_out_quietly_and_no_value_is_told():
 
 
 def test_if_nothing_remains_it_is_an_error():
-    X = pd.DataFrame({"same": [1, 1, 1], "empty": [None] * 3})
-    with pytest.raises(InvalidInputError, match=r"any of 2: 'same': one value; 'empty': no value"):
+    X = pd.DataFrame({"list": [[1], [2], [3]], "empty": [None] * 3})
+    with pytest.raises(InvalidInputError, match=r"any of 2: 'list': neither.*; 'empty': no value"):
         TableEncoder().fit(X)
+
+
+def test_columns_of_one_value_stay_where_there_are_no_others():
+    X = pd.DataFrame({"same": [1, 1, 1], "word": ["w"] * 3, "empty": [None] * 3})
+    with pytest.warns(LeftOutColumnWarning, match="'empty': no value at all"):
+        encoder = TableEncoder().fit(X)
+    assert encoder.get_feature_names_out().tolist() == ["same", "word=w", "word is other"]
+    assert encoder.transform(X).tolist() == [[1.0, 1.0, 0.0]] * 3
 
 
 def test_things_that_are_neither_numbers_nor_text_are_left_out_and_told():

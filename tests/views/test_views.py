@@ -100,6 +100,47 @@ def test_views_that_do_not_fit_together(views: Any, message: str | None) -> None
         join_views(views)
 
 
+SIMILAR = RBF(width=2.0)(SCAN)
+APART = np.linalg.norm(SCAN[:, None] - SCAN, axis=2)
+
+
+@pytest.mark.parametrize(
+    "matrix",
+    [
+        SIMILAR,
+        SIMILAR.tolist(),
+        APART,
+        SCAN @ SCAN.T,
+        SIMILAR > 0.5,
+        sp.csr_array(np.where(SIMILAR > 0.5, SIMILAR, 0.0)),
+        pd.DataFrame(SIMILAR),
+        pd.DataFrame(SIMILAR, index=NOTES, columns=NOTES),
+    ],
+    ids=["rbf", "list", "distances", "linear", "graph", "sparse", "dataframe", "named"],
+)
+def test_similarities_between_rows_are_no_columns(matrix: Any) -> None:
+    message = r"must be features. Got 'graph', a symmetric matrix of 60 rows.*Lookup\(matrix\)"
+    with pytest.raises(InvalidInputError, match=message):
+        join_views({"graph": matrix, "blood": BLOOD})
+
+
+def test_masked_cells_of_a_view_are_missing() -> None:
+    hidden = np.ma.array(SCAN, mask=SCAN > 1)
+    for other in (BLOOD, NOTES):
+        table, columns = join_views({"scan": hidden, "other": other})
+        cells = table[:, columns["scan"]] if other is BLOOD else table[columns["scan"]]
+        assert_array_equal(np.isnan(np.asarray(cells, dtype=float)), SCAN > 1)
+
+
+def test_as_many_columns_as_rows_may_be_a_table() -> None:
+    square = RNG.normal(size=(N, N))
+    names = [f"gene {i}" for i in range(N)]
+    features = pd.DataFrame(SIMILAR, columns=names)
+    for view in (square, features, np.ones((N, N)), pl.DataFrame(SIMILAR, schema=names)):
+        assert join_views({"genes": view}).table.shape == (N, N)
+    assert join_views([np.eye(2)]).table.shape == (2, 2)
+
+
 @pytest.mark.parametrize(
     "X", [[SCAN, BLOOD], (SCAN, SCAN), {"a": SCAN, "b": BLOOD}, [CLINIC, CLINIC]]
 )

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from discernel.devices.failures import device_errors
 from discernel.exceptions import DeviceError, InvalidInputError, missing_extra
+from discernel.kernels.containers import convert_rows
 from discernel.machine import memory_limit
 
 __all__ = ["Device", "as_host", "check_given", "device_of", "elsewhere", "on_host"]
@@ -293,13 +294,13 @@ def on_host(given: Any) -> Any:
     Parameters
     ----------
     given : object
-        What a user gave; all else is returned as it is.
+        What a user gave; all else is returned as `convert_rows` returns it.
     """
     if isinstance(given, dict) and not hasattr(given, "tocsr"):  # as one sparse matrix has
         return {key: on_host(value) for key, value in given.items()}
     if isinstance(given, (list, tuple)) and any(device_of(each) is not None for each in given):
         return [on_host(each) for each in given]
-    return given if device_of(given) is None else as_host(given)
+    return convert_rows(given) if device_of(given) is None else as_host(given)
 
 
 def check_given(*arrays: Any) -> Device | None:

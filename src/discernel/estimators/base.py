@@ -96,7 +96,8 @@ class BaseKernelDiscriminant(
         target = with_class_weight(target, self.class_weight)
         decision = self._check_target(target, request)
         with self._working(X, kernels, target, request) as way:
-            if self._sums_are_enough(way, request, target.n_samples):
+            summed = self._sums_are_enough(way, request, target.n_samples)
+            if summed and self._rows_vary(X, kernels):
                 del X, y, target
                 return self._store_streamed(self._fit_first(*given, way=way))
             learning = self._learn(X, kernels, target, request, way)

@@ -20,6 +20,7 @@ from discernel.bank import (
     CombinedFeatures,
     CombinedKernel,
     DeviceBank,
+    FactoredBank,
     FeatureBank,
     Normalization,
     bank_of_matrices,
@@ -43,6 +44,7 @@ from discernel.estimators.shown import ShownInNotebooks
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import (
     InvalidInputError,
+    LeftOutColumnWarning,
     LowRankWarning,
     check_number,
     levels_to_the_caller,
@@ -56,8 +58,9 @@ from discernel.targets import ClassTarget, Target
 
 __all__ = ["BaseKernelLearner", "Learning", "Way", "fold_scores", "held_out_scores"]
 
-
 _ALL = slice(None)
+#: Weights and λ for kernels that are constant, of which nothing can be learned.
+_PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 
 
 class Learning(NamedTuple):
@@ -167,6 +170,11 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             self.__dict__.pop(name, None)  # of a fit before
         if not (self._takes_tables() and isinstance(X, np.ndarray)):
             return None
+        if request is _PRIOR_REQUEST:
+            self._store_metric(Metric(np.ones(X.shape[1])))
+            self.feature_importances_ = np.full(self.n_features_in_, 1.0 / self.n_features_in_)
+            self.feature_importances_std_ = np.zeros(self.n_features_in_)
+            return None
         given = request.regularization if isinstance(request.regularization, float) else None
         proposal = propose_kernels(
             X,
@@ -248,6 +256,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     ) -> Learning:
         """Learn and store; return the bank, the weights of its kernels and what was proposed."""
         phase("choosing kernels")
+        request = request if self._rows_vary(X, kernels) else _PRIOR_REQUEST
         proposal = self._propose(X, kernels, target, request)
         if proposal is not None:
             kernels = proposal.kernels
@@ -294,6 +303,32 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             lambda kernels: self._make_bank(X, _near(kernels, X, request), target, request, way),
         )
         return Learning(bank, weights, proposal, request, relearner)
+
+    def _rows_vary(self, X: Any, kernels: list[Kernel]) -> bool:
+        """Whether training rows differ as kernels see them; of what is no numbers, always."""
+        if not isinstance(X, np.ndarray) or X.dtype == object or kernels[0].precomputed:
+            return True
+        varies = (X[0] != X).any(axis=0)  # also where cells are missing
+        if self._takes_tables():
+            varies &= np.array(kernels[0].spreads) > 0  # type: ignore[attr-defined]
+        return bool(varies.any())
+
+    def _prior_bank(self, kernels: list[Kernel], target: Target) -> Bank:
+        """Return the bank of kernels on equal rows, 0 once centred, and warn."""
+        warnings.warn(
+            "No column varies: all training rows are the same, up to rounding. Predictions are "
+            "those without any column, the shares of the classes or the mean. Give columns that "
+            "vary.",
+            LeftOutColumnWarning,
+            stacklevel=levels_to_the_caller(),
+        )
+        self.bank_ = "factored"
+        return FactoredBank(
+            [np.zeros((1, target.n_samples)) for _ in kernels],
+            kernel_names(kernels),
+            sample_weights=target.sample_weights,
+            raw_traces=np.ones(len(kernels)),
+        )
 
     def _store_loss(self, loss: LowRankLoss) -> None:
         """Store what a low rank loses, and warn where a larger one would clearly pay."""
@@ -357,6 +392,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         """Return the bank of a way; `bank_` says which."""
         n_bytes, rank = self._cache_bytes(), way.rank
         normalization, solver = request.criterion.normalization, request.solver
+        if request is _PRIOR_REQUEST:
+            return self._prior_bank(kernels, target)
         if self._device is not None and way.kind != "lowrank":
             self.bank_ = "device"
             return self._bank_there(X, kernels, target, normalization, way)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from typing import Any, ClassVar, Self
@@ -22,11 +22,31 @@ from discernel.kernels.base import Known
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, column_quantiles, is_mixed
 from discernel.kernels.settings import get_settings, with_settings
 from discernel.tables import TableEncoder
-from discernel.tables.cells import as_table, is_plain
+from discernel.tables.cells import (
+    are_in_range,
+    as_table,
+    check_columns,
+    column_names,
+    is_plain,
+    number_out_of_range,
+    out_of_range,
+    read_column,
+)
+from discernel.tables.encoder import has_row_numbers
 from discernel.tables.facts import ColumnFacts
 from discernel.views import refuse_views
 
 __all__ = ["BaseRowEstimator", "are_precomputed"]
+
+#: What scikit-learn says of cells that kernels of numbers do not take.
+_REFUSED = "Input X contains NaN|could not convert string"
+#: What is said of missing cells instead: scikit-learn names estimators of its own.
+_MISSING_REFUSED = (
+    "Input X contains NaN. Kernels must see numbers, none of them missing; the column {column!r} "
+    "has NaN in row {row}. Give WhereKnown(kernel) of discernel.kernels in place of the kernel, "
+    "which fills single cells by medians and ignores columns that a row lacks altogether, or fill "
+    "the cells in before, for example with SimpleImputer() in a Pipeline."
+)
 
 
 class BaseRowEstimator(BaseEstimator):
@@ -39,6 +59,8 @@ class BaseRowEstimator(BaseEstimator):
     _kernel_parameters: ClassVar[tuple[str, ...]] = ("kernel", "kernels")
     #: Which columns of the training rows held numbers; None where all did.
     _is_number: tuple[bool, ...] | None = None
+    #: The names of its columns, where these are no text.
+    _column_labels: Sequence[Any] = ()
     #: How many matrices were given for X in training, where X is matrices.
     _n_given: int = 1
     #: What missing cells of new rows become, where training rows were numbers without any.
@@ -127,13 +149,13 @@ class BaseRowEstimator(BaseEstimator):
         X, y = on_host(X), on_host(y)
         given, kernels = X, self._candidates()
         self.encoder_: TableEncoder | None = None
-        self._medians = None
+        self._medians, self._column_labels = None, []
         if isinstance(kernels, str) and kernels == "precomputed":
             X = _stacked(X)
         else:
             refuse_views(X, y)
         candidates = as_kernels(kernels, n_precomputed=_n_matrices(X))
-        if self._takes_tables() and not is_plain(X):
+        if self._takes_tables() and not (is_plain(X) and not has_row_numbers(X, facts)):
             X, y = self._encode_training(X, y, facts, **options)
             return X, y, self._resolve(candidates, X, X)
         X, y = self._validate(X, candidates, y, reset=True, **options)
@@ -173,7 +195,7 @@ class BaseRowEstimator(BaseEstimator):
     ) -> tuple[Any, Any]:
         """Return a table as numbers, and y checked; the encoder is kept."""
         X = as_table(X)
-        validate_data(self, X, y, skip_check_array=True, reset=True)
+        check_columns(self, X, reset=True)
         encoder = TableEncoder().fit(X, facts=facts)
         encoded, y = check_X_y(
             encoder.encode(X), y, dtype=np.float64, ensure_min_samples=2, estimator=self, **options
@@ -202,23 +224,33 @@ class BaseRowEstimator(BaseEstimator):
         X = on_host(X)
         if not reset and (encoder := self._encoder_for(X)) is not None:
             X = as_table(X)
-            validate_data(self, X, skip_check_array=True, reset=False)
+            check_columns(self, X, reset=False)
             return encoder.encode(X)
         if not reset and not all(k.takes_any_rows or k.precomputed for k in kernels):
             refuse_views(X)
-        with self._hint():
-            return self._validate_rows(X, kernels, y, reset=reset, **options)
+        with self._hint(X):
+            checked = self._validate_rows(X, kernels, y, reset=reset, **options)
+        if not kernels[0].precomputed:
+            _check_range(checked[0] if reset else checked, X)
+        return checked
 
     @contextmanager
-    def _hint(self) -> Iterator[None]:
-        """Say what takes missing cells and text, where these are refused."""
+    def _hint(self, X: Any) -> Iterator[None]:
+        """Say what takes missing cells and text, where these are refused; name large numbers."""
         try:
             yield
+        except OverflowError:
+            _refuse_large(X)
+            raise
         except ValueError as error:
-            refused = re.search("Input X contains NaN|could not convert string", str(error))
-            if self._takes_tables() or not refused:
+            if "Input X contains infinity" in str(error):
+                _refuse_large(X)
+            if self._takes_tables() or not (refused := re.search(_REFUSED, str(error))):
                 raise
-            raise InvalidInputError(f"{error}\n{AUTO_TAKES_TABLES}") from error
+            said, found = str(error), _find_number(X, np.isnan)
+            if "NaN" in refused[0] and found is not None:
+                said = _MISSING_REFUSED.format(column=found[1], row=found[2])
+            raise InvalidInputError(f"{said}\n{AUTO_TAKES_TABLES}") from error
 
     def _validate_rows(
         self, X: Any, kernels: list[Kernel], y: Any, *, reset: bool, **options: Any
@@ -243,6 +275,8 @@ class BaseRowEstimator(BaseEstimator):
                 f"of matrices or rows. Got {kernel_names(kernels)}. Compute the others too, with "
                 "kernel(X), and stack all of them."
             )
+        if hasattr(X, "columns"):
+            check_columns(self, X, reset=reset)
         checked = validate_data(
             self,
             X,
@@ -271,7 +305,7 @@ class BaseRowEstimator(BaseEstimator):
         self, X: Any, kernels: list[Kernel], y: Any, *, reset: bool, **options: Any
     ) -> Any:
         """Return X as a table of numbers and other things, at training with y."""
-        validate_data(self, X, skip_check_array=True, reset=reset)
+        check_columns(self, X, reset=reset)
         expected = self._is_number or [True] * X.shape[1]
         table = Table.of(X, None if reset else expected)
         checks: dict[str, Any] = {"dtype": np.float64, "ensure_min_features": 0, "estimator": self}
@@ -298,6 +332,38 @@ class BaseRowEstimator(BaseEstimator):
 def _missing_allowed(kernels: list[Kernel]) -> bool | str:
     """Return what scikit-learn's checks are told about missing cells."""
     return "allow-nan" if any(kernel.takes_missing for kernel in kernels) else True
+
+
+def _check_range(rows: Any, given: Any) -> None:
+    """Raise an error that names the column of a number that is too large."""
+    numbers: Any = rows.numbers if isinstance(rows, Table) else rows
+    numbers = numbers.data if hasattr(numbers, "tocsr") else numbers
+    if numbers.dtype != object and not are_in_range(numbers):
+        _refuse_large(given)
+
+
+def _refuse_large(X: Any) -> None:
+    """Raise an error that names the first number that is too large, if there is one."""
+    if found := _find_number(X, out_of_range):
+        raise number_out_of_range(*found)
+
+
+def _find_number(
+    X: Any, which: Callable[[FloatArray], NDArray[np.bool_]]
+) -> tuple[Any, str, int] | None:
+    """Return the first of some numbers of a table, its column and its row; None without any."""
+    if hasattr(X, "tocsr"):
+        cells = X.tocoo()
+        for place in np.flatnonzero(which(cells.data))[:1]:
+            return cells.data[place], f"x{cells.col[place]}", int(cells.row[place])
+        return None
+    X = X if hasattr(X, "columns") else np.asarray(X)
+    for position, name in enumerate(column_names(X) if len(X.shape) == 2 else []):
+        column = read_column(X, position, name)
+        found = which(column.numbers) if column.kinds <= {"number"} else np.zeros(0, dtype=bool)
+        if found.any():
+            return column.cells[found.argmax()], name, int(found.argmax())
+    return None
 
 
 def _check_rows(kernels: list[Kernel], X: Any) -> None:

@@ -285,6 +285,11 @@ class BaseStreamedLearner(BaseKernelLearner):
         rows = sample.first(_LEARNED_ON, classes=True)
         X, target = sample.X[rows], self._target(survey, rows)
         self._check_target(target, request)
+        if not self._rows_vary(X, kernels):
+            raise InvalidInputError(
+                "The rows that a kernel is learned on must differ in some column. Got "
+                f"{len(rows):,} rows that are all the same. Give other columns, or rows that vary."
+            )
         proposal = self._learn(X, kernels, target, request).proposal
         self._fallback = self._fallback_of(proposal, target, survey)
         if proposal is not None:

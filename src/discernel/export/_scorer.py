@@ -22,6 +22,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ FORMAT = 1
 ARRAYS = ("classes", "intercept", "slope", "bias", "offsets")
 PAIRS_ARRAYS = ("columns", "factors", "origin", "rows", "added")
 LACK_ARRAYS = ("columns", "medians", "scores")
+#: Numbers that a model takes are at most this large: sums of their squares are finite.
+LARGEST = 1e150
 #: Entries of a matrix between some new rows and all stored ones.
 _BLOCK = 2**20
 #: exp(−690) is 1e-300; below it processors are slow.
@@ -287,17 +290,22 @@ class ValueColumn:
 
 def is_missing(cell: Any) -> bool:
     # Cells of pandas without a value are known by name: pandas need not be installed.
-    is_nan = isinstance(cell, float) and cell != cell
+    is_nan = isinstance(cell, (float, np.floating, Decimal)) and cell != cell
     return cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType")
 
 
 def as_word(cell: Any) -> str:
-    """Return a value as text, the same for a number of any type."""
+    """Return a value as text, the same for equal numbers of any type; 0.1 of 32 bits is 0.1."""
     if isinstance(cell, bytes):
         return cell.decode(errors="replace")
-    if isinstance(cell, float) and cell.is_integer():
+    if not isinstance(cell, (float, np.floating, Decimal)):
+        return str(cell)
+    number = float(cell)
+    if np.isfinite(number) and cell == int(cell):
         return str(int(cell))
-    return str(cell)
+    with np.errstate(over="ignore"):
+        single = np.float32(number)
+    return repr(float(str(single)) if single == number else number)
 
 
 def as_numbers(name: str, cells: NDArray[Any]) -> Floats:
@@ -307,11 +315,20 @@ def as_numbers(name: str, cells: NDArray[Any]) -> Floats:
         strange = [cell for cell in known if isinstance(cell, (str, bytes))]
         if strange:
             raise ValueError(f"The column {name!r} must hold numbers. Got {strange[0]!r}.")
+        huge = [cell for cell in known if isinstance(cell, int) and abs(cell) > LARGEST]
+        if huge:
+            raise ValueError(_too_large(name, f"{Decimal(huge[0]):.3g}"))
         cells = np.array([np.nan if is_missing(c) else float(c) for c in cells.tolist()])
     numbers = np.asarray(cells, dtype=np.float64)
-    if np.isinf(numbers).any():
-        raise ValueError(f"The column {name!r} must hold finite numbers. Got infinity.")
+    large = numbers[np.abs(numbers) > LARGEST]
+    if len(large):
+        raise ValueError(_too_large(name, large[0]))
     return numbers
+
+
+def _too_large(name: str, number: Any) -> str:
+    size = f"at most {LARGEST:g} in size"
+    return f"The column {name!r} must hold finite numbers, {size}. Got {number}."
 
 
 def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
@@ -321,12 +338,49 @@ def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
             raise ValueError(f"The rows must have {name!r}. Got {sorted(map(str, X[0]))}.")
         return _objects([row.get(name) for row in X])
     if isinstance(X, Mapping) or hasattr(X, "columns"):
-        names = list(X.keys() if isinstance(X, Mapping) else X.columns)
+        names = list(X.keys() if isinstance(X, Mapping) else getattr(X, "column_names", X.columns))
         if name not in names:
-            raise ValueError(f"The table must have the column {name!r}. Got {names}.")
-        cells = X[name]
-        return _objects(cells) if isinstance(cells, (list, tuple)) else np.asarray(cells)
-    return np.asarray(X)[:, position]
+            raise ValueError(
+                f"The table must have the column {name!r}. Got {names}. Name it, or give an array "
+                "with all columns of training, in their order."
+            )
+        return _exact_cells(X[name])
+    return np.asarray(X[:, position])
+
+
+def as_table(X: Any, n_columns: int) -> Any:
+    """Return rows as they are where columns have names, and else as an array, checked."""
+    if isinstance(X, Mapping) or hasattr(X, "columns"):
+        return X.collect() if hasattr(X, "collect") else X
+    if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
+        return X
+    cells = np.asarray(_unmasked(X))
+    if isinstance(X, (list, tuple)) and cells.dtype.kind in "US":
+        cells = np.array(X, dtype=object)  # beside text, numbers would have become text
+    if cells.ndim != 2 or cells.shape[1] != n_columns:
+        raise ValueError(
+            f"Rows must be an array of shape (n_rows, {n_columns}). Got {cells.shape}. Give all "
+            "columns of training, in their order, or a table whose columns have names."
+        )
+    return cells
+
+
+def _exact_cells(column: Any) -> NDArray[Any]:
+    """Return the cells of a column without rounding; a missing integer would make others floats."""
+    if isinstance(getattr(column, "dtype", None), np.dtype):
+        return np.asarray(_unmasked(column))
+    for method in ("to_list", "to_pylist"):  # of pandas and polars, and of pyarrow
+        column = getattr(column, method)() if hasattr(column, method) else column
+    return _objects(column)
+
+
+def _unmasked(cells: Any) -> Any:
+    """Return masked cells as missing ones."""
+    if not isinstance(cells, np.ma.MaskedArray):
+        return cells
+    filled = np.asarray(cells.data).astype(object)
+    filled[np.ma.getmaskarray(cells)] = None
+    return filled
 
 
 def _objects(cells: Sequence[Any]) -> NDArray[np.object_]:
@@ -394,8 +448,11 @@ class Scorer:
 
     def features(self, X: Any) -> Floats:
         """Return rows as the numbers that kernels take."""
+        X = as_table(X, len(self.names))
         if self.columns is None or self.scaling is not None:
-            X = self._matrix(X)
+            X = np.column_stack(
+                [as_numbers(name, cells_of(X, name, i)) for i, name in enumerate(self.names)]
+            )
         if self.scaling is not None:
             X = (X - self.scaling[0]) / self.scaling[1]
         if self.columns is not None:
@@ -413,20 +470,6 @@ class Scorer:
         if missing.any():
             raise ValueError("This model takes no missing cells. Got NaN; fill it in, or drop it.")
         return np.asarray(X)
-
-    def _matrix(self, X: Any) -> Floats:
-        """Return rows of numbers as an array, checked."""
-        by_name = isinstance(X, Mapping) or hasattr(X, "columns")
-        by_name |= isinstance(X, Sequence) and len(X) > 0 and isinstance(X[0], Mapping)
-        given = None if by_name else np.asarray(X)
-        if given is not None and (given.ndim != 2 or given.shape[1] != len(self.names)):
-            raise ValueError(
-                f"Rows must be an array of shape (n_rows, {len(self.names)}). Got {given.shape}."
-            )
-        table = X if given is None else given
-        return np.column_stack(
-            [as_numbers(name, cells_of(table, name, i)) for i, name in enumerate(self.names)]
-        )
 
     @classmethod
     def load(cls, path: str | Path) -> Scorer:

@@ -180,7 +180,7 @@ def _joined(graph: _Graph, inputs: Sequence[Any]) -> str:
 def _one_by_one(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> list[str]:
     """Return the columns that are encoded, in their order, each of the type that it needs."""
     from onnx import TensorProto
-    from skl2onnx.common.data_types import StringTensorType
+    from skl2onnx.common.data_types import BooleanTensorType, StringTensorType
 
     columns = formula.columns or ()
     positions = [column.position for column in columns]
@@ -199,11 +199,25 @@ def _one_by_one(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> list[s
         is_text, name = isinstance(variable.type, StringTensorType), variable.full_name
         if isinstance(column, NumberColumn):
             name = graph.node("Cast", name, to=graph.kind)
+        elif isinstance(variable.type, BooleanTensorType):
+            words = (graph.constant(np.array([word])) for word in ("True", "False"))
+            name = graph.node("Where", name, *words)
         elif not is_text:  # categories that are numbers, such as 1, 2 and 3
+            _refuse_fractions(column, formula)
             whole = graph.node("Cast", name, to=TensorProto.INT64)
             name = graph.node("Cast", whole, to=TensorProto.STRING)
         names.append(name)
     return names
+
+
+def _refuse_fractions(column: ValueColumn, formula: Scorer) -> None:
+    strange = [value for value in column.values if not value.lstrip("-").isdigit()]
+    if strange:
+        raise InvalidInputError(
+            f"The input of the column {formula.names[column.position]!r} must be text, as its "
+            f"values are not all integers. Got an input of numbers, and the value {strange[0]!r}. "
+            "discernel.export.to_onnx makes the inputs."
+        )
 
 
 def _wrong_inputs(formula: Scorer, n_inputs: int) -> InvalidInputError:

@@ -18,6 +18,7 @@ from discernel.export._scorer import (
     Scorer,
     ValueColumn,
     as_numbers,
+    as_table,
     as_word,
     cells_of,
     is_missing,
@@ -194,6 +195,7 @@ def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
     if not _has_values(formula):
         return {names[0]: np.asarray(X, dtype=dtype)}
     given: dict[str, Any] = {}
+    X = as_table(X, len(formula.names))
     for name, column in zip(names, formula.columns or (), strict=True):
         cells = cells_of(X, formula.names[column.position], column.position)
         if isinstance(column, NumberColumn):

@@ -13,8 +13,8 @@ from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.inspection.columns import column_values
 from discernel.inspection.explained import ExplainedRows
-from discernel.inspection.learner import column_groups, score_sources
-from discernel.views import sum_by
+from discernel.inspection.learner import column_groups
+from discernel.views import kernel_sources, sum_by
 
 __all__ = ["Contributions", "contributions"]
 
@@ -154,8 +154,8 @@ def _compared_with(explained: ExplainedRows, background: Any) -> str:
 
 def _by_source(explained: ExplainedRows, each: FloatArray) -> tuple[list[str], FloatArray]:
     """Return what sources add, from what kernels do; those without weight add 0."""
-    given = score_sources(explained.learner.kernels_)
-    active = score_sources([part.kernel for part in explained.parts])
+    given = kernel_sources(explained.learner.kernels_)
+    active = kernel_sources([part.kernel for part in explained.parts])
     absent = np.zeros((*each.shape[:-1], len(given)))
     return sum_by([*given, *active], np.concatenate([absent, each], axis=-1))
 

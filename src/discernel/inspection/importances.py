@@ -19,16 +19,12 @@ from discernel.backend import FloatArray, draw_rows, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import explained_learner
 from discernel.inspection.games import n_nodes
-from discernel.inspection.learner import (
-    column_groups,
-    column_names,
-    learner_rows,
-    score_sources,
-)
+from discernel.inspection.learner import column_groups, column_names, learner_rows
 from discernel.inspection.left_out import LeftOutFit, add_split, kernel_groups
 from discernel.inspection.reference import has_columns
 from discernel.kernels import Kernel
 from discernel.targets import ClassTarget
+from discernel.views import kernel_sources
 
 __all__ = ["SourceImportances", "source_importances"]
 
@@ -164,7 +160,7 @@ class _Sources:
         active = np.flatnonzero(coefficients)
         kernels, precomputed = learner.kernels_, learner.kernels_[0].precomputed
         if groups is None:
-            listed = score_sources(kernels)
+            listed = kernel_sources(kernels)
             names = list(dict.fromkeys(listed))
             seen = [np.array([names.index(listed[i])]) for i in active]
             group = np.empty(0, dtype=np.intp)

@@ -12,16 +12,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel
 from discernel.kernels.columns import column_indices
-from discernel.views import kernel_sources
 
 __all__ = [
     "column_groups",
     "column_names",
     "fitted_learner",
     "learner_rows",
-    "score_sources",
 ]
 
 
@@ -75,13 +72,6 @@ def column_names(estimator: Any) -> list[str]:
     if names is None:
         names = [f"column {i}" for i in range(learner.n_features_in_)]
     return [str(name) for name in names]
-
-
-def score_sources(kernels: Sequence[Kernel]) -> list[str]:
-    """Return the source of each kernel, as scores are split: a matrix is a source of its own."""
-    sources = kernel_sources(kernels)
-    pairs = zip(kernels, sources, strict=True)
-    return [kernel.name if kernel.precomputed else source for kernel, source in pairs]
 
 
 def column_groups(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Number
 from typing import Any
 
@@ -31,6 +32,8 @@ __all__ = [
 
 #: What a cell of pandas without a value is called; pandas itself may not be installed.
 _MISSING = ("NAType", "NaTType")
+#: Integers below this are the same as floats.
+_EXACT = 2.0**53
 #: What errors about missing cells and text say at the end.
 AUTO_TAKES_TABLES = (
     "With kernels='auto', the default of MultipleKernelDiscriminant, tables may have missing cells "
@@ -68,15 +71,40 @@ def frame_column(X: Any, position: int) -> Any:
 
 
 def column_cells(X: Any, position: int) -> NDArray[Any]:
-    """Return one column of an array or dataframe, as floats where it is declared a number."""
+    """Return one column of an array or dataframe, every cell with its exact value.
+
+    Numbers keep their type. Missing ones are NaN beside floats, and beside integers that floats
+    represent exactly; all other columns with missing cells are arrays of objects.
+    """
     if not hasattr(type(X), "columns"):
         return np.asarray(X)[:, position]
     column = frame_column(X, position)
     if not hasattr(X, "iloc"):
+        return _polars_cells(column)
+    if hasattr(column.dtype, "categories"):
+        values = column.cat.categories.astype(object).to_numpy()
+        return np.asarray(np.append(values, [None])[column.cat.codes.to_numpy()])
+    dtype = getattr(column.dtype, "numpy_dtype", None)
+    if dtype is None or dtype.kind not in "fiub":
         return np.asarray(column.to_numpy())
-    if getattr(column.dtype, "kind", "O") in "fiub":
-        return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    return np.asarray(column.to_numpy())
+    if not column.hasnans:
+        return np.asarray(column.to_numpy(dtype=dtype))
+    if dtype.kind != "b":
+        floats = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if dtype.kind == "f" or np.nanmax(np.abs(floats), initial=0.0) < _EXACT:
+            return np.asarray(floats)
+    return np.asarray(column.to_numpy(dtype=object, na_value=None))
+
+
+def _polars_cells(column: Any) -> NDArray[Any]:
+    """Return `column_cells` of a series of polars."""
+    if column.dtype.is_integer() and "128" in str(column.dtype):
+        return np.array(column.to_list(), dtype=object)
+    cells = np.asarray(column.to_numpy())
+    if not column.dtype.is_integer() or cells.dtype.kind != "f":
+        return cells
+    is_exact = np.nanmax(np.abs(cells), initial=0.0) < _EXACT  # floats where a cell is missing
+    return cells if is_exact else np.array(column.to_list(), dtype=object)
 
 
 def _holds_numbers(column: NDArray[Any]) -> bool:
@@ -88,7 +116,7 @@ def _holds_numbers(column: NDArray[Any]) -> bool:
 
 def is_missing(cell: Any) -> bool:
     """Whether a cell has no value: None, NaN, or what pandas writes for it."""
-    if isinstance(cell, (float, np.floating)):
+    if isinstance(cell, (float, np.floating, Decimal)):
         return bool(cell != cell)
     return cell is None or type(cell).__name__ in _MISSING
 
@@ -311,6 +339,8 @@ def describe_columns(columns: Any) -> str:
 #: Values farther out than so many times the distance of the quartiles say nothing about a column's
 #: spread, if they are few: at most this share of the rows, or two.
 _OUTLYING, _OUTLIERS = 10.0, 0.01
+#: Deviations below this are divided by it before they are squared.
+_SMALL = 2.0**-450
 
 
 #: Entries of the columns that are sorted at a time.
@@ -359,9 +389,13 @@ def column_spreads(X: Any) -> FloatArray:
     inside = np.abs(X - 0.5 * (low + high)) <= 0.5 * (high - low) + reach
     inside |= (~inside).sum(axis=0) > max(2.0, _OUTLIERS * len(X))
     centered = np.where(inside, X - middle, 0.0)
+    farthest = np.maximum(centered.max(axis=0), -centered.min(axis=0))
+    unit = np.where(farthest < _SMALL, _SMALL, 1.0)
+    if (unit < 1.0).any():  # their squares would be 0; a power of two changes no digit
+        centered /= unit
     count = inside.sum(axis=0)
     mean = centered.sum(axis=0) / count
-    spreads = np.sqrt((np.where(inside, centered - mean, 0.0) ** 2).sum(axis=0) / count)
+    spreads = unit * np.sqrt((np.where(inside, centered - mean, 0.0) ** 2).sum(axis=0) / count)
     spreads = np.where(reach > 0, spreads, 0.5 * np.ptp(X, axis=0))
     return np.asarray(np.where(spreads <= ROUNDING * np.abs(middle), 0.0, spreads))
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from discernel.exceptions import InvalidInputError
+from discernel.kernels.containers import convert_rows
 from discernel.streams.chunks import is_dask, is_frame
 from discernel.streams.files import FileSource
 from discernel.streams.sources import ArraySource, ChunkSource, Source, split_frame
@@ -73,6 +74,7 @@ def open_rows(
         from discernel.streams.dask import DaskSource
 
         return DaskSource(rows, target, weights, drop)
+    rows = convert_rows(rows)
     if callable(rows) or (isinstance(rows, (list, tuple, Iterator)) and _are_chunks(rows, target)):
         return ChunkSource(rows, target, weights, drop)
     if is_frame(rows):

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from discernel.backend import n_rows
 from discernel.exceptions import InvalidInputError
+from discernel.kernels.containers import convert_rows
 from discernel.machine import memory_limit
 from discernel.streams.chunks import (
     Chunk,
@@ -197,7 +198,7 @@ def as_labels(y: Any) -> NDArray[Any]:
     y : array-like of shape (n_rows,)
         Labels.
     """
-    labels = np.asarray(y)
+    labels = np.asarray(convert_rows(y))
     if labels.ndim != 1:
         raise InvalidInputError(
             f"y should be a 1d array of labels, one per row. Got shape {labels.shape}."
@@ -255,10 +256,12 @@ class ChunkSource(Source):
 
     def _chunk(self, given: Any, place: Place) -> Chunk:
         if self._target is not None or self._weights is not None or self._drop:
+            given = convert_rows(given)
             X, y, weights = split_frame(given, self._target, self._weights, self._drop, place.name)
         else:
             parts = given if isinstance(given, tuple) else (given,)
             X, y, weights = (*parts, None, None)[:3]
+        X = convert_rows(X)
         X = X if is_frame(X) or hasattr(X, "tocsr") else np.asarray(X)
         found = None if weights is None else as_weights(weights, place.name)
         return Chunk(X, None if y is None else as_labels(y), found, place)

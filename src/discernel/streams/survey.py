@@ -16,7 +16,7 @@ from discernel.sample_weights import SampleWeights
 from discernel.streams.chunks import Chunk, few_of, is_frame
 from discernel.streams.sample import Positions, RowSample, comparable
 from discernel.streams.sources import Source
-from discernel.tables.cells import column_names, is_plain, read_column
+from discernel.tables.cells import LARGEST, column_names, is_plain, out_of_range, read_column
 from discernel.tables.facts import ColumnFacts
 from discernel.targets import ClassTarget
 
@@ -266,10 +266,10 @@ def check_cells(chunk: Chunk, *, takes_tables: bool) -> None:
         Whether cells may be missing, or be text.
     """
     if hasattr(chunk.X, "tocsr"):
-        if not np.isfinite(chunk.X.data).all():
-            row = int(np.flatnonzero(~np.isfinite(chunk.X.data))[0])
-            row = int(np.searchsorted(chunk.X.indptr, row, side="right") - 1)
-            raise _bad_cell("a number that is not finite", chunk.place.of_row(row), "")
+        numbers = chunk.X.data.astype(np.float64)
+        for bad in np.flatnonzero(~(np.abs(numbers) <= LARGEST))[:1]:
+            row = int(np.searchsorted(chunk.X.indptr, bad, side="right") - 1)
+            raise _bad_cell(str(numbers[bad]), chunk.place.of_row(row), "")
         return
     if is_plain(chunk.X):
         return
@@ -286,7 +286,7 @@ def check_cells(chunk: Chunk, *, takes_tables: bool) -> None:
 
 
 def _check_numbers(numbers: FloatArray, name: str, chunk: Chunk, *, takes_tables: bool) -> None:
-    bad = np.isinf(numbers) if takes_tables else ~np.isfinite(numbers)
+    bad = out_of_range(numbers) if takes_tables else ~(np.abs(numbers) <= LARGEST)
     if bad.any():
         row = int(bad.argmax())
         advice = "" if takes_tables else AUTO_TAKES_TABLES
@@ -296,6 +296,6 @@ def _check_numbers(numbers: FloatArray, name: str, chunk: Chunk, *, takes_tables
 def _bad_cell(what: str, where: str, column: str, advice: str = "") -> InvalidInputError:
     named = f", column {column!r}" if column else ""
     return InvalidInputError(
-        f"Numbers must be finite. Got {what} in {where}{named}. Correct the cell, or leave the "
-        f"row out. {advice}".rstrip()
+        f"Numbers must be finite, at most {LARGEST:g} in size. Got {what} in {where}{named}. "
+        f"Correct the cell, or leave the row out. {advice}".rstrip()
     )

@@ -6,19 +6,37 @@ import datetime
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from numbers import Number
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, frame_column, is_missing
+from discernel.kernels.containers import convert_rows
 
-__all__ = ["Column", "as_table", "column_names", "is_plain", "read_column"]
+__all__ = [
+    "LARGEST",
+    "Column",
+    "are_in_range",
+    "as_table",
+    "check_columns",
+    "column_names",
+    "is_plain",
+    "number_out_of_range",
+    "out_of_range",
+    "read_column",
+]
 
+#: Numbers are at most this large, and at least minus this: sums of their squares are finite.
+LARGEST = 1e150
+#: How the names of types begin that are categories of polars and of pyarrow.
+_CATEGORIES = ("Categorical", "dictionary")
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
@@ -26,12 +44,12 @@ _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.ti
 
 
 def is_plain(X: Any) -> bool:
-    """Whether X holds finite numbers only, or is nothing that could be encoded."""
+    """Whether X holds numbers only, none too large, or is nothing that could be encoded."""
     if hasattr(X, "tocsr"):
         return True
     if _is_frame(X):
         if all(_is_number(dtype) for dtype in X.dtypes):
-            return bool(np.isfinite(X.to_numpy()).all())
+            return are_in_range(X.to_numpy())
         return all(_is_plain_column(X, i) for i in range(X.shape[1]))
     try:
         cells = np.asarray(X)
@@ -39,7 +57,7 @@ def is_plain(X: Any) -> bool:
         return True
     if cells.dtype.kind == "O" and cells.ndim == 2:
         return all(_is_plain_column(cells, i) for i in range(cells.shape[1]))
-    return cells.dtype.kind not in "OUSMm" and bool(np.isfinite(cells).all())
+    return cells.dtype.kind not in "OUSMm" and are_in_range(cells)
 
 
 def _is_number(dtype: Any) -> bool:
@@ -53,11 +71,21 @@ def _is_plain_column(X: Any, position: int) -> bool:
     column = read_column(X, position, "")
     if column.declared or column.kinds - {"number"} or column.missing.any():
         return False
-    return bool(np.isfinite(column.numbers).all())
+    return are_in_range(column.numbers)
+
+
+def are_in_range(numbers: NDArray[Any]) -> bool:
+    """Whether no number is missing, infinite or so large that its square is."""
+    if numbers.dtype.kind == "c":
+        return bool(np.isfinite(numbers).all())
+    if not numbers.size:
+        return True
+    return bool(float(numbers.min()) >= -LARGEST and float(numbers.max()) <= LARGEST)
 
 
 def as_table(X: Any) -> Any:
     """Return a dataframe as it is and anything else as an array of two dimensions, checked."""
+    X = convert_rows(X)
     if not _is_frame(X):
         cells = X if hasattr(X, "tocsr") else np.asarray(X)
         if isinstance(X, (list, tuple)) and cells.dtype.kind in "US":
@@ -87,6 +115,57 @@ def column_names(X: Any) -> list[str]:
     return names
 
 
+def out_of_range(numbers: FloatArray) -> NDArray[np.bool_]:
+    """Return which numbers are infinite, or so large that sums of squares are; not NaN."""
+    return np.asarray(np.abs(np.asarray(numbers, dtype=np.float64)) > LARGEST)
+
+
+def number_out_of_range(cell: Any, column: str, row: int) -> InvalidInputError:
+    """Return the error for a number that is infinite or too large."""
+    shown = str(cell) if isinstance(cell, (float, np.floating)) else f"{Decimal(int(cell)):.3g}"
+    return InvalidInputError(
+        "Input X contains infinity or a number that is too large. Numbers must lie between "
+        f"-{LARGEST:g} and {LARGEST:g}, so that sums of their squares are finite, or be missing; "
+        f"the column {column!r} has {shown} in row {row}. Correct the cell, divide the column by "
+        "a power of ten, or make the cell NaN."
+    )
+
+
+def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
+    """Raise where columns are not those of training: their number, their names, their order.
+
+    Names of text are checked by scikit-learn, others, such as numbers, here.
+
+    Parameters
+    ----------
+    estimator : object
+        What is fitted; it keeps names that are no text as ``_column_labels``.
+    X : dataframe or array of shape (n_rows, n_columns)
+        Rows.
+    reset : bool
+        Whether these are training rows.
+    """
+    validate_data(estimator, X, skip_check_array=True, reset=reset)
+    labels = list(X.columns) if _is_frame(X) else []
+    if all(isinstance(label, str) for label in labels):
+        labels = []
+    if reset:
+        estimator._column_labels = labels
+        return
+    expected = getattr(estimator, "_column_labels", [])
+    if labels and expected and labels != expected:
+        raise InvalidInputError(
+            "The columns must have the names of training, in the same order: "
+            f"{_few(expected)}. Got {_few(labels)}. Choose them with X[names], or give an array "
+            "whose columns are in that order."
+        )
+
+
+def _few(labels: list[Any]) -> str:
+    shown = ", ".join(map(repr, labels[:10]))
+    return shown if len(labels) <= 10 else f"{shown} and {len(labels) - 10} more"
+
+
 def _is_frame(X: Any) -> bool:
     # Of the class: to ask a dataframe of polars itself takes time that grows with its columns.
     return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
@@ -112,7 +191,8 @@ class Column:
     declared : bool
         Whether the column was said to hold categories.
     is_integer : bool
-        Whether its numbers are of a type of integers.
+        Whether it is a column of a dataframe, and its numbers are of a type of integers. Columns
+        of an array have no types of their own: beside a missing cell, integers become floats.
     """
 
     name: str
@@ -128,7 +208,7 @@ class Column:
         if self.cells.dtype.kind != "O":
             return np.asarray(self.cells, dtype=np.float64)
         numbers = np.full(len(self.cells), np.nan)
-        numbers[~self.missing] = [float(cell) for cell in self.cells[~self.missing]]
+        numbers[~self.missing] = [_as_float(cell) for cell in self.cells[~self.missing]]
         return numbers
 
     @property
@@ -153,7 +233,7 @@ def read_column(X: Any, position: int, name: str) -> Column:
     declared, is_integer = False, False
     if _is_frame(X):
         dtype = frame_column(X, position).dtype
-        declared = hasattr(dtype, "categories") or str(dtype).startswith("Categorical")
+        declared = hasattr(dtype, "categories") or str(dtype).startswith(_CATEGORIES)
         is_integer = dtype.kind in "iu" if hasattr(dtype, "kind") else bool(dtype.is_integer())
     if cells.dtype.kind in "fiub" and cells.ndim == 1:  # polars gives records as a matrix
         missing = np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
@@ -164,7 +244,7 @@ def read_column(X: Any, position: int, name: str) -> Column:
     missing = np.fromiter((is_missing(cell) for cell in cells), dtype=bool, count=len(cells))
     types = {type(cell) for cell in cells[~missing]}
     is_integer = bool(types) and all(issubclass(kind, (int, np.integer)) for kind in types)
-    is_integer &= not types & {bool, np.bool_}
+    is_integer &= _is_frame(X) and not types & {bool, np.bool_}
     return Column(name, cells, missing, frozenset(map(_kind, types)), declared, is_integer)
 
 
@@ -186,10 +266,25 @@ def _kind(kind: type) -> str:
     return "other"
 
 
+def _as_float(cell: Any) -> float:
+    try:
+        return float(cell)
+    except OverflowError:  # an integer beyond all floats
+        return float("inf") if cell > 0 else float("-inf")
+
+
 def _word(cell: Any) -> str:
-    """Return a value as text, the same for a number of any type."""
+    """Return a value as text, the same for equal numbers of any type; 0.1 of 32 bits is 0.1.
+
+    `discernel.export._scorer.as_word` is its copy for NumPy alone.
+    """
     if isinstance(cell, bytes):
         return cell.decode(errors="replace")
-    if isinstance(cell, (float, np.floating)) and cell.is_integer():
+    if not isinstance(cell, (float, np.floating, Decimal)):
+        return str(cell)
+    number = float(cell)
+    if np.isfinite(number) and cell == int(cell):
         return str(int(cell))
-    return str(cell)
+    with np.errstate(over="ignore"):
+        single = np.float32(number)
+    return repr(float(str(single)) if single == number else number)

@@ -11,15 +11,23 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, levels_to_the_caller
 from discernel.kernels.columns import column_spreads
-from discernel.tables.cells import Column, as_table, column_names, read_column
+from discernel.tables.cells import (
+    Column,
+    as_table,
+    check_columns,
+    column_names,
+    number_out_of_range,
+    out_of_range,
+    read_column,
+)
 from discernel.tables.facts import ColumnFacts
 
-__all__ = ["EncodedNumbers", "EncodedValues", "LeftOut", "TableEncoder"]
+__all__ = ["EncodedNumbers", "EncodedValues", "LeftOut", "TableEncoder", "has_row_numbers"]
 
 #: A value, and a state of being missing, is told apart from others if it is in so many rows.
 _ENOUGH = 2
@@ -157,13 +165,18 @@ _Encoded: TypeAlias = EncodedNumbers | EncodedValues
 # ---- learning it -------------------------------------------------------------------------------
 
 
-def _learn(column: Column, position: int, facts: ColumnFacts) -> _Encoded | LeftOut:
-    """Return how a column of the training rows is encoded, or why it is left out."""
+def _learn(
+    column: Column, position: int, facts: ColumnFacts, *, keep_constant: bool = False
+) -> _Encoded | LeftOut:
+    """Return how a column of the training rows is encoded, or why it is left out.
+
+    A column of one value is left out, unless ``keep_constant``.
+    """
     _refuse_dates(column)
     if not column.kinds:
         return LeftOut(column.name, "no value at all", "Drop it.")
     if column.declared or column.kinds == {"text"}:
-        return _learn_values(column, position, facts)
+        return _learn_values(column, position, facts, keep_constant)
     if {"number", "text"} <= column.kinds:
         raise InvalidInputError(
             f"The column {column.name!r} must hold numbers or text, not both. Got "
@@ -171,7 +184,7 @@ def _learn(column: Column, position: int, facts: ColumnFacts) -> _Encoded | Left
             "with pd.to_numeric, or text with astype(str)."
         )
     if column.kinds == {"number"}:
-        return _learn_numbers(column, position, facts)
+        return _learn_numbers(column, position, facts, keep_constant)
     thing = column.example(["other"])
     return LeftOut(
         column.name,
@@ -189,14 +202,16 @@ def _refuse_dates(column: Column) -> None:
         )
 
 
-def _learn_numbers(column: Column, position: int, facts: ColumnFacts) -> _Encoded | LeftOut:
+def _learn_numbers(
+    column: Column, position: int, facts: ColumnFacts, keep_constant: bool
+) -> _Encoded | LeftOut:
     numbers = _finite_numbers(column)
     known = np.sort(numbers[~np.isnan(numbers)])  # sorted, the order of rows does not matter
     if len(known) == 0:
         return LeftOut(column.name, "no value at all", "Drop it.")
     n_missing = len(numbers) - len(known)
     tells_missing = n_missing >= _ENOUGH and len(known) >= _ENOUGH
-    if known[0] == known[-1] and not tells_missing:
+    if known[0] == known[-1] and not tells_missing and not keep_constant:
         return LeftOut(column.name, "one value")
     if column.is_integer and _number_the_rows(known, facts.n_known):
         return LeftOut(
@@ -207,6 +222,29 @@ def _learn_numbers(column: Column, position: int, facts: ColumnFacts) -> _Encode
         )
     spread = float(column_spreads(known[:, None])[0])
     return EncodedNumbers(position, float(np.median(known)), spread, tells_missing)
+
+
+def has_row_numbers(X: Any, facts: Sequence[ColumnFacts] | None = None) -> bool:
+    """Whether a column of a dataframe of numbers holds integers that number the rows.
+
+    Parameters
+    ----------
+    X : dataframe or array of shape (n_samples, n_features)
+        The training rows.
+    facts : sequence of ColumnFacts, optional
+        What is known of each column where X is a random part of the training rows.
+    """
+    if not hasattr(X, "columns") or X.shape[0] <= _MANY:
+        return False
+    for position in range(X.shape[1]):
+        column = read_column(X, position, "")
+        # Integers of a smaller range are not all different, and need not be sorted.
+        if not column.is_integer or np.ptp(column.numbers) < X.shape[0] - 1:
+            continue
+        n_known = X.shape[0] if facts is None else facts[position].n_known
+        if _number_the_rows(np.sort(column.numbers), n_known):
+            return True
+    return False
 
 
 def _number_the_rows(known: FloatArray, n_known: int) -> bool:
@@ -223,18 +261,18 @@ def _number_the_rows(known: FloatArray, n_known: int) -> bool:
 
 
 def _finite_numbers(column: Column) -> FloatArray:
-    """Return the numbers of a column, NaN where missing, or raise where one is infinite."""
+    """Return the numbers of a column, NaN where missing, or raise where one is too large."""
     numbers = column.numbers
-    if np.isinf(numbers).any():
-        row = int(np.isinf(numbers).argmax())
-        raise InvalidInputError(
-            f"Input X contains infinity. Numbers must be finite or missing; the column "
-            f"{column.name!r} has {numbers[row]} in row {row}. Correct the cell, or make it NaN."
-        )
+    bad = out_of_range(numbers)
+    if bad.any():
+        row = int(bad.argmax())
+        raise number_out_of_range(column.cells[row], column.name, row)
     return numbers
 
 
-def _learn_values(column: Column, position: int, facts: ColumnFacts) -> _Encoded | LeftOut:
+def _learn_values(
+    column: Column, position: int, facts: ColumnFacts, keep_constant: bool
+) -> _Encoded | LeftOut:
     if facts.counts is None:  # too many to be counted over all rows: those at hand decide
         words = zip(column.words, column.missing, strict=True)
         counts = Counter(word for word, missing in words if not missing)
@@ -255,7 +293,7 @@ def _learn_values(column: Column, position: int, facts: ColumnFacts) -> _Encoded
             column.name, "every value in one row only", "Drop it, or put values together."
         )
     n_states = len(kept) + (len(counts) > len(kept)) + has_missing
-    if n_states == 1:
+    if n_states == 1 and not keep_constant:
         return LeftOut(column.name, "one value")
     is_text = column.kinds == {"text"} and not column.declared
     return EncodedValues(position, tuple(sorted(kept)), is_text, has_missing)
@@ -284,9 +322,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       standard deviation. ``colour is other`` stands for values that are in one row only, and for
       all that are new in prediction, so these are as far from each known value as known ones are
       from each other. If cells are missing in training, ``colour is missing`` is one more value.
-    - Left out are columns with one value and, with a warning, columns without any, text
-      (more than 50 different values, in more than half of the rows), integers that number the
-      rows, and things that are neither numbers nor text.
+    - Left out are columns with one value, unless there are no others, and, with a warning,
+      columns without any, text (more than 50 different values, in more than half of the rows),
+      integers of a dataframe that number the rows, and things that are neither numbers nor text.
     - Dates, infinite numbers, and numbers beside text in one column are errors.
 
     Attributes
@@ -346,7 +384,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Fitted.
         """
         X = as_table(X)
-        validate_data(self, X, skip_check_array=True, reset=True)
+        check_columns(self, X, reset=True)
         if X.shape[0] < 2:
             raise InvalidInputError(
                 f"Found a table with 1 sample (shape={X.shape}) while a minimum of 2 is required."
@@ -355,6 +393,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         columns = [read_column(X, i, name) for i, name in enumerate(names)]
         known = [ColumnFacts.of(column, "X") for column in columns] if facts is None else facts
         found = [_learn(column, i, known[i]) for i, column in enumerate(columns)]
+        if all(isinstance(column, LeftOut) for column in found):
+            found = [_learn(c, i, known[i], keep_constant=True) for i, c in enumerate(columns)]
         self.columns_ = tuple(column for column in found if not isinstance(column, LeftOut))
         self.left_out_ = tuple(column for column in found if isinstance(column, LeftOut))
         self._report()
@@ -365,7 +405,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         if not self.columns_:
             listed = "; ".join(f"{column.name!r}: {column.reason}" for column in self.left_out_)
             raise InvalidInputError(
-                "At least one column must hold numbers or categories that differ between rows. "
+                "At least one column must hold numbers or categories. "
                 f"Nothing can be learned from any of {len(self.left_out_)}: {listed}."
             )
         told = [column for column in self.left_out_ if column.advice]
@@ -392,7 +432,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "columns_")
         X = as_table(X)
-        validate_data(self, X, skip_check_array=True, reset=False)
+        check_columns(self, X, reset=False)
         return self.encode(X)
 
     def encode(self, X: Any) -> FloatArray:
@@ -434,7 +474,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "columns_")
         X = as_table(X)
-        validate_data(self, X, skip_check_array=True, reset=False)
+        check_columns(self, X, reset=False)
         names, found = column_names(X), {}
         for column in self.columns_:
             if isinstance(column, EncodedValues):

@@ -12,8 +12,12 @@ from numpy.typing import NDArray
 from discernel.backend import n_rows
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.kernels.columns import column_cells
+from discernel.kernels.containers import convert_rows
 
 __all__ = ["JoinedViews", "join_views", "refuse_views"]
+
+#: Entries of a matrix and its transpose that differ by less than this share are the same.
+_SYMMETRIC = 1e-8
 
 
 class JoinedViews(NamedTuple):
@@ -43,7 +47,8 @@ def join_views(views: Any) -> JoinedViews:
         The sources, by name, or called "view 0", "view 1" and so on. A view is an array, sparse
         matrix or dataframe with one row per sample; or a list, array or series of one thing per
         sample, such as texts, sequences or sets. Rows of dataframes are joined by their position,
-        and their indices must be the same.
+        and their indices must be the same. A symmetric matrix of as many columns as rows is
+        refused: its columns are rows too, and `Lookup` is the kernel of it.
 
     Returns
     -------
@@ -65,6 +70,8 @@ def join_views(views: Any) -> JoinedViews:
     if not named:
         raise InvalidInputError("There must be at least one view. Got none.")
     named = {name: _as_view(name, view) for name, view in named.items()}
+    for name, view in named.items():
+        _refuse_similarities(name, view)
     sizes = {name: n_rows(view) for name, view in named.items()}
     if len(set(sizes.values())) > 1:
         raise InvalidInputError(
@@ -79,6 +86,7 @@ def join_views(views: Any) -> JoinedViews:
 
 def _as_view(name: str, view: Any) -> Any:
     """Return a dataframe, a sparse matrix, or an array of one or two dimensions."""
+    view = convert_rows(view)
     if hasattr(view, "tocsr") or (hasattr(view, "columns") and hasattr(view, "shape")):
         return view
     if hasattr(view, "to_numpy"):  # a series
@@ -91,6 +99,41 @@ def _as_view(name: str, view: Any) -> Any:
             f"{view.shape}. Flatten it: view.reshape(len(view), -1)."
         )
     return view
+
+
+def _refuse_similarities(name: str, view: Any) -> None:
+    """Raise where a view is a matrix of similarities or distances, whose columns are rows.
+
+    Such a matrix is symmetric, and has no columns with names of their own. One or two rows say
+    nothing, nor do cells that are all the same.
+    """
+    shape: tuple[int, ...] = getattr(view, "shape", ())
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 3:
+        return
+    if hasattr(view, "columns"):
+        if not hasattr(view, "index") or list(view.columns) != list(view.index):
+            return
+        view = view.to_numpy()
+    if view.dtype.kind in "fiub" and _is_symmetric(view):
+        raise InvalidInputError(
+            f"The columns of a view must be features. Got {name!r}, a symmetric matrix of "
+            f"{shape[0]} rows and as many columns, as of similarities between rows. Give "
+            "np.arange(n_rows) as the view and Lookup(matrix) as its kernel, with a matrix of all "
+            "rows, those to be predicted too. If its columns are features, give them names: "
+            "pd.DataFrame(view, columns=names)."
+        )
+
+
+def _is_symmetric(matrix: Any) -> bool:
+    """Whether a square matrix is symmetric up to rounding, and not all of its entries equal."""
+    if hasattr(matrix, "tocsr"):
+        matrix = matrix.astype(np.float64)
+        return bool(abs(matrix - matrix.T).max() <= _SYMMETRIC * abs(matrix).max())
+    first, cells = np.asarray(matrix[0], dtype=np.float64), np.asarray(matrix, dtype=np.float64)
+    atol = _SYMMETRIC * float(np.abs(first).max())
+    if not np.allclose(first, cells[:, 0], rtol=_SYMMETRIC, atol=atol):  # most tables end here
+        return False
+    return bool(np.ptp(cells) > 0 and np.allclose(cells, cells.T, rtol=_SYMMETRIC, atol=atol))
 
 
 def _as_array(cells: list[Any]) -> NDArray[Any]:

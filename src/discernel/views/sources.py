@@ -63,7 +63,8 @@ def source_kernels(sources: Any, kernels: Any = "auto", table: Any = None) -> di
     --------
     >>> import numpy as np
     >>> from discernel.views import join_views
-    >>> views = join_views({"scan": np.eye(4), "notes": ["chest pain", "leg", "a cough", "arm"]})
+    >>> notes = ["chest pain", "leg", "a cough", "arm"]
+    >>> views = join_views({"scan": np.ones((4, 2)), "notes": notes})
     >>> list(source_kernels(views, {"scan": ["rbf", "linear"], "notes": "ngram"}))
     ["scan: RBF(width='median')", 'scan: Linear()', 'notes: NGram(n=(2, 4))']
     """

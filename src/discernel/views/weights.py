@@ -22,10 +22,11 @@ __all__ = ["SourceWeights", "kernel_sources", "source_weights", "sum_by", "weigh
 
 
 def kernel_sources(kernels: Sequence[Kernel]) -> list[str]:
-    """Return the source of each kernel: the columns it was put on with ``.on``.
+    """Return the source of each kernel: the columns it was put on with ``.on``, or its matrix.
 
     By the name that ``.on`` was given, or that of the kernel if it is the only one of these
-    columns; else by the columns.
+    columns; else by the columns. A precomputed matrix has the name of its kernel, by default
+    "matrix 0", "matrix 1" and so on.
 
     Parameters
     ----------
@@ -44,6 +45,8 @@ def _restricted(kernel: Any) -> Restricted | None:
 
 
 def _source(kernel: Kernel, found: Restricted | None, shared: Counter[str]) -> str:
+    if kernel.precomputed:
+        return kernel.name
     if found is None:
         return "all columns"
     if found.label is None and isinstance(kernel, Named) and shared[found.where] == 1:
