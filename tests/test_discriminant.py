@@ -18,6 +18,7 @@ from discernel.discriminant import (
     Decision,
     Discriminant,
     _best_factor,
+    _calibrated,
     _span,
     left_out_log_likelihood,
 )
@@ -184,7 +185,7 @@ def test_priors_shift_log_odds_by_their_ratio(blobs):
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_far_too_much_regularization_does_not_turn_predictions_round(n_classes):
-    """Leaving a row out moves the constant away from its class, which is no reason to turn round."""
+    """Leaving a row out moves the constant away from its class; that does not turn the fit."""
     X, y = make_blobs([30, 20, 25][:n_classes], n_features=3, cluster_std=1.0, random_state=0)
     accuracies = []
     for lam in (1e-3, 1e-1, 1e1, 1e3):
