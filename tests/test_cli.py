@@ -25,7 +25,7 @@ from discernel import MultipleKernelDiscriminant
 from discernel.cli import app as commands
 from discernel.cli import demonstrating, main, shared
 from discernel.cli.learning import Learner, fit_model
-from discernel.cli.models import Model, load_model, save_model
+from discernel.cli.models import load_model, save_model
 from discernel.cli.show_comparing import show_comparison
 from discernel.cli.show_model import show_model
 from discernel.cli.summary import _why
@@ -408,8 +408,7 @@ def test_models_of_low_rank_are_loaded_unchanged(tmp_path, kernels):
 
 def test_a_file_with_anything_else_in_it_is_not_loaded(tmp_path):
     model, _, _ = fit_model(Data("iris"), Learner("uniform"))
-    strange = Model(Path("anything"), model.preparation, "target", "iris")
-    save_model(strange, tmp_path / "strange.model")
+    save_model(replace(model, dataset=Path("anything")), tmp_path / "strange.model")
     with pytest.raises(InvalidInputError, match=r"which no model of ours has\. It was not loaded"):
         load_model(tmp_path / "strange.model")
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from discernel.cli import app as commands
 from discernel.cli import many, shared
 from discernel.cli.models import load_model
+from discernel.estimators.base import BaseKernelDiscriminant
 
 
 @pytest.fixture(autouse=True)
@@ -18,8 +19,8 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(shared.out, "width", 100)
 
 
-def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words])
+def invoke(*words, code=0, input=None):
+    result = CliRunner().invoke(commands.app, [str(word) for word in words], input)
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     return result
@@ -106,6 +107,43 @@ def test_a_large_file_is_read_in_chunks(monkeypatch):
     assert many.are_many(["rows.csv"])
     result = invoke("fit", "rows.csv", "-o", "m.model", "--target", "kind")
     assert "300 rows in chunks" in result.output
+
+
+#: What `fit` is given, and what is changed so that few rows are fitted as many are.
+WAYS_TO_FIT = {
+    "in memory": (["rows.csv"], None),
+    "summed up": (["rows.parquet"], (BaseKernelDiscriminant, "_sums_are_enough", lambda *_: True)),
+    "large": (["rows.parquet"], (many, "_LARGE", 1000)),
+    "files": (["rows.csv", "more.csv"], None),
+    "folder": (["data"], None),
+    "standard input": (["-"], None),
+    "views": (["rows.csv", "--views", "views.toml"], None),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_FIT)
+def test_every_model_that_fit_writes_is_read_by_all_commands(way, monkeypatch):
+    frame = table().drop(columns="town").fillna(0.0)
+    for name in ("rows.csv", "more.csv", "data/0.csv"):
+        Path(name).parent.mkdir(exist_ok=True)
+        frame.to_csv(name, index=False)
+    frame.to_parquet("rows.parquet")
+    Path("views.toml").write_text(
+        '[sources.one]\ncolumns = ["a"]\n[sources.two]\ncolumns = ["b", "id"]\n'
+    )
+    words, change = WAYS_TO_FIT[way]
+    if change is not None:
+        monkeypatch.setattr(*change)
+    content = Path("rows.csv").read_text() if words == ["-"] else None
+    invoke("fit", *words, "-t", "kind", "-o", "m.skops", input=content)
+    assert load_model("m.skops").pipeline[-1]._stream is None
+    invoke("predict", "m.skops", "rows.csv", "-o", "p.csv")
+    assert (pd.read_csv("p.csv")["predicted"] == frame["kind"]).mean() > 0.8
+    invoke("explain", "m.skops")
+    invoke("explain", "m.skops", "rows.csv", "--row", 1)
+    invoke("info", "m.skops")
+    invoke("report", "m.skops", "-o", "page.html")
+    invoke("export", "m.skops", "--to", "score.py")
 
 
 @pytest.mark.parametrize(

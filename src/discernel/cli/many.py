@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import copy
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -79,12 +78,9 @@ def fit_many(
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop) as source:
         clf = learner.make(callback=told).fit(source)
-    # A model in a file predicts; the sums that more rows could be added to stay behind.
-    kept = copy(clf).set_params(callback=None)
-    kept._stream = kept._fallback = None
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
-    preparation = Preparation(tuple(source.columns or ()), _categories(kept))
-    return Model(make_pipeline(kept), preparation, target, name, _origin(kept, data, command))
+    preparation = Preparation(tuple(source.columns or ()), _categories(clf))
+    return Model(make_pipeline(clf), preparation, target, name, _origin(clf, data, command))
 
 
 def _refuse_other_delimiters(given: str) -> None:

@@ -42,7 +42,7 @@ from discernel.streams.summary import Labelled, Summing, check_room, one_hot
 from discernel.streams.survey import Survey, Surveying, check_cells, codes_of
 from discernel.targets import ClassTarget
 
-__all__ = ["BaseStreamedLearner", "Streamed", "by_chunks"]
+__all__ = ["BaseStreamedLearner", "Streamed", "by_chunks", "copy_for_prediction"]
 
 #: Rows of the sample that kernels, metric and weights are learned on.
 _LEARNED_ON = 3_000
@@ -52,6 +52,7 @@ _START_STRENGTH = 0.5
 _LATER = 2**40
 
 Method = TypeVar("Method", bound=Callable[[Any, Any], Any])
+Learner = TypeVar("Learner")
 
 
 def by_chunks(method: Method) -> Method:
@@ -68,9 +69,7 @@ def by_chunks(method: Method) -> Method:
         if not (isinstance(X, Source) or is_dask(X)):
             return in_memory(self, X)
         check_is_fitted(self, "discriminant_")
-        # As it is now, whenever that will be; without the sums, which predictions do not need.
-        fitted = copy(self)
-        fitted._stream = None
+        fitted = copy_for_prediction(self)  # as it is now, whenever chunks are predicted
 
         def work(chunk: Chunk) -> Any:
             with _naming(chunk.place):
@@ -86,6 +85,22 @@ def by_chunks(method: Method) -> Method:
         return lazily(work, X, *fitted._result_of(method.__name__))
 
     return cast(Method, either)
+
+
+def copy_for_prediction(learner: Learner) -> Learner:
+    """Return a copy that predicts the same, without what only further fitting needs.
+
+    Parameters
+    ----------
+    learner : estimator
+        Fitted. A callback, and the sums that `partial_fit` adds rows to, are left out.
+    """
+    kept = copy(learner)
+    if isinstance(kept, BaseStreamedLearner):
+        kept._stream = kept._fallback = None
+    if hasattr(kept, "callback"):
+        kept.callback = None
+    return kept
 
 
 @contextmanager
