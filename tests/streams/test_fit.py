@@ -272,6 +272,52 @@ def test_what_cannot_be_fitted_is_refused(make, words):
         make(*rings())
 
 
+class Changing:
+    """Chunks of which something is changed from the second pass on; one look comes first."""
+
+    def __init__(self, X, y, change):
+        self.chunks, self.change, self.calls = [(X[:400], y[:400]), (X[400:], y[400:])], change, 0
+
+    def __call__(self):
+        self.calls += 1
+        return iter(self.change(self.chunks) if self.calls > 2 else self.chunks)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda chunks: chunks[:1], "Got 900 rows in the first and 400 in the second"),
+        (lambda chunks: chunks * 2, "Got 900 rows in the first and 1,800 in the second"),
+        (lambda chunks: [], "There must be rows, in every pass"),
+        (lambda chunks: [(X, np.full_like(y, "in")) for X, y in chunks], "rows of class 'in'"),
+        (lambda chunks: [(X, np.full(len(y), "new")) for X, y in chunks], "same in both passes"),
+    ],
+)
+def test_rows_that_change_between_passes_are_refused(change, words):
+    X, y = rings()
+    clf = explicit().fit(X[:200], y[:200])
+    before = dict(vars(clf))
+    with pytest.raises(InvalidInputError, match=words):
+        clf.fit(open_rows(Changing(X, y, change)))
+    assert vars(clf) == before
+
+
+@pytest.mark.parametrize("rows", [slice(0, 500), slice(None)])
+def test_a_file_that_changes_between_passes_is_refused(tmp_path, rows):
+    X, y = rings()
+    table = pd.DataFrame(X).rename(columns=str).assign(y=y)
+    table.to_parquet(tmp_path / "rows.parquet")
+
+    def write(progress):
+        if progress.stage == 0 and progress.rows == 900:
+            table.assign(y=y[::-1])[rows].to_parquet(tmp_path / "rows.parquet")
+
+    clf = MultipleKernelDiscriminant([RBF(width=2.0)], callback=write)
+    with pytest.raises(InvalidInputError, match=r"rows\.parquet was written again"):
+        clf.fit(open_rows(tmp_path / "rows.parquet", "y"))
+    assert not hasattr(clf, "classes_")
+
+
 def frame(X, value):
     return pd.DataFrame({"a": X[:, 0], "b": value})
 

@@ -1,5 +1,7 @@
 """Rows in chunks: whole, in order, as often as wanted, and errors that name the row."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -141,10 +143,9 @@ def test_text_that_comes_late_in_a_column_of_numbers_is_named(tmp_path):
         list(source.chunks())
 
 
-def test_empty_files_and_parts_are_passed_over(tmp_path):
+def test_files_without_rows_are_passed_over(tmp_path):
     paths = files(tmp_path, table(), "parquet")
     table().iloc[:0].to_parquet(paths[1])
-    (tmp_path / "part-3.parquet").touch()
     X, _, _ = together(open_rows(tmp_path, "y"))
     assert len(X) == 25 - 8
     (tmp_path / "csv").mkdir()
@@ -152,6 +153,29 @@ def test_empty_files_and_parts_are_passed_over(tmp_path):
     paths[1].write_text(",".join(table().columns) + "\n")
     X, _, _ = together(open_rows(tmp_path / "csv", "y"))
     assert len(X) == 25 - 8
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_of_no_bytes_is_named(tmp_path, kind):
+    files(tmp_path, table(), kind)
+    (tmp_path / f"part-3.{kind}").touch()
+    with pytest.raises(InvalidInputError, match=rf"part-3\.{kind} is empty: 0 bytes"):
+        open_rows(tmp_path, "y")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_that_changes_after_it_was_opened_is_named(tmp_path, kind):
+    paths = files(tmp_path, table(), kind)
+    source = open_rows(paths, "y", chunk_rows=2)
+    together(source)
+    chunks = source.chunks()
+    next(chunks)
+    os.utime(paths[1], ns=(0, 0))
+    with pytest.raises(InvalidInputError, match=rf"must not change .*part-1\.{kind}"):
+        list(chunks)
+    paths[1].unlink()
+    with pytest.raises((InvalidInputError, OSError), match=r"part-1"):
+        list(source.chunks())
 
 
 def test_a_label_that_is_missing_is_named(tmp_path):

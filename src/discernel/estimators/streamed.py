@@ -222,6 +222,7 @@ class BaseStreamedLearner(BaseKernelLearner):
             sums = source.reduce(summing, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
             state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
+            state.check_same_rows()
             found = self._fit_state(state, request)
         self._stream = state
         return found

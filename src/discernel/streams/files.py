@@ -25,8 +25,8 @@ _COUNTED_BYTES = 2**20
 class FileSource(Source):
     """Rows of Parquet or CSV files with the same columns.
 
-    Columns and their kinds are compared before anything is read. Files without rows are passed
-    over.
+    Columns and their kinds are compared before anything is read. Files may have no rows, but not
+    0 bytes, and must not change once they are opened.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ class FileSource(Source):
         drop: Sequence[str] = (),
         chunk_rows: int | None = None,
     ) -> None:
-        self.paths = [path for path in paths if path.stat().st_size > 0]
+        self.paths = list(paths)
         kinds = {path.suffix.lower() for path in self.paths}
-        if not self.paths or not (kinds <= {".parquet", ".pq"} or kinds == {".csv"}):
-            listed = ", ".join(sorted(kinds)) or "only empty files"
+        if not (kinds <= {".parquet", ".pq"} or kinds == {".csv"}):
             raise InvalidInputError(
-                f"Files must all be Parquet or all be CSV, and some must have rows. Got {listed}."
+                f"Files must all be Parquet or all be CSV. Got {', '.join(sorted(kinds))}."
             )
+        self._stamps = {path: _stamp(path) for path in self.paths}
         self.target, self.weights = target, weights
         self._is_csv = kinds == {".csv"}
         self._arrow = _pyarrow()
@@ -131,11 +131,21 @@ class FileSource(Source):
     def chunks(self) -> Iterator[Chunk]:
         for part, path in enumerate(self.paths):
             first = 0
+            self._check_unchanged(path)
             with _named(path):
                 for table in self._tables(path):
                     if table.num_rows:
                         yield self._chunk(table, Place(str(path), part, first))
                     first += table.num_rows
+            self._check_unchanged(path)
+
+    def _check_unchanged(self, path: Path) -> None:
+        """Raise an error where a file is not the one that was opened."""
+        if _stamp(path) != self._stamps[path]:
+            raise InvalidInputError(
+                f"A file must not change while its rows are read. {path} was written again after "
+                "it was opened. Start again when it is complete."
+            )
 
     def _tables(self, path: Path) -> Iterator[Any]:
         """Yield some rows of a file at a time."""
@@ -208,6 +218,16 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
+def _stamp(path: Path) -> tuple[int, int]:
+    """Return what changes when a file does, or raise an error where it has no bytes."""
+    facts = path.stat()
+    if facts.st_size == 0:
+        raise InvalidInputError(
+            f"Every file must hold data. {path} is empty: 0 bytes. Write it again, or leave it out."
+        )
+    return facts.st_mtime_ns, facts.st_size
+
+
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
     """Say which file it is that cannot be read."""
@@ -215,7 +235,7 @@ def _named(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except ArrowException as error:
+    except (ArrowException, OSError) as error:
         raise InvalidInputError(
             f"{path} must be a file like the others, with the same kind of things in a column. "
             f"It cannot be read: {str(error).splitlines()[0]}"

@@ -100,8 +100,8 @@ class Source(ABC):
     def no_rows(self) -> InvalidInputError:
         """Return the error for a source without rows."""
         return InvalidInputError(
-            f"There must be rows. Got none in {self!r}. Look at the files, or what gives the "
-            "chunks."
+            f"There must be rows, in every pass. Got none in {self!r}. Look at the files; a "
+            "function that returns chunks must return a new iterator in every call."
         )
 
 

@@ -150,7 +150,7 @@ class Surveying:
         """Return a survey whose sample has as many rows as there is room for."""
         first = next((chunk for chunk in source.chunks() if chunk.n_rows), None)
         if first is None:
-            raise InvalidInputError(f"There must be rows. Got none in {source!r}.")
+            raise source.no_rows()
         room = int(_MOST_BYTES // max(1, _bytes(first.X) // first.n_rows))
         return cls(most=min(_MOST, max(_LEAST, room)), **options)
 
@@ -236,7 +236,8 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any], where: str = "y") -> P
     known = few_of([repr(label) for label in classes.tolist()])
     raise InvalidInputError(
         f"Every label must be one of the classes, {known}. Got "
-        f"{wrong.tolist()[0]!r} in {where}. Name all classes in the first call of partial_fit."
+        f"{wrong.tolist()[0]!r} in {where}. Name all classes in the first call of partial_fit; in "
+        "fit, rows must be the same in both passes."
     )
 
 
