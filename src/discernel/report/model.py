@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from discernel.backend import FloatArray
-from discernel.discriminant import left_out_log_likelihood
+from discernel.discriminant import left_out_log_likelihood, log_priors
 from discernel.displays.common import fitted_learner, kernel_sources, sum_by
 from discernel.displays.importances import column_names
 from discernel.experiments.exports import Trace
@@ -273,7 +273,7 @@ def _confusion(learner: Any) -> dict[str, Any] | None:
     discriminant, decision = learner.discriminant_, learner.decision_
     codes, (weights, _) = discriminant.training_codes, discriminant.counts
     likelihood = discriminant.sharpness * left_out_log_likelihood(discriminant)
-    posterior = log_softmax(likelihood + np.log(decision.priors), axis=1)
+    posterior = log_softmax(likelihood + log_priors(decision.priors), axis=1)
     predicted = (posterior + decision.offsets).argmax(axis=1)
     n_classes = len(learner.classes_)
     if n_classes > _MOST:

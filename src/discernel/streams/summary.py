@@ -36,7 +36,7 @@ _THREAD_BYTES = 2**24
 #: is divided by it: no more than 1e-11 of the trace.
 _LEAST_PIVOT = 1e-5
 #: Matrices of rank² numbers that are alive while the fit is found from the sums.
-_MATRICES = 5
+_MATRICES = 6
 
 
 @dataclass(frozen=True, eq=False)

@@ -41,7 +41,8 @@ class Survey:
     n_rows : int
         The rows that count.
     labels : mapping of label to float
-        What the rows of each class weigh together; empty where y holds numbers.
+        What the rows of each class weigh together, 0 for a class that may come later; empty where
+        y holds numbers.
     whole : bool
         Whether all weights are whole numbers, which are counts.
     facts : tuple of ColumnFacts, or None
@@ -66,6 +67,22 @@ class Survey:
             raise InvalidInputError(
                 f"Labels must be of one kind. Got {' and '.join(kinds)}. Write all as text."
             ) from error
+
+    def with_classes(self, classes: NDArray[Any]) -> Survey:
+        """Return the survey with classes that may come later, or raise a clear error.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (n_classes,)
+            All labels that there may be.
+        """
+        codes_of(self.classes, classes)
+        return replace(self, labels=dict.fromkeys(classes.tolist(), 0.0) | dict(self.labels))
+
+    @property
+    def seen(self) -> Positions:
+        """The positions of the classes that have rows."""
+        return np.flatnonzero([self.labels[label] > 0 for label in self.classes.tolist()])
 
     def decayed(self, factor: float) -> Survey:
         """Return the survey of rows that count less."""
@@ -119,8 +136,9 @@ class Survey:
 
     @property
     def drawn(self) -> RowSample:
-        """The sample, of which there is one after some rows."""
-        assert self.sample is not None
+        """The sample, or an error where no row counts."""
+        if self.sample is None:
+            raise InvalidInputError("Some rows must have a weight above 0. Got none.")
         return self.sample
 
 
