@@ -1,13 +1,20 @@
 """What to expect of new rows: Wilson's interval, weights, and where it comes from."""
 
+import io
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy.special import log_softmax
 from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
 from discernel import MultipleKernelDiscriminant
 from discernel.bank import DenseBank
+from discernel.cli.learning import Learner, fit_model
+from discernel.cli.show_model import show_model
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import (
     Decision,
@@ -16,7 +23,12 @@ from discernel.discriminant import (
     HonestScores,
     left_out_log_likelihood,
 )
+from discernel.experiments.metrics import METRICS
+from discernel.experiments.plan import Data
 from discernel.kernels import RBF, Linear
+from discernel.learners import Candidate
+from discernel.report.model import _signed
+from discernel.report.words import percent
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
@@ -215,3 +227,31 @@ def test_the_shares_of_weights_are_used():
     found = discriminant_of(np.ones(4, dtype=bool), weights.values, weights.copies)
     np.testing.assert_array_equal(found.counts[0], weights.values)
     assert Expectation.of(found, EVEN, "folds").accuracy == 1.0
+
+
+def _shown_model(expectation):
+    model, _, _ = fit_model(Data("iris"), Learner("uniform"))
+    clf = model.pipeline[-1]
+    right = Candidate("average", np.ones(1), 1e-3, -1e-9, 0.0, accuracy=1.0)
+    clf.learned_kernel_ = replace(clf.learned_kernel_, considered=(right,))
+    clf.expected_ = expectation
+    console = Console(width=100, file=io.StringIO())
+    show_model(console, model)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        repr,
+        _shown_model,
+        lambda each: METRICS["log_loss"].show(each.log_loss),
+        lambda each: METRICS["accuracy"].show(each.log_loss),
+        lambda each: percent(each.log_loss),
+        lambda each: _signed(each.log_loss),
+    ],
+)
+def test_numbers_that_round_to_zero_have_no_minus_sign(show):
+    shown = show(Expectation(1.0, 0.9, 1.0, -1e-9, 30, "leave-one-out"))
+    assert "0.0" in shown
+    assert not re.search(r"[-−]0\.0+\b(?!\d)", shown)

@@ -510,14 +510,14 @@ class Expectation:
         middle = (accuracy + z2 / (2 * n)) / (1 + z2 / n)
         half = np.sqrt(z2 * (accuracy * (1 - accuracy) / n + z2 / (4 * n**2))) / (1 + z2 / n)
         own = posterior[np.arange(len(codes)), codes]
-        loss = -float(np.average(own, weights=weights))
+        loss = 0.0 - float(np.average(own, weights=weights))  # not -0.0
         low, high = max(0.0, float(middle - half)), min(1.0, float(middle + half))
         return cls(accuracy, low, high, loss, round(float(copies.sum())), where)
 
     def __repr__(self) -> str:
         return (
             f"accuracy {self.accuracy:.1%} ({self.low:.1%} to {self.high:.1%}), log-loss "
-            f"{self.log_loss:.3f}, on {self.n_rows} rows: {self.where}"
+            f"{self.log_loss:z.3f}, on {self.n_rows} rows: {self.where}"
         )
 
 
