@@ -14,10 +14,11 @@ from sklearn.base import clone
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
 from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares
-from discernel.discriminant import _within_reach
+from discernel.discriminant import _within_reach, fit_discriminant
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Laplace, Linear
 from discernel.streams import RowProgress
+from discernel.streams.fit import fit_stream
 from discernel.targets import ClassTarget
 
 PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
@@ -77,6 +78,21 @@ def test_the_fit_is_that_of_the_low_rank_kernel_of_all_rows():
     order = np.array([np.flatnonzero((row == X).all(axis=1))[0] for row in keys.X])
     expected = _within_reach(fit.leave_one_out, target)[order]
     assert np.allclose(clf.discriminant_.training_scores, expected, rtol=0, atol=1e-8)
+
+
+def test_a_part_of_the_rows_has_the_training_statistics_of_all():
+    """Of rows that are there three times, every third of them is the same."""
+    X, y = rings(300)
+    clf = explicit(statistics="training", regularization=1e-2)
+    clf.fit(open_rows(np.tile(X, (3, 1)), np.tile(y, 3)))
+    state = clf._stream
+    _, once = np.unique(state.survey.drawn.X, axis=0, return_index=True)
+    assert len(once) == 300
+    options = {"regularization": 1e-2, "fallback": None}
+    found = fit_stream(state, state.survey.target(clf.classes_, once), once, **options)
+    part = fit_discriminant(found.fit, found.fit.ridge, found.target, "training")
+    assert np.allclose(part.means, clf.discriminant_.means, rtol=1e-6)
+    assert np.allclose(part.scalings, clf.discriminant_.scalings, rtol=1e-6)
 
 
 def with_landmarks(n, clf, source):
