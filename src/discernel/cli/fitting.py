@@ -223,11 +223,11 @@ def predict_command(
 
 
 def _note_others(model: models.Model, rows: learning.Rows) -> None:
-    """Say which categories the model knows nothing of."""
+    """Say which categories no training row had."""
     steps = [*model.pipeline, getattr(model.pipeline[-1], "encoder_", None)]
     encoders = [step for step in steps if isinstance(step, TableEncoder)]
     for encoder in encoders[:1]:
-        for column, values in encoder.other_values(rows.X).items():
+        for column, values in encoder.new_values(rows.X).items():
             note = f"note: {column!r} has values not known from training: {listed(values, 3)}"
             typer.echo(on_one_line(note), err=True)
 
