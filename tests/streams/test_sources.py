@@ -9,8 +9,10 @@ import pytest
 from scipy import sparse
 
 from discernel.exceptions import InvalidInputError
+from discernel.experiments.files import open_file
 from discernel.streams import open_rows
 from discernel.streams.chunks import stack_rows
+from discernel.streams.formats import MISSING_VALUES
 from discernel.streams.sources import rows_of_a_chunk
 
 
@@ -159,7 +161,9 @@ def test_files_without_rows_are_passed_over(tmp_path):
 def test_a_file_of_no_bytes_is_named(tmp_path, kind):
     files(tmp_path, table(), kind)
     (tmp_path / f"part-3.{kind}").touch()
-    with pytest.raises(InvalidInputError, match=rf"part-3\.{kind} is empty: 0 bytes"):
+    with pytest.raises(
+        InvalidInputError, match=rf"part-3\.{kind} must hold data\. It is empty: 0 bytes"
+    ):
         open_rows(tmp_path, "y")
 
 
@@ -189,6 +193,15 @@ def test_a_label_that_is_missing_is_named(tmp_path):
 def test_a_bad_weight_is_named():
     with pytest.raises(InvalidInputError, match=r"Got -1.0 in row 2 of X"):
         list(open_rows(np.ones((3, 1)), [0, 1, 0], weights=[1, 1, -1]).chunks())
+
+
+def test_what_stands_for_a_missing_cell_is_that_of_one_file(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,t,y\n" + "".join(f"{word},{word},a\n1,u,b\n" for word in MISSING_VALUES))
+    X, _, _ = together(open_rows(path, "y"))
+    one = open_file(path, "y").dataset.X
+    assert X["x"].isna().sum() == X["t"].isna().sum() == len(MISSING_VALUES)
+    assert np.array_equal(one.isna(), X.isna())
 
 
 def test_labels_with_zeros_in_front_stay_text(tmp_path):

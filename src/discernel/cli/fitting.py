@@ -38,6 +38,7 @@ from discernel.exceptions import InvalidInputError, LongFitWarning
 from discernel.experiments.formats import listed, printable
 from discernel.experiments.progress import row_bars
 from discernel.experiments.writing import check_place, refuse_same_file
+from discernel.streams.formats import file_stem
 from discernel.tables import TableEncoder
 
 __all__ = ["fit_command", "predict_command"]
@@ -116,7 +117,7 @@ def fit_command(
 
 def _default_output(source: str) -> Path:
     """Return a file in the present folder, called as the data are."""
-    stem = "model" if source == "-" else Path(source.rstrip("/*?[]")).stem
+    stem = "model" if source == "-" else file_stem(Path(source.rstrip("/*?[]")))
     return Path(f"{stem or 'model'}.skops")
 
 

@@ -12,6 +12,14 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.streams.chunks import Chunk, Place, as_weights
+from discernel.streams.formats import (
+    MISSING_VALUES,
+    file_ending,
+    file_stamp,
+    is_gzipped,
+    open_bytes,
+    uncompressed_size,
+)
 from discernel.streams.sources import Source, refuse_absent, rows_of_a_chunk
 
 __all__ = ["FileSource"]
@@ -31,7 +39,7 @@ class FileSource(Source):
     Parameters
     ----------
     paths : sequence of Path
-        The files, all ``.parquet`` or all ``.csv``.
+        The files, all ``.parquet`` or all ``.csv`` or ``.csv.gz``.
     target : str, optional
         The column that is to be predicted.
     weights : str, optional
@@ -52,12 +60,13 @@ class FileSource(Source):
         chunk_rows: int | None = None,
     ) -> None:
         self.paths = list(paths)
-        kinds = {path.suffix.lower() for path in self.paths}
-        if not (kinds <= {".parquet", ".pq"} or kinds == {".csv"}):
+        kinds = {file_ending(path) for path in self.paths}
+        if kinds not in ({".parquet"}, {".csv"}):
             raise InvalidInputError(
-                f"Files must all be Parquet or all be CSV. Got {', '.join(sorted(kinds))}."
+                "Files must all be Parquet or all be CSV, which may end with .csv.gz. Got "
+                f"{', '.join(sorted(kinds))}."
             )
-        self._stamps = {path: _stamp(path) for path in self.paths}
+        self._stamps = {path: file_stamp(path) for path in self.paths}
         self.target, self.weights = target, weights
         self._is_csv = kinds == {".csv"}
         self._arrow = _pyarrow()
@@ -112,9 +121,9 @@ class FileSource(Source):
                 f"A column must hold the same kind of things in all files. {name!r} holds "
                 f"{kinds[0]} in {self.paths[0]} and {kinds[1]} in {path}. Write one of them anew."
             )
-        if kinds[0] == "numbers" and found != known:
-            return self._arrow.float64()
-        return known
+        if found == known or kinds[0] not in ("numbers", "dates"):
+            return known
+        return self._arrow.float64() if kinds[0] == "numbers" else self._arrow.timestamp("ns")
 
     # ---- rows --------------------------------------------------------------------------------
 
@@ -123,9 +132,9 @@ class FileSource(Source):
         """The rows; of CSV files about as many as their size says."""
         if not self._is_csv:
             return self.n_rows
-        with self.paths[0].open("rb") as file:
+        with open_bytes(self.paths[0]) as file:
             start = file.read(_COUNTED_BYTES)
-        size = sum(path.stat().st_size for path in self.paths)
+        size = sum(map(uncompressed_size, self.paths))
         return int(size * max(1, start.count(b"\n") - 1) / max(1, len(start)))
 
     def chunks(self) -> Iterator[Chunk]:
@@ -141,7 +150,7 @@ class FileSource(Source):
 
     def _check_unchanged(self, path: Path) -> None:
         """Raise an error where a file is not the one that was opened."""
-        if _stamp(path) != self._stamps[path]:
+        if file_stamp(path) != self._stamps[path]:
             raise InvalidInputError(
                 f"A file must not change while its rows are read. {path} was written again after "
                 "it was opened. Start again when it is complete."
@@ -168,11 +177,13 @@ class FileSource(Source):
 
     def _reader(self, path: Path, types: dict[str, Any] | None) -> Any:
         """Return a reader of a CSV file; without types they are those of its first rows."""
-        csv = self._arrow.csv
+        csv, compression = self._arrow.csv, "gzip" if is_gzipped(path) else None
         return csv.open_csv(
-            path,
+            self._arrow.input_stream(str(path), compression=compression),
             csv.ReadOptions(block_size=_BLOCK_BYTES),
-            convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True),
+            convert_options=csv.ConvertOptions(
+                column_types=types, strings_can_be_null=True, null_values=list(MISSING_VALUES)
+            ),
         )
 
     def _csv_types(self, path: Path) -> dict[str, Any]:
@@ -186,6 +197,8 @@ class FileSource(Source):
         for name, kind in types.items():
             if name != self.target and _kind(kind, self._arrow) == "numbers":
                 types[name] = self._arrow.float64()
+            elif self._arrow.types.is_time(kind):  # of a day, which is no date
+                types[name] = self._arrow.string()
         target = self.target
         if target in types and target and self._arrow.types.is_integer(types[target]):
             text = {target: self._arrow.string()}
@@ -216,16 +229,6 @@ def _pyarrow() -> Any:
         need = "Reading Parquet and CSV files part by part needs pandas and pyarrow"
         raise missing_extra(need, "app", "give a list of chunks") from error
     return pyarrow
-
-
-def _stamp(path: Path) -> tuple[int, int]:
-    """Return what changes when a file does, or raise an error where it has no bytes."""
-    facts = path.stat()
-    if facts.st_size == 0:
-        raise InvalidInputError(
-            f"Every file must hold data. {path} is empty: 0 bytes. Write it again, or leave it out."
-        )
-    return facts.st_mtime_ns, facts.st_size
 
 
 @contextmanager
