@@ -198,8 +198,29 @@ def test_a_chunk_without_rows_is_refused_and_changes_nothing(started):
     with pytest.raises(ValueError, match="weight above 0"):
         explicit().partial_fit(X, y, np.unique(y), sample_weight=np.zeros(900))
     assert vars(clf) == before
+    with pytest.raises(InvalidInputError, match=r"two classes, or all .* Got rows of class"):
+        explicit().partial_fit(X[:2], y[[0, 0]])
+    with pytest.raises(InvalidInputError, match="a label per row"):
+        explicit().partial_fit(X, None, np.unique(y))
     chunks = [(X[:500], y[:500]), (X[:0], y[:0]), (X[500:], y[500:])]
     assert explicit().fit(open_rows(chunks)).streamed_.n_rows == 900
+
+
+def test_rows_that_wait_are_our_own():
+    X, y = rings()
+    one = y == "out"
+    rows = X[one].copy()
+    clf = explicit().partial_fit(rows, y[one], np.unique(y))
+    rows[:] = 0.0
+    clf.partial_fit(X[~one], y[~one])
+    assert clf.score(X, y) > 0.7
+
+
+def test_rows_of_a_call_may_be_more_than_a_chunk_would_have(monkeypatch):
+    X, y = rings()
+    clf = explicit().partial_fit(X[:FIRST], y[:FIRST])
+    monkeypatch.setattr("discernel.streams.sources.memory_limit", lambda: 2**17)
+    assert clf.partial_fit(X[FIRST:], y[FIRST:]).streamed_.n_rows == 900
 
 
 def test_a_call_that_fails_late_changes_nothing(monkeypatch):

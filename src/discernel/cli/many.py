@@ -23,7 +23,7 @@ from discernel.experiments.files import find_target
 from discernel.experiments.preparation import Preparation
 from discernel.streams import Chunk, RowProgress, Source, open_rows
 from discernel.streams.files import FileSource
-from discernel.streams.formats import file_ending, open_bytes
+from discernel.streams.formats import file_ending, open_bytes, uncompressed_size
 from discernel.streams.sources import ChangedSource
 from discernel.tables.encoder import EncodedNumbers
 
@@ -46,7 +46,7 @@ def are_many(data: Sequence[str]) -> bool:
         return True
     path = Path(data[0])
     if path.is_file():
-        return file_ending(path) in _ENDINGS and path.stat().st_size > _LARGE
+        return file_ending(path) in _ENDINGS and uncompressed_size(path) > _LARGE
     return any(sign in data[0] for sign in "*?[")
 
 

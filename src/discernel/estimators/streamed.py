@@ -415,6 +415,11 @@ class BaseStreamedLearner(BaseKernelLearner):
         elif self._waiting is not None:
             classes = self.classes_
         elif classes is None:
+            if len(np.unique(comparable(np.asarray(given.y)))) == 1:
+                raise InvalidInputError(
+                    "The first rows must be of two classes, or all classes must be named. Got rows "
+                    f"of class {np.asarray(given.y)[0]!r}. Call partial_fit(X, y, classes=[...])."
+                )
             return self._fit_first(X, y, sample_weight)
         classes = np.unique(np.asarray(classes))
         chunk = self._with_waiting(given, classes, forget)
@@ -425,7 +430,8 @@ class BaseStreamedLearner(BaseKernelLearner):
         if state is not None:
             ready[state.survey.seen] = True
         if state is None and np.count_nonzero(ready) < 2:
-            self._waiting, self.classes_ = chunk, classes
+            self._waiting = chunk.part(np.arange(chunk.n_rows))  # a copy of our own
+            self.classes_ = classes
             return None
         now, later = (chunk.part(np.flatnonzero(ready[codes] == each)) for each in (True, False))
         self._waiting = later if later.n_rows else None
@@ -478,8 +484,10 @@ def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:
             f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required by "
             "partial_fit. Leave chunks without rows out."
         )
-    (chunk,) = ArraySource(X, y, sample_weight, chunk_rows=n_rows(X)).chunks()
-    return chunk
+    if y is None:
+        raise InvalidInputError("partial_fit needs a label per row. Got y=None.")
+    source = ArraySource(X, y, sample_weight)
+    return Chunk(source.X, source.y, source.weights, Place(source.name)).checked()
 
 
 def _table(X: Any) -> Any:
