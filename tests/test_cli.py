@@ -23,9 +23,9 @@ from typer.testing import CliRunner
 import discernel
 from discernel import MultipleKernelDiscriminant
 from discernel.cli import app as commands
-from discernel.cli import demonstrating, main, shared
+from discernel.cli import demonstrating, main, replace_missing_characters, shared
 from discernel.cli.learning import Learner, fit_model
-from discernel.cli.models import Model, load_model, save_model
+from discernel.cli.models import load_model, save_model
 from discernel.cli.show_comparing import show_comparison
 from discernel.cli.show_model import show_model
 from discernel.cli.summary import _why
@@ -123,6 +123,27 @@ def _n_finished(store):
 
 
 # ---- manners -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_an_output_without_our_characters_is_written_in_others(encoding, monkeypatch, table):
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    words = ["fit", str(table), "-o", "m.skops", *CLEAN]
+    command = [sys.executable, "-m", "discernel", *words]
+    found = subprocess.run(command, capture_output=True, check=False)
+    shown = found.stdout.decode(encoding)
+    assert found.returncode == 0, found.stderr
+    assert "##" in shown
+    assert "<- chosen" in shown
+    assert ("±" if encoding == "cp1252" else "+/-") in shown
+
+
+def test_characters_of_users_are_written_as_json_has_them():
+    stream = io.TextIOWrapper(io.BytesIO(), "ascii")
+    replace_missing_characters(stream, None)
+    stream.write(json.dumps({"Zürich": "😀 → λ"}, ensure_ascii=False))
+    stream.seek(0)
+    assert json.loads(stream.read()) == {"Zürich": "😀 -> lambda"}
 
 
 def test_wrong_usage_ends_with_2():
@@ -408,8 +429,7 @@ def test_models_of_low_rank_are_loaded_unchanged(tmp_path, kernels):
 
 def test_a_file_with_anything_else_in_it_is_not_loaded(tmp_path):
     model, _, _ = fit_model(Data("iris"), Learner("uniform"))
-    strange = Model(Path("anything"), model.preparation, "target", "iris")
-    save_model(strange, tmp_path / "strange.model")
+    save_model(replace(model, dataset=Path("anything")), tmp_path / "strange.model")
     with pytest.raises(InvalidInputError, match=r"which no model of ours has\. It was not loaded"):
         load_model(tmp_path / "strange.model")
 

@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from discernel.cli import app as commands
 from discernel.cli import many, shared
 from discernel.cli.models import load_model
+from discernel.estimators.base import BaseKernelDiscriminant
 
 
 @pytest.fixture(autouse=True)
@@ -18,8 +19,8 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.setattr(shared.out, "width", 100)
 
 
-def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, [str(word) for word in words])
+def invoke(*words, code=0, input=None):
+    result = CliRunner().invoke(commands.app, [str(word) for word in words], input)
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     return result
@@ -106,6 +107,116 @@ def test_a_large_file_is_read_in_chunks(monkeypatch):
     assert many.are_many(["rows.csv"])
     result = invoke("fit", "rows.csv", "-o", "m.model", "--target", "kind")
     assert "300 rows in chunks" in result.output
+
+
+#: What `fit` is given, and what is changed so that few rows are fitted as many are.
+WAYS_TO_FIT = {
+    "in memory": (["rows.csv"], None),
+    "summed up": (["rows.parquet"], (BaseKernelDiscriminant, "_sums_are_enough", lambda *_: True)),
+    "large": (["rows.parquet"], (many, "_LARGE", 1000)),
+    "files": (["rows.csv", "more.csv"], None),
+    "folder": (["data"], None),
+    "standard input": (["-"], None),
+    "views": (["rows.csv", "--views", "views.toml"], None),
+}
+
+
+@pytest.mark.parametrize("way", WAYS_TO_FIT)
+def test_every_model_that_fit_writes_is_read_by_all_commands(way, monkeypatch):
+    frame = table().drop(columns="town").fillna(0.0)
+    for name in ("rows.csv", "more.csv", "data/0.csv"):
+        Path(name).parent.mkdir(exist_ok=True)
+        frame.to_csv(name, index=False)
+    frame.to_parquet("rows.parquet")
+    Path("views.toml").write_text(
+        '[sources.one]\ncolumns = ["a"]\n[sources.two]\ncolumns = ["b", "id"]\n'
+    )
+    words, change = WAYS_TO_FIT[way]
+    if change is not None:
+        monkeypatch.setattr(*change)
+    content = Path("rows.csv").read_text() if words == ["-"] else None
+    invoke("fit", *words, "-t", "kind", "-o", "m.skops", input=content)
+    assert load_model("m.skops").pipeline[-1]._stream is None
+    invoke("predict", "m.skops", "rows.csv", "-o", "p.csv")
+    assert (pd.read_csv("p.csv")["predicted"] == frame["kind"]).mean() > 0.8
+    invoke("explain", "m.skops")
+    invoke("explain", "m.skops", "rows.csv", "--row", 1)
+    invoke("info", "m.skops")
+    invoke("report", "m.skops", "-o", "page.html")
+    invoke("export", "m.skops", "--to", "score.py")
+
+
+def dated(kind, n=200):
+    """Return rows with dates, and what writes them to a file."""
+    days = pd.Series(pd.date_range("2023-01-30 06:30", periods=n, freq="31h"))
+    late = days >= days[n // 2]
+    size = np.random.default_rng(0).normal(size=n)
+    frame = pd.DataFrame({"when": days, "size": size, "kind": np.where(late, "new", "old")})
+    if kind == "date32":
+        frame["when"] = days.dt.date
+    if kind in ("csv", "csv.gz"):
+        frame["when"] = days.dt.strftime("%Y-%m-%d %H:%M")
+    if kind == "dotted":
+        frame["when"] = days.dt.strftime("%d.%m.%Y %H:%M")
+    if kind in ("timestamp", "date32"):
+        return frame, "parquet", lambda part, name: part.to_parquet(name)
+    ending = "csv.gz" if kind == "csv.gz" else "csv"
+    return frame, ending, lambda part, name: part.to_csv(name, index=False)
+
+
+@pytest.mark.parametrize("kind", ["timestamp", "date32", "csv", "csv.gz", "dotted"])
+def test_dates_are_taken_from_one_file_and_from_several(kind):
+    frame, ending, write = dated(kind)
+    Path("data").mkdir()
+    write(frame, f"one.{ending}")
+    for i, part in enumerate((frame[:120], frame[120:])):
+        write(part, f"data/{i}.{ending}")
+    for data, model in ((f"one.{ending}", "one.skops"), ("data", "many.skops")):
+        shown = invoke("fit", data, "-t", "kind", "-o", model).output
+        assert "'when' is taken as dates: days" in shown
+        columns = load_model(model).origin.columns
+        assert columns["when"].startswith("date, as days")
+        found = []
+        for rows in (f"one.{ending}", "data"):
+            invoke("predict", model, rows, "-o", "p.csv")
+            found.append(pd.read_csv("p.csv"))
+        pd.testing.assert_frame_equal(*found, rtol=1e-9)
+        assert (found[0]["predicted"] == frame["kind"]).mean() > 0.9
+    write(frame.assign(when="soon"), f"data/2.{ending}")
+    assert "must hold" in invoke("fit", "data", "-t", "kind", "-o", "n.skops", code=1).output
+
+
+def test_compressed_text_is_read_in_every_way(monkeypatch):
+    frame = table().drop(columns="town").fillna(0.0)
+    Path("data").mkdir()
+    frame.to_csv("rows.csv", index=False)
+    for name in ("rows.csv.gz", "data/0.csv.gz", "data/1.csv.gz"):
+        frame.to_csv(name, index=False)
+    frame.to_csv("rows.tsv.gz", index=False, sep="\t")
+    for data in ("rows.csv.gz", "rows.tsv.gz", "data", "data/*.gz"):
+        invoke("fit", data, "-t", "kind", "-o", "m.skops", "--criterion", "uniform")
+        for rows in ("rows.csv", "rows.csv.gz", "data/0.csv.gz"):
+            invoke("predict", "m.skops", rows, "-o", "p.csv")
+            assert (pd.read_csv("p.csv")["predicted"] == frame["kind"]).mean() > 0.8
+        invoke("predict", "m.skops", "data/*.csv.gz", "-o", "p.csv")
+        assert len(pd.read_csv("p.csv")) == 2 * len(frame)
+    invoke("explain", "m.skops", "rows.csv.gz")
+    content = Path("rows.csv.gz").read_bytes()
+    invoke("fit", "-", "-t", "kind", "-o", "in.skops", input=content)
+    invoke("fit", "rows.csv.gz", "-t", "kind", "--criterion", "uniform")
+    assert Path("rows.skops").is_file()
+    monkeypatch.setattr(many, "_LARGE", 1000)
+    assert "in chunks" in invoke("fit", "rows.csv.gz", "-t", "kind", "-o", "m.skops").output
+
+
+@pytest.mark.parametrize("words", [["rows.csv.gz"], ["rows.csv.gz", "more.csv.gz"]])
+@pytest.mark.parametrize("damage", [lambda content: b"text", lambda content: content[:-900]])
+def test_damaged_compressed_text_is_one_line(words, damage):
+    for name in words:
+        table().to_csv(name, index=False)
+        Path(name).write_bytes(damage(Path(name).read_bytes()))
+    shown = invoke("fit", *words, "-t", "kind", "-o", "m.skops", code=1).output
+    assert "rows.csv.gz must be a" in shown
 
 
 @pytest.mark.parametrize(

@@ -183,6 +183,10 @@ def test_categories_that_are_new_are_said_and_are_other_values(model):
     assert (
         "'ward' has values not known from training: '7'" in invoke("predict", model, numbers).stderr
     )
+    rare = frame().assign(ward=["20-29", *frame()["ward"][1:]])
+    invoke("fit", write(rare, "rare.csv"), "-t", "ill", "-o", "rare.skops")
+    assert "not known" not in invoke("predict", "rare.skops", "rare.csv").stderr
+    assert "20-29" in invoke("predict", model, "rare.csv").stderr
     everything = write(frame().assign(age=np.nan, ward=np.nan, when=None), "new.csv")
     assert len(predicted(model, everything)) == 80
 

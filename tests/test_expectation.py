@@ -1,13 +1,20 @@
 """What to expect of new rows: the interval, weights, and where it comes from."""
 
+import io
+import re
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from rich.console import Console
 from sklearn.datasets import load_wine
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.preprocessing import scale
 
 from discernel import MultipleKernelDiscriminant
 from discernel.bank import DenseBank
+from discernel.cli.learning import Learner, fit_model
+from discernel.cli.show_model import show_model
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import (
     Decision,
@@ -18,7 +25,12 @@ from discernel.discriminant import (
     _interval,
     held_out_log_posterior,
 )
+from discernel.experiments.metrics import METRICS
+from discernel.experiments.plan import Data
 from discernel.kernels import RBF, Linear
+from discernel.learners import Candidate
+from discernel.report.model import _signed
+from discernel.report.words import percent
 from discernel.targets import ClassTarget, deal_folds
 from tests.conftest import make_problem
 
@@ -206,3 +218,31 @@ def test_many_classes_of_few_rows_promise_nothing():
         accuracy, log_loss = np.mean(found, axis=0)
         assert accuracy < 1 / 20 + 0.06
         assert log_loss > 0.95 * np.log(20)
+
+
+def _shown_model(expectation):
+    model, _, _ = fit_model(Data("iris"), Learner("uniform"))
+    clf = model.pipeline[-1]
+    right = Candidate("average", np.ones(1), 1e-3, -1e-9, 0.0, accuracy=1.0)
+    clf.learned_kernel_ = replace(clf.learned_kernel_, considered=(right,))
+    clf.expected_ = expectation
+    console = Console(width=100, file=io.StringIO())
+    show_model(console, model)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "show",
+    [
+        repr,
+        _shown_model,
+        lambda each: METRICS["log_loss"].show(each.log_loss),
+        lambda each: METRICS["accuracy"].show(each.log_loss),
+        lambda each: percent(each.log_loss),
+        lambda each: _signed(each.log_loss),
+    ],
+)
+def test_numbers_that_round_to_zero_have_no_minus_sign(show):
+    shown = show(Expectation(1.0, 0.9, 1.0, -1e-9, 30, "leave-one-out"))
+    assert "0.0" in shown
+    assert not re.search(r"[-−]0\.0+\b(?!\d)", shown)

@@ -65,7 +65,7 @@ def spread_files(paths: Sequence[Path]) -> Any:
     """
     import dask.dataframe as dd
 
-    if any(path.suffix.lower() == ".csv" for path in paths):
+    if any(path.suffix.lower() not in (".parquet", ".pq") for path in paths):
         raise InvalidInputError(
             f"Workers read Parquet files. Got {paths[0]}. Write Parquet, or do without a scheduler."
         )

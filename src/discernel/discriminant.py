@@ -34,6 +34,7 @@ __all__ = [
     "held_out_log_posterior",
     "left_out_log_likelihood",
     "log_posteriors",
+    "log_priors",
 ]
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
@@ -114,7 +115,33 @@ class Discriminant:
 
     def log_posterior(self, scores: FloatArray, priors: FloatArray) -> FloatArray:
         """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
-        return self.log_likelihood(scores) + np.log(priors)
+        return self.log_likelihood(scores) + log_priors(priors)
+
+    def with_classes(self, positions: NDArray[np.intp], n_classes: int) -> Discriminant:
+        """Return the discriminant of more classes, with the mean of all where a class has no rows.
+
+        Parameters
+        ----------
+        positions : ndarray of shape (n_seen,)
+            Where the classes that have rows stand among all.
+        n_classes : int
+            The number of all.
+        """
+        means = np.zeros((n_classes, self.means.shape[1]))
+        means[positions] = self.means
+        return replace(self, means=means, training_codes=positions[self.training_codes])
+
+
+def log_priors(priors: FloatArray) -> FloatArray:
+    """Return the logarithms of class probabilities; −inf for a class that has no rows yet.
+
+    Parameters
+    ----------
+    priors : ndarray of shape (n_classes,)
+        Class probabilities.
+    """
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(priors))
 
 
 @dataclass(frozen=True)
@@ -553,13 +580,13 @@ class Expectation:
         own = posterior[np.arange(len(codes)), codes]
         # A class with a single row is unknown to the other folds; the row is not infinitely wrong.
         own = np.where(np.isneginf(own), -np.log(n + 2.0), own)
-        loss = -float(np.average(own, weights=weights))
+        loss = 0.0 - float(np.average(own, weights=weights))  # not -0.0
         return cls(accuracy, low, high, loss, len(codes), where)
 
     def __repr__(self) -> str:
         return (
             f"accuracy {self.accuracy:.1%} ({self.low:.1%} to {self.high:.1%}), log-loss "
-            f"{self.log_loss:.3f}, on {self.n_rows} rows: {self.where}"
+            f"{self.log_loss:z.3f}, on {self.n_rows} rows: {self.where}"
         )
 
 
@@ -632,22 +659,26 @@ class Decision:
 
 
 def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
-    """Return class probabilities, or raise a clear error; None is the share of the samples."""
+    """Return class probabilities, or raise a clear error; None is the share of the samples.
+
+    Those of classes without samples are 0.
+    """
     if priors is None:
         return target.shares.copy()
+    seen = target.sizes > 0
     if isinstance(priors, str):
         if priors != "uniform":
             raise InvalidInputError(
                 "The priors must be None, 'uniform', a list or a dictionary with one probability "
                 f"per class. Got {priors!r}."
             )
-        return np.full(target.n_classes, 1.0 / target.n_classes)
+        return np.asarray(seen / np.count_nonzero(seen))
     values = _per_class("priors", priors, target, default=None)
     if abs(values.sum() - 1.0) > 1e-6:
         raise InvalidInputError(
             f"The priors must sum to 1. Got {priors!r}, which sum to {values.sum():.6g}."
         )
-    return values
+    return values if seen.all() else values * seen / values[seen].sum()
 
 
 def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
@@ -660,7 +691,9 @@ def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
                 "The class costs must be None, 'balanced', a list or a dictionary with one number "
                 f"per class. Got {costs!r}."
             )
-        return np.asarray(target.total / (target.n_classes * target.sizes))
+        seen = target.sizes > 0
+        balanced = target.total / (np.count_nonzero(seen) * np.where(seen, target.sizes, 1.0))
+        return np.where(seen, balanced, 1.0)
     return _per_class("class costs", costs, target, default=1.0)
 
 

@@ -90,7 +90,7 @@ def top_bars(
     found = [HtmlBar(names[i], float(values[i]), texts[i]) for i in order[:most]]
     rest = [float(values[i]) for i in order[most:]]
     if rest:
-        found.append(HtmlBar(f"{len(rest)} other {what}", sum(rest), f"{sum(rest):.3f}"))
+        found.append(HtmlBar(f"{len(rest)} other {what}", sum(rest), f"{sum(rest):z.3f}"))
     return found
 
 

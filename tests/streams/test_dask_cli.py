@@ -27,6 +27,7 @@ def folder(tmp_path, monkeypatch):
     for i in range(3):
         X = rng.normal(size=(100, 3))
         frame = pd.DataFrame(X, columns=["a", "b", "id"])
+        frame["when"] = pd.date_range("2024-01-01", periods=100, freq="7h")
         frame["kind"] = np.where(np.hypot(X[:, 0], X[:, 1]) > 1.2, "out", "in")
         frame.to_parquet(tmp_path / "data" / f"{i}.parquet")
     return tmp_path / "data"
@@ -44,7 +45,7 @@ def test_fit_and_predict_on_a_cluster(folder, address):
     for more, name in ((away, "away"), ((), "home")):
         words = ("--target", "kind", "--drop", "id", *more)
         output = invoke("fit", f"{folder}/*.parquet", "-o", f"{name}.model", *words)
-        assert "300 rows in chunks, 2 columns, 2 classes" in output
+        assert "300 rows in chunks, 3 columns, 2 classes" in output
         output = invoke("predict", f"{name}.model", folder, "-o", f"{name}.parquet", *more)
         assert "on 300 rows" in output
     one, other = (pd.read_parquet(f"{name}.parquet") for name in ("away", "home"))

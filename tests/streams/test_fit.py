@@ -14,10 +14,11 @@ from sklearn.base import clone
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
 from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares
-from discernel.discriminant import _within_reach
+from discernel.discriminant import _within_reach, fit_discriminant
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Laplace, Linear
 from discernel.streams import RowProgress
+from discernel.streams.fit import fit_stream
 from discernel.targets import ClassTarget
 
 PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
@@ -77,6 +78,21 @@ def test_the_fit_is_that_of_the_low_rank_kernel_of_all_rows():
     order = np.array([np.flatnonzero((row == X).all(axis=1))[0] for row in keys.X])
     expected = _within_reach(fit.left_out_scores, target)[order]
     assert np.allclose(clf.discriminant_.training_scores, expected, rtol=0, atol=1e-8)
+
+
+def test_a_part_of_the_rows_has_the_training_statistics_of_all():
+    """Of rows that are there three times, every third of them is the same."""
+    X, y = rings(300)
+    clf = explicit(statistics="training", regularization=1e-2)
+    clf.fit(open_rows(np.tile(X, (3, 1)), np.tile(y, 3)))
+    state = clf._stream
+    _, once = np.unique(state.survey.drawn.X, axis=0, return_index=True)
+    assert len(once) == 300
+    options = {"regularization": 1e-2, "fallback": None}
+    found = fit_stream(state, state.survey.target(clf.classes_, once), once, **options)
+    part = fit_discriminant(found.fit, found.fit.ridge, found.target, "training")
+    assert np.allclose(part.means, clf.discriminant_.means, rtol=1e-6)
+    assert np.allclose(part.scalings, clf.discriminant_.scalings, rtol=1e-6)
 
 
 def with_landmarks(n, clf, source):
@@ -275,6 +291,52 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
 def test_what_cannot_be_fitted_is_refused(make, words):
     with pytest.raises(InvalidInputError, match=words):
         make(*rings())
+
+
+class Changing:
+    """Chunks of which something is changed from the second pass on; one look comes first."""
+
+    def __init__(self, X, y, change):
+        self.chunks, self.change, self.calls = [(X[:400], y[:400]), (X[400:], y[400:])], change, 0
+
+    def __call__(self):
+        self.calls += 1
+        return iter(self.change(self.chunks) if self.calls > 2 else self.chunks)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda chunks: chunks[:1], "Got 900 rows in the first and 400 in the second"),
+        (lambda chunks: chunks * 2, "Got 900 rows in the first and 1,800 in the second"),
+        (lambda chunks: [], "There must be rows, in every pass"),
+        (lambda chunks: [(X, np.full_like(y, "in")) for X, y in chunks], "rows of class 'in'"),
+        (lambda chunks: [(X, np.full(len(y), "new")) for X, y in chunks], "same in both passes"),
+    ],
+)
+def test_rows_that_change_between_passes_are_refused(change, words):
+    X, y = rings()
+    clf = explicit().fit(X[:200], y[:200])
+    before = dict(vars(clf))
+    with pytest.raises(InvalidInputError, match=words):
+        clf.fit(open_rows(Changing(X, y, change)))
+    assert vars(clf) == before
+
+
+@pytest.mark.parametrize("rows", [slice(0, 500), slice(None)])
+def test_a_file_that_changes_between_passes_is_refused(tmp_path, rows):
+    X, y = rings()
+    table = pd.DataFrame(X).rename(columns=str).assign(y=y)
+    table.to_parquet(tmp_path / "rows.parquet")
+
+    def write(progress):
+        if progress.stage == 0 and progress.rows == 900:
+            table.assign(y=y[::-1])[rows].to_parquet(tmp_path / "rows.parquet")
+
+    clf = MultipleKernelDiscriminant([RBF(width=2.0)], callback=write)
+    with pytest.raises(InvalidInputError, match=r"rows\.parquet was written again"):
+        clf.fit(open_rows(tmp_path / "rows.parquet", "y"))
+    assert not hasattr(clf, "classes_")
 
 
 def frame(X, value):

@@ -13,6 +13,8 @@ from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import _within_reach
 from discernel.exceptions import InvalidInputError
+from discernel.export import numpy_scorer
+from discernel.inspection import contributions
 from discernel.kernels import RBF, Laplace
 from discernel.sample_weights import SampleWeights
 from discernel.streams import Chunk, Place
@@ -122,11 +124,119 @@ def test_a_class_that_comes_later_is_known_from_the_first_call():
     X, y = rings()
     two = y != "out"
     clf = explicit().partial_fit(X[two][:FIRST], y[two][:FIRST], classes=["in", "mid", "out"])
-    assert clf.classes_.tolist() == ["in", "mid"]
+    assert clf.classes_.tolist() == ["in", "mid", "out"]
+    assert clf.priors_[2] == 0.0
+    assert not clf.predict_proba(X)[:, 2].any()
+    assert clf.transform(X).shape == (900, 1)
+    assert set(clf.predict(X)) == {"in", "mid"}
+    assert clf.expected_.accuracy > 0.7
+    assert np.allclose(numpy_scorer(clf).predict_proba(X), clf.predict_proba(X))
+    assert np.isfinite(contributions(clf, X[:2]).scores).all()
     clf.partial_fit(X[FIRST:], y[FIRST:])
     assert clf.classes_.tolist() == ["in", "mid", "out"]
     assert clf.predict_proba(X).shape == (900, 3)
     assert clf.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("kernels", ["auto", "given"])
+def test_a_first_chunk_of_one_class_waits_for_another(kernels):
+    X, y = rings()
+    y = (y == "out").astype(int)
+    order = np.argsort(y, kind="stable")
+    X, y = X[order], y[order]
+    make = MultipleKernelDiscriminant if kernels == "auto" else explicit
+    clf = make().partial_fit(X[:FIRST], y[:FIRST], classes=[0, 1])
+    assert clf.classes_.tolist() == [0, 1]
+    assert clf.priors_.tolist() == [1.0, 0.0]
+    assert np.array_equal(clf.predict_proba(X), np.tile([1.0, 0.0], (900, 1)))
+    assert not clf.predict(X).any()
+    assert clf.transform(X).shape == (900, 0)
+    assert clf.expected_ is None
+    clf.partial_fit(X[FIRST:], y[FIRST:])
+    whole = make().partial_fit(X, y, classes=[0, 1])
+    same(clf, whole, X)
+    assert clf.streamed_.n_rows == 900
+    assert clf._waiting is None
+
+
+def test_one_row_of_a_class_waits_for_another():
+    X, y = rings()
+    first = np.r_[np.flatnonzero(y != "out")[:FIRST], np.flatnonzero(y == "out")[0]]
+    clf = explicit().partial_fit(X[first], y[first], classes=["in", "mid", "out"])
+    assert clf.priors_[2] == 0.0
+    assert clf.streamed_.n_rows == FIRST
+    other = np.flatnonzero(y == "out")[1]
+    clf.partial_fit(X[[other]], y[[other]])
+    assert clf.streamed_.n_rows == FIRST + 2
+    assert clf.priors_[2] == pytest.approx(2 / (FIRST + 2))
+
+
+def test_single_rows_weights_and_class_weights_wait_too():
+    X, y = rings(20)
+    weight = {"out": 2.0}
+    clf = MultipleKernelDiscriminant([RBF(width=1.0)], class_weight=weight, priors="uniform")
+    for row in range(20):
+        clf.partial_fit(X[[row]], y[[row]], np.unique(y), sample_weight=[2.0])
+        assert clf.predict_proba(X).shape == (20, 3)
+    assert clf.streamed_.n_rows == 20
+    assert np.allclose(clf.priors_, 1 / 3)
+    assert clf._waiting is None
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_a_chunk_without_rows_is_refused_and_changes_nothing(started):
+    X, y = rings()
+    clf = explicit()
+    if started:
+        clf.partial_fit(X, y)
+    before = dict(vars(clf))
+    for rows in (X[:0], pd.DataFrame(X[:0]), sparse.csr_matrix(X[:0])):
+        with pytest.raises(ValueError, match=r"0 sample\(s\) .* minimum of 1 is required"):
+            clf.partial_fit(rows, y[:0])
+    with pytest.raises(ValueError, match="weight above 0"):
+        explicit().partial_fit(X, y, sample_weight=np.zeros(900))
+    with pytest.raises(ValueError, match="weight above 0"):
+        explicit().partial_fit(X, y, np.unique(y), sample_weight=np.zeros(900))
+    assert vars(clf) == before
+    with pytest.raises(InvalidInputError, match=r"two classes, or all .* Got rows of class"):
+        explicit().partial_fit(X[:2], y[[0, 0]])
+    with pytest.raises(InvalidInputError, match="a label per row"):
+        explicit().partial_fit(X, None, np.unique(y))
+    chunks = [(X[:500], y[:500]), (X[:0], y[:0]), (X[500:], y[500:])]
+    assert explicit().fit(open_rows(chunks)).streamed_.n_rows == 900
+
+
+def test_rows_that_wait_are_our_own():
+    X, y = rings()
+    one = y == "out"
+    rows = X[one].copy()
+    clf = explicit().partial_fit(rows, y[one], np.unique(y))
+    rows[:] = 0.0
+    clf.partial_fit(X[~one], y[~one])
+    assert clf.score(X, y) > 0.7
+
+
+def test_rows_of_a_call_may_be_more_than_a_chunk_would_have(monkeypatch):
+    X, y = rings()
+    clf = explicit().partial_fit(X[:FIRST], y[:FIRST])
+    monkeypatch.setattr("discernel.streams.sources.memory_limit", lambda: 2**17)
+    assert clf.partial_fit(X[FIRST:], y[FIRST:]).streamed_.n_rows == 900
+
+
+def test_a_call_that_fails_late_changes_nothing(monkeypatch):
+    X, y = rings()
+    clf = explicit().partial_fit(X[:FIRST], y[:FIRST])
+    before, sums = clf.predict_proba(X), clf._stream.sums.products.copy()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(type(clf), "_store_streamed", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            clf.partial_fit(X[FIRST:], y[FIRST:], forget=0.5)
+    assert np.array_equal(clf._stream.sums.products, sums)
+    assert np.array_equal(clf.predict_proba(X), before)
 
 
 def test_rows_can_be_added_to_a_fit_of_a_source_but_not_to_one_in_memory():

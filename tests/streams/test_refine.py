@@ -7,7 +7,7 @@ from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.bank import gram_stack
 from discernel.crossfit import scaled_kernels
 from discernel.features import NystromMap
-from discernel.streams.refine import divide_rows, refine_metric, squared_gradient
+from discernel.streams.refine import _round, divide_rows, refine_metric, squared_gradient
 from discernel.targets import ClassTarget
 
 
@@ -51,6 +51,16 @@ def test_columns_that_matter_together_are_found(monkeypatch):
     noise = np.random.default_rng(0).integers(0, 2, 6000)
     fitted, held = (ClassTarget.from_labels(part) for part in (noise[:4000], noise[4000:]))
     assert refine_metric(X, fitted, held, (1.0,) * 8, weights, ones, ones) is None
+
+
+def test_the_units_of_columns_change_no_scale():
+    X, y = together(600)
+    units = np.array([1e-3, 10.0, 0.5, 1.0, 7.0, 1e4, 2.0, 0.1])
+    fitted, held = (ClassTarget.from_labels(part) for part in (y[:400], y[400:]))
+    weights, ones = np.full(12, 1 / 12), np.ones(8)
+    _, expected = _round(X, fitted, held, (1.0,) * 8, weights, ones, None)
+    _, found = _round(X * units, fitted, held, tuple(units.tolist()), weights, ones, None)
+    assert np.allclose(found, expected, rtol=1e-5)
 
 
 def test_few_rows_are_left_to_the_default():

@@ -1,5 +1,7 @@
 """Rows in chunks: whole, in order, as often as wanted, and errors that name the row."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -7,8 +9,10 @@ import pytest
 from scipy import sparse
 
 from discernel.exceptions import InvalidInputError
+from discernel.experiments.files import open_file
 from discernel.streams import open_rows
 from discernel.streams.chunks import stack_rows
+from discernel.streams.formats import MISSING_VALUES
 from discernel.streams.sources import rows_of_a_chunk
 
 
@@ -141,10 +145,9 @@ def test_text_that_comes_late_in_a_column_of_numbers_is_named(tmp_path):
         list(source.chunks())
 
 
-def test_empty_files_and_parts_are_passed_over(tmp_path):
+def test_files_without_rows_are_passed_over(tmp_path):
     paths = files(tmp_path, table(), "parquet")
     table().iloc[:0].to_parquet(paths[1])
-    (tmp_path / "part-3.parquet").touch()
     X, _, _ = together(open_rows(tmp_path, "y"))
     assert len(X) == 25 - 8
     (tmp_path / "csv").mkdir()
@@ -152,6 +155,31 @@ def test_empty_files_and_parts_are_passed_over(tmp_path):
     paths[1].write_text(",".join(table().columns) + "\n")
     X, _, _ = together(open_rows(tmp_path / "csv", "y"))
     assert len(X) == 25 - 8
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_of_no_bytes_is_named(tmp_path, kind):
+    files(tmp_path, table(), kind)
+    (tmp_path / f"part-3.{kind}").touch()
+    with pytest.raises(
+        InvalidInputError, match=rf"part-3\.{kind} must hold data\. It is empty: 0 bytes"
+    ):
+        open_rows(tmp_path, "y")
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_file_that_changes_after_it_was_opened_is_named(tmp_path, kind):
+    paths = files(tmp_path, table(), kind)
+    source = open_rows(paths, "y", chunk_rows=2)
+    together(source)
+    chunks = source.chunks()
+    next(chunks)
+    os.utime(paths[1], ns=(0, 0))
+    with pytest.raises(InvalidInputError, match=rf"must not change .*part-1\.{kind}"):
+        list(chunks)
+    paths[1].unlink()
+    with pytest.raises((InvalidInputError, OSError), match=r"part-1"):
+        list(source.chunks())
 
 
 def test_a_label_that_is_missing_is_named(tmp_path):
@@ -165,6 +193,15 @@ def test_a_label_that_is_missing_is_named(tmp_path):
 def test_a_bad_weight_is_named():
     with pytest.raises(InvalidInputError, match=r"Got -1.0 in row 2 of X"):
         list(open_rows(np.ones((3, 1)), [0, 1, 0], weights=[1, 1, -1]).chunks())
+
+
+def test_what_stands_for_a_missing_cell_is_that_of_one_file(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("x,t,y\n" + "".join(f"{word},{word},a\n1,u,b\n" for word in MISSING_VALUES))
+    X, _, _ = together(open_rows(path, "y"))
+    one = open_file(path, "y").dataset.X
+    assert X["x"].isna().sum() == X["t"].isna().sum() == len(MISSING_VALUES)
+    assert np.array_equal(one.isna(), X.isna())
 
 
 def test_labels_with_zeros_in_front_stay_text(tmp_path):

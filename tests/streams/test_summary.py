@@ -169,5 +169,5 @@ def test_a_kernel_that_does_not_vary_and_too_little_memory_are_refused(monkeypat
     with pytest.raises(InvalidInputError, match="must vary over the rows"):
         SummedSystem(summary, phi)
     monkeypatch.setattr("discernel.streams.summary.memory_limit", lambda: 2**20)
-    with pytest.raises(InvalidInputError, match="5 matrices of 1,500 × 1,500"):
+    with pytest.raises(InvalidInputError, match="6 matrices of 1,500 × 1,500"):
         check_room(1500)

@@ -213,6 +213,8 @@ def test_values_of_one_row_are_put_together_with_new_ones():
     assert encoder.other_values(X) == {"c": ["once", "too"]}
     assert encoder.other_values(new) == {"c": ["new", "once"]}
     assert encoder.other_values(X[:4]) == {}
+    assert encoder.new_values(X) == {}
+    assert encoder.new_values(new) == {"c": ["new"]}
 
 
 def test_a_category_is_at_most_200_columns():

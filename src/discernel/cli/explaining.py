@@ -207,8 +207,8 @@ def _show_row(console: Console, found: Mapping[str, Any]) -> None:
     _say(console, f"predicted {found['predicted']}: {listed}")
     _say(
         console,
-        f"{found['score_is']}: {found['score']:.3g}. {found['baseline_is'].capitalize()}: "
-        f"{found['baseline']:.3g}, to which columns add:",
+        f"{found['score_is']}: {found['score']:z.3g}. {found['baseline_is'].capitalize()}: "
+        f"{found['baseline']:z.3g}, to which columns add:",
     )
     terms = {_with_cell(found, name): value for name, value in found["columns"].items()}
     _show_terms(console, terms, "column")
@@ -222,7 +222,7 @@ def _show_row(console: Console, found: Mapping[str, Any]) -> None:
             place = each["training_row"]
             name = "a row" if place is None else f"row {place:,}"
             label = "" if each["class"] is None else escape(str(each["class"]))
-            table.add_row(name, f"{each['similarity']:.2f}", label)
+            table.add_row(name, f"{each['similarity']:z.2f}", label)
         table.show_header = False
         console.print(Padding(table, (0, 0, 0, 4)))
 
@@ -245,10 +245,10 @@ def _show_terms(console: Console, terms: Mapping[str, float], what: str) -> None
         value = terms[name]
         length = round(_BAR * abs(value) / (largest or 1.0))
         bar = Text("█" * length, style="cyan" if value >= 0 else "red")
-        table.add_row(escape(name), f"{value:+.{digits}f}", bar)
+        table.add_row(escape(name), f"{value:+z.{digits}f}", bar)
     rest = ranked[_MOST_TERMS:]
     if rest:
         name = f"{len(rest):,} other {what}{'s' * (len(rest) > 1)}"
-        table.add_row(Text(name, style="dim"), f"{sum(terms[n] for n in rest):+.{digits}f}", "")
+        table.add_row(Text(name, style="dim"), f"{sum(terms[n] for n in rest):+z.{digits}f}", "")
     table.show_header = False
     console.print(Padding(table, (0, 0, 0, 4)))

@@ -38,6 +38,7 @@ from discernel.exceptions import InvalidInputError, LongFitWarning
 from discernel.experiments.formats import listed, printable
 from discernel.experiments.progress import row_bars
 from discernel.experiments.writing import check_place, refuse_same_file
+from discernel.streams.formats import file_stem
 from discernel.tables import TableEncoder
 
 __all__ = ["fit_command", "predict_command"]
@@ -116,7 +117,7 @@ def fit_command(
 
 def _default_output(source: str) -> Path:
     """Return a file in the present folder, called as the data are."""
-    stem = "model" if source == "-" else Path(source.rstrip("/*?[]")).stem
+    stem = "model" if source == "-" else file_stem(Path(source.rstrip("/*?[]")))
     return Path(f"{stem or 'model'}.skops")
 
 
@@ -223,11 +224,11 @@ def predict_command(
 
 
 def _note_others(model: models.Model, rows: learning.Rows) -> None:
-    """Say which categories the model knows nothing of."""
+    """Say which categories no training row had."""
     steps = [*model.pipeline, getattr(model.pipeline[-1], "encoder_", None)]
     encoders = [step for step in steps if isinstance(step, TableEncoder)]
     for encoder in encoders[:1]:
-        for column, values in encoder.other_values(rows.X).items():
+        for column, values in encoder.new_values(rows.X).items():
             note = f"note: {column!r} has values not known from training: {listed(values, 3)}"
             typer.echo(on_one_line(note), err=True)
 

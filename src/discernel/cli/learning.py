@@ -232,7 +232,10 @@ def _refuse_other_files(model: Model, table: Any, where: str) -> None:
 
 
 #: How files begin that are no text.
-_BEGINNINGS = {b"PAR1": ".parquet", b"ARROW1": ".arrow", b"FEA1": ".feather", b"PK\x03\x04": ".npz"}
+_BEGINNINGS = {
+    **{b"PAR1": ".parquet", b"ARROW1": ".arrow", b"FEA1": ".feather"},
+    **{b"PK\x03\x04": ".npz", b"\x1f\x8b": ".csv.gz"},
+}
 
 
 @contextmanager

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import copy
+from contextlib import contextmanager, suppress
+from functools import partial
 from glob import glob
 from pathlib import Path
 from typing import Any
@@ -17,17 +18,20 @@ from discernel.cli.models import Model, Origin
 from discernel.cli.predictions import Predictions
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.columns import identifiers
+from discernel.experiments.dates import PARTS, date_format, split_dates
 from discernel.experiments.files import find_target
 from discernel.experiments.preparation import Preparation
 from discernel.streams import Chunk, RowProgress, Source, open_rows
 from discernel.streams.files import FileSource
+from discernel.streams.formats import file_ending, open_bytes, uncompressed_size
+from discernel.streams.sources import ChangedSource
 from discernel.tables.encoder import EncodedNumbers
 
 __all__ = ["are_many", "fit_many", "predict_many"]
 
 #: Bytes of a file that is read in chunks.
 _LARGE = 200 * 2**20
-_ENDINGS = (".csv", ".parquet", ".pq")
+_ENDINGS = (".csv", ".parquet")
 
 
 def are_many(data: Sequence[str]) -> bool:
@@ -42,7 +46,7 @@ def are_many(data: Sequence[str]) -> bool:
         return True
     path = Path(data[0])
     if path.is_file():
-        return path.suffix.lower() in _ENDINGS and path.stat().st_size > _LARGE
+        return file_ending(path) in _ENDINGS and uncompressed_size(path) > _LARGE
     return any(sign in data[0] for sign in "*?[")
 
 
@@ -78,24 +82,35 @@ def fit_many(
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop) as source:
-        clf = learner.make(callback=told).fit(source)
-    # A model in a file predicts; the sums that more rows could be added to stay behind.
-    kept = copy(clf).set_params(callback=None)
-    kept._stream = kept._fallback = None
+        dates = _find_dates(source)
+        rows = ChangedSource(source, partial(split_dates, dates=dates)) if dates else source
+        clf = learner.make(callback=told).fit(rows)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
-    preparation = Preparation(tuple(source.columns or ()), _categories(kept))
-    return Model(make_pipeline(kept), preparation, target, name, _origin(kept, data, command))
+    used = tuple(source.columns or ())
+    categories = tuple(column for column in _categories(clf) if column in used)
+    preparation = Preparation(used, categories, dates=dates)
+    origin = _origin(clf, data, command, preparation)
+    return Model(make_pipeline(clf), preparation, target, name, origin)
+
+
+def _find_dates(source: Source) -> dict[str, tuple[str, ...]]:
+    """Return the columns of dates, by the first rows: how they are written, and all parts."""
+    first: Any = next((chunk.X for chunk in source.chunks() if chunk.n_rows), {})
+    written = {name: date_format(first[name]) for name in first}
+    # Dates of a type of their own may be text in the file of rows to predict.
+    return {n: (how or "ISO8601", *PARTS) for n, how in written.items() if how is not None}
 
 
 def _refuse_other_delimiters(given: str) -> None:
     """Raise where a CSV file has a delimiter that chunks are not read by."""
     path = Path(given)
-    files = sorted(path.rglob("*.csv")) if path.is_dir() else map(Path, sorted(glob(given)))
-    first = next((file for file in files if file.suffix.lower() == ".csv" and file.is_file()), None)
+    files = sorted(path.rglob("*")) if path.is_dir() else map(Path, sorted(glob(given)))
+    first = next((file for file in files if file_ending(file) == ".csv" and file.is_file()), None)
     if first is None:
         return
-    with first.open(encoding="utf-8-sig", errors="replace") as file:
-        names = set(file.readline())
+    names: set[str] = set()
+    with suppress(OSError, EOFError, zlib.error), open_bytes(first) as file:  # its reader says it
+        names = set(file.readline().decode(errors="replace"))
     if "," not in names and (signs := names & set(";|\t")):
         raise InvalidInputError(
             "Files that are read in chunks must be Parquet, or CSV with commas between cells and "
@@ -112,18 +127,22 @@ def _categories(clf: Any) -> tuple[str, ...]:
     return tuple(n for i, n in enumerate(clf.feature_names_in_.tolist()) if i not in numbers)
 
 
-def _origin(clf: Any, data: Sequence[str], command: str) -> Origin:
+def _origin(clf: Any, data: Sequence[str], command: str, preparation: Preparation) -> Origin:
     counts = np.round(clf.priors_ * clf.streamed_.n_rows).astype(int).tolist()
     left_out = {} if clf.encoder_ is None else clf.encoder_.left_out
-    became = dict.fromkeys(clf.feature_names_in_.tolist(), "number")
-    became |= dict.fromkeys(_categories(clf), "category")
+    became = dict.fromkeys(preparation.columns, "number")
+    became |= dict.fromkeys(preparation.categories, "category")
+    became |= {name: f"date, as {', '.join(PARTS)}" for name in preparation.dates}
     return Origin(
         " ".join(data),
         command=command,
         fitted=now(),
         class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),
-        columns=became | {name: f"left out: {why}" for name, why in left_out.items()},
+        columns=became | {n: f"left out: {why}" for n, why in left_out.items() if n in became},
         identifiers=identifiers(left_out),
+        notes=tuple(
+            f"{name!r} is taken as dates: {', '.join(PARTS)}" for name in preparation.dates
+        ),
     )
 
 

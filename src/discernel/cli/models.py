@@ -14,6 +14,7 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 import discernel
+from discernel.estimators.streamed import copy_for_prediction
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.formats import import_pandas
 from discernel.experiments.preparation import Preparation
@@ -194,12 +195,16 @@ def _skops() -> Any:
 
 
 def save_model(model: Model, path: str | Path) -> Path:
-    """Write a model to a file that loading runs no code from."""
+    """Write a model to a file that loading runs no code from.
+
+    A model in a file predicts: what only `partial_fit` needs is left out.
+    """
     check_place("model", path)
+    *first, (name, last) = model.pipeline.steps
     stored = {
         "format": _FORMAT,
         "version": discernel.__version__,
-        "pipeline": model.pipeline,
+        "pipeline": Pipeline([*first, (name, copy_for_prediction(last))]),
         "preparation": model.preparation.as_plain(),
         "target": model.target,
         "dataset": model.dataset,

@@ -14,8 +14,9 @@ from rich.console import Console
 
 from discernel.exceptions import DiscernelError, InvalidInputError
 from discernel.experiments.compare import file_data
-from discernel.experiments.formats import ENDINGS, printable
+from discernel.experiments.formats import ENDINGS, ENDINGS_IN_WORDS, printable
 from discernel.experiments.plan import Data
+from discernel.streams.formats import file_ending
 
 __all__ = [
     "EXIT_CODES",
@@ -166,7 +167,7 @@ def data_of(
 ) -> Data:
     """Return what the words of the command line mean."""
     path = Path(source)
-    if path.suffix.lower() in ENDINGS or path.is_file():
+    if file_ending(path) in ENDINGS or path.is_file():
         return file_data(
             path,
             target,
@@ -178,7 +179,7 @@ def data_of(
     if path.suffix or len(path.parts) > 1:
         raise InvalidInputError(
             f"The data must be a file that is there, or the name of a data set. Got {source!r}, "
-            f"which is neither. Files end with {', '.join(ENDINGS)}; for names see: discernel info"
+            f"which is neither. Files end with {ENDINGS_IN_WORDS}; for names see: discernel info"
         )
     if target or drop or categorical or numeric:
         raise InvalidInputError(

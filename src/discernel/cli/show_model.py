@@ -174,9 +174,9 @@ def _show_expectation(console: Console, found: Mapping[str, Any]) -> None:
     )
     table.add_row(
         "log-loss",
-        f"{abs(expected['log_loss']):.3f}",
+        f"{expected['log_loss']:z.3f}",
         "smaller is better",
-        f"class sizes alone: {majority['log_loss']:.3f}" if majority else "",
+        f"class sizes alone: {majority['log_loss']:z.3f}" if majority else "",
     )
     console.print(Padding(_without_header(table), (0, 0, 0, 2)))
 
@@ -224,7 +224,7 @@ def _show_sources(console: Console, sources: Sequence[Mapping[str, Any]]) -> Non
     for each in sources:
         worth = f"{percent(each['importance'])} ± {percent(each['std'])} %"
         drawn = bar(each["importance"] / largest)
-        table.add_row(escape(each["source"]), worth, f"{each['weight']:.3f}", drawn)
+        table.add_row(escape(each["source"]), worth, f"{each['weight']:z.3f}", drawn)
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
@@ -233,7 +233,7 @@ def _show_weights(console: Console, weights: Mapping[str, float]) -> None:
     largest = max(weights.values())
     used = {name: weight for name, weight in weights.items() if weight >= 0.0005}
     for name, weight in used.items():
-        table.add_row(escape(name), f"{weight:.3f}", bar(weight / largest))
+        table.add_row(escape(name), f"{weight:z.3f}", bar(weight / largest))
     if n_others := len(weights) - len(used):
         table.add_row(Text(f"{n_others:,} more", style="dim"), "0.000", "")
     console.print(Padding(_without_header(table), (0, 0, 0, 2)))
@@ -259,9 +259,9 @@ def _show_choice(console: Console, found: Mapping[str, Any]) -> None:
         for each in candidates:
             first = each is candidates[0]
             cells = (
-                (f"{each['log_loss']:.3f}", percent(each["accuracy"]))
+                (f"{each['log_loss']:z.3f}", percent(each["accuracy"]))
                 if by_folds
-                else (f"{each['squared_error']:.3f}", f"{each['pull']:.3f}")
+                else (f"{each['squared_error']:z.3f}", f"{each['pull']:z.3f}")
             )
             mark = Text("← chosen" if first else "", style="bold")
             name = Text(each["name"], style="bold" if first else "")

@@ -161,13 +161,13 @@ class CandidatesDisplay(LearnedDisplay):
         self.pull_bars_ = self.ax_.barh(y, pulls, left=errors, **look)
         for bar in self.pull_bars_:
             bar.sticky_edges.x.clear()  # a pull of 0 would leave no room for its label
-        scores = [f"{candidate.score:.3f}" for candidate in self.candidates]
+        scores = [f"{candidate.score:z.3f}" for candidate in self.candidates]
         self.ax_.bar_label(self.pull_bars_, scores, padding=4)
 
 
 def _number(candidate: Candidate) -> str:
     right = "" if candidate.accuracy is None else f" ({candidate.accuracy:.1%})"
-    return f"{candidate.error:.3f}{right}"
+    return f"{candidate.error:z.3f}{right}"
 
 
 def _label(candidate: Candidate, *, is_chosen: bool) -> str:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discernel.backend import FloatArray
+from discernel.backend import FloatArray, n_rows
 from discernel.criteria import KernelLeastSquares, check_leave_one_out
 from discernel.devices import check_given, on_host
 from discernel.discriminant import (
@@ -28,9 +28,11 @@ from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners import Request
+from discernel.sample_weights import SampleWeights
 from discernel.streams import Source, open_rows
 from discernel.streams.chunks import is_dask
 from discernel.streams.fit import StreamedFit
+from discernel.streams.survey import codes_of
 from discernel.targets import ClassTarget
 
 __all__ = ["BaseKernelDiscriminant"]
@@ -80,6 +82,7 @@ class BaseKernelDiscriminant(
         self
             Fitted.
         """
+        self._waiting = None
         if is_dask(X):
             X, y, sample_weight = self._opened(open_rows(X, y, weights=sample_weight))
         if isinstance(X, Source):
@@ -94,7 +97,8 @@ class BaseKernelDiscriminant(
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
         target = ClassTarget.from_labels(y, sample_weights)
         target = with_class_weight(target, self.class_weight)
-        decision = self._check_target(target, request)
+        self._check_target(target, request)
+        decision = self._decide(target)
         with self._working(X, kernels, target, request) as way:
             summed = self._sums_are_enough(way, request, target.n_samples)
             if summed and self._rows_vary(X, kernels):
@@ -143,8 +147,10 @@ class BaseKernelDiscriminant(
         y : array-like of shape (n_samples,)
             Their labels.
         classes : array-like of shape (n_classes,), optional
-            In the first call, all labels that there will be; by default those of its rows.
-            ``classes_`` are those seen so far.
+            In the first call, all labels that there will be, which ``classes_`` are from then on;
+            by default those of its rows. A class is learned from its second row on: until then
+            its prior and its probabilities are 0, and its rows wait. So do all rows until two
+            classes are learned from: predictions are then the shares of the classes.
         sample_weight : array-like of shape (n_samples,), optional
             How much each row counts.
         forget : float, default=1.0
@@ -168,9 +174,15 @@ class BaseKernelDiscriminant(
             )
         check_given(X, y, classes, sample_weight)
         X, y, classes, sample_weight = map(on_host, (X, y, classes, sample_weight))
-        if self._stream is None:
-            return self._store_streamed(self._fit_first(X, y, sample_weight, classes))
-        return self._store_streamed(self._add_rows(X, y, sample_weight, float(forget)))
+        before = dict(vars(self))
+        try:
+            found = self._learn_more(X, y, sample_weight, classes, float(forget))
+            if found is not None:
+                return self._store_streamed(found)
+            return self._store_waiting() if self._stream is None else self
+        except BaseException:
+            self.__dict__ = before
+            raise
 
     def _sums_are_enough(self, way: Way, request: Request, n_samples: int) -> bool:
         """Whether features are summed up: those of all rows do not fit into the cache.
@@ -186,24 +198,53 @@ class BaseKernelDiscriminant(
         fit, target, honest = found.fit, found.target, found.honest
         ridge = np.full(target.n_samples, fit.regularization)
         discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
-        decision = self._check_target(target, self._request())
-        return self._store(discriminant, decision, target, honest)
+        self._check_target(target, self._request())
+        assert self._stream is not None
+        classes = self._stream.classes
+        positions = np.searchsorted(classes, target.classes)
+        target = replace(target, classes=classes, codes=positions[target.codes])
+        discriminant = discriminant.with_classes(positions, len(classes))
+        return self._store(discriminant, self._decide(target), target, honest)
+
+    def _store_waiting(self) -> Self:
+        """Store what predicts the shares of the classes, while no two can be learned from."""
+        chunk = self._waiting
+        assert chunk is not None
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        counted = np.flatnonzero(weights)
+        if not len(counted):
+            raise InvalidInputError("Some rows must have a weight above 0. Got none.")
+        codes, classes = codes_of(np.asarray(chunk.y), self.classes_)[counted], self.classes_
+        target = ClassTarget(classes, codes, SampleWeights.of(weights[counted]))
+        target = with_class_weight(target, self.class_weight)
+        none = np.empty(0)
+        discriminant = Discriminant(
+            dual_coef=np.empty((0, 0)),
+            intercept=none,
+            means=np.empty((len(classes), 0)),
+            scalings=np.empty((0, 0)),
+            center=none,
+            explained=none,
+            training_scores=np.empty((len(codes), 0)),
+            training_codes=codes,
+        )
+        return self._store(discriminant, self._decide(target), target, None)
 
     def _store(
         self,
         discriminant: Discriminant,
         decision: Decision,
         target: ClassTarget,
-        honest: HeldOutScores,
+        honest: HeldOutScores | None,
     ) -> Self:
-        """Store what predictions are made with."""
-        if isinstance(self.threshold, str):
+        """Store what predictions are made with; without honest scores, nothing is expected."""
+        if isinstance(self.threshold, str) and honest is not None:
             self.threshold_ = decision.choose_threshold(discriminant)
             decision = decision.with_threshold(self.threshold_)
         self.discriminant_ = discriminant
         self.decision_ = decision
         self.expected_ = None
-        if self.statistics == "loo":
+        if self.statistics == "loo" and honest is not None:
             self.expected_ = Expectation.of(discriminant, decision, honest.where)
         self.classes_ = target.classes
         self.priors_ = decision.priors
@@ -212,13 +253,16 @@ class BaseKernelDiscriminant(
         self.explained_variance_ratio_ = discriminant.explained[: self._n_features_out]
         return self
 
-    def _check_target(self, target: ClassTarget, request: Request) -> Decision:
-        """Check all that depends on the classes, before any heavy work."""
+    def _check_target(self, target: ClassTarget, request: Request) -> None:
+        """Raise a clear error where classes cannot be learned as asked, before any heavy work."""
         request.check_target(target)
         if self.statistics not in ("loo", "training"):
             raise unknown_choice("statistics", self.statistics, ["loo", "training"])
         if self.statistics == "loo":
             check_leave_one_out(target, "statistics='loo'", "statistics='training'")
+
+    def _decide(self, target: ClassTarget) -> Decision:
+        """Return how probabilities become a class, or raise a clear error."""
         self._check_n_components(target)
         return Decision.make(
             target, priors=self.priors, class_costs=self.class_costs, threshold=self.threshold
@@ -249,8 +293,11 @@ class BaseKernelDiscriminant(
     def _scores(self, X: Any) -> FloatArray:
         """Return the fitted class scores of new rows."""
         check_is_fitted(self, "discriminant_")
-        X = self._validate(X, self.kernels_)
         discriminant = self.discriminant_
+        if not len(discriminant.intercept):  # no two classes to learn from yet
+            validate_data(self, X, skip_check_array=True, reset=False)
+            return np.empty((n_rows(X), 0))
+        X = self._validate(X, self.kernels_)
         product = self.combined_kernel_.product(X, discriminant.dual_coef)
         return np.asarray(product + discriminant.intercept)
 

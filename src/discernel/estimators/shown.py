@@ -51,7 +51,7 @@ def _importances(estimator: Any) -> str:
     names = [str(name) for name in getattr(estimator, "feature_names_in_", ())]
     if len(names) != len(shares):
         names = [f"column {i}" for i in range(len(shares))]
-    texts = [f"{a:.3f} ± {b:.3f}" for a, b in zip(shares, spreads, strict=True)]
+    texts = [f"{a:z.3f} ± {b:.3f}" for a, b in zip(shares, spreads, strict=True)]
     rows = top_bars(names, shares.tolist(), texts, most=_MOST, what="columns")
     considered = estimator.learned_kernel_.considered
     unused = bool(considered) and considered[0].strength == 0

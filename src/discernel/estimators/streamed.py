@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
@@ -29,7 +29,7 @@ from discernel.learners import Request
 from discernel.metric import Metric
 from discernel.progress import phase
 from discernel.streams import ArraySource, Chunk, Place, RowProgress, Source
-from discernel.streams.chunks import is_dask, is_frame
+from discernel.streams.chunks import is_dask, is_frame, stack_rows
 from discernel.streams.fit import (
     StreamedFit,
     StreamState,
@@ -37,12 +37,12 @@ from discernel.streams.fit import (
     statistics_rows,
 )
 from discernel.streams.refine import divide_rows, refine_metric
-from discernel.streams.sample import RowSample
+from discernel.streams.sample import RowSample, comparable
 from discernel.streams.summary import Labelled, Summing, check_room, one_hot
 from discernel.streams.survey import Survey, Surveying, check_cells, codes_of
 from discernel.targets import ClassTarget
 
-__all__ = ["BaseStreamedLearner", "Streamed", "by_chunks"]
+__all__ = ["BaseStreamedLearner", "Streamed", "by_chunks", "copy_for_prediction"]
 
 #: Rows of the sample that kernels, metric and weights are learned on.
 _LEARNED_ON = 3_000
@@ -52,6 +52,7 @@ _START_STRENGTH = 0.5
 _LATER = 2**40
 
 Method = TypeVar("Method", bound=Callable[[Any, Any], Any])
+Learner = TypeVar("Learner")
 
 
 def by_chunks(method: Method) -> Method:
@@ -68,9 +69,7 @@ def by_chunks(method: Method) -> Method:
         if not (isinstance(X, Source) or is_dask(X)):
             return in_memory(self, X)
         check_is_fitted(self, "discriminant_")
-        # As it is now, whenever that will be; without the sums, which predictions do not need.
-        fitted = copy(self)
-        fitted._stream = None
+        fitted = copy_for_prediction(self)  # as it is now, whenever chunks are predicted
 
         def work(chunk: Chunk) -> Any:
             with _naming(chunk.place):
@@ -86,6 +85,22 @@ def by_chunks(method: Method) -> Method:
         return lazily(work, X, *fitted._result_of(method.__name__))
 
     return cast(Method, either)
+
+
+def copy_for_prediction(learner: Learner) -> Learner:
+    """Return a copy that predicts the same, without what only further fitting needs.
+
+    Parameters
+    ----------
+    learner : estimator
+        Fitted. A callback, and the sums that `partial_fit` adds rows to, are left out.
+    """
+    kept = copy(learner)
+    if isinstance(kept, BaseStreamedLearner):
+        kept._stream = kept._fallback = kept._waiting = None
+    if hasattr(kept, "callback"):
+        kept.callback = None
+    return kept
 
 
 @contextmanager
@@ -146,12 +161,12 @@ class _Preparing:
         factors: FloatArray,
     ) -> None:
         # Without what is learned, which rows need not know, and what may not travel.
-        self._checker = copy(estimator)
+        self._checker = copy_for_prediction(estimator)
         needed = ("encoder_", "n_features_in_", "feature_names_in_", "kernel", "kernels")
         for name in list(vars(self._checker)):
             if name not in needed and not name.startswith("_"):
                 setattr(self._checker, name, None)
-        self._checker._stream = self._checker._device = None
+        self._checker._device = None
         self._kernels, self.classes, self.factors = kernels, classes, factors
 
     def __call__(self, chunk: Chunk) -> Labelled:
@@ -177,10 +192,14 @@ class BaseStreamedLearner(BaseKernelLearner):
 
     class_weight: Any
     statistics: Any
+    classes_: NDArray[Any]
     _banks_there = ("auto", "iterative", "lowrank")
     _stream: StreamState | None = None
     #: What stands in for honest rows, where the first rows were few.
     _fallback: tuple[HeldOutScores, float] | None = None
+    #: Rows of `partial_fit` that cannot be learned from yet: of classes with one row, or of all
+    #: classes while fewer than two have more.
+    _waiting: Chunk | None = None
 
     # ---- two passes --------------------------------------------------------------------------
 
@@ -198,15 +217,18 @@ class BaseStreamedLearner(BaseKernelLearner):
         survey = source.reduce(surveying, self._report(0, source.about_n_rows))
         survey.check_kinds()
         survey, kernels = self._encoded(survey)
-        labels = self._all_classes(survey, classes)
+        ClassTarget.from_labels(survey.drawn.y)
+        survey = survey if classes is None else survey.with_classes(classes)
+        labels, factors = survey.classes, self._class_factors(survey)
+        self._decide(survey.target(labels, survey.everywhere))
         with self._summing_up(survey, kernels, request, way) as rank:
             features, sample = self._learn_on_sample(survey, kernels, request, rank)
             survey = replace(survey, sample=sample)
-            factors = self._class_factors(survey, labels)
             summing = self._summing(features, labels, factors)
             sums = source.reduce(summing, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
             state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
+            state.check_same_rows()
             found = self._fit_state(state, request)
         self._stream = state
         return found
@@ -256,26 +278,17 @@ class BaseStreamedLearner(BaseKernelLearner):
         X, _, kernels = self._validate_training(given.X, given.y, facts=survey.facts)
         return replace(survey, sample=given.with_rows(X), facts=None), kernels
 
-    def _all_classes(self, survey: Survey, given: Any) -> NDArray[Any]:
-        """Return the labels that there may be, or raise a clear error."""
-        ClassTarget.from_labels(survey.drawn.y)
-        if given is None:
-            return survey.classes
-        classes = np.unique(np.asarray(given))
-        codes_of(survey.classes, classes)
-        return classes
-
-    def _class_factors(self, survey: Survey, classes: NDArray[Any]) -> FloatArray:
-        """Return what rows of each class weigh more; 1 for those that were not seen."""
-        seen, factors = survey.classes, np.ones(len(classes))
-        found = class_factors(self.class_weight, survey.target(seen, survey.everywhere))
-        if found is not None:
-            factors[codes_of(seen, classes)] = found
-        return factors
+    def _class_factors(self, survey: Survey) -> FloatArray:
+        """Return what rows of each class weigh more."""
+        target = survey.target(survey.classes, survey.everywhere)
+        found = class_factors(self.class_weight, target)
+        return np.ones(target.n_classes) if found is None else found
 
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
         """Return the classes of rows of the sample; only those that were seen."""
-        return with_class_weight(survey.target(survey.classes, rows), self.class_weight)
+        target = with_class_weight(survey.target(survey.classes, rows), self.class_weight)
+        codes = np.searchsorted(survey.seen, target.codes)
+        return replace(target, classes=target.classes[survey.seen], codes=codes)
 
     def _learn_on_sample(
         self, survey: Survey, kernels: list[Kernel], request: Request, rank: int
@@ -394,25 +407,89 @@ class BaseStreamedLearner(BaseKernelLearner):
         """Learn the kernel, and fit, on the first rows, or on all there are."""
         return self._fit_source(ArraySource(_table(X), y, sample_weight), classes, way)
 
-    def _add_rows(self, X: Any, y: Any, sample_weight: Any, forget: float) -> StreamedFit:
+    def _learn_more(
+        self, X: Any, y: Any, sample_weight: Any, classes: Any, forget: float
+    ) -> StreamedFit | None:
+        """Learn from rows and those that wait; return None where all have to wait."""
+        state, given = self._stream, _as_chunk(X, y, sample_weight)
+        if state is not None:
+            classes = state.classes
+        elif self._waiting is not None:
+            classes = self.classes_
+        elif classes is None:
+            if len(np.unique(comparable(np.asarray(given.y)))) == 1:
+                raise InvalidInputError(
+                    "The first rows must be of two classes, or all classes must be named. Got rows "
+                    f"of class {np.asarray(given.y)[0]!r}. Call partial_fit(X, y, classes=[...])."
+                )
+            return self._fit_first(X, y, sample_weight)
+        classes = np.unique(np.asarray(classes))
+        chunk = self._with_waiting(given, classes, forget)
+        codes = codes_of(np.asarray(chunk.y), classes, "X")
+        counted = None if chunk.weights is None else chunk.weights > 0
+        # Leaving one row out must leave one of its class.
+        ready = np.bincount(codes, counted, minlength=len(classes)) >= 2
+        if state is not None:
+            ready[state.survey.seen] = True
+        if state is None and np.count_nonzero(ready) < 2:
+            self._waiting = chunk.part(np.arange(chunk.n_rows))  # a copy of our own
+            self.classes_ = classes
+            return None
+        now, later = (chunk.part(np.flatnonzero(ready[codes] == each)) for each in (True, False))
+        self._waiting = later if later.n_rows else None
+        if state is None:
+            return self._fit_first(now.X, now.y, now.weights, classes)
+        return self._add_rows(state, now, forget) if now.n_rows else None
+
+    def _with_waiting(self, given: Chunk, classes: NDArray[Any], forget: float) -> Chunk:
+        """Return new rows after those that wait, or raise a clear error."""
+        check_cells(given, takes_tables=self._takes_tables())
+        waiting = self._waiting
+        is_first = self._stream is None and waiting is None
+        with _naming(given.place):
+            validate_data(self, given.X, skip_check_array=True, reset=is_first)
+        if waiting is None:
+            return given
+        codes_of(np.asarray(given.y), classes, "X")
+        weights = [np.ones(c.n_rows) if c.weights is None else c.weights for c in (waiting, given)]
+        y = [comparable(np.asarray(chunk.y)) for chunk in (waiting, given)]
+        unweighted = waiting.weights is given.weights is None and forget == 1.0
+        return replace(
+            given,
+            X=stack_rows([waiting.X, given.X]),
+            y=np.concatenate(y),
+            weights=None if unweighted else np.concatenate([forget * weights[0], weights[1]]),
+        )
+
+    def _add_rows(self, state: StreamState, given: Chunk, forget: float) -> StreamedFit:
         """Add rows to those there were, and fit anew."""
-        state, request = self._stream, self._request()
-        assert state is not None
-        source = ArraySource(_table(X), y, sample_weight, chunk_rows=max(1, n_rows(X)))
-        (given,) = source.chunks()
+        request = self._request()
         chunk = replace(given, place=Place("X", _LATER, state.n_seen))
-        check_cells(chunk, takes_tables=self._takes_tables())
         prepare = _Preparing(self, self.kernels_, state.classes, state.factors)
         chunk = prepare.encoded(chunk)
         rows = prepare.labelled(chunk)
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
-        # Whatever could be wrong with the rows was found before any sum is changed.
         with blas_threads(state.features.rank):
             summing = Summing(prepare, state.features, len(state.classes), self._device)
-            sums = summing.add_rows(state.sums.decay(forget), rows)
+            # A copy, so that the model stays as it is where something fails.
+            sums = summing.add_rows(deepcopy(state.sums).decay(forget), rows)
             n_seen = state.n_seen + chunk.n_rows
             self._stream = replace(state, survey=survey, sums=sums, n_seen=n_seen)
             return self._fit_state(self._stream, request)
+
+
+def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:
+    """Return rows in memory as one chunk, or raise a clear error."""
+    X = _table(X)
+    if n_rows(X) == 0:
+        raise InvalidInputError(
+            f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required by "
+            "partial_fit. Leave chunks without rows out."
+        )
+    if y is None:
+        raise InvalidInputError("partial_fit needs a label per row. Got y=None.")
+    source = ArraySource(X, y, sample_weight)
+    return Chunk(source.X, source.y, source.weights, Place(source.name)).checked()
 
 
 def _table(X: Any) -> Any:

@@ -12,7 +12,14 @@ from discernel.backend import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.formats import import_pandas
 
-__all__ = ["PARTS", "ambiguous_dates", "date_format", "date_parts", "varying_parts"]
+__all__ = [
+    "PARTS",
+    "ambiguous_dates",
+    "date_format",
+    "date_parts",
+    "split_dates",
+    "varying_parts",
+]
 
 #: What a date is for a model: days since 1970 and what repeats itself.
 PARTS = ("days", "year", "month", "weekday", "hour")
@@ -103,8 +110,8 @@ def date_parts(column: Any, written: str, where: str) -> dict[str, FloatArray]:
     if len(odd):
         raise InvalidInputError(
             f"{where}: column {column.name!r} must hold dates written as in training. Got "
-            f"{str(column.iloc[odd[0]])!r} in row {odd[0] + 1}. Correct the cell, or leave it "
-            "empty."
+            f"{str(column.iloc[odd[0]])!r} in row {odd[0] + 1}. Correct the cell, leave it empty, "
+            "or drop the column."
         )
     days = (times - pd.Timestamp(0)) / pd.Timedelta(days=1)
     hours = times.dt.hour + times.dt.minute / 60.0
@@ -112,6 +119,29 @@ def date_parts(column: Any, written: str, where: str) -> dict[str, FloatArray]:
     return {
         part: numbers.to_numpy(dtype=np.float64) for part, numbers in zip(PARTS, found, strict=True)
     }
+
+
+def split_dates(table: Any, where: str, dates: Mapping[str, tuple[str, ...]]) -> Any:
+    """Return a table with the parts of dates in place of its columns of dates.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Rows.
+    where : str
+        What the table is called in messages.
+    dates : dict of str to tuple of str
+        The columns of dates: how they are written, then the parts that are wanted.
+    """
+    columns: dict[str, Any] = {}
+    for name in table.columns:
+        if name not in dates:
+            columns[name] = table[name]
+            continue
+        written, *wanted = dates[name]
+        parts = date_parts(table[name], written, where)
+        columns |= {f"{name} ({part})": parts[part] for part in wanted}
+    return import_pandas().DataFrame(columns, index=table.index)
 
 
 def varying_parts(parts: Mapping[str, FloatArray]) -> Iterable[str]:

@@ -6,7 +6,9 @@ What cannot be read, or would not fit into memory, is refused before it is read.
 from __future__ import annotations
 
 import csv
+import gzip
 import re
+import zlib
 from collections.abc import Callable, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
@@ -18,11 +20,12 @@ import numpy as np
 
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.formats import check_size, import_pandas, listed, refuse_duplicates
+from discernel.streams.formats import MISSING_VALUES, open_bytes, open_text, uncompressed_size
 
-__all__ = ["MISSING_VALUES", "read_delimited"]
+__all__ = ["read_delimited"]
 
-#: What stands for a missing value.
-MISSING_VALUES = ("", "NA", "N/A", "NaN", "nan", "null", "?")
+#: What is raised for text, or compressed text, that cannot be read.
+_DAMAGED = (csv.Error, EOFError, gzip.BadGzipFile, zlib.error)
 _DELIMITERS = ("\t", ";", "|", ",")
 _WORDS = {"\t": "tab", ";": "';'", "|": "'|'", ",": "','"}
 #: So many rows say what delimiter, names and codes there are.
@@ -76,7 +79,7 @@ def read_delimited(
         )
     except UnicodeDecodeError:
         raise InvalidInputError(_not_utf8(path)) from None
-    except (csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+    except (*_DAMAGED, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise InvalidInputError(_no_csv(path, error)) from error
     text = {name for name in look.names if as_written(name)} | look.codes
     found = _convert_commas(frame, text, look.delimiter)
@@ -105,7 +108,7 @@ def _look(path: Path, known: Sequence[Sequence[str]]) -> _Look:
             f"{path.name} must name its columns in line 1. It holds blank lines only."
         )
     # A row as long as the first ones; a digit and a delimiter per cell at least.
-    check_size(path, path.stat().st_size // max(2 * len(rows[0]), length), len(rows[0]))
+    check_size(path, uncompressed_size(path) // max(2 * len(rows[0]), length), len(rows[0]))
     has_header = _has_header(rows, known)
     names = _names(rows[0]) if has_header else _given_names(path, len(rows[0]), known)
     refuse_duplicates(names, path)
@@ -120,12 +123,12 @@ def _look(path: Path, known: Sequence[Sequence[str]]) -> _Look:
 
 def _first_rows(path: Path, delimiter: str) -> tuple[list[list[str]], int]:
     """Return the first rows that are not blank, and the length of a line."""
-    with path.open(newline="", encoding="utf-8-sig") as file:  # any end of a line ends one
+    with open_text(path) as file:  # any end of a line ends one
         reader = csv.reader(file, delimiter=delimiter)
         first = list(islice(filter(None, reader), 1))
         length = len(next(file, ""))
     if first and len(first[0]) > 1:
-        with path.open(newline="", encoding="utf-8-sig") as file:
+        with open_text(path) as file:
             reader = csv.reader(file, delimiter=delimiter)
             n_rows = max(2, min(_LOOKED_AT, 100_000 // len(first[0])))
             return list(islice(filter(None, reader), n_rows)), length
@@ -176,7 +179,7 @@ def _given_names(path: Path, n_columns: int, known: Sequence[Sequence[str]]) -> 
 
 def _check_rows(path: Path, delimiter: str, n_columns: int) -> None:
     """Refuse rows of another length: pandas would fill the short ones up without a word."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
+    with open_text(path) as file:
         reader = csv.reader(file, delimiter=delimiter)
         for row in reader:
             if row and len(row) != n_columns:
@@ -224,7 +227,7 @@ def _no_csv(path: Path, error: object) -> str:
 
 
 def _not_utf8(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode("utf-8")

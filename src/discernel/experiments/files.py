@@ -24,6 +24,7 @@ from discernel.experiments.columns import Described, describe_columns
 from discernel.experiments.formats import check_file, import_pandas, listed
 from discernel.experiments.preparation import NUMBER, Preparation, flags, spelt
 from discernel.experiments.reading import read_table
+from discernel.streams.formats import file_stem
 
 __all__ = ["OpenedFile", "digest", "find_target", "open_file", "rows_with_labels"]
 
@@ -134,7 +135,7 @@ def open_file(
         str(path),
         stamp,
         target,
-        name or path.stem,
+        name or file_stem(path),
         tuple(drop),
         tuple(categorical),
         tuple(numeric),

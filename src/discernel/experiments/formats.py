@@ -9,9 +9,11 @@ from typing import Any
 
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.machine import memory_limit
+from discernel.streams.formats import file_ending, file_stamp
 
 __all__ = [
     "ENDINGS",
+    "ENDINGS_IN_WORDS",
     "check_bytes",
     "check_file",
     "check_size",
@@ -23,24 +25,22 @@ __all__ = [
 
 #: Endings of the files that can be read.
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".npz")
+#: The same in words.
+ENDINGS_IN_WORDS = f"{', '.join(ENDINGS)}, .csv.gz or .tsv.gz"
 MAX_COLUMNS = 100_000
 
 
 def check_file(path: Path) -> tuple[int, int]:
     """Return what changes when the file does, or raise where it is no file we can read."""
-    ending = path.suffix.lower()
-    if ending not in ENDINGS:
+    if file_ending(path) not in ENDINGS:
         raise InvalidInputError(
-            f"A data file must end with {', '.join(ENDINGS)}. Got {str(path)!r}. Save the table "
+            f"A data file must end with {ENDINGS_IN_WORDS}. Got {str(path)!r}. Save the table "
             "as CSV, with a line of column names."
         )
     if not path.is_file():
         found = "is a folder" if path.is_dir() else "does not exist"
         raise InvalidInputError(f"The data must be a file. {str(path)!r} {found}.")
-    facts = path.stat()
-    if facts.st_size == 0:
-        raise InvalidInputError(f"{path.name} must hold data. It is empty: 0 bytes.")
-    return facts.st_mtime_ns, facts.st_size
+    return file_stamp(path, path.name)
 
 
 def import_pandas() -> Any:

@@ -66,7 +66,7 @@ class PredictionMetric:
         """Return a value as it stands in a table, without its unit."""
         if math.isnan(value):
             return "–"
-        return f"{100.0 * value:.1f}" if self.in_percent else f"{value:.3f}"
+        return f"{100.0 * value:z.1f}" if self.in_percent else f"{value:z.3f}"
 
     def show_with_unit(self, value: float) -> str:
         """Return a value as it stands in a sentence."""

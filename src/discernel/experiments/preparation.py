@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.dates import date_parts
+from discernel.experiments.dates import split_dates
 from discernel.experiments.formats import import_pandas, listed
 
 __all__ = ["NUMBER", "Preparation", "flags", "one_spelling", "refuse_text", "spelt"]
@@ -104,9 +104,7 @@ class Preparation:
     def _cells(self, values: Any, column: str, where: str) -> dict[str, Any]:
         pd = import_pandas()
         if column in self.dates:
-            written, *parts = self.dates[column]
-            found = date_parts(values, written, where)
-            return {f"{column} ({part})": found[part] for part in parts}
+            return dict(split_dates(values.to_frame(column), where, self.dates))
         if column in self.categories:
             texts = spelt(values) if column in self.codes else _texts(values)
             return {column: pd.Series(texts, dtype=object)}

@@ -19,6 +19,7 @@ from discernel.experiments.formats import (
     import_pandas,
     refuse_duplicates,
 )
+from discernel.streams.formats import file_ending
 
 __all__ = ["ReadTable", "read_table"]
 
@@ -60,7 +61,7 @@ def read_table(
         Names of columns that a file without a line of names may have, all at once.
     """
     check_file(path)
-    ending = path.suffix.lower()
+    ending = file_ending(path)
     if ending == ".npz":
         return _read_npz(path)
     if ending in (".csv", ".tsv"):
@@ -78,7 +79,7 @@ def _read_arrow(path: Path, as_written: Callable[[str], bool]) -> ReadTable:
     except ImportError as error:
         raise missing_extra(f"Reading {path.suffix} files needs pyarrow", "app") from error
     import_pandas()
-    kind = {".parquet": "Parquet", ".arrow": "Arrow", ".feather": "Feather"}[path.suffix.lower()]
+    kind = {".parquet": "Parquet", ".arrow": "Arrow", ".feather": "Feather"}[file_ending(path)]
     try:
         table = _parquet_table(path) if kind == "Parquet" else _arrow_table(path)
         frame = table.to_pandas().reset_index(drop=True)

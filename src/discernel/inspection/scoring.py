@@ -122,8 +122,9 @@ class Scoring:
             )
         classes = getattr(learner, "classes_", None)
         if classes is not None and len(classes) > 2:
-            coef = coef - coef.mean(axis=1, keepdims=True)
-            constant = constant - constant.mean()
+            seen = getattr(learner, "priors_", np.ones(len(classes))) > 0
+            coef = coef - coef[:, seen].mean(axis=1, keepdims=True)
+            constant = constant - constant[seen].mean()
         elif classes is not None and coef.shape[1] == 2:
             coef, constant = coef[:, 1:] - coef[:, :1], constant[1:] - constant[:1]
         return cls(learner.combined_kernel_, np.ascontiguousarray(coef), constant, classes)
@@ -159,7 +160,8 @@ def _log_posterior(learner: Any) -> tuple[FloatArray, FloatArray]:
     """Return coefficients and constants of what ``decision_function`` is made of, per class."""
     found, decision = learner.discriminant_, learner.decision_
     to_classes = found.sharpness * found.scalings @ found.means.T
-    constant = found.log_posterior(found.intercept[None], decision.priors)[0] + decision.offsets
+    priors = np.maximum(decision.priors, np.finfo(np.float64).tiny)  # 0 has no finite score
+    constant = found.log_posterior(found.intercept[None], priors)[0] + decision.offsets
     return found.dual_coef @ to_classes, constant
 
 

@@ -264,9 +264,9 @@ class Candidate:
 
     def __repr__(self) -> str:
         if self.accuracy is None:
-            what = f"error {self.error:.4f} + pull {self.pull:.4f}"
+            what = f"error {self.error:z.4f} + pull {self.pull:z.4f}"
         else:
-            what = f"log-loss {self.error:.4f}, accuracy {self.accuracy:.1%}"
+            what = f"log-loss {self.error:z.4f}, accuracy {self.accuracy:.1%}"
         metric = f", scales to the power {self.strength:g}" if self.strength else ""
         n_kernels = np.count_nonzero(self.weights)
         return f"{self.name}: {what} at λ = {self.regularization:.1e}, {n_kernels} kernels{metric}"
@@ -418,7 +418,7 @@ class LearnedKernel:
         n, first = len(self.weights), float(self.weights[0])
         if n > _FEW and np.ptp(self.weights) <= 1e-12:
             return facts("Kernel weights", [(f"each of {n} kernels", f"{first:.3f}")])
-        texts = [f"{weight:.3f}" for weight in self.weights]
+        texts = [f"{weight:z.3f}" for weight in self.weights]
         return bars("Kernel weights", top_bars(names, self.weights.tolist(), texts, most=12))
 
     def _html_considered(self) -> str:

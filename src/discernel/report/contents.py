@@ -174,7 +174,7 @@ def _comparison(table: ResultTable) -> dict[str, Any] | None:
 
 def _signed(value: float, metric: PredictionMetric) -> str:
     """Return a difference of a metric; shares in percentage points."""
-    text = f"{100.0 * value:+.1f}" if metric.in_percent else f"{value:+.3f}"
+    text = f"{100.0 * value:+z.1f}" if metric.in_percent else f"{value:+z.3f}"
     return text.replace("-", "−")
 
 

@@ -129,7 +129,7 @@ def write_model_report(
         explanations=[_explained(each) for each in explanations],
         certificate=learner.learned_kernel_.certificate,
         sources=_sources(learner),
-        weights=_bars(learner.kernel_names_, learner.kernel_weights_, "{:.3f}"),
+        weights=_bars(learner.kernel_names_, learner.kernel_weights_, "{:z.3f}"),
         considered=_considered(learner.learned_kernel_.considered),
         settings=_settings(learner),
         trace=None if trace is None else trace_contents(shown_trace(trace)),
@@ -158,7 +158,7 @@ def _summary(learner: Any) -> list[str]:
         )
         share = percent(float(np.exp(-expected.log_loss)))
         found.append(
-            f"Its log-loss is {expected.log_loss:.3f}: it gives the right class a probability of "
+            f"Its log-loss is {expected.log_loss:z.3f}: it gives the right class a probability of "
             f"{share} %, as a geometric mean. Both were measured on rows whose labels it did not "
             f"use to predict them ({expected.where})."
         )
@@ -216,7 +216,7 @@ def _importances(
         printable(str(name)): f"{'≤ ' if parts[name] > 1 else ''}{percent(float(bound))}"
         for name, bound in zip(names, bounds, strict=True)
     }
-    rows = _bars(names, 100.0 * shares, "{:.1f}")
+    rows = _bars(names, 100.0 * shares, "{:z.1f}")
     return [row | {"spread": spread.get(row["name"], "")} for row in rows]
 
 
@@ -229,7 +229,7 @@ def _sources(learner: Any) -> list[dict[str, Any]]:
     sources = kernel_sources(learner.kernels_)
     if not 1 < len(set(sources)) < len(sources):
         return []
-    return _bars(*sum_by(sources, learner.kernel_weights_), "{:.3f}")
+    return _bars(*sum_by(sources, learner.kernel_weights_), "{:z.3f}")
 
 
 def _considered(candidates: Sequence[Candidate]) -> dict[str, Any] | None:
@@ -238,9 +238,9 @@ def _considered(candidates: Sequence[Candidate]) -> dict[str, Any] | None:
         return None
     by_folds = candidates[0].accuracy is not None
     numbers = [
-        (percent(each.accuracy), f"{each.error:.3f}")
+        (percent(each.accuracy), f"{each.error:z.3f}")
         if each.accuracy is not None
-        else (f"{each.error:.3f}", f"{each.pull:.3f}")
+        else (f"{each.error:z.3f}", f"{each.pull:z.3f}")
         for each in candidates
     ]
     rows = [
@@ -318,11 +318,11 @@ def _explained(each: RowExplanation) -> dict[str, Any]:
             for name, value in rows
         ],
         "similar": [
-            (printable(name), printable(label), f"{similarity:.3f}")
+            (printable(name), printable(label), f"{similarity:z.3f}")
             for name, label, similarity in each.similar
         ],
     }
 
 
 def _signed(value: float) -> str:
-    return f"{value:+.3f}".replace("-", "−")
+    return f"{value:+z.3f}".replace("-", "−")

@@ -43,7 +43,7 @@ _NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight
 
 def percent(value: float) -> str:
     """Return a share in percent with one decimal, without the sign."""
-    return "–" if math.isnan(value) else f"{100.0 * value:.1f}"
+    return "–" if math.isnan(value) else f"{100.0 * value:z.1f}"
 
 
 def span(interval: Interval | None, metric: PredictionMetric) -> str:
@@ -227,7 +227,7 @@ def describe_expectation(table: ResultTable, dataset: str, method: str = "auto")
     if "log_loss" in entry.means:
         share = percent(math.exp(-entry.means["log_loss"]))
         text += (
-            f". Its log-loss is {entry.means['log_loss']:.3f}: it gives the right class a "
+            f". Its log-loss is {entry.means['log_loss']:z.3f}: it gives the right class a "
             f"probability of {share} %, as a geometric mean"
         )
     return text + "."

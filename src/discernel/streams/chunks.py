@@ -79,6 +79,15 @@ class Chunk:
         """The number of rows."""
         return n_rows(self.X)
 
+    def part(self, rows: NDArray[np.intp]) -> Chunk:
+        """Return some of the rows."""
+        return Chunk(
+            take_rows(self.X, rows),
+            None if self.y is None else self.y[rows],
+            None if self.weights is None else self.weights[rows],
+            self.place,
+        )
+
     def checked(self) -> Chunk:
         """Return the rows that count, or raise an error that names the row.
 

@@ -12,6 +12,14 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.streams.chunks import Chunk, Place, as_weights
+from discernel.streams.formats import (
+    MISSING_VALUES,
+    file_ending,
+    file_stamp,
+    is_gzipped,
+    open_bytes,
+    uncompressed_size,
+)
 from discernel.streams.sources import Source, refuse_absent, rows_of_a_chunk
 
 __all__ = ["FileSource"]
@@ -25,13 +33,13 @@ _COUNTED_BYTES = 2**20
 class FileSource(Source):
     """Rows of Parquet or CSV files with the same columns.
 
-    Columns and their kinds are compared before anything is read. Files without rows are passed
-    over.
+    Columns and their kinds are compared before anything is read. Files may have no rows, but not
+    0 bytes, and must not change once they are opened.
 
     Parameters
     ----------
     paths : sequence of Path
-        The files, all ``.parquet`` or all ``.csv``.
+        The files, all ``.parquet`` or all ``.csv`` or ``.csv.gz``.
     target : str, optional
         The column that is to be predicted.
     weights : str, optional
@@ -51,13 +59,14 @@ class FileSource(Source):
         drop: Sequence[str] = (),
         chunk_rows: int | None = None,
     ) -> None:
-        self.paths = [path for path in paths if path.stat().st_size > 0]
-        kinds = {path.suffix.lower() for path in self.paths}
-        if not self.paths or not (kinds <= {".parquet", ".pq"} or kinds == {".csv"}):
-            listed = ", ".join(sorted(kinds)) or "only empty files"
+        self.paths = list(paths)
+        kinds = {file_ending(path) for path in self.paths}
+        if kinds not in ({".parquet"}, {".csv"}):
             raise InvalidInputError(
-                f"Files must all be Parquet or all be CSV, and some must have rows. Got {listed}."
+                "Files must all be Parquet or all be CSV, which may end with .csv.gz. Got "
+                f"{', '.join(sorted(kinds))}."
             )
+        self._stamps = {path: file_stamp(path) for path in self.paths}
         self.target, self.weights = target, weights
         self._is_csv = kinds == {".csv"}
         self._arrow = _pyarrow()
@@ -112,9 +121,9 @@ class FileSource(Source):
                 f"A column must hold the same kind of things in all files. {name!r} holds "
                 f"{kinds[0]} in {self.paths[0]} and {kinds[1]} in {path}. Write one of them anew."
             )
-        if kinds[0] == "numbers" and found != known:
-            return self._arrow.float64()
-        return known
+        if found == known or kinds[0] not in ("numbers", "dates"):
+            return known
+        return self._arrow.float64() if kinds[0] == "numbers" else self._arrow.timestamp("ns")
 
     # ---- rows --------------------------------------------------------------------------------
 
@@ -123,19 +132,29 @@ class FileSource(Source):
         """The rows; of CSV files about as many as their size says."""
         if not self._is_csv:
             return self.n_rows
-        with self.paths[0].open("rb") as file:
+        with open_bytes(self.paths[0]) as file:
             start = file.read(_COUNTED_BYTES)
-        size = sum(path.stat().st_size for path in self.paths)
+        size = sum(map(uncompressed_size, self.paths))
         return int(size * max(1, start.count(b"\n") - 1) / max(1, len(start)))
 
     def chunks(self) -> Iterator[Chunk]:
         for part, path in enumerate(self.paths):
             first = 0
+            self._check_unchanged(path)
             with _named(path):
                 for table in self._tables(path):
                     if table.num_rows:
                         yield self._chunk(table, Place(str(path), part, first))
                     first += table.num_rows
+            self._check_unchanged(path)
+
+    def _check_unchanged(self, path: Path) -> None:
+        """Raise an error where a file is not the one that was opened."""
+        if file_stamp(path) != self._stamps[path]:
+            raise InvalidInputError(
+                f"A file must not change while its rows are read. {path} was written again after "
+                "it was opened. Start again when it is complete."
+            )
 
     def _tables(self, path: Path) -> Iterator[Any]:
         """Yield some rows of a file at a time."""
@@ -158,11 +177,13 @@ class FileSource(Source):
 
     def _reader(self, path: Path, types: dict[str, Any] | None) -> Any:
         """Return a reader of a CSV file; without types they are those of its first rows."""
-        csv = self._arrow.csv
+        csv, compression = self._arrow.csv, "gzip" if is_gzipped(path) else None
         return csv.open_csv(
-            path,
+            self._arrow.input_stream(str(path), compression=compression),
             csv.ReadOptions(block_size=_BLOCK_BYTES),
-            convert_options=csv.ConvertOptions(column_types=types, strings_can_be_null=True),
+            convert_options=csv.ConvertOptions(
+                column_types=types, strings_can_be_null=True, null_values=list(MISSING_VALUES)
+            ),
         )
 
     def _csv_types(self, path: Path) -> dict[str, Any]:
@@ -176,6 +197,8 @@ class FileSource(Source):
         for name, kind in types.items():
             if name != self.target and _kind(kind, self._arrow) == "numbers":
                 types[name] = self._arrow.float64()
+            elif self._arrow.types.is_time(kind):  # of a day, which is no date
+                types[name] = self._arrow.string()
         target = self.target
         if target in types and target and self._arrow.types.is_integer(types[target]):
             text = {target: self._arrow.string()}
@@ -215,7 +238,7 @@ def _named(path: Path) -> Iterator[None]:
 
     try:
         yield
-    except ArrowException as error:
+    except (ArrowException, OSError) as error:
         raise InvalidInputError(
             f"{path} must be a file like the others, with the same kind of things in a column. "
             f"It cannot be read: {str(error).splitlines()[0]}"

@@ -13,6 +13,7 @@ from discernel.backend import FloatArray
 from discernel.criteria.least_squares import center_left_out
 from discernel.crossfit.losses import row_losses
 from discernel.discriminant import HeldOutScores
+from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap
 from discernel.learners.loo import find_limit
 from discernel.learners.solution import Limit
@@ -26,6 +27,8 @@ __all__ = ["StreamState", "StreamedFit", "fit_stream", "statistics_rows"]
 
 #: λ to choose from, falling, in units of the normalised kernel: more rows want less.
 _LAMBDAS = tuple(float(10.0**power) for power in np.arange(0.0, -10.25, -0.5))
+#: How far sums of the same weights in another order may differ, relatively.
+_SAME_WEIGHT = 1e-10
 #: Bytes of the features of the rows that λ and class statistics are taken from.
 _FEATURE_BYTES = 2**27
 
@@ -59,6 +62,21 @@ class StreamState:
     classes: NDArray[Any]
     factors: FloatArray
     n_seen: int
+
+    def check_same_rows(self) -> None:
+        """Raise an error where the sums are of other rows than the survey."""
+        weights = dict(zip(self.classes.tolist(), self.sums.values / self.factors, strict=True))
+        counts = {"rows": (self.survey.n_rows, self.sums.n_rows)} | {
+            f"rows of class {label!r}": (self.survey.labels.get(label, 0.0), weight)
+            for label, weight in weights.items()
+        }
+        for what, (first, second) in counts.items():
+            if not np.isclose(first, second, rtol=_SAME_WEIGHT, atol=0.0):
+                raise InvalidInputError(
+                    f"Rows must be the same in both passes of a fit. Got {first:,.12g} {what} in "
+                    f"the first and {second:,.12g} in the second. Do not change files during a "
+                    "fit; a function that returns chunks must return the same rows in every call."
+                )
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.containers import convert_rows
 from discernel.streams.chunks import is_dask, is_frame
 from discernel.streams.files import FileSource
+from discernel.streams.formats import file_ending
 from discernel.streams.sources import ArraySource, ChunkSource, Source, split_frame
 
 __all__ = ["open_rows"]
@@ -34,11 +35,11 @@ def open_rows(
     Parameters
     ----------
     rows : str, path, list of them, array, dataframe, Dask collection, list of chunks or callable
-        Files that end with ``.parquet`` or ``.csv``: one, several, a folder of them or a pattern
-        such as ``"data/*.parquet"``. A ``.npy`` file, which is mapped into memory. An array,
-        perhaps a ``np.memmap``, a sparse matrix or a dataframe. A list of chunks, or a function
-        that returns an iterator of chunks, each of which is X, (X, y), (X, y, weights) or a
-        dataframe. A Dask array or dataframe, whose partitions are the chunks.
+        Files that end with ``.parquet``, ``.csv`` or ``.csv.gz``: one, several, a folder of them
+        or a pattern such as ``"data/*.parquet"``. A ``.npy`` file, which is mapped into memory. An
+        array, perhaps a ``np.memmap``, a sparse matrix or a dataframe. A list of chunks, or a
+        function that returns an iterator of chunks, each of which is X, (X, y), (X, y, weights) or
+        a dataframe. A Dask array or dataframe, whose partitions are the chunks.
     target : str or array-like of shape (n_samples,), optional
         The column that is to be predicted; of arrays, y itself. Rows to predict need none.
     weights : str or array-like of shape (n_samples,), optional
@@ -162,9 +163,9 @@ def _found_one(given: str) -> list[Path]:
         within = [Path(each) for each in sorted(glob.glob(given, recursive=True))]
     # Names that begin so are those of logs and marks, as Spark leaves them.
     seen = [each for each in within if each.is_file() and each.name[0] not in "._"]
-    kinds = {each.suffix.lower() for each in seen} & {".parquet", ".pq", ".csv"}
+    kinds = {file_ending(each) for each in seen} & {".parquet", ".csv"}
     if path.is_dir() and kinds:
-        seen = [each for each in seen if each.suffix.lower() in kinds]
+        seen = [each for each in seen if file_ending(each) in kinds]
     if not seen:
         raise InvalidInputError(
             f"Rows must be a file, a folder of Parquet or CSV files, or a pattern that fits some. "

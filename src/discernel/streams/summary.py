@@ -35,8 +35,9 @@ _THREAD_BYTES = 2**24
 #: and turned into features once, at the end, which halves the work. Rounding of the sums, 1e-16,
 #: is divided by it: no more than 1e-11 of the trace.
 _LEAST_PIVOT = 1e-5
-#: Matrices of rank² numbers that are alive while the fit is found from the sums.
-_MATRICES = 5
+#: Matrices of rank² numbers that are alive while the fit is found from the sums, and those before
+#: rows were added are kept.
+_MATRICES = 6
 
 
 @dataclass(frozen=True, eq=False)

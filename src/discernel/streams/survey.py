@@ -41,7 +41,8 @@ class Survey:
     n_rows : int
         The rows that count.
     labels : mapping of label to float
-        What the rows of each class weigh together; empty where y holds numbers.
+        What the rows of each class weigh together, 0 for a class that may come later; empty where
+        y holds numbers.
     facts : tuple of ColumnFacts, or None
         What is known of each column; None for sparse rows.
     sample : RowSample or None
@@ -63,6 +64,22 @@ class Survey:
             raise InvalidInputError(
                 f"Labels must be of one kind. Got {' and '.join(kinds)}. Write all as text."
             ) from error
+
+    def with_classes(self, classes: NDArray[Any]) -> Survey:
+        """Return the survey with classes that may come later, or raise a clear error.
+
+        Parameters
+        ----------
+        classes : ndarray of shape (n_classes,)
+            All labels that there may be.
+        """
+        codes_of(self.classes, classes)
+        return replace(self, labels=dict.fromkeys(classes.tolist(), 0.0) | dict(self.labels))
+
+    @property
+    def seen(self) -> Positions:
+        """The positions of the classes that have rows."""
+        return np.flatnonzero([self.labels[label] > 0 for label in self.classes.tolist()])
 
     def decayed(self, factor: float) -> Survey:
         """Return the survey of rows that count less."""
@@ -109,8 +126,9 @@ class Survey:
 
     @property
     def drawn(self) -> RowSample:
-        """The sample, of which there is one after some rows."""
-        assert self.sample is not None
+        """The sample, or an error where no row counts."""
+        if self.sample is None:
+            raise InvalidInputError("Some rows must have a weight above 0. Got none.")
         return self.sample
 
 
@@ -140,7 +158,7 @@ class Surveying:
         """Return a survey whose sample has as many rows as there is room for."""
         first = next((chunk for chunk in source.chunks() if chunk.n_rows), None)
         if first is None:
-            raise InvalidInputError(f"There must be rows. Got none in {source!r}.")
+            raise source.no_rows()
         room = int(_MOST_BYTES // max(1, _bytes(first.X) // first.n_rows))
         return cls(most=min(_MOST, max(_LEAST, room)), **options)
 
@@ -224,7 +242,8 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any], where: str = "y") -> P
     known = few_of([repr(label) for label in classes.tolist()])
     raise InvalidInputError(
         f"Every label must be one of the classes, {known}. Got "
-        f"{wrong.tolist()[0]!r} in {where}. Name all classes in the first call of partial_fit."
+        f"{wrong.tolist()[0]!r} in {where}. Name all classes in the first call of partial_fit; in "
+        "fit, rows must be the same in both passes."
     )
 
 

@@ -103,12 +103,15 @@ class EncodedValues:
         Whether the values were text, so that a number is none of them.
     tells_missing : bool
         Whether cells were missing in training, which is then a value too.
+    rare : tuple of str
+        The values of training without a column of their own, sorted.
     """
 
     position: int
     values: tuple[str, ...]
     is_text: bool = True
     tells_missing: bool = False
+    rare: tuple[str, ...] = ()
 
     def names(self, column: str) -> list[str]:
         """Return the names of the encoded columns."""
@@ -296,7 +299,8 @@ def _learn_values(
     if n_states == 1 and not keep_constant:
         return LeftOut(column.name, "one value")
     is_text = column.kinds == {"text"} and not column.declared
-    return EncodedValues(position, tuple(sorted(kept)), is_text, has_missing)
+    rare = tuple(sorted(counts.keys() - set(kept)))
+    return EncodedValues(position, tuple(sorted(kept)), is_text, has_missing, rare)
 
 
 def _frequent(counts: Counter[str]) -> list[str]:
@@ -481,6 +485,25 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 name = names[column.position]
                 found[name] = column.others(read_column(X, column.position, name))
         return {name: values for name, values in found.items() if values}
+
+    def new_values(self, X: Any) -> dict[str, list[str]]:
+        """Return the values that no training row had, by column of the table.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_features)
+            Rows with the columns of training.
+
+        Returns
+        -------
+        dict of str to list of str
+            Those of `other_values` that are new; only columns that have some.
+        """
+        others, names = self.other_values(X), column_names(as_table(X))
+        values = [column for column in self.columns_ if isinstance(column, EncodedValues)]
+        rare = {names[column.position]: set(column.rare) for column in values}
+        found = {name: [v for v in some if v not in rare[name]] for name, some in others.items()}
+        return {name: some for name, some in found.items() if some}
 
     @property
     def left_out(self) -> dict[str, str]:

@@ -151,7 +151,7 @@ class SourceWeights:
     def __str__(self) -> str:
         width = max(map(len, self.names))
         return "\n".join(
-            f"{name:<{width}}  {self.mean[name]:.2f} ± {self.std[name]:.2f}" for name in self.names
+            f"{name:<{width}}  {self.mean[name]:z.2f} ± {self.std[name]:.2f}" for name in self.names
         )
 
 
