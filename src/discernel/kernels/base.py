@@ -61,6 +61,9 @@ class Kernel(ABC):
     #: Whether rows may have missing cells in the columns that it sees.
     takes_missing: bool = False
 
+    #: Whether rows may be a sparse matrix.
+    takes_sparse: bool = True
+
     #: Whether the kernel picks columns of a table itself.
     picks_columns: bool = False
 
@@ -490,6 +493,10 @@ class Wrapper(Kernel):
         return self.kernel.takes_missing
 
     @property
+    def takes_sparse(self) -> bool:  # type: ignore[override]
+        return self.kernel.takes_sparse
+
+    @property
     def picks_columns(self) -> bool:  # type: ignore[override]
         return self.kernel.picks_columns
 
@@ -852,6 +859,10 @@ class _Pair(Kernel):
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]
         return self.left.takes_missing or self.right.takes_missing
+
+    @property
+    def takes_sparse(self) -> bool:  # type: ignore[override]
+        return self.left.takes_sparse and self.right.takes_sparse
 
     @property
     def precomputed(self) -> bool:  # type: ignore[override]

@@ -60,6 +60,7 @@ class _StringKernel(SimilarityKernel):
     """⟨φ(x), φ(z)⟩ / (‖φ(x)‖ ‖φ(z)‖), where φ counts the pieces of a string."""
 
     takes_any_rows = True
+    takes_sparse = False
     normalize: bool
 
     def _lengths(self) -> tuple[int, int]:
