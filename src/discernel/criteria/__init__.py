@@ -25,7 +25,7 @@ from discernel.criteria.low_rank import LowRankLoss, low_rank_loss
 from discernel.criteria.margin import Margin
 from discernel.criteria.rkda import RKDA
 from discernel.criteria.separability import Separability
-from discernel.criteria.uniform import Uniform
+from discernel.criteria.uniform import GivenWeights, Uniform
 from discernel.exceptions import InvalidInputError, unknown_choice
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "ConvexProgram",
     "Criterion",
     "FisherRatio",
+    "GivenWeights",
     "KernelLeastSquares",
     "LeastSquares",
     "LeaveOneOut",

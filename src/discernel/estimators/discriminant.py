@@ -120,7 +120,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         classes, with `RKDA(shrinkage=0.1)` closer to equal weights; ``"fdr"`` [Kim06]_ and
         ``"margin"`` [Lanckriet04]_, for two. ``"loo"`` is the leave-one-out error itself, pulled
         towards equal weights; ``"akfd"`` [Fung04]_, ``"alignment"`` [Pothin06]_ and
-        ``"separability"`` [Yeung06]_ are those papers'; ``"uniform"`` takes the plain average.
+        ``"separability"`` [Yeung06]_ are those papers'; ``"uniform"`` takes the plain average,
+        and `discernel.criteria.GivenWeights` has weights of your own.
         ``"auto"`` takes what predicts left-out rows best: of given kernels plain average, best
         single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with ``kernels="auto"``, equal or
         learned weights, with or without the metric. ``learned_kernel_.considered`` says why.

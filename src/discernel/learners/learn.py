@@ -77,7 +77,8 @@ def learn_kernel(
         kernel alignment of [Pothin06]_, by `Alignment` greedily or exactly; ``"margin"`` the soft
         margin of [Lanckriet04]_, for two classes, by `Margin` with another C or kind;
         ``"separability"`` the scatter between and within classes of [Yeung06]_, by
-        `Separability` with another α or as a ratio; ``"uniform"`` is the plain average.
+        `Separability` with another α or as a ratio; ``"uniform"`` is the plain average,
+        and `GivenWeights` has weights of your own.
         ``"auto"`` takes what predicts left-out samples best:
         plain average, best single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with a solver
         of the convex program or ``regularization="joint"`` it is ``"rkda"``. The names stand for
@@ -208,7 +209,7 @@ def _weighted(
 
 def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """Learn on a bank; the estimators' way in. Warns if the gap could not be certified."""
-    lam = request.regularization
+    lam, request = request.regularization, request.on_bank(bank)
     try:
         if lam == "loo" and request.criterion.regularization_is != "learned":
             learned = _learn_by_leave_one_out(bank, target, request)
@@ -446,7 +447,7 @@ def learn_path(
     bank: Bank, target: Target, request: Request, regularizations: Sequence[float]
 ) -> list[tuple[LearnedKernel, float]]:
     """Learn for every λ, each from the weights of the one before, with its leave-one-out error."""
-    path = _Path(bank, target, request, regularizations)
+    path = _Path(bank, target, request.on_bank(bank), regularizations)
     for position in range(len(regularizations)):
         path.error(position)
     return path.falling()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -78,6 +78,10 @@ class Request:
     max_iter: int | None = None
     random_state: Any = None
     callback: Callback | None = None
+
+    def on_bank(self, bank: Bank) -> Request:
+        """Return the request with what its criterion takes from the candidates fixed."""
+        return replace(self, criterion=self.criterion.on_bank(bank))
 
     def check_target(self, target: Target) -> None:
         """Raise a clear error if the target cannot be learned as asked."""
