@@ -613,6 +613,11 @@ class Cholesky:
         """Return L⁻¹ times ``right`` of a matrix LLᵀ of double precision."""
         return np.asarray(scipy.linalg.blas.dtrsm(1.0, self._lower, right, lower=1))
 
+    @property
+    def least_pivot(self) -> float:
+        """The least of the pivots L_ii² of a matrix LLᵀ, which is 0 if its rank is not full."""
+        return float(np.diagonal(self._lower).min()) ** 2
+
     def log_determinant(self) -> float:
         """Return the logarithm of the determinant."""
         return 2.0 * float(np.log(np.diagonal(self._lower)).sum(dtype=np.float64))

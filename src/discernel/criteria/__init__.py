@@ -54,6 +54,7 @@ __all__ = [
     "low_rank_loss",
     "offers",
     "relative_gap",
+    "takes_two_classes",
 ]
 
 #: What the names stand for, with their defaults.
@@ -93,3 +94,15 @@ def as_criterion(criterion: Any) -> Criterion:
         "your own is a subclass of discernel.criteria.Criterion."
         + (" Call the class to make one." if isinstance(criterion, type) else "")
     )
+
+
+def takes_two_classes(criterion: Any) -> bool:
+    """Whether a criterion is for two classes only; False for what is no criterion.
+
+    Parameters
+    ----------
+    criterion : str or Criterion
+        As a user gives it.
+    """
+    made = CRITERIA.get(criterion) if isinstance(criterion, str) else criterion
+    return getattr(made, "takes", None) == "two classes"

@@ -274,6 +274,7 @@ class Criterion(ABC):
             return
         if self.takes == "two classes" and target.n_classes != 2:
             raise InvalidInputError(
+                "Only binary classification is supported: "
                 f"criterion='{self.name}' is defined for two classes. Got "
                 f"{target.n_classes}: {target.classes.tolist()}. Use criterion='rkda', which "
                 "takes any number of classes."

@@ -123,7 +123,7 @@ class KernelLeastSquares:
     def _residuals(self) -> FloatArray:
         """The leave-one-out errors, times the roots of the weights."""
         diagonal = self._system.inverse_diagonal() - self._solved_ones**2 / self._sum  # Q_ii
-        if self.sample_weights is not None:
+        if self.sample_weights is not None and self._ridge.any():
             diagonal = left_out_diagonal(diagonal, self._ridge, self.sample_weights)
         return np.asarray(self._dual / diagonal[:, None])
 

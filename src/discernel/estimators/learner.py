@@ -157,7 +157,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             self.__dict__.pop(name, None)  # of a fit before
         if not (self._takes_tables() and isinstance(X, np.ndarray)):
             return None
-        given = request.regularization if isinstance(request.regularization, float) else None
+        lam = request.regularization
+        given = lam if isinstance(lam, float) and lam > 0 else None  # folds are never without one
         proposal = propose_kernels(
             X,
             kernels[0].spreads,  # type: ignore[attr-defined]

@@ -13,13 +13,19 @@ from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Bank, System, bank_of_matrices, device_of_matrices
-from discernel.criteria import KernelLeastSquares, Program, offers
+from discernel.criteria import KernelLeastSquares, Program, Uniform, offers
 from discernel.devices import device_errors, device_of, on_host
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.learners.loo import find_limit
 from discernel.learners.margin import maximize
 from discernel.learners.part import Part, draw_part
-from discernel.learners.request import Request, check_solver, faster_solver, make_request
+from discernel.learners.request import (
+    SOLVERS,
+    Request,
+    check_solver,
+    faster_solver,
+    make_request,
+)
 from discernel.learners.solution import (
     Callback,
     LearnedKernel,
@@ -29,6 +35,7 @@ from discernel.learners.solution import (
     Status,
     Task,
 )
+from discernel.learners.uniform import NoSolver
 from discernel.learners.walk import as_good_as_the_least, walk
 from discernel.sample_weights import SampleWeights, check_sample_weight
 from discernel.targets import ClassTarget, Target, check_classes_present
@@ -89,7 +96,8 @@ def learn_kernel(
         ``"margin"``, which takes ``"silp"`` and ``"qcqp"`` too. Objects, such as
         ``SILP(stopping="paper")`` or ``SDP(backend="SCS")``, set more than a name can.
     regularization : float, "auto", "loo" or "joint", default="auto"
-        λ > 0, in units of the normalised kernels. ``"loo"``, which is ``"auto"``, takes the λ
+        λ, in units of the normalised kernels. 0 is for a matrix of full rank, and weights that do
+        not depend on λ. ``"loo"``, which is ``"auto"``, takes the λ
         with the least leave-one-out error of a path, the largest of those within 1 % of it; not
         all of them are tried, see the notes. ``"joint"`` learns λ in the same program as the
         weights ([Ye08]_ section 4, ``"rkda"`` only).
@@ -211,7 +219,9 @@ def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """Learn on a bank; the estimators' way in. Warns if the gap could not be certified."""
     lam, request = request.regularization, request.on_bank(bank)
     try:
-        if lam == "loo" and request.criterion.regularization_is != "learned":
+        if lam == 0.0:
+            learned = _learn_without_ridge(bank, target, request)
+        elif lam == "loo" and request.criterion.regularization_is != "learned":
             learned = _learn_by_leave_one_out(bank, target, request)
         else:
             learned = _solve_one(bank, target, request, lam if isinstance(lam, float) else None)
@@ -229,6 +239,26 @@ def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
             stacklevel=3,
         )
     return learned
+
+
+def _learn_without_ridge(bank: Bank, target: Target, request: Request) -> LearnedKernel:
+    """Learn with λ = 0: weights that do not depend on it, in a system that can be factored."""
+    if type(bank).system is not Bank.system:
+        raise InvalidInputError(
+            "regularization=0 needs kernel matrices that are factored, by bank='dense' or 'tiled' "
+            f"without a device. Got a {type(bank).__name__}. Choose such a bank, or give a "
+            "positive regularization."
+        )
+    if bank.n_kernels == 1:  # its weight is 1, by any criterion
+        alone = replace(request, criterion=Uniform(), solver=NoSolver())
+        return replace(_solve_one(bank, target, alone, 0.0), criterion=request.criterion.name)
+    if request.criterion.regularization_is != "apart" and request.solver.name in SOLVERS:
+        raise InvalidInputError(
+            f"The weights of criterion='{request.criterion.name}' depend on λ, which must then be "
+            "positive. Got regularization=0. Give a positive one, a single kernel, or a criterion "
+            "whose weights do not depend on λ, such as 'uniform', 'alignment' or GivenWeights."
+        )
+    return _solve_one(bank, target, request, 0.0)
 
 
 def _solve_one(

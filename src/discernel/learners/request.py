@@ -206,9 +206,9 @@ def _check_regularization(
             regularization,
             ["auto", *words],
         )
-    if not (isinstance(regularization, (int, float, np.number)) and 0 < regularization < np.inf):
+    if not (isinstance(regularization, (int, float, np.number)) and 0 <= regularization < np.inf):
         raise InvalidInputError(
-            "The regularization must be a positive, finite number or one of "
+            "The regularization must be a finite number of at least 0 or one of "
             f"{['auto', *words]}. Got {regularization!r}."
         )
     return float(regularization)

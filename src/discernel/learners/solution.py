@@ -384,7 +384,7 @@ class LearnedKernel:
                 "no proof of being best. The criterion rkda has one."
             )
         if self.solver == "none":
-            how = "equal" if self.criterion == "uniform" else "given"
+            how = "given" if self.criterion == "given" else "equal"
             return f"None needed: the weights are {how}, nothing was optimised."
         if self.gap is None or not np.isfinite(self.gap):
             return f"None: {self.status}."
