@@ -9,10 +9,11 @@ ifneq ($(wildcard ../shared/data),)
 export DISCERNEL_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test check format bench docs docs-check build clean
+.PHONY: help demo test test-oldest check format bench docs docs-check build clean
 help:
 	@echo "make demo    set up, then show what it does beside forest, boosting and SVC; ends with a report"
 	@echo "make test    set up, then run all tests"
+	@echo "make test-oldest    the tests of the library with the lowest versions that it allows"
 	@echo "make check   formatting, lint, types, spelling, layering"
 	@echo "make bench   the measured claims of README and docs (needs DISCERNEL_DATA)"
 	@echo "make docs    the documentation site, in build/docs; warnings are errors"
@@ -41,6 +42,23 @@ demo: $(VENV)/.app
 # One BLAS thread per worker: two workers with two threads each only get in each other's way.
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+
+# In an environment of its own, with the lowest versions of pyproject.toml. PyTorch, Dask and ONNX
+# are left out, and what needs them is skipped; so are conic programs, whose last digits depend on
+# the solver. What these versions say of newer ones of their own dependencies is no error.
+OLDEST ?= .venv-oldest
+OLDEST_TESTS := bank criteria crossfit estimators features inspection kernels learners planning \
+  tables views
+$(OLDEST)/.made: pyproject.toml tests/oldest.txt
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check -c tests/oldest.txt -e ".[app,conic]" \
+	  array-api-compat array-api-strict hypothesis mpmath polars pytest pytest-xdist python-flint pyyaml
+	@touch $@
+
+test-oldest: $(OLDEST)/.made
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(OLDEST)/bin/python -m pytest -n $(WORKERS) -m "not conic" \
+	  -W ignore::DeprecationWarning -W ignore::PendingDeprecationWarning -W ignore::FutureWarning \
+	  $(addprefix tests/,$(OLDEST_TESTS))
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
@@ -74,4 +92,4 @@ build: $(VENV)/.dev
 	$(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) build docs/gallery docs/api/generated dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(OLDEST) build docs/gallery docs/api/generated dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

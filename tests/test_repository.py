@@ -96,3 +96,17 @@ def test_the_recipe_of_conda_is_that_of_the_project():
     assert needs == [f"python{PROJECT['requires-python']}", *PROJECT["dependencies"]]
     assert (ROOT / "conda" / recipe["source"]["path"] / recipe["about"]["license_file"]).is_file()
     assert recipe["about"]["license"] == PROJECT["license"]
+
+
+def test_the_oldest_versions_are_the_bounds_of_the_project():
+    """All of the library itself and of what its tests install; a bound has no patch version."""
+    extras = PROJECT["optional-dependencies"]
+    needs = [*PROJECT["dependencies"], *(need for extra in extras.values() for need in extra)]
+    found = (re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", need) for need in needs)
+    bounds = {one[1]: one[2] for one in found if one is not None}
+    lines = (ROOT / "tests" / "oldest.txt").read_text(encoding="utf-8").splitlines()
+    pins = dict(line.split("==") for line in lines if not line.startswith("#"))
+    wanted = {*PROJECT["dependencies"], *extras["app"], *extras["conic"]}
+    assert {need.partition(">=")[0] for need in wanted} <= set(pins)
+    for name, version in pins.items():
+        assert f"{version}.".startswith(f"{bounds[name]}."), name

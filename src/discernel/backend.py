@@ -17,6 +17,7 @@ from typing import Any, TypeAlias, TypeVar
 import joblib
 import numpy as np
 import scipy.linalg
+import scipy.sparse as sp
 import threadpoolctl
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
@@ -24,7 +25,7 @@ from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.extmath import safe_sparse_dot
 from threadpoolctl import ThreadpoolController
 
-from discernel.exceptions import NumericalError
+from discernel.exceptions import InvalidInputError, NumericalError
 
 __all__ = [
     "ROUNDING",
@@ -69,10 +70,22 @@ def n_rows(X: Any) -> int:
 
 
 def as_rows(X: Any) -> Any:
-    """Return rows as a float64 array or sparse matrix, so that integers cannot overflow."""
+    """Return rows as a float64 array or CSR matrix, or raise an error if they are not 2-D.
+
+    Integers then cannot overflow. The indices of a sparse matrix are of 32 bits where these are
+    enough: scikit-learn's distances take no others.
+    """
     if hasattr(X, "tocsr"):
-        return X.astype(np.float64)
-    return np.asarray(fill_masked(X), dtype=np.float64)
+        X = X.tocsr()
+        parts = X.data, X.indices, X.indptr
+        return sp.csr_matrix(parts, shape=X.shape, dtype=np.float64, copy=True)
+    rows = np.asarray(fill_masked(X), dtype=np.float64)
+    if rows.ndim != 2:
+        raise InvalidInputError(
+            f"Rows must be an array of shape (n_rows, n_features). Got shape {rows.shape}. Write "
+            "X[None, :] for a single row, X[:, None] for rows of a single feature."
+        )
+    return rows
 
 
 def fill_masked(array: Any) -> Any:
@@ -615,6 +628,11 @@ class Cholesky:
     def half_solve(self, right: FloatArray) -> FloatArray:
         """Return L⁻¹ times ``right`` of a matrix LLᵀ of double precision."""
         return np.asarray(scipy.linalg.blas.dtrsm(1.0, self._lower, right, lower=1))
+
+    @property
+    def least_pivot(self) -> float:
+        """The least of the pivots L_ii² of a matrix LLᵀ, which is 0 if its rank is not full."""
+        return float(np.diagonal(self._lower).min()) ** 2
 
     def log_determinant(self) -> float:
         """Return the logarithm of the determinant."""

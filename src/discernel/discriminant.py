@@ -752,8 +752,8 @@ def _per_class(what: str, given: Any, target: ClassTarget, *, default: float | N
 def _check_threshold(threshold: Any, costs: Any, target: ClassTarget) -> None:
     if target.n_classes != 2:
         raise InvalidInputError(
-            f"A threshold is defined for two classes. Got {target.n_classes}: "
-            f"{target.classes.tolist()}. Use class_costs or priors."
+            "Only binary classification is supported: a threshold is defined for two classes. Got "
+            f"{target.n_classes}: {target.classes.tolist()}. Use class_costs or priors."
         )
     if costs is not None:
         raise InvalidInputError(

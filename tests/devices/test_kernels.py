@@ -40,7 +40,7 @@ from discernel.kernels import (
     rbf_ladder,
     resolve_kernels,
 )
-from discernel.kernels.base import Product, Sum
+from discernel.kernels.base import Product, Scaled, Sum
 
 torch = pytest.importorskip("torch")
 strict = pytest.importorskip("array_api_strict")
@@ -123,6 +123,10 @@ NUMBERS = {
     )
     .on([3, 2, 1, 0])
     .named("all"),
+    "constant": 2.0 * (RBF(width=1.5) + 0.5),
+    "power": Linear() ** 3,
+    "powers of sums": ((RBF(width=1.5) + 2.0 * Linear() + 0.5) ** 2 + 1.0).on([3, 2, 1, 0]),
+    "powers of what NumPy makes": (Student() * RBF(width=1.5) + 1.0) ** 2,
     "the user's": Student(2.0),
     "the user's, inheriting": Doubled(width=1.5),
     "the user's, of the base": Halved(width=1.5),
@@ -496,11 +500,12 @@ def test_a_class_without_what_it_must_have_stays_abstract():
 def test_sums_stand_outermost():
     X = draw()[0]
     kernel = calls._spread((2.0 * ((RBF() + Linear()) * Cosine()).on([0, 1])).named("all"), X)
-    assert type(kernel) is Product
-    assert type(kernel.left) is Sum
+    assert type(kernel) is Scaled
+    assert type(kernel.kernel) is Product
+    assert type(kernel.kernel.left) is Sum
     assert [repr(leaf) for leaf in calls._leaves(kernel)] == [
-        "2 * RBF(width='median').on(0, 1)",
-        "2 * Linear().on(0, 1)",
+        "RBF(width='median').on(0, 1)",
+        "Linear().on(0, 1)",
         "Cosine().on(0, 1)",
     ]
 

@@ -149,4 +149,6 @@ KERNELS = [
     RBF(width=3e4),  # nearly constant: digits are lost but for care
     2.0 * (RBF() + Laplace().on([0, 1])) * (Standardized(Linear()) + Cosine()),
     (3.0 * Linear().named("plain")).on([0, 2]),
+    (Standardized(Linear()) + 1.0) ** 2,
+    2.0 * (RBF().on([0, 1]) + 0.5) ** 3 + Cosine() ** 2 + 0.1,
 ]

@@ -20,6 +20,9 @@ KERNELS = {
     "sum": RBF(gamma=0.4).on([0]) + 0.5 * Linear().on([1, 2]),
     "exponential": Exponential(gamma=0.3),
     "polynomial": Polynomial(degree=2).on([1, 2, 3]),
+    "constant": Linear().on([1, 2]) + 2.0,
+    "power": (RBF(gamma=0.4).on([0, 4]) + 0.5) ** 2,
+    "power of a line": (Linear().on([1, 2, 3]) + 1.0) ** 2,
     "both": RBF(gamma=0.4) + Polynomial(degree=2).on([1, 2, 3]),
 }
 PLAYERS = {"one each": np.arange(6), "together": np.array([0, 0, 0, 1, 2, 2])}

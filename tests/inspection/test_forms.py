@@ -41,6 +41,8 @@ KNOWN = {
     "product": RBF(gamma=0.4).on([0]) * (3.0 * Laplace(gamma=0.2)),
     "sum": RBF(gamma=0.4).on([0]) + 0.5 * Linear().on([1, 2]),
     "product of sums": (RBF(gamma=0.4) + RBF(gamma=2.0)) * Laplace(gamma=0.1),
+    "constant": 2.0 * (Linear().on([1]) + 0.3),
+    "power": (RBF(gamma=0.4).on([0]) + 0.5) ** 3,
 }
 OTHERS = {
     "exponential": Exponential(gamma=0.3),
@@ -49,6 +51,8 @@ OTHERS = {
     "function": Function(lambda X, Z: X @ Z.T),
     "times a line": RBF(gamma=0.4) * Linear(),
     "a part": RBF(gamma=0.4) * Polynomial(),
+    "power of a line": Linear() ** 2,
+    "power of another": (Exponential(gamma=0.3) + 1.0) ** 2,
 }
 
 

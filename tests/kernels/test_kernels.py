@@ -16,6 +16,7 @@ from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
+from discernel import KernelDiscriminant
 from discernel.backend import squared_distances
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
@@ -25,12 +26,15 @@ from discernel.kernels import (
     Function,
     GaussianProcess,
     Kernel,
+    Laplace,
     Linear,
     Pairwise,
     Polynomial,
     Precomputed,
+    Standardized,
 )
 from discernel.kernels.distance import _median, median_distance
+from discernel.testing import check_kernel
 
 
 def read_only(array: Any) -> np.ndarray:
@@ -333,10 +337,113 @@ def test_factor_must_be_positive(factor: float) -> None:
         factor * Linear()
 
 
-@pytest.mark.parametrize("other", [1.0, "linear", None])
-def test_only_kernels_can_be_added(other: Any) -> None:
+@pytest.mark.parametrize("other", ["linear", None])
+def test_only_kernels_and_numbers_can_be_added(other: Any) -> None:
     with pytest.raises(TypeError, match="unsupported operand"):
         Linear() + other
+
+
+@pytest.mark.parametrize("constant", [2, 2.0, np.float64(2.0), np.float32(2.0), np.int64(2)])
+def test_constant_is_the_same_number_from_either_side(constant: Any, X: np.ndarray) -> None:
+    left, right = constant + Linear(), Linear() + constant
+    assert left == right == Linear() + 2.0
+    assert_allclose(left(X), 2.0 + X @ X.T, rtol=1e-14)
+    assert Linear() + 0.0 == 0 + Linear() == Linear()
+    assert (Linear() + 1.5) + 0.5 == left
+
+
+@pytest.mark.parametrize("constant", [-1.5, -1, np.nan, np.inf])
+def test_constant_must_not_be_negative(constant: float) -> None:
+    for kernel in (Linear(), Linear() + 3.0):
+        with pytest.raises(InvalidInputError, match="added to a kernel must be at least 0"):
+            kernel + constant
+
+
+@pytest.mark.parametrize("exponent", [2, 3, np.int64(3)])
+def test_powers_are_products(exponent: Any, X: np.ndarray, Z: np.ndarray) -> None:
+    for kernel in (RBF(gamma=0.4), Linear(), Linear() + Cosine(), Polynomial() + 1.0):
+        power = kernel**exponent
+        product = kernel * kernel if exponent == 2 else kernel * kernel * kernel
+        assert_allclose(power(X, Z), product(X, Z), rtol=1e-12)
+        assert_allclose(power.diagonal(X), product.diagonal(X), rtol=1e-12)
+        assert power**2 == kernel ** (2 * exponent)
+        assert kernel**1 == kernel
+
+
+@pytest.mark.parametrize("exponent", [0, -1, 0.5, 2.0, np.nan, True])
+def test_powers_must_be_positive_integers(exponent: Any) -> None:
+    with pytest.raises(InvalidInputError, match="must be an integer of at least 1"):
+        Linear() ** exponent
+    with pytest.raises(TypeError, match="unsupported operand"):
+        Linear() ** "2"
+
+
+#: Kernels plus constants and to powers, alone and within others.
+CONSTANTS_AND_POWERS = [
+    RBF(width=2.0) + 0.5,
+    RBF(width=2.0) ** 2,
+    Linear() ** 3,
+    (Linear() + 1.0) ** 2,
+    2.0 * (RBF(width=2.0) + 0.5) + Laplace(width=2.0) ** 2 * Linear(),
+    (Polynomial(degree=2) + 0.3).on([0, 2]) ** 2,
+    Standardized(Linear() + 1.0) ** 2,
+    (RBF(width=2.0).named("near") + 1.0).named("both"),
+    Function(lambda A, B: A @ B.T) ** 2 + 1.0,
+]
+
+
+@pytest.mark.parametrize("kernel", CONSTANTS_AND_POWERS, ids=repr)
+def test_constants_and_powers_are_kernels(kernel: Kernel) -> None:
+    check_kernel(kernel)
+
+
+@pytest.mark.parametrize("kernel", CONSTANTS_AND_POWERS[:-3], ids=repr)
+def test_constants_and_powers_of_sparse_rows(kernel: Kernel, X: np.ndarray) -> None:
+    assert_allclose(kernel(sp.csr_array(X)), kernel(X), rtol=1e-9, atol=1e-12)
+
+
+def test_the_text_of_constants_and_powers() -> None:
+    a = RBF(width=2.0)
+    assert repr(a + 1) == "RBF(width=2) + 1"
+    assert repr((a + 1.0) ** 2) == "(RBF(width=2) + 1) ** 2"
+    assert repr(3.0 * (a + 1.0)) == "3 * (RBF(width=2) + 1)"
+    assert repr((a**2).on([0])) == "(RBF(width=2) ** 2).on(0)"
+
+
+def test_constants_and_powers_have_settings() -> None:
+    kernel = (RBF(width=2.0) + 1.0) ** 2
+    assert kernel.settings["width"] == 2.0
+    assert (kernel.settings["constant"], kernel.settings["exponent"]) == (1.0, 2)
+    changed = kernel.with_settings(width=3.0, constant=2.0, exponent=3)
+    assert changed == (RBF(width=3.0) + 2.0) ** 3
+
+
+def test_constants_have_gradients_and_powers_refuse_them(X: np.ndarray, Z: np.ndarray) -> None:
+    a, coef = RBF(width=2.0), np.linspace(-1.0, 1.0, len(Z))
+    kernel = 2.0 * a + 0.5
+    expected = kernel.kernel.gradient(X, coef, Z)
+    assert_allclose(kernel.gradient(X, coef, Z), expected, rtol=1e-12)
+    assert_allclose(kernel.gradient(X, coef, Z, gram=kernel(X, Z)), expected, rtol=1e-9)
+    assert_allclose(kernel.scale_derivative(1, X), 2.0 * a.scale_derivative(1, X), rtol=1e-12)
+    expected = 2.0 * a(X) * a.scale_derivative(1, X)
+    assert_allclose((a**2).scale_derivative(1, X), expected, rtol=1e-12)
+    with pytest.raises(NotImplementedError, match="has no gradient by its rows"):
+        (a**2).gradient(X, coef, Z)
+
+
+def test_a_constant_does_not_change_a_centred_fit_and_powers_do(blobs: Any) -> None:
+    X, y = blobs
+    far = X + 1e6  # centred kernels of inner products are computed about a typical row
+    scores = [
+        KernelDiscriminant(kernel, regularization=0.1).fit(far, y).decision_function(far)
+        for kernel in (Linear(), Linear() + 5.0)
+    ]
+    assert_allclose(scores[0], scores[1], rtol=1e-6, atol=1e-8)
+    plain, power = (
+        KernelDiscriminant(kernel, regularization=0.1).fit(X, y).decision_function(X)
+        for kernel in (Polynomial(degree=2), (Linear() + 1.0) ** 2)
+    )
+    assert_allclose(plain, power, rtol=1e-6, atol=1e-8)
 
 
 def test_kernels_cannot_be_multiplied_by_a_name() -> None:

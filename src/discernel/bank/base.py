@@ -17,7 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import Cholesky, FloatArray
-from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
+from discernel.bank.system import (
+    CholeskySystem,
+    Inverse,
+    System,
+    UnregularizedSystem,
+    Workspace,
+)
 from discernel.sample_weights import SampleWeights, centered
 
 __all__ = ["Bank", "Centering", "Matrices", "Normalization", "Uncentered"]
@@ -149,10 +155,19 @@ class Matrices(ABC):
         memory, weights = workspace.take(self.n_samples), weights.copy()
         # Not `self`, whose workspace holds the system: the two would outlive everybody else.
         plain = self._without_workspace()
-        system = CholeskySystem(lambda: plain.combined(weights, memory), diagonal)
+        system = self._factored(lambda: plain.combined(weights, memory), diagonal)
         workspace.give_back_with(system, memory)
         workspace.last = weights, diagonal, system
         return system
+
+    def _factored(self, make: Callable[[], FloatArray], ridge: float | FloatArray) -> System:
+        """Return a system of a matrix and a ridge, or of a matrix of full rank where it is 0."""
+        if np.any(ridge):
+            return CholeskySystem(make, ridge)
+        weights = self.sample_weights
+        return UnregularizedSystem(
+            make, np.ones(self.n_samples) if weights is None else weights.roots
+        )
 
     def _without_workspace(self) -> Self:
         """Return a copy that shares everything but memory."""
@@ -177,7 +192,7 @@ class Matrices(ABC):
                 np.copyto(memory, matrix)
                 return memory
 
-            made = CholeskySystem(copied, ridge)
+            made = self._factored(copied, ridge)
             workspace.give_back_with(made, memory)
             return made
 

@@ -63,7 +63,7 @@ def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
         stack = f" and {n_stored} kernels" if n_stored else ""
         raise InvalidInputError(
             f"Two matrices{stack} of {n_rows(X):,} × {n_rows(X):,} numbers must fit into memory, "
-            f"about {needed / 1e9:,.0f} GB. This machine has {memory / 1e9:,.0f} GB. Take "
+            f"about {needed / 1e9:,.1f} GB. This process may take {memory / 1e9:,.1f} GB. Take "
             "some of the rows, drawn at random, or bank='iterative', which needs none of them"
             + (", or bank='auto'." if stack else ".")
         )

@@ -136,8 +136,10 @@ class Woodbury:
 
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of P⁻¹, of shape (n_samples,)."""
-        taken = np.empty(len(self._diagonal))
-        step = max(1, 2**22 // max(1, len(self._factor)))
+        taken = np.zeros(len(self._diagonal))
+        if not len(self._factor):  # of which older SciPy solves nothing
+            return np.asarray(1.0 / self._diagonal)
+        step = max(1, 2**22 // len(self._factor))
         for start in range(0, len(taken), step):
             part = self._factor[:, start : start + step]
             seen = scipy.linalg.solve_triangular(self._lower, part, lower=True, check_finite=False)

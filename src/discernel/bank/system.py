@@ -9,8 +9,12 @@ from collections.abc import Callable
 import numpy as np
 
 from discernel.backend import Cholesky, FloatArray, matmul, self_product_less
+from discernel.exceptions import NumericalError
 
-__all__ = ["CholeskySystem", "Inverse", "System", "Workspace"]
+__all__ = ["CholeskySystem", "Inverse", "System", "UnregularizedSystem", "Workspace"]
+
+#: Pivots below this share of the largest entry, times the number of rows, are rounding.
+_ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 class System(ABC):
@@ -103,6 +107,44 @@ class CholeskySystem(System):
 
     def log_determinant(self) -> float:
         return self._log_determinant
+
+
+class UnregularizedSystem(CholeskySystem):
+    """A system without a ridge, of centred matrices of full rank.
+
+    Centred matrices are singular along one vector r: ones, or the roots of the weights of samples.
+    N is Σ w_i K_i + c rrᵀ. Its inverse is that of Σ w_i K_i across r, which is all that fits with
+    an intercept take from it: that they are the limit of λ → 0.
+
+    Parameters
+    ----------
+    make : callable
+        Returns Σ w_i K_i, which is then overwritten.
+    null : ndarray of shape (n_samples,)
+        r.
+    """
+
+    def __init__(self, make: Callable[[], FloatArray], null: FloatArray) -> None:
+        self._null = null
+        super().__init__(make, 0.0)
+
+    def _factored(self) -> Cholesky:
+        matrix, null = self._make(), self._null
+        size, n = float(np.trace(matrix)) / len(null), len(null)
+        matrix += np.outer((size / float(null @ null)) * null, null)
+        largest = float(matrix.diagonal().max())
+        try:
+            factor = Cholesky(matrix)
+            singular = factor.least_pivot <= _ROUNDING * n * largest
+        except NumericalError:
+            singular = True
+        if singular:
+            raise NumericalError(
+                "With regularization=0 the kernel matrix must have full rank, but that of these "
+                f"{n} rows has not, up to rounding: rows are repeated, or the kernel has fewer "
+                "features than there are rows. Give a positive regularization."
+            )
+        return factor
 
 
 class Inverse:

@@ -25,7 +25,7 @@ from discernel.criteria.low_rank import LowRankLoss, low_rank_loss
 from discernel.criteria.margin import Margin
 from discernel.criteria.rkda import RKDA
 from discernel.criteria.separability import Separability
-from discernel.criteria.uniform import Uniform
+from discernel.criteria.uniform import GivenWeights, Uniform
 from discernel.exceptions import InvalidInputError, unknown_choice
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "ConvexProgram",
     "Criterion",
     "FisherRatio",
+    "GivenWeights",
     "KernelLeastSquares",
     "LeastSquares",
     "LeaveOneOut",
@@ -53,6 +54,7 @@ __all__ = [
     "low_rank_loss",
     "offers",
     "relative_gap",
+    "takes_two_classes",
 ]
 
 #: What the names stand for, with their defaults.
@@ -92,3 +94,15 @@ def as_criterion(criterion: Any) -> Criterion:
         "your own is a subclass of discernel.criteria.Criterion."
         + (" Call the class to make one." if isinstance(criterion, type) else "")
     )
+
+
+def takes_two_classes(criterion: Any) -> bool:
+    """Whether a criterion is for two classes only; False for what is no criterion.
+
+    Parameters
+    ----------
+    criterion : str or Criterion
+        As a user gives it.
+    """
+    made = CRITERIA.get(criterion) if isinstance(criterion, str) else criterion
+    return getattr(made, "takes", None) == "two classes"

@@ -14,6 +14,7 @@ offer               what it is                              who asks for it
                     with ``dual_ball``
 ``sdp``, ``qcqp``   the paper's conic programs              ``sdp``, ``sdp_approximate``,
                                                             ``qcqp``
+``weights``         the weights, where they are known       ``none``
 =================== ======================================= ====================================
 
 A program whose values take an algorithm themselves has an attribute ``maximize`` that is None;
@@ -242,6 +243,16 @@ class Criterion(ABC):
             λ; None where it is to be learned.
         """
 
+    def on_bank(self, bank: Bank) -> Criterion:
+        """Return the criterion with what depends on the candidates fixed, or raise a clear error.
+
+        Parameters
+        ----------
+        bank : Bank
+            All candidates on all training rows; `program` may be given parts of it.
+        """
+        return self
+
     def check(self, solver: str, regularization: float | str) -> None:  # noqa: B027  # most need none
         """Raise a clear error if a solver or a word for λ does not go with the options."""
 
@@ -263,6 +274,7 @@ class Criterion(ABC):
             return
         if self.takes == "two classes" and target.n_classes != 2:
             raise InvalidInputError(
+                "Only binary classification is supported: "
                 f"criterion='{self.name}' is defined for two classes. Got "
                 f"{target.n_classes}: {target.classes.tolist()}. Use criterion='rkda', which "
                 "takes any number of classes."

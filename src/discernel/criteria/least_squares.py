@@ -123,8 +123,12 @@ class KernelLeastSquares:
     @property
     def left_out_scores(self) -> FloatArray:
         """`leave_one_out` in the units of ``fitted``; see `center_left_out`."""
-        targets, shares = self._unweighted(self._targets), 1.0 / self.ridge
-        shares /= shares.sum()
+        targets, known = self._unweighted(self._targets), self.sample_weights
+        if self._ridge.any():
+            shares = 1.0 / self.ridge
+        else:
+            shares = np.ones(len(targets)) if known is None else known.values
+        shares = shares / shares.sum()
         return center_left_out(self.leave_one_out, targets - shares @ targets, shares)
 
     @cached_property

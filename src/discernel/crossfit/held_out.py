@@ -15,7 +15,7 @@ import numpy as np
 
 from discernel.backend import FloatArray
 from discernel.bank import Bank
-from discernel.criteria import KernelLeastSquares, LeastSquares
+from discernel.criteria import GivenWeights, KernelLeastSquares, LeastSquares, Uniform
 from discernel.crossfit.choose import Contender
 from discernel.crossfit.propose import CrossFitted, Proposal, fold_metric, scaled_kernels
 from discernel.crossfit.sample import Positions
@@ -87,7 +87,9 @@ class Relearner:
         chooses_lambda = not given and n <= _FEW
         if self.proposal is not None and (n <= _FEW or self.proposal.chosen.strength > 0):
             return True
-        learns_weights = self.bank.n_kernels > 1 and self.request.criterion.name != "uniform"
+        if self.request.criterion.name == GivenWeights.name:
+            return False
+        learns_weights = self.bank.n_kernels > 1 and self.request.criterion.name != Uniform.name
         return learns_weights or chooses_lambda
 
     def without(self, fold: int, outside: Positions) -> tuple[Refit, ...]:

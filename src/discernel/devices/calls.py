@@ -5,13 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from inspect import signature
-from typing import Any
+from typing import Any, TypeGuard
 
 from discernel.devices.device import Device, as_host, check_given, device_of
 from discernel.devices.failures import device_errors
 from discernel.devices.pairs import STRIP_ENTRIES, DeviceKernels
 from discernel.kernels import Kernel, Standardized
-from discernel.kernels.base import Named, Product, Restricted, Scaled, Sum, Wrapper
+from discernel.kernels.base import (
+    Elementwise,
+    Named,
+    Offset,
+    Power,
+    Product,
+    Restricted,
+    Scaled,
+    Sum,
+    Wrapper,
+)
 from discernel.kernels.columns import column_indices, take_columns
 from discernel.kernels.evaluate import KernelSet, can_prepare
 from discernel.kernels.weighted import slices
@@ -142,11 +152,11 @@ def _is_made_there(kernel: Kernel) -> bool:
 
 
 def _spread(kernel: Kernel, X: Any) -> Kernel:
-    """Return the same kernel with its sums and products outermost, and columns by their positions.
+    """Return the same kernel with columns and spreads innermost, and columns by their positions.
 
     Of a subclass nothing is known but that it can be called.
     """
-    if type(kernel) is Sum or type(kernel) is Product:
+    if _is_pair(kernel):
         return type(kernel)(_spread(kernel.left, X), _spread(kernel.right, X))
     if type(kernel) is Named:
         return _spread(kernel.kernel, X)
@@ -154,31 +164,49 @@ def _spread(kernel: Kernel, X: Any) -> Kernel:
         indices = column_indices(kernel.columns, X)
         inner = _spread(kernel.kernel, take_columns(X, indices))
         return _wrapped(replace(kernel, columns=tuple(indices.tolist())), inner)
-    if type(kernel) is Scaled or type(kernel) is Standardized:
+    if type(kernel) is Standardized:
         return _wrapped(kernel, _spread(kernel.kernel, X))
+    if _is_elementwise(kernel):
+        return replace(kernel, kernel=_spread(kernel.kernel, X))
     return kernel
 
 
+def _is_elementwise(kernel: Kernel) -> TypeGuard[Elementwise]:
+    return type(kernel) in (Scaled, Offset, Power)
+
+
+def _is_pair(kernel: Kernel) -> TypeGuard[Sum | Product]:
+    return type(kernel) in (Sum, Product)
+
+
+def _is_leaf(kernel: Kernel) -> bool:
+    """Whether a kernel is no sum or product, and no function of the values of one."""
+    return _is_leaf(kernel.kernel) if _is_elementwise(kernel) else not _is_pair(kernel)
+
+
 def _wrapped(wrapper: Wrapper, inner: Kernel) -> Kernel:
-    """Return a kernel in a wrapper: of sums and products, each part in it."""
-    if not (type(inner) is Sum or type(inner) is Product):
-        return replace(wrapper, kernel=inner)
-    is_factor = type(wrapper) is Scaled and type(inner) is Product  # which counts once
-    right = inner.right if is_factor else _wrapped(wrapper, inner.right)
-    return type(inner)(_wrapped(wrapper, inner.left), right)
+    """Return a kernel on columns or with spreads: of sums and products, each part of it."""
+    if _is_pair(inner):
+        return type(inner)(_wrapped(wrapper, inner.left), _wrapped(wrapper, inner.right))
+    if _is_elementwise(inner):
+        return replace(inner, kernel=_wrapped(wrapper, inner.kernel))
+    return replace(wrapper, kernel=inner)
 
 
 def _leaves(kernel: Kernel) -> list[Kernel]:
     """Return what is added and multiplied, from left to right."""
-    if type(kernel) is Sum or type(kernel) is Product:
+    if _is_pair(kernel):
         return [*_leaves(kernel.left), *_leaves(kernel.right)]
+    if _is_elementwise(kernel) and not _is_leaf(kernel):
+        return _leaves(kernel.kernel)
     return [kernel]
 
 
 def _joined(kernel: Kernel, matrices: Iterator[Any]) -> Any:
     """Return sums and products of the matrices of the `_leaves`."""
-    if type(kernel) is Sum:
-        return _joined(kernel.left, matrices) + _joined(kernel.right, matrices)
-    if type(kernel) is Product:
-        return _joined(kernel.left, matrices) * _joined(kernel.right, matrices)
+    if _is_pair(kernel):
+        left, right = (_joined(part, matrices) for part in (kernel.left, kernel.right))
+        return left + right if type(kernel) is Sum else left * right
+    if _is_elementwise(kernel) and not _is_leaf(kernel):
+        return kernel.apply(_joined(kernel.kernel, matrices))
     return next(matrices)

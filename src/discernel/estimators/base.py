@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discernel.backend import FloatArray, n_rows
-from discernel.criteria import KernelLeastSquares, check_leave_one_out
+from discernel.criteria import KernelLeastSquares, check_leave_one_out, takes_two_classes
 from discernel.devices import check_given, on_host
 from discernel.discriminant import (
     Decision,
@@ -253,6 +253,12 @@ class BaseKernelDiscriminant(
         self.explained_variance_ratio_ = discriminant.explained[: self._n_features_out]
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        binary = self.threshold is not None or takes_two_classes(self.criterion)
+        tags.classifier_tags.multi_class = not binary
+        return tags
+
     def _check_target(self, target: ClassTarget, request: Request) -> None:
         """Raise a clear error where classes cannot be learned as asked, before any heavy work."""
         request.check_target(target)
@@ -260,6 +266,11 @@ class BaseKernelDiscriminant(
             raise unknown_choice("statistics", self.statistics, ["loo", "training"])
         if self.statistics == "loo":
             check_leave_one_out(target, "statistics='loo'", "statistics='training'")
+        elif request.regularization == 0.0:
+            raise InvalidInputError(
+                "Without regularization the fit is exact on training rows, which then have no "
+                "scatter: statistics must be 'loo'. Got 'training' and regularization=0."
+            )
 
     def _decide(self, target: ClassTarget) -> Decision:
         """Return how probabilities become a class, or raise a clear error."""

@@ -23,7 +23,8 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         Whose discriminant: that of [Ye08]_, whose scatter counts samples, or that of [Kim06]_, for
         two classes, whose scatter is the sum of the class covariances.
     regularization : float or "loo", default="loo"
-        λ > 0, in units of the normalised kernel; ``"loo"`` takes the one with the least
+        λ, in units of the normalised kernel, where 0 is for a kernel matrix of full rank and
+        ``statistics="loo"``; ``"loo"`` takes the one with the least
         leave-one-out error.
     statistics : {"loo", "training"}, default="loo"
         Where class means and covariance are taken from: leave-one-out predictions, which give
@@ -120,7 +121,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         classes, with `RKDA(shrinkage=0.1)` closer to equal weights; ``"fdr"`` [Kim06]_ and
         ``"margin"`` [Lanckriet04]_, for two. ``"loo"`` is the leave-one-out error itself, pulled
         towards equal weights; ``"akfd"`` [Fung04]_, ``"alignment"`` [Pothin06]_ and
-        ``"separability"`` [Yeung06]_ are those papers'; ``"uniform"`` takes the plain average.
+        ``"separability"`` [Yeung06]_ are those papers'; ``"uniform"`` takes the plain average,
+        and `discernel.criteria.GivenWeights` has weights of your own.
         ``"auto"`` takes what predicts left-out rows best: of given kernels plain average, best
         single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with ``kernels="auto"``, equal or
         learned weights, with or without the metric. ``learned_kernel_.considered`` says why.
@@ -129,7 +131,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         many rows, ``"galerkin"``, which takes fewer factorisations.
         With a solver or ``regularization="joint"``, ``criterion="auto"`` is ``"rkda"``.
     regularization : float, "auto", "loo" or "joint", default="auto"
-        λ > 0, in units of the normalised kernels. ``"loo"``, which is ``"auto"``, takes the λ
+        λ, in units of the normalised kernels. 0 is for a kernel matrix of full rank, and weights
+        that do not depend on λ, as of a single kernel. ``"loo"``, which is ``"auto"``, takes the λ
         with the least leave-one-out error of a path; ``"joint"`` learns λ with the weights
         (``"rkda"`` only).
     statistics : {"loo", "training"}, default="loo"

@@ -175,7 +175,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             self.feature_importances_ = np.full(self.n_features_in_, 1.0 / self.n_features_in_)
             self.feature_importances_std_ = np.zeros(self.n_features_in_)
             return None
-        given = request.regularization if isinstance(request.regularization, float) else None
+        lam = request.regularization
+        given = lam if isinstance(lam, float) and lam > 0 else None  # folds are never without one
         proposal = propose_kernels(
             X,
             kernels[0].spreads,  # type: ignore[attr-defined]

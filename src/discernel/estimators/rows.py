@@ -18,6 +18,7 @@ from discernel.backend import FloatArray
 from discernel.devices import Device, check_given, elsewhere, on_host
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, Linear, Standardized, as_kernels, kernel_names
+from discernel.kernels.anywhere import refuse_sparse
 from discernel.kernels.base import Known
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, column_quantiles, is_mixed
 from discernel.kernels.settings import get_settings, with_settings
@@ -289,6 +290,8 @@ class BaseRowEstimator(BaseEstimator):
             ensure_all_finite=_missing_allowed(kernels),
             **options,
         )
+        for kernel in kernels:
+            refuse_sparse(kernel, checked[0] if reset else checked)
         if not reset and _missing_allowed(kernels) == "allow-nan":
             _check_rows(kernels, checked)
         if reset:
@@ -322,7 +325,7 @@ class BaseRowEstimator(BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = are_precomputed(self._candidates())
-        tags.input_tags.sparse = not tags.input_tags.pairwise
+        tags.input_tags.sparse = _take_sparse(self._candidates())
         # Not `categorical`: scikit-learn's checks would make codes of all numbers, as they would
         # not of what histogram gradient boosting takes, which has no such tag either.
         tags.input_tags.allow_nan = tags.input_tags.string = self._takes_tables()
@@ -454,6 +457,14 @@ def are_precomputed(candidates: Any) -> bool:
         return as_kernels(candidates)[0].precomputed
     except InvalidInputError:
         return False
+
+
+def _take_sparse(candidates: Any) -> bool:
+    """Whether X may be sparse; True for candidates that are no kernels at all."""
+    try:
+        return all(kernel.takes_sparse for kernel in as_kernels(candidates))
+    except InvalidInputError:
+        return True
 
 
 def _is_table_of_numbers(X: Any) -> bool:

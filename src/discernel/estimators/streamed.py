@@ -260,6 +260,11 @@ class BaseStreamedLearner(BaseKernelLearner):
                 f"{request.criterion.name!r}, which has one per class. Use 'auto' or 'rkda', with "
                 "class_weight='balanced' to have all classes count the same."
             )
+        if request.regularization == 0.0:
+            raise InvalidInputError(
+                "Rows in chunks are fitted by features of a low rank, which need a positive λ. Got "
+                "regularization=0. Give a positive one, or all rows to fit(X, y)."
+            )
 
     def _report(self, stage: int, total: int | None) -> Callable[[int], None]:
         callback = getattr(self, "callback", None)

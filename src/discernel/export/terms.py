@@ -22,7 +22,7 @@ from discernel.kernels import (
     Standardized,
     WhereKnown,
 )
-from discernel.kernels.base import Named, Product, Restricted, Scaled, Sum
+from discernel.kernels.base import Named, Offset, Power, Product, Restricted, Scaled, Sum
 from discernel.kernels.distance import DistanceKernel
 
 __all__ = ["Piece", "Term", "View", "known_part", "terms_of"]
@@ -109,6 +109,11 @@ def terms_of(kernel: Kernel, view: View) -> list[Term]:
         return [
             (kernel.factor * number, pieces) for number, pieces in terms_of(kernel.kernel, view)
         ]
+    if type(kernel) is Offset:
+        one = Piece("inner", view, None, "power", (0.0, 1.0, 1.0))  # (0 ⟨x, z⟩ + 1)¹
+        return [*terms_of(kernel.kernel, view), (kernel.constant, (one,))]
+    if type(kernel) is Power:
+        return terms_of(kernel.product if kernel.exponent > 1 else kernel.kernel, view)
     if type(kernel) is Restricted:
         return terms_of(kernel.kernel, view.take(kernel.columns))
     if type(kernel) is Standardized and kernel.spreads is not None:
@@ -167,7 +172,7 @@ def _piece(kernel: Kernel, view: View) -> Piece:
         return Piece("cosine", view, None, "power", (1.0, 0.0, 1.0))
     raise InvalidInputError(
         "A model can be exported if its kernels are RBF, Laplace, Exponential, Linear, Polynomial "
-        "or Cosine, on columns, standardized, named, scaled, added or multiplied too, or "
-        f"WhereKnown of these, not added or multiplied. Got {kernel.name}, of type "
+        "or Cosine, on columns, standardized, named, scaled, added, multiplied or to a power too, "
+        f"or WhereKnown of these, not added or multiplied. Got {kernel.name}, of type "
         f"{kind.__name__}. Fit again without it: others predict with discernel only."
     )

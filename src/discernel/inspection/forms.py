@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
 from discernel.kernels import RBF, Kernel, Laplace, Linear, Standardized
-from discernel.kernels.base import Named, Product, Restricted, Scaled, Sum
+from discernel.kernels.base import Named, Offset, Power, Product, Restricted, Scaled, Sum
 from discernel.kernels.distance import DistanceKernel
 
 __all__ = ["Form", "OtherForm", "ProductForm", "SumForm", "kernel_forms"]
@@ -109,6 +109,11 @@ def _visit(
     if isinstance(kernel, Scaled):
         inner = _visit(kernel.kernel, columns, by, n)
         return inner and [replace(form, factor=kernel.factor * form.factor) for form in inner]
+    if isinstance(kernel, Offset):
+        inner, nothing = _visit(kernel.kernel, columns, by, n), np.zeros(n)
+        return inner and [*inner, ProductForm(kernel.constant, nothing, nothing)]
+    if isinstance(kernel, Power) and kernel.exponent > 1:
+        return _visit(kernel.product, columns, by, n)
     if isinstance(kernel, Restricted):
         taken = np.asarray(kernel.columns, dtype=np.intp)
         return _visit(kernel.kernel, columns[taken], by[taken], n)

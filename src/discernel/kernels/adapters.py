@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from discernel.backend import FloatArray, n_rows
+from discernel.backend import FloatArray, as_rows, n_rows
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.columns import Table
@@ -50,6 +50,7 @@ class Precomputed(Kernel):
     index: int = 0
     trusted = False
     precomputed = True
+    takes_sparse = False
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         matrix = np.asarray(X, dtype=np.float64)
@@ -127,7 +128,10 @@ def _objects(X: Any) -> Any:
     return X.values if isinstance(X, Table) else X
 
 
-def _writeable(X: Any) -> Any:
+def _as_sklearn_takes(X: Any) -> Any:
+    """Return rows that scikit-learn's compiled kernels take: writeable, with 32-bit indices."""
+    if hasattr(X, "tocsr"):
+        return as_rows(X)
     return X.copy() if isinstance(X, np.ndarray) and not X.flags.writeable else X
 
 
@@ -161,8 +165,7 @@ class Pairwise(Kernel):
             raise unknown_choice("kernel name", self.metric, sorted(PAIRWISE_KERNEL_FUNCTIONS))
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        # Some of scikit-learn's compiled kernels refuse read-only memory.
-        X, Z = _writeable(X), None if Z is None else _writeable(Z)
+        X, Z = _as_sklearn_takes(X), None if Z is None else _as_sklearn_takes(Z)
         matrix = pairwise_kernels(X, Z, metric=self.metric, **dict(self.options))
         return np.asarray(matrix, dtype=np.float64)
 
@@ -266,6 +269,7 @@ class GaussianProcess(Kernel):
     """
 
     kernel: Any
+    takes_sparse = False
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         matrix = np.array(self.kernel(X, Z), dtype=np.float64)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator
+from functools import reduce
+from numbers import Integral
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -26,7 +28,19 @@ from discernel.kernels.columns import (
 )
 from discernel.kernels.expansion import Array, Expansion
 
-__all__ = ["Kernel", "Known", "Named", "Product", "Restricted", "Scaled", "Sum", "Wrapper"]
+__all__ = [
+    "Elementwise",
+    "Kernel",
+    "Known",
+    "Named",
+    "Offset",
+    "Power",
+    "Product",
+    "Restricted",
+    "Scaled",
+    "Sum",
+    "Wrapper",
+]
 
 #: What is known about the training rows; that of some columns stands under their positions.
 Known: TypeAlias = dict[Hashable, Any]
@@ -36,8 +50,13 @@ class Kernel(ABC):
     """A positive semidefinite function of two rows.
 
     ``kernel(X)`` is the Gram matrix of the rows of X, ``kernel(X, Z)`` the matrix between the
-    rows of X and Z. ``a + b``, ``a * b`` and ``2.0 * a`` are kernels again, and
-    ``a.on(columns)`` is the kernel on some columns only.
+    rows of X and Z. ``a + b``, ``a * b``, ``2.0 * a``, ``a + 1.0`` and ``a ** 2`` are kernels
+    again, and ``a.on(columns)`` is the kernel on some columns only.
+
+    ``kernel(x, z)`` of two rows of one dimension is a number, so that a kernel whose parameters are
+    numbers can be the ``kernel`` of scikit-learn's `KernelPCA`, `KernelRidge` or `Nystroem`, or the
+    ``affinity`` of `SpectralClustering`. To a kernel that takes any rows, such as texts, an array
+    of one dimension that does not hold floats is one cell per row.
 
     Rows may be arrays of PyTorch, CuPy or array-api-strict: a matrix is then one of that library,
     on their device. Methods that a user writes are given NumPy's.
@@ -60,6 +79,9 @@ class Kernel(ABC):
 
     #: Whether rows may have missing cells in the columns that it sees.
     takes_missing: bool = False
+
+    #: Whether rows may be a sparse matrix.
+    takes_sparse: bool = True
 
     #: Whether the kernel picks columns of a table itself.
     picks_columns: bool = False
@@ -382,12 +404,26 @@ class Kernel(ABC):
         """Return this kernel under another name."""
         return Named(self, name)
 
-    def __add__(self, other: Kernel) -> Sum:
-        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+    def __add__(self, other: Kernel | float) -> Kernel:
+        if isinstance(other, Kernel):
+            return Sum(self, other)
+        if not isinstance(other, (int, float, np.number)):
+            return NotImplemented
+        if other == 0:  # sum(kernels) starts from 0
+            return self
+        if isinstance(self, Offset):
+            return Offset(self.kernel, self.constant + Offset(self, float(other)).constant)
+        return Offset(self, float(other))
 
-    def __radd__(self, other: object) -> Self:
-        # sum(kernels) starts from 0.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
+    __radd__ = __add__
+
+    def __pow__(self, exponent: int) -> Kernel:
+        if not isinstance(exponent, (int, float, np.number)):
+            return NotImplemented
+        made = Power(self, exponent)
+        if isinstance(self, Power):
+            return Power(self.kernel, self.exponent * made.exponent)
+        return self if made.exponent == 1 else made
 
     def __mul__(self, other: Kernel | float) -> Product | Scaled:
         if isinstance(other, Kernel):
@@ -488,6 +524,10 @@ class Wrapper(Kernel):
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]
         return self.kernel.takes_missing
+
+    @property
+    def takes_sparse(self) -> bool:  # type: ignore[override]
+        return self.kernel.takes_sparse
 
     @property
     def picks_columns(self) -> bool:  # type: ignore[override]
@@ -592,9 +632,54 @@ class Named(Wrapper):
         return self.kernel.on_its_columns(X)
 
 
+class Elementwise(Wrapper):
+    """A kernel whose values are a function of those of another kernel."""
+
+    #: The field that the kernel can be differentiated by.
+    number: ClassVar[str | None] = None
+
+    @abstractmethod
+    def apply(self, values: Any) -> Any:
+        """Return the values made of those of the other kernel, an array of any library."""
+
+    @property
+    def decay(self) -> tuple[Hashable, float] | None:
+        return None
+
+    def from_base(self, base: FloatArray) -> FloatArray:
+        return np.asarray(self.apply(self.kernel.from_base(base)))
+
+    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
+        self.kernel.fill_from_base(base, out)
+        out[:] = self.apply(out)
+
+    def from_device_base(self, base: Any, xp: Any) -> Any | None:
+        made = self.kernel.from_device_base(base, xp)
+        return None if made is None else self.apply(made)
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return np.asarray(self.apply(self.kernel(X, Z)))
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return np.asarray(self.apply(self.kernel.diagonal(X)))
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        own = {} if self.number is None else {self.number: getattr(self, self.number)}
+        return {**self.kernel.parameters, **own}
+
+    def with_parameters(self, **values: float) -> Self:
+        self._check_parameters(values)
+        own = {self.number: values.pop(self.number)} if self.number in values else {}
+        inner = self.kernel.with_parameters(**values)
+        return dataclasses.replace(self, kernel=inner, **own)
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
-class Scaled(Wrapper):
+class Scaled(Elementwise):
     """A kernel times a positive number."""
+
+    number = "factor"
 
     factor: float
 
@@ -604,37 +689,8 @@ class Scaled(Wrapper):
                 f"A kernel may only be scaled by a positive number. Got {self.factor!r}."
             )
 
-    @property
-    def decay(self) -> tuple[Hashable, float] | None:
-        return None  # a power of it has another factor
-
-    def from_base(self, base: FloatArray) -> FloatArray:
-        return self.factor * self.kernel.from_base(base)
-
-    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
-        self.kernel.fill_from_base(base, out)
-        out *= self.factor
-
-    def from_device_base(self, base: Any, xp: Any) -> Any | None:
-        made = self.kernel.from_device_base(base, xp)
-        return None if made is None else made * self.factor
-
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.factor * self.kernel(X, Z)
-
-    def diagonal(self, X: Any) -> FloatArray:
-        return self.factor * self.kernel.diagonal(X)
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        return {**self.kernel.parameters, "factor": self.factor}
-
-    def with_parameters(self, **values: float) -> Self:
-        self._check_parameters(values)
-        factor = values.pop("factor", self.factor)
-        return dataclasses.replace(
-            self, kernel=self.kernel.with_parameters(**values), factor=factor
-        )
+    def apply(self, values: Any) -> Any:
+        return values * self.factor
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         if parameter == "factor":
@@ -651,6 +707,89 @@ class Scaled(Wrapper):
 
     def __repr__(self) -> str:
         return f"{self.factor:g} * {_grouped(self.kernel)}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Offset(Elementwise):
+    """A kernel plus a positive constant."""
+
+    number = "constant"
+
+    constant: float
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.constant) and self.constant > 0):
+            raise InvalidInputError(
+                "A constant that is added to a kernel must be at least 0, or the sum need not be "
+                f"positive semidefinite. Got {self.constant!r}."
+            )
+
+    def apply(self, values: Any) -> Any:
+        return values + self.constant
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        if parameter == "constant":
+            return np.ones((n_rows(X), n_rows(X if Z is None else Z)))
+        return self.kernel.derivative(parameter, X, Z)
+
+    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
+        return self.kernel.scale_derivative(column, X, Z)
+
+    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
+        # The matrix that is known is that of this kernel, which has the constant in it.
+        gram = None if expansion.gram is None else expansion.gram - self.constant
+        return self.kernel._gradients(dataclasses.replace(expansion, gram=gram))
+
+    def __repr__(self) -> str:
+        return f"{self.kernel!r} + {self.constant:g}"
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Power(Elementwise):
+    """A kernel to the power of an integer of at least 1: the product of so many of it."""
+
+    exponent: int
+
+    def __post_init__(self) -> None:
+        is_whole = isinstance(self.exponent, Integral) and not isinstance(self.exponent, bool)
+        if not (is_whole and self.exponent >= 1):
+            raise InvalidInputError(
+                "The power of a kernel must be an integer of at least 1, or it need not be "
+                f"positive semidefinite. Got {self.exponent!r}."
+            )
+        object.__setattr__(self, "exponent", int(self.exponent))
+
+    @property
+    def product(self) -> Kernel:
+        """The same kernel as a product."""
+        return reduce(Product, [self.kernel] * self.exponent)
+
+    @property
+    def decay(self) -> tuple[Hashable, float] | None:
+        inner = self.kernel.decay
+        return None if inner is None else (inner[0], self.exponent * inner[1])
+
+    def apply(self, values: Any) -> Any:
+        return values**self.exponent
+
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        return self._outer(X, Z) * self.kernel.derivative(parameter, X, Z)
+
+    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
+        return self._outer(X, Z) * self.kernel.scale_derivative(column, X, Z)
+
+    def _outer(self, X: Any, Z: Any | None) -> FloatArray:
+        """Return the derivative of the power by the kernel in it."""
+        return np.asarray(self.exponent * self.kernel(X, Z) ** (self.exponent - 1))
+
+    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
+        return Kernel._gradients(self, expansion)
+
+    def _shifted(self, X: Any) -> Kernel:
+        return self  # centring takes off what a shift adds to a kernel, not to its power
+
+    def __repr__(self) -> str:
+        return f"{_grouped(self.kernel)} ** {self.exponent}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -854,6 +993,10 @@ class _Pair(Kernel):
         return self.left.takes_missing or self.right.takes_missing
 
     @property
+    def takes_sparse(self) -> bool:  # type: ignore[override]
+        return self.left.takes_sparse and self.right.takes_sparse
+
+    @property
     def precomputed(self) -> bool:  # type: ignore[override]
         return self.left.precomputed and self.right.precomputed
 
@@ -956,4 +1099,5 @@ class Product(_Pair):
 def _grouped(kernel: Kernel) -> str:
     """Return the text of a kernel as part of a larger one, in brackets where it needs them."""
     inner = kernel.kernel if isinstance(kernel, Named) else kernel
-    return f"({kernel!r})" if isinstance(inner, (Sum, Product, Scaled)) else repr(kernel)
+    parts = Sum, Product, Scaled, Offset, Power
+    return f"({kernel!r})" if isinstance(inner, parts) else repr(kernel)

@@ -45,6 +45,7 @@ class Lookup(SimilarityKernel):
     _places: dict[Hashable, int] = field(init=False, metadata={"private": True})
     trusted = False
     takes_any_rows = True
+    takes_sparse = False
 
     def __post_init__(self) -> None:
         keys = self.keys

@@ -131,6 +131,10 @@ class WhereKnown(Wrapper):
         return True
 
     @property
+    def takes_sparse(self) -> bool:  # type: ignore[override]
+        return False  # a missing cell is NaN or None
+
+    @property
     def base_key(self) -> Hashable | None:
         return WhereKnown, self
 
@@ -255,11 +259,6 @@ class WhereKnown(Wrapper):
 
 def _missing_cells(X: Any) -> NDArray[np.bool_]:
     """Return which cells are missing, of shape (n_rows, n_columns)."""
-    if hasattr(X, "tocsr"):
-        raise InvalidInputError(
-            "WhereKnown needs dense rows, in which missing cells are NaN or None. Got a sparse "
-            "matrix."
-        )
     if isinstance(X, Table):
         cells, is_number = np.empty(X.shape, dtype=bool), np.array(X.is_number)
         cells[:, is_number] = np.isnan(X.numbers)

@@ -155,6 +155,7 @@ class Matching(SimilarityKernel):
 
     takes_any_rows = True
     takes_missing = True
+    takes_sparse = False
 
     def check_rows(self, X: Any) -> None:
         """Take whatever there is."""

@@ -75,8 +75,6 @@ def one_column(X: Any, who: str, what: str) -> NDArray[Any]:
     what : str
         What the cells are, in plural.
     """
-    if hasattr(X, "tocsr"):
-        raise InvalidInputError(f"{who} needs {what}, one per row. Got a sparse matrix of numbers.")
     if isinstance(X, Table):
         X = X.values
     elif not isinstance(X, np.ndarray):

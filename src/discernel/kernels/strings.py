@@ -60,6 +60,7 @@ class _StringKernel(SimilarityKernel):
     """⟨φ(x), φ(z)⟩ / (‖φ(x)‖ ‖φ(z)‖), where φ counts the pieces of a string."""
 
     takes_any_rows = True
+    takes_sparse = False
     normalize: bool
 
     def _lengths(self) -> tuple[int, int]:
@@ -85,7 +86,7 @@ class _StringKernel(SimilarityKernel):
         if like is not None:
             counts, vocabulary = _count(strings, lengths, like.vocabulary)
         factors = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
-        return _CountedStrings(sp.csr_array(sp.diags_array(factors) @ counts), vocabulary)
+        return _CountedStrings(sp.csr_array(counts.multiply(factors[:, None])), vocabulary)
 
     def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         left, right = X.counts, X.counts if Z is None else Z.counts

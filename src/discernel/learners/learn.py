@@ -13,13 +13,19 @@ from sklearn.utils import check_random_state
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Bank, System, bank_of_matrices, device_of_matrices
-from discernel.criteria import KernelLeastSquares, Program, offers
+from discernel.criteria import KernelLeastSquares, Program, Uniform, offers
 from discernel.devices import device_errors, device_of, on_host
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.learners.loo import find_limit
 from discernel.learners.margin import maximize
 from discernel.learners.part import Part, draw_part
-from discernel.learners.request import Request, check_solver, faster_solver, make_request
+from discernel.learners.request import (
+    SOLVERS,
+    Request,
+    check_solver,
+    faster_solver,
+    make_request,
+)
 from discernel.learners.solution import (
     Callback,
     LearnedKernel,
@@ -29,6 +35,7 @@ from discernel.learners.solution import (
     Status,
     Task,
 )
+from discernel.learners.uniform import NoSolver
 from discernel.learners.walk import as_good_as_the_least, walk
 from discernel.sample_weights import SampleWeights, check_sample_weight
 from discernel.targets import ClassTarget, Target, check_classes_present
@@ -77,7 +84,8 @@ def learn_kernel(
         kernel alignment of [Pothin06]_, by `Alignment` greedily or exactly; ``"margin"`` the soft
         margin of [Lanckriet04]_, for two classes, by `Margin` with another C or kind;
         ``"separability"`` the scatter between and within classes of [Yeung06]_, by
-        `Separability` with another α or as a ratio; ``"uniform"`` is the plain average.
+        `Separability` with another α or as a ratio; ``"uniform"`` is the plain average,
+        and `GivenWeights` has weights of your own.
         ``"auto"`` takes what predicts left-out samples best:
         plain average, best single kernel, ``"rkda"`` with shrinkage, or ``"loo"``; with a solver
         of the convex program or ``regularization="joint"`` it is ``"rkda"``. The names stand for
@@ -88,7 +96,8 @@ def learn_kernel(
         ``"margin"``, which takes ``"silp"`` and ``"qcqp"`` too. Objects, such as
         ``SILP(stopping="paper")`` or ``SDP(backend="SCS")``, set more than a name can.
     regularization : float, "auto", "loo" or "joint", default="auto"
-        λ > 0, in units of the normalised kernels. ``"loo"``, which is ``"auto"``, takes the λ
+        λ, in units of the normalised kernels. 0 is for a matrix of full rank, and weights that do
+        not depend on λ. ``"loo"``, which is ``"auto"``, takes the λ
         with the least leave-one-out error of a path, the largest of those within 1 % of it; not
         all of them are tried, see the notes. ``"joint"`` learns λ in the same program as the
         weights ([Ye08]_ section 4, ``"rkda"`` only).
@@ -228,14 +237,36 @@ def learn_part(bank: Bank, target: Target, request: Request) -> LearnedKernel:
 
 
 def _learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
-    lam = request.regularization
+    lam, request = request.regularization, request.on_bank(bank)
     try:
+        if lam == 0.0:
+            return _learn_without_ridge(bank, target, request)
         if lam == "loo" and request.criterion.regularization_is != "learned":
             return _learn_by_leave_one_out(bank, target, request)
         return _solve_one(bank, target, request, lam if isinstance(lam, float) else None)
     except NumericalError:
         bank.check_definite()  # if that is the reason, its error says so better
         raise
+
+
+def _learn_without_ridge(bank: Bank, target: Target, request: Request) -> LearnedKernel:
+    """Learn with λ = 0: weights that do not depend on it, in a system that can be factored."""
+    if type(bank).system is not Bank.system:
+        raise InvalidInputError(
+            "regularization=0 needs kernel matrices that are factored, by bank='dense' or 'tiled' "
+            f"without a device. Got a {type(bank).__name__}. Choose such a bank, or give a "
+            "positive regularization."
+        )
+    if bank.n_kernels == 1:  # its weight is 1, by any criterion
+        alone = replace(request, criterion=Uniform(), solver=NoSolver())
+        return replace(_solve_one(bank, target, alone, 0.0), criterion=request.criterion.name)
+    if request.criterion.regularization_is != "apart" and request.solver.name in SOLVERS:
+        raise InvalidInputError(
+            f"The weights of criterion='{request.criterion.name}' depend on λ, which must then be "
+            "positive. Got regularization=0. Give a positive one, a single kernel, or a criterion "
+            "whose weights do not depend on λ, such as 'uniform', 'alignment' or GivenWeights."
+        )
+    return _solve_one(bank, target, request, 0.0)
 
 
 def _solve_one(
@@ -454,7 +485,7 @@ def learn_path(
     bank: Bank, target: Target, request: Request, regularizations: Sequence[float]
 ) -> list[tuple[LearnedKernel, float]]:
     """Learn for every λ, each from the weights of the one before, with its leave-one-out error."""
-    path = _Path(bank, target, request, regularizations)
+    path = _Path(bank, target, request.on_bank(bank), regularizations)
     for position in range(len(regularizations)):
         path.error(position)
     return path.falling()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -78,6 +78,10 @@ class Request:
     max_iter: int | None = None
     random_state: Any = None
     callback: Callback | None = None
+
+    def on_bank(self, bank: Bank) -> Request:
+        """Return the request with what its criterion takes from the candidates fixed."""
+        return replace(self, criterion=self.criterion.on_bank(bank))
 
     def check_target(self, target: Target) -> None:
         """Raise a clear error if the target cannot be learned as asked."""
@@ -202,9 +206,9 @@ def _check_regularization(
             regularization,
             ["auto", *words],
         )
-    if not (isinstance(regularization, (int, float, np.number)) and 0 < regularization < np.inf):
+    if not (isinstance(regularization, (int, float, np.number)) and 0 <= regularization < np.inf):
         raise InvalidInputError(
-            "The regularization must be a positive, finite number or one of "
+            "The regularization must be a finite number of at least 0 or one of "
             f"{['auto', *words]}. Got {regularization!r}."
         )
     return float(regularization)

@@ -383,8 +383,9 @@ class LearnedKernel:
                 "None: the weights were chosen by how well left-out rows are predicted, which has "
                 "no proof of being best. The criterion rkda has one."
             )
-        if self.criterion == "uniform":
-            return "None needed: the weights are equal, nothing was optimised."
+        if self.solver == "none":
+            how = "given" if self.criterion == "given" else "equal"
+            return f"None needed: the weights are {how}, nothing was optimised."
         if self.gap is None or not np.isfinite(self.gap):
             return f"None: {self.status}."
         about = "" if self.rank is None else f", for kernels approximated with rank {self.rank}"

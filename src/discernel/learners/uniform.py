@@ -1,4 +1,4 @@
-"""The plain average needs no solver; this is it."""
+"""Weights that are known need no solver; this is it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import ClassVar
 import numpy as np
 
 from discernel.criteria import Program
-from discernel.learners.simplex import uniform
 from discernel.learners.solution import Solution, Status, Task
 
 __all__ = ["NoSolver"]
@@ -16,7 +15,7 @@ __all__ = ["NoSolver"]
 
 @dataclass(frozen=True)
 class NoSolver:
-    """Equal weights: there is nothing to be solved.
+    """Return the weights that a program has: there is nothing to be solved.
 
     Examples
     --------
@@ -34,6 +33,8 @@ class NoSolver:
     """
 
     name: ClassVar[str] = "none"
+    needs: ClassVar[tuple[str, ...]] = ("weights",)
 
     def solve(self, program: Program, task: Task) -> Solution:
-        return Solution(uniform(program.n_weights), np.nan, -np.inf, Status.NO_PROGRAM, 0)
+        weights = program.weights  # type: ignore[attr-defined]  # which it needs
+        return Solution(weights, np.nan, -np.inf, Status.NO_PROGRAM, 0)

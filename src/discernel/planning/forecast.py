@@ -190,8 +190,8 @@ def _low_rank(
 def _too_large(problem: Problem, n_bytes: float) -> InvalidInputError:
     return InvalidInputError(
         f"Two matrices of {problem.n_rows:,} × {problem.n_rows:,} numbers must fit into memory, "
-        f"about {n_bytes / 1e9:,.0f} GB. There are {(memory_limit() or 0) / 1e9:,.0f} GB. Take "
-        "some of the rows, drawn at random."
+        f"about {n_bytes / 1e9:,.1f} GB. This process may take {(memory_limit() or 0) / 1e9:,.1f} "
+        "GB. Take some of the rows, drawn at random."
     )
 
 

@@ -11,6 +11,7 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray
+from discernel.criteria import takes_two_classes
 from discernel.estimators.transformer import LearnedKernelTransformer
 from discernel.exceptions import check_number, unknown_choice
 
@@ -138,6 +139,11 @@ class LearnedKernelSVC(ClassifierMixin, LearnedKernelTransformer):
         """
         check_is_fitted(self, "svm_")
         return np.asarray(self.svm_.decision_function(self._matrix(X)))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not takes_two_classes(self.criterion)
+        return tags
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
