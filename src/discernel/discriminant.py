@@ -24,6 +24,7 @@ from discernel.sample_weights import SampleWeights, effective_number
 from discernel.targets import ClassTarget
 
 __all__ = [
+    "LEAST_LOG",
     "Decision",
     "Discriminant",
     "Expectation",
@@ -49,6 +50,8 @@ _HOPELESS = 0.1
 _SMALLEST_REST = 1e-3
 #: Root mean square of fitted scores, of targets of 1, that changes no probability by more.
 _INVISIBLE = 1e-10
+#: The logarithm of a probability that stands for 0.
+LEAST_LOG = float(np.log(1e-6))
 
 
 @dataclass(frozen=True)
@@ -183,7 +186,7 @@ def fit_discriminant(
             intercept=fit.intercept,
         )
     scores, counted = honest.of(fit, target)
-    scores = _within_reach(scores, target)
+    scores = _within_reach(_with_lone_rows(scores, counted, fit, target), target)
     discriminant = replace(
         _with_statistics(scores, _covariance(scores, counted), counted, basis),
         dual_coef=fit.coef,
@@ -191,6 +194,22 @@ def fit_discriminant(
     )
     discriminant = _without_misleading(discriminant, fit.fitted, target)
     return replace(discriminant, sharpness=_fit_sharpness(discriminant, counted))
+
+
+def _with_lone_rows(
+    scores: FloatArray, counted: ClassTarget, fit: LeastSquares, target: ClassTarget
+) -> FloatArray:
+    """Return left-out scores, but those of the fit for rows that are a class of their own.
+
+    The fit without such a row knows nothing of its class: the class would lie among the others.
+    """
+    lone = np.flatnonzero(target.counts == 1)
+    if not len(lone):
+        return scores
+    scores = scores.copy()
+    for code in lone:
+        scores[counted.codes == code] = fit.fitted[target.codes == code]
+    return scores
 
 
 def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -> FloatArray:
@@ -222,7 +241,8 @@ def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
 
     Up to a constant of the row, without the sharpness; of shape (n_rows, n_classes). Of many
     classes, or few rows, means and covariance know too much of every row they are of: in some
-    tens of dimensions they tell noise apart.
+    tens of dimensions they tell noise apart. Of a row that is a class of its own, that of its class
+    is −inf: without the row there is no such class.
 
     Parameters
     ----------
@@ -245,7 +265,6 @@ def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
     shares = discriminant.row_weights / discriminant.row_weights.sum()
     sizes = np.bincount(codes, shares, minlength=n_classes)[codes]
     freedom, without = _freedom(shares, codes, n_classes)
-    # A class of one row has no mean without it: it is far from what there would be.
     stretch = sizes / np.maximum(sizes - shares, _SMALLEST_REST * sizes)
     lost = shares * stretch / freedom
     left = np.maximum(1.0 - lost * np.sum(residuals**2, axis=1), _SMALLEST_REST)
@@ -255,6 +274,8 @@ def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
     distances[own] *= stretch**2
     distances += (lost / left)[:, None] * inner**2
     distances *= (np.maximum(without, _SMALLEST_REST * freedom) / freedom)[:, None]
+    lone = np.flatnonzero(np.bincount(codes)[codes] == 1)
+    distances[lone, codes[lone]] = np.inf
     return np.asarray(-0.5 * distances)
 
 
@@ -367,8 +388,9 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     """
     codes, weights, log_share = target.codes, target.sample_weights, np.log(target.shares)
     # Of every class less those of the row's own: minus the log of its probability is then the
-    # logarithm of a sum of exponentials.
-    beyond = likelihood - likelihood[np.arange(len(codes)), codes][:, None]
+    # logarithm of a sum of exponentials. A row without a class is wrong whatever the factor.
+    own = likelihood[np.arange(len(codes)), codes][:, None]
+    beyond = np.where(np.isinf(own), 0.0, likelihood - np.where(np.isinf(own), 0.0, own))
     odds, terms = log_share - log_share[codes][:, None], np.empty_like(beyond)
 
     def loss(log_factor: float) -> float:
@@ -457,7 +479,8 @@ class Expectation:
     """What to expect of new rows, from rows that were predicted without their labels.
 
     The class statistics are those of the other rows. The sharpness is one number of all of them:
-    of few rows the expectation is a little too good for that.
+    of few rows the expectation is a little too good for that. A row that is a class of its own
+    counts as wrong: without it there is no such class.
 
     Attributes
     ----------
@@ -492,6 +515,7 @@ class Expectation:
         middle = (accuracy + z2 / (2 * n)) / (1 + z2 / n)
         half = np.sqrt(z2 * (accuracy * (1 - accuracy) / n + z2 / (4 * n**2))) / (1 + z2 / n)
         own = posterior[np.arange(len(codes)), codes]
+        own = np.where(np.isinf(own), LEAST_LOG, own)
         loss = -float(np.average(own, weights=weights))
         low, high = max(0.0, float(middle - half)), min(1.0, float(middle + half))
         return cls(accuracy, low, high, loss, len(codes), where)

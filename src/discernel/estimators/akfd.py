@@ -18,7 +18,7 @@ from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or
 from discernel.estimators.weighted import BaseWeightedEstimator, with_class_weight
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, levels_to_the_caller
 from discernel.kernels import Kernel, kernel_names
-from discernel.learners.alternating import Alternation, alternate, check_foldable, choose_nu
+from discernel.learners.alternating import Alternation, alternate, choose_nu
 from discernel.learners.simplex import normalize
 from discernel.targets import ClassTarget
 
@@ -135,8 +135,6 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
         target = ClassTarget.from_labels(y, sample_weights)
         target = with_class_weight(target, self.class_weight)
-        if isinstance(self.nu, str):
-            check_foldable(target)
         with blas_threads(target.n_samples):
             return self._fit(X, kernels, target)
 

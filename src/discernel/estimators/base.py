@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray
-from discernel.criteria import KernelLeastSquares, check_leave_one_out
+from discernel.criteria import KernelLeastSquares
 from discernel.devices import check_given, on_host
 from discernel.discriminant import (
     Decision,
@@ -215,8 +215,6 @@ class BaseKernelDiscriminant(
         request.check_target(target)
         if self.statistics not in ("loo", "training"):
             raise unknown_choice("statistics", self.statistics, ["loo", "training"])
-        if self.statistics == "loo":
-            check_leave_one_out(target, "statistics='loo'", "statistics='training'")
         self._check_n_components(target)
         return Decision.make(
             target, priors=self.priors, class_costs=self.class_costs, threshold=self.threshold
