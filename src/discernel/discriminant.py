@@ -99,6 +99,18 @@ class Discriminant:
         weights = self.training_weights
         return np.ones(len(self.training_codes)) if weights is None else weights
 
+    def among(self, target: ClassTarget) -> Discriminant:
+        """Return the discriminant with all classes of a target, also those without rows.
+
+        These lie at the centre, and never win: their probability before a row is seen is 0.
+        """
+        if len(self.means) == target.n_classes:
+            return self
+        seen = np.flatnonzero(target.counts)
+        means = np.zeros((target.n_classes, self.means.shape[1]))
+        means[seen] = self.means
+        return replace(self, means=means, training_codes=seen[self.training_codes])
+
     def coordinates(self, scores: FloatArray) -> FloatArray:
         """Return fitted scores in discriminant coordinates, covariance the identity."""
         return np.asarray((scores - self.center) @ self.scalings)
@@ -111,7 +123,7 @@ class Discriminant:
 
     def log_posterior(self, scores: FloatArray, priors: FloatArray) -> FloatArray:
         """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
-        return self.log_likelihood(scores) + np.log(priors)
+        return self.log_likelihood(scores) + _log(priors)
 
 
 @dataclass(frozen=True)
@@ -405,6 +417,12 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     return float(np.exp(minimize_scalar(loss, bounds=(-7.0, 2.5), method="bounded").x))
 
 
+def _log(probabilities: FloatArray) -> FloatArray:
+    """Return logarithms; −inf of 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probabilities))
+
+
 def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:
     weights = target.sample_weights
     rows = scores if weights is None else scores * weights.roots[:, None]  # membership has the rest
@@ -508,7 +526,7 @@ class Expectation:
         """Return the expectation of what a discriminant and a decision say of their own rows."""
         codes, weights = discriminant.training_codes, discriminant.row_weights
         likelihood = discriminant.sharpness * left_out_log_likelihood(discriminant)
-        posterior = log_softmax(likelihood + np.log(decision.priors), axis=1)
+        posterior = log_softmax(likelihood + decision.log_priors, axis=1)
         right = (posterior + decision.offsets).argmax(axis=1) == codes
         accuracy = float(np.average(right, weights=weights))
         n, z2 = effective_number(weights), 1.96**2
@@ -542,6 +560,11 @@ class Decision:
 
     priors: FloatArray
     offsets: FloatArray
+
+    @property
+    def log_priors(self) -> FloatArray:
+        """The logarithms of the priors; −inf of a class without rows."""
+        return _log(self.priors)
 
     @classmethod
     def make(
@@ -584,22 +607,26 @@ class Decision:
 
 
 def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
-    """Return class probabilities, or raise a clear error; None is the share of the samples."""
+    """Return class probabilities, or raise a clear error; None is the share of the samples.
+
+    Whatever is given, that of a class without samples is 0.
+    """
     if priors is None:
         return target.shares.copy()
+    seen = target.counts > 0
     if isinstance(priors, str):
         if priors != "uniform":
             raise InvalidInputError(
                 "The priors must be None, 'uniform', a list or a dictionary with one probability "
                 f"per class. Got {priors!r}."
             )
-        return np.full(target.n_classes, 1.0 / target.n_classes)
+        return np.asarray(seen / seen.sum())
     values = _per_class("priors", priors, target, default=None)
     if abs(values.sum() - 1.0) > 1e-6:
         raise InvalidInputError(
             f"The priors must sum to 1. Got {priors!r}, which sum to {values.sum():.6g}."
         )
-    return values
+    return values if seen.all() else np.asarray(values * seen / (values @ seen))
 
 
 def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
@@ -612,7 +639,7 @@ def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
                 "The class costs must be None, 'balanced', a list or a dictionary with one number "
                 f"per class. Got {costs!r}."
             )
-        return np.asarray(target.total / (target.n_classes * target.sizes))
+        return _balanced(target)
     return _per_class("class costs", costs, target, default=1.0)
 
 
@@ -630,13 +657,20 @@ def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(target.total / (target.n_classes * target.sizes))
+        return _balanced(target)
     if not hasattr(class_weight, "keys"):
         raise InvalidInputError(
             "class_weight must be None, 'balanced' or a dictionary of class to number. Got "
             f"{class_weight!r}."
         )
     return _per_class("class weights", class_weight, target, default=1.0)
+
+
+def _balanced(target: ClassTarget) -> FloatArray:
+    """Return what makes all classes weigh the same; 1 for those without samples."""
+    seen, factors = target.counts > 0, np.ones(target.n_classes)
+    factors[seen] = target.total / (np.count_nonzero(seen) * target.sizes[seen])
+    return factors
 
 
 def _per_class(what: str, given: Any, target: ClassTarget, *, default: float | None) -> FloatArray:

@@ -1,10 +1,12 @@
-"""Classes of one row: they are fitted, and a row that is left out of one counts as wrong."""
+"""Classes of one row, and classes of which all rows have the weight 0."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.ensemble import BaggingClassifier
 from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.preprocessing import scale
+from sklearn.svm import SVC
 
 from discernel import (
     AKFDClassifier,
@@ -18,6 +20,8 @@ from discernel import (
     regularization_path,
 )
 from discernel.discriminant import left_out_log_likelihood
+from discernel.export import numpy_scorer
+from discernel.inspection import contributions, source_importances
 from discernel.kernels import RBF, Linear
 
 KERNELS = [RBF(width=2.0), RBF(width=6.0), Linear()]
@@ -149,3 +153,134 @@ def test_rows_in_chunks_may_have_a_class_of_one_row(wine):
     X, y = wine
     clf = MultipleKernelDiscriminant(KERNELS).fit(open_rows(X, y, chunk_rows=20))
     check(clf, X, y)
+
+
+# ---- classes without weight --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def absent(wine):
+    """Rows, labels and weights: no row of "rose" has weight."""
+    X, y = wine
+    y = np.where(y == "blue", "white", y)
+    weights = np.where(y == "rose", 0.0, np.random.default_rng(0).uniform(0.5, 2.0, len(y)))
+    return X, y, weights
+
+
+CLASSES = ["red", "rose", "white"]
+
+
+@pytest.mark.parametrize(
+    "clf",
+    [
+        MultipleKernelDiscriminant(),
+        MultipleKernelDiscriminant(KERNELS, priors=[0.5, 0.2, 0.3]),
+        MultipleKernelDiscriminant(KERNELS, priors="uniform", class_costs="balanced"),
+        MultipleKernelDiscriminant(KERNELS, statistics="training", n_components=2),
+        MultipleKernelDiscriminant(KERNELS, class_weight={"rose": 3.0, "red": 2.0}),
+        KernelDiscriminant(class_weight="balanced"),
+        MultiLabelKernelDiscriminant(KERNELS, class_weight="balanced"),
+        SeparabilityClassifier(RBF(width=6.0), require_unlabelled=False),
+        SeparabilityClassifier(
+            RBF(width=6.0),
+            require_unlabelled=False,
+            estimator=SVC(kernel="precomputed", probability=True),
+        ),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:The `probability` parameter")
+def test_a_class_without_weight_has_probability_0(absent, clf):
+    X, y, weights = absent
+    clf.fit(X, y, sample_weight=weights)
+    assert list(clf.classes_) == CLASSES
+    found = clf.predict_proba(X)
+    assert found.shape == (len(y), 3)
+    np.testing.assert_array_equal(found[:, 1], 0.0)
+    np.testing.assert_allclose(found.sum(axis=1), 1.0)
+    assert set(clf.predict(X)) == {"red", "white"}
+    assert np.mean(clf.predict(X)[y != "rose"] == y[y != "rose"]) > 0.9
+
+
+@pytest.mark.parametrize("kernels", [KERNELS, "auto"], ids=["given", "auto"])
+def test_a_class_without_weight_changes_nothing_else(absent, kernels):
+    X, y, weights = absent
+    kept = y != "rose"
+    clf = MultipleKernelDiscriminant(kernels).fit(X, y, sample_weight=weights)
+    plain = MultipleKernelDiscriminant(kernels).fit(X[kept], y[kept], weights[kept])
+    np.testing.assert_array_equal(clf.predict_proba(X)[:, [0, 2]], plain.predict_proba(X))
+    np.testing.assert_array_equal(clf.priors_[[0, 2]], plain.priors_)
+    assert clf.priors_[1] == 0
+    assert np.isneginf(clf.decision_function(X)[:, 1]).all()
+    assert clf.expected_ == plain.expected_
+    np.testing.assert_array_equal(clf.transform(X), plain.transform(X))
+
+
+def test_rows_in_chunks_may_have_a_class_without_weight(absent):
+    X, y, weights = absent
+    order = np.argsort(y == "rose", kind="stable")[::-1]  # a chunk of rows without weight first
+    X, y, weights = X[order], y[order], weights[order]
+    n_rose = np.count_nonzero(y == "rose")
+    options = {"criterion": "uniform", "regularization": 1e-3}
+    clf = MultipleKernelDiscriminant(KERNELS, **options)
+    clf.fit(open_rows(X, y, weights=weights, chunk_rows=n_rose))
+    memory = MultipleKernelDiscriminant(KERNELS, **options).fit(X, y, sample_weight=weights)
+    assert list(clf.classes_) == CLASSES
+    np.testing.assert_allclose(clf.predict_proba(X), memory.predict_proba(X), atol=1e-5)
+
+
+def test_akfd_never_predicts_a_class_without_weight(absent):
+    X, y, weights = absent
+    clf = AKFDClassifier(KERNELS, nu=1.0).fit(X, y, sample_weight=weights)
+    plain = AKFDClassifier(KERNELS, nu=1.0).fit(
+        X[y != "rose"], y[y != "rose"], weights[y != "rose"]
+    )
+    assert list(clf.classes_) == CLASSES
+    np.testing.assert_array_equal(clf.decision_function(X)[:, 2], plain.decision_function(X))
+    assert np.isneginf(clf.decision_function(X)[:, 1]).all()
+    np.testing.assert_array_equal(clf.predict(X), plain.predict(X))
+
+
+def test_kernels_are_learned_without_the_class_that_has_no_weight(absent):
+    X, y, weights = absent
+    grams, kept = np.array([kernel(X) for kernel in KERNELS]), np.flatnonzero(y != "rose")
+    found = learn_kernel(grams, y, criterion="rkda", sample_weight=weights)
+    some = learn_kernel(
+        grams[:, kept][:, :, kept], y[kept], criterion="rkda", sample_weight=weights[kept]
+    )
+    np.testing.assert_array_equal(found.weights, some.weights)
+    transformer = LearnedKernelTransformer(KERNELS, regularization=0.1)
+    assert transformer.fit(X, y, sample_weight=weights).transform(X).shape == (60, 60)
+
+
+def test_bagging_with_a_rare_class_fits(absent):
+    X, y, _ = absent
+    y = np.where(np.arange(len(y)) < 2, "zinfandel", y)  # some bags have none of the two
+    clf = MultipleKernelDiscriminant(KERNELS, criterion="uniform", regularization=0.1)
+    bags = BaggingClassifier(clf, 8, random_state=0).fit(X, y)
+    without = [0.0 in bag.priors_ for bag in bags.estimators_]
+    assert any(without)
+    assert not all(without)
+    assert bags.score(X, y) > 0.9
+
+
+def test_one_class_with_weight_is_not_enough(wine):
+    X, y = wine
+    with pytest.raises(ValueError, match=r"at least two classes.*\['red'\].*sample_weight be 0"):
+        MultipleKernelDiscriminant(KERNELS).fit(X, y, sample_weight=(y == "red").astype(float))
+
+
+def test_a_model_with_a_class_without_weight_is_explained_and_exported(absent):
+    X, y, weights = absent
+    clf = MultipleKernelDiscriminant(KERNELS).fit(X, y, sample_weight=weights)
+    scorer = numpy_scorer(clf)
+    np.testing.assert_allclose(scorer.predict_proba(X), clf.predict_proba(X), atol=1e-9)
+    np.testing.assert_array_equal(scorer.predict(X), clf.predict(X))
+    assert source_importances(clf).n_rows == np.count_nonzero(weights)
+    akfd = AKFDClassifier(KERNELS, nu=1.0).fit(X, y, sample_weight=weights)
+    for model in (clf, akfd):
+        explained, scores = contributions(model, X[:3]), model.decision_function(X[:3])
+        assert list(explained.classes) == ["red", "white"]
+        total = explained.baseline + explained.columns.sum(axis=-1)
+        expected = scores[:, 2] - scores[:, 0] if model is clf else scores[:, 2]
+        np.testing.assert_allclose(total[:, 0], expected, atol=1e-9)

@@ -25,7 +25,6 @@ from discernel.discriminant import (
 from discernel.estimators.arrays import ScoresAnywhere, whole_or_nothing
 from discernel.estimators.learner import Way, honest_scores
 from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
-from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learners import Request
 from discernel.streams import Source, open_rows
@@ -92,12 +91,13 @@ class BaseKernelDiscriminant(
         self._stream = None
         given, request = (X, y, sample_weight), self._request()
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
-        target = ClassTarget.from_labels(y, sample_weights)
-        target = with_class_weight(target, self.class_weight)
-        decision = self._check_target(target, request)
+        given_classes = self._among_given(
+            ClassTarget.from_labels(y, sample_weights), self.class_weight
+        )
+        decision, target = self._check_target(given_classes, request), given_classes.seen
         with self._working(X, kernels, target, request) as way:
             if self._sums_are_enough(way, request, target.n_samples):
-                del X, y, target
+                del X, y, target, given_classes
                 return self._store_streamed(self._fit_first(*given, way=way))
             learning = self._learn(X, kernels, target, request, way)
             bank, weights, proposal = learning
@@ -108,7 +108,7 @@ class BaseKernelDiscriminant(
             discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
             discriminant = replace(discriminant, dual_coef=learning.coef(discriminant.dual_coef))
             self._keep_labels(target.classes[target.codes], learning.kept)
-        return self._store(discriminant, decision, target, honest)
+        return self._store(discriminant, decision, given_classes, honest)
 
     def _opened(self, source: Source) -> tuple[Any, Any, Any]:
         """Return rows of a Dask collection as they are learned from."""
@@ -184,6 +184,8 @@ class BaseKernelDiscriminant(
         fit, target, honest = found.fit, found.target, found.honest
         ridge = np.full(target.n_samples, fit.regularization)
         discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
+        assert self._stream is not None  # what was fitted is kept
+        target = target.among(self._stream.survey.classes)
         decision = self._check_target(target, self._request())
         return self._store(discriminant, decision, target, honest)
 
@@ -194,7 +196,8 @@ class BaseKernelDiscriminant(
         target: ClassTarget,
         honest: HonestScores,
     ) -> Self:
-        """Store what predictions are made with."""
+        """Store what predictions are made with, for all classes of a target."""
+        discriminant = discriminant.among(target)
         if isinstance(self.threshold, str):
             self.threshold_ = decision.choose_threshold(discriminant)
             decision = decision.with_threshold(self.threshold_)
@@ -212,7 +215,7 @@ class BaseKernelDiscriminant(
 
     def _check_target(self, target: ClassTarget, request: Request) -> Decision:
         """Check all that depends on the classes, before any heavy work."""
-        request.check_target(target)
+        request.check_target(target.seen)
         if self.statistics not in ("loo", "training"):
             raise unknown_choice("statistics", self.statistics, ["loo", "training"])
         self._check_n_components(target)

@@ -274,8 +274,9 @@ class BaseStreamedLearner(BaseKernelLearner):
         return factors
 
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
-        """Return the classes of rows of the sample; only those that were seen."""
-        return with_class_weight(survey.target(survey.classes, rows), self.class_weight)
+        """Return the classes of rows of the sample; only those that have weight."""
+        target = with_class_weight(survey.target(survey.classes, rows), self.class_weight)
+        return target.among(survey.seen)
 
     def _learn_on_sample(
         self, survey: Survey, kernels: list[Kernel], request: Request, rank: int
@@ -284,7 +285,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         sample = survey.drawn
         rows = sample.first(_LEARNED_ON, classes=True)
         X, target = sample.X[rows], self._target(survey, rows)
-        self._check_target(target, request)
+        self._check_target(target.among(survey.classes), request)
         _, _, proposal = self._learn(X, kernels, target, request)
         self._fallback = self._fallback_of(proposal, target, survey)
         if proposal is not None:

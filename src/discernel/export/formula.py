@@ -77,7 +77,7 @@ def formula_of(model: Any, names: Sequence[str] | None = None) -> Scorer:
     sums, offset = _sums(clf)
     discriminant, decision = clf.discriminant_, clf.decision_
     slope = discriminant.sharpness * discriminant.scalings @ discriminant.means.T
-    bias = np.log(decision.priors) - discriminant.center @ slope
+    bias = decision.log_priors - discriminant.center @ slope
     bias -= 0.5 * discriminant.sharpness * np.sum(discriminant.means**2, axis=1)
     return Scorer(
         _labels(clf.classes_),

@@ -273,7 +273,7 @@ def _confusion(learner: Any) -> dict[str, Any] | None:
     discriminant, decision = learner.discriminant_, learner.decision_
     codes, weights = discriminant.training_codes, discriminant.row_weights
     likelihood = discriminant.sharpness * left_out_log_likelihood(discriminant)
-    posterior = log_softmax(likelihood + np.log(decision.priors), axis=1)
+    posterior = log_softmax(likelihood + decision.log_priors, axis=1)
     predicted = (posterior + decision.offsets).argmax(axis=1)
     n_classes = len(learner.classes_)
     if n_classes > _MOST:

@@ -41,7 +41,8 @@ class Survey:
     n_rows : int
         The rows that count.
     labels : mapping of label to float
-        What the rows of each class weigh together; empty where y holds numbers.
+        What the rows of each class weigh together, 0 for classes of which all rows have the weight
+        0; empty where y holds numbers.
     facts : tuple of ColumnFacts, or None
         What is known of each column; None for sparse rows.
     sample : RowSample or None
@@ -63,6 +64,11 @@ class Survey:
             raise InvalidInputError(
                 f"Labels must be of one kind. Got {' and '.join(kinds)}. Write all as text."
             ) from error
+
+    @property
+    def seen(self) -> NDArray[Any]:
+        """The labels of rows that count, sorted."""
+        return np.array([label for label in self.classes.tolist() if self.labels[label] > 0])
 
     def decayed(self, factor: float) -> Survey:
         """Return the survey of rows that count less."""
@@ -151,12 +157,12 @@ class Surveying:
         return self.merge(state, self._of_chunk(chunk))
 
     def merge(self, state: Survey, other: Survey) -> Survey:
-        if state.sample is None or other.sample is None:
-            return other if state.sample is None else state
         labels = dict(state.labels)
         for label, weight in other.labels.items():
             labels[label] = labels.get(label, 0.0) + weight
         _refuse_many(labels)
+        if state.sample is None or other.sample is None:
+            return replace(other if state.sample is None else state, labels=labels)
         facts = None
         if state.facts is not None and other.facts is not None:
             if len(state.facts) != len(other.facts):
@@ -182,11 +188,10 @@ class Surveying:
         if chunk.weights is not None:
             present = np.flatnonzero(chunk.weights)
         check_cells(chunk, takes_tables=self.takes_tables)
-        if len(present) == 0:
-            return Survey()
-        weights = None if chunk.weights is None else chunk.weights[present]
-        labels = _label_weights(comparable(chunk.y)[present], weights) if self.classes else {}
+        labels = _label_weights(comparable(chunk.y), chunk.weights) if self.classes else {}
         _refuse_many(labels)
+        if len(present) == 0:
+            return Survey(labels=labels)
         return Survey(
             len(present),
             labels,
