@@ -57,9 +57,7 @@ def test_columns_that_matter_together_are_found(monkeypatch):
 def test_held_out_rows_choose_λ_by_their_weights(monkeypatch):
     monkeypatch.setattr("discernel.streams.refine._LANDMARKS", 100)
     X, y = together(900)
-    y[600:] = np.where(
-        np.arange(300) % 3 == 0, 1 - y[600:], y[600:]
-    )  # wrong
+    y[600:] = np.where(np.arange(300) % 3 == 0, 1 - y[600:], y[600:])  # wrong
     shares = np.where(np.arange(300) % 3 == 0, 1.0, 0.1)
     shares /= shares.sum()
     losses = []

@@ -152,7 +152,7 @@ def fit_stream(
     fitted, left = at(chosen)
     beta, intercept = system.fit(table, chosen)
     # A share of all rows: where the sample stands for them, it has so much of the penalty.
-    share = target.total / float(state.sums.weight)
+    share = target.total / system.weight
     fit = SampledFit(
         coef=state.features.expansion(beta) * system.unit,
         intercept=intercept,

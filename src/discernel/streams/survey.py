@@ -115,8 +115,12 @@ class Survey:
 
     @property
     def drawn(self) -> RowSample:
-        """The sample, of which there is one after some rows."""
-        assert self.sample is not None
+        """The sample, or a clear error where no row counts."""
+        if self.sample is None:
+            raise InvalidInputError(
+                "Some rows must have a weight above 0. Got 0 for all of them. Leave the weights "
+                "out to have all rows count the same."
+            )
         return self.sample
 
 
