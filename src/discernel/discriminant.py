@@ -24,6 +24,7 @@ from discernel.sample_weights import SampleWeights, effective_number
 from discernel.targets import ClassTarget, deal_folds
 
 __all__ = [
+    "LEAST_LOG",
     "Decision",
     "Discriminant",
     "Expectation",
@@ -34,7 +35,6 @@ __all__ = [
     "held_out_log_posterior",
     "left_out_log_likelihood",
     "log_posteriors",
-    "log_priors",
 ]
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
@@ -53,6 +53,8 @@ _SMALLEST_REST = 1e-3
 _FOLDS, _FOLDS_OF_FEW, _MANY_PER_CLASS = 5, 10, 30
 #: Root mean square of fitted scores, of targets of 1, that changes no probability by more.
 _INVISIBLE = 1e-10
+#: The logarithm of a probability that stands for 0.
+LEAST_LOG = float(np.log(1e-6))
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,23 @@ class Discriminant:
         weights = self.training_weights
         return np.ones(len(self.training_codes)) if weights is None else weights
 
+    def among(self, target: ClassTarget) -> Discriminant:
+        """Return the discriminant with all classes of a target, also those without rows.
+
+        These lie at the centre, and never win: their probability before a row is seen is 0.
+        """
+        if len(self.means) == target.n_classes:
+            return self
+        seen = np.flatnonzero(target.counts)
+        means = np.zeros((target.n_classes, self.means.shape[1]))
+        means[seen] = self.means
+        codes, given = seen[self.training_codes], self.class_scores
+        if given is None:
+            return replace(self, means=means, training_codes=codes)
+        class_scores = np.zeros((target.n_classes, given.shape[1]))
+        class_scores[seen] = given
+        return replace(self, means=means, training_codes=codes, class_scores=class_scores)
+
     def coordinates(self, scores: FloatArray) -> FloatArray:
         """Return fitted scores in discriminant coordinates, covariance the identity."""
         return np.asarray((scores - self.center) @ self.scalings)
@@ -115,33 +134,7 @@ class Discriminant:
 
     def log_posterior(self, scores: FloatArray, priors: FloatArray) -> FloatArray:
         """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
-        return self.log_likelihood(scores) + log_priors(priors)
-
-    def with_classes(self, positions: NDArray[np.intp], n_classes: int) -> Discriminant:
-        """Return the discriminant of more classes, with the mean of all where a class has no rows.
-
-        Parameters
-        ----------
-        positions : ndarray of shape (n_seen,)
-            Where the classes that have rows stand among all.
-        n_classes : int
-            The number of all.
-        """
-        means = np.zeros((n_classes, self.means.shape[1]))
-        means[positions] = self.means
-        return replace(self, means=means, training_codes=positions[self.training_codes])
-
-
-def log_priors(priors: FloatArray) -> FloatArray:
-    """Return the logarithms of class probabilities; −inf for a class that has no rows yet.
-
-    Parameters
-    ----------
-    priors : ndarray of shape (n_classes,)
-        Class probabilities.
-    """
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(priors))
+        return self.log_likelihood(scores) + _log(priors)
 
 
 @dataclass(frozen=True)
@@ -219,7 +212,7 @@ def fit_discriminant(
         means[np.abs(means) < _INVISIBLE] = 0.0  # rounding errors of a kernel that is constant
         return _without_misleading(discriminant, means, target)
     scores, counted = held_out.of(fit, target)
-    scores = _within_reach(scores, target)
+    scores = _within_reach(_with_lone_rows(scores, counted, fit, target), target)
     scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
     return replace(
         _calibrated(scores, counted, target.class_scores, basis),
@@ -239,6 +232,22 @@ def _calibrated(
     discriminant = _without_misleading(discriminant, class_scores, target)
     factor = _best_factor(left_out_log_likelihood(discriminant), target)
     return replace(discriminant, sharpness=factor, class_scores=class_scores)
+
+
+def _with_lone_rows(
+    scores: FloatArray, counted: ClassTarget, fit: LeastSquares, target: ClassTarget
+) -> FloatArray:
+    """Return left-out scores, but those of the fit for rows that are a class of their own.
+
+    The fit without such a row knows nothing of its class: the class would lie among the others.
+    """
+    lone = np.flatnonzero(target.counts == 1)
+    if not len(lone):
+        return scores
+    scores = scores.copy()
+    for code in lone:
+        scores[counted.codes == code] = fit.fitted[target.codes == code]
+    return scores
 
 
 def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -> FloatArray:
@@ -303,7 +312,8 @@ def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
 
     Up to a constant of the row, without the sharpness; of shape (n_rows, n_classes). Of many
     classes, or few rows, means and covariance know too much of every row they are of: in some
-    tens of dimensions they tell noise apart.
+    tens of dimensions they tell noise apart. Of a row that is a class of its own, that of its class
+    is −inf: without the row there is no such class.
 
     Parameters
     ----------
@@ -326,7 +336,6 @@ def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
     shares = discriminant.row_weights / discriminant.row_weights.sum()
     sizes = np.bincount(codes, shares, minlength=n_classes)[codes]
     freedom, without = _freedom(shares, codes, n_classes)
-    # A class of one row has no mean without it: it is far from what there would be.
     stretch = sizes / np.maximum(sizes - shares, _SMALLEST_REST * sizes)
     lost = shares * stretch / freedom
     left = np.maximum(1.0 - lost * np.sum(residuals**2, axis=1), _SMALLEST_REST)
@@ -336,6 +345,8 @@ def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
     distances[own] *= stretch**2
     distances += (lost / left)[:, None] * inner**2
     distances *= (np.maximum(without, _SMALLEST_REST * freedom) / freedom)[:, None]
+    lone = np.flatnonzero(np.bincount(codes)[codes] == 1)
+    distances[lone, codes[lone]] = np.inf
     return np.asarray(-0.5 * distances)
 
 
@@ -437,8 +448,9 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     codes, weights, log_share = target.codes, target.sample_weights, np.log(target.shares)
     rows, doubt = np.arange(len(codes)), _doubt(target)
     # Of every class less those of the row's own: minus the log of its probability is then the
-    # logarithm of a sum of exponentials.
-    beyond = likelihood - likelihood[rows, codes][:, None]
+    # logarithm of a sum of exponentials. A row without a class is wrong whatever the factor.
+    own = likelihood[rows, codes][:, None]
+    beyond = np.where(np.isinf(own), 0.0, likelihood - np.where(np.isinf(own), 0.0, own))
     odds, terms = log_share - log_share[codes][:, None], np.empty_like(beyond)
     other = _runner_up(beyond + odds, codes)
     gain, offset = beyond[rows, other], odds[rows, other]
@@ -470,6 +482,12 @@ def _runner_up(posterior: FloatArray, codes: NDArray[np.intp]) -> NDArray[np.int
     others = posterior.copy()
     others[np.arange(len(codes)), codes] = -np.inf
     return np.asarray(others.argmax(axis=1))
+
+
+def _log(probabilities: FloatArray) -> FloatArray:
+    """Return logarithms; −inf of 0."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probabilities))
 
 
 def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:
@@ -546,7 +564,8 @@ class Expectation:
     """What to expect of new rows, from rows that were predicted without their labels.
 
     The class statistics are those of the other rows. The sharpness is one number of all of them:
-    of few rows the expectation is a little too good for that.
+    of few rows the expectation is a little too good for that. A row that is a class of its own
+    counts as wrong: without it there is no such class.
 
     Attributes
     ----------
@@ -579,7 +598,7 @@ class Expectation:
         low, high = _interval(accuracy, n)
         own = posterior[np.arange(len(codes)), codes]
         # A class with a single row is unknown to the other folds; the row is not infinitely wrong.
-        own = np.where(np.isneginf(own), -np.log(n + 2.0), own)
+        own = np.where(np.isinf(own), LEAST_LOG, own)
         loss = 0.0 - float(np.average(own, weights=weights))  # not -0.0
         return cls(accuracy, low, high, loss, len(codes), where)
 
@@ -617,6 +636,11 @@ class Decision:
 
     priors: FloatArray
     offsets: FloatArray
+
+    @property
+    def log_priors(self) -> FloatArray:
+        """The logarithms of the priors; −inf of a class without rows."""
+        return _log(self.priors)
 
     @classmethod
     def make(
@@ -661,24 +685,24 @@ class Decision:
 def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
     """Return class probabilities, or raise a clear error; None is the share of the samples.
 
-    Those of classes without samples are 0.
+    Whatever is given, that of a class without samples is 0.
     """
     if priors is None:
         return target.shares.copy()
-    seen = target.sizes > 0
+    seen = target.counts > 0
     if isinstance(priors, str):
         if priors != "uniform":
             raise InvalidInputError(
                 "The priors must be None, 'uniform', a list or a dictionary with one probability "
                 f"per class. Got {priors!r}."
             )
-        return np.asarray(seen / np.count_nonzero(seen))
+        return np.asarray(seen / seen.sum())
     values = _per_class("priors", priors, target, default=None)
     if abs(values.sum() - 1.0) > 1e-6:
         raise InvalidInputError(
             f"The priors must sum to 1. Got {priors!r}, which sum to {values.sum():.6g}."
         )
-    return values if seen.all() else values * seen / values[seen].sum()
+    return values if seen.all() else np.asarray(values * seen / (values @ seen))
 
 
 def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
@@ -691,9 +715,7 @@ def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
                 "The class costs must be None, 'balanced', a list or a dictionary with one number "
                 f"per class. Got {costs!r}."
             )
-        seen = target.sizes > 0
-        balanced = target.total / (np.count_nonzero(seen) * np.where(seen, target.sizes, 1.0))
-        return np.where(seen, balanced, 1.0)
+        return _balanced(target)
     return _per_class("class costs", costs, target, default=1.0)
 
 
@@ -711,13 +733,20 @@ def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
     if class_weight is None:
         return None
     if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(target.total / (target.n_classes * target.sizes))
+        return _balanced(target)
     if not hasattr(class_weight, "keys"):
         raise InvalidInputError(
             "class_weight must be None, 'balanced' or a dictionary of class to number. Got "
             f"{class_weight!r}."
         )
     return _per_class("class weights", class_weight, target, default=1.0)
+
+
+def _balanced(target: ClassTarget) -> FloatArray:
+    """Return what makes all classes weigh the same; 1 for those without samples."""
+    seen, factors = target.counts > 0, np.ones(target.n_classes)
+    factors[seen] = target.total / (np.count_nonzero(seen) * target.sizes[seen])
+    return factors
 
 
 def _per_class(what: str, given: Any, target: ClassTarget, *, default: float | None) -> FloatArray:

@@ -23,7 +23,7 @@ __all__ = [
     "LabelsTarget",
     "RegressionTarget",
     "Target",
-    "check_classes_present",
+    "labels_without_weight",
 ]
 
 
@@ -98,7 +98,8 @@ class ClassTarget:
         if len(classes) < 2:
             raise InvalidInputError(
                 "There must be at least two classes to separate. Got 1 class: "
-                f"{classes.tolist()}. y may be filtered too far, or hold one class only."
+                f"{classes.tolist()}. y may be filtered too far, or sample_weight be 0 for all "
+                "rows of the other classes."
             )
         if len(classes) >= len(y):
             raise InvalidInputError(
@@ -115,6 +116,16 @@ class ClassTarget:
     def part(self, rows: NDArray[np.intp]) -> ClassTarget:
         """Return the target of some of the samples, with all classes, be they there or not."""
         return ClassTarget(self.classes, self.codes[rows], _some(self.sample_weights, rows))
+
+    def among(self, classes: NDArray[Any]) -> ClassTarget:
+        """Return the same samples among other classes, which have all of theirs."""
+        codes = np.searchsorted(classes, self.classes)[self.codes]
+        return ClassTarget(classes, codes, self.sample_weights)
+
+    @property
+    def seen(self) -> ClassTarget:
+        """The same samples among the classes that have any."""
+        return self if self.counts.all() else self.among(self.classes[self.counts > 0])
 
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return a share of each class, at least two samples, at random, sorted."""
@@ -365,8 +376,10 @@ def by_appearance(codes: NDArray[np.intp]) -> NDArray[np.intp]:
     return np.argsort(np.argsort(first))[inverse]
 
 
-def check_classes_present(y: Any, present: NDArray[np.intp], no_class: Any = None) -> None:
-    """Raise a clear error if all samples of a class have the weight 0.
+def labels_without_weight(
+    y: Any, present: NDArray[np.intp], no_class: Any = None
+) -> NDArray[Any] | None:
+    """Return the labels that only samples of weight 0 have, sorted; None where there are none.
 
     Parameters
     ----------
@@ -375,14 +388,9 @@ def check_classes_present(y: Any, present: NDArray[np.intp], no_class: Any = Non
     present : ndarray of int
         The samples with weight.
     no_class : object, optional
-        What marks samples without label.
+        What marks samples without label. None and NaN always do.
     """
-    labels = np.asarray(y, dtype=object).ravel()
+    labels = np.asarray(y).ravel()
     known = {no_class, None, *labels[present].tolist()}
-    # NaN is no class, and not equal to itself.
-    absent = {label for label in labels.tolist() if label not in known and label == label}
-    if absent:
-        raise InvalidInputError(
-            "sample_weight must be above 0 for some rows of every class. Got 0 for all rows of "
-            f"{sorted(absent, key=str)}. Leave these rows out, or give them weight."
-        )
+    absent = [label not in known and label == label for label in labels.tolist()]
+    return np.unique(labels[absent].tolist()) if any(absent) else None

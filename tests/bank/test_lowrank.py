@@ -110,6 +110,15 @@ def test_what_is_left_is_known_exactly():
     assert bank.captured()[3] == pytest.approx(1.0)  # linear: an exact map
 
 
+def test_the_captured_share_is_that_of_weighted_rows():
+    bank = banks(40, sample_weights=IMPORTANCE)
+    diagonals = np.array([kernel.diagonal(X) for kernel in KERNELS])
+    held = np.array([np.sum(one(X) ** 2, axis=1) for one in bank._maps])
+    left = bank.scales * ((diagonals - held) @ IMPORTANCE.values)
+    traces = np.array([np.trace(bank.combined(unit)) for unit in np.eye(len(KERNELS))])
+    np.testing.assert_allclose(bank.captured(), traces / (traces + left), rtol=1e-9)
+
+
 def test_parts_are_the_same_features():
     bank = banks(40)
     rows = np.sort(RNG.choice(N, 60, replace=False))

@@ -93,6 +93,34 @@ def test_candidates_say_what_they_predict(few, candidates):
         assert found.accuracy == pytest.approx(sample.shares @ right)
 
 
+def test_losses_and_accuracies_are_means_by_the_weights_of_rows():
+    given = np.where(np.arange(80) % 4 == 0, 30.0, 1.0)
+    sample = make_sample(80, given=given)
+    metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
+    found = CrossFit(sample, metrics, 0.0).choices("average", EQUAL)(0.1)
+    weights = given[sample.positions]
+    assert found.mean_loss == pytest.approx(np.average(found.losses, weights=weights))
+    assert abs(found.mean_loss - found.losses.mean()) > 1e-3
+    _, right = row_losses(found.predicted, sample.scores, sample.target)
+    assert found.accuracy == pytest.approx(np.average(right, weights=weights))
+
+
+def test_weights_are_pulled_by_the_effective_number_of_rows(monkeypatch):
+    seen = []
+
+    def spy(weights, pull, n_samples):
+        seen.append(n_samples)
+        return pull_to_equal(weights, pull, n_samples)
+
+    monkeypatch.setattr(module, "pull_to_equal", spy)
+    given = np.where(np.arange(60) % 6 == 0, 20.0, 1.0)
+    sample = make_sample(given=given)
+    metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
+    fit = CrossFit(sample, metrics, 0.0, dtype=np.float64)
+    fit.learn_weights(fit.choices("average", EQUAL)(0.1), 5.0)
+    np.testing.assert_allclose(seen, given.sum() ** 2 / (given @ given))
+
+
 def test_weights_lie_on_the_simplex(candidates):
     for found in candidates:
         assert (found.weights >= 0).all()

@@ -20,9 +20,12 @@ from discernel.learners.spectrum import Labels, reweigh_spectrum
 from discernel.learners.spectrum_choice import (
     ALPHAS,
     SHARES,
+    Trial,
+    _is_clearly_better,
     choose_reweighing,
     neighbor_votes,
 )
+from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget
 from tests import reference
 from tests.conftest import make_problem
@@ -395,6 +398,18 @@ def test_the_most_accurate_is_chosen_and_what_was_tried_is_told(partial):
     assert {trial.share for trial in choice.trials} <= set(SHARES)
     expected = reweigh_spectrum(grams[first.kernel], y, share=first.share, alpha=first.alpha)
     np.testing.assert_array_equal(choice.spectrum.matrix, expected.matrix)
+
+
+def test_one_row_of_much_weight_is_one_row_to_go_by():
+    """A gain of half of all weight is clear if many rows have it, and chance if one has."""
+    plain = Trial(0, "plain", 1.0, None, np.zeros(60, dtype=bool), 0.0)
+    weights = SampleWeights.of(np.where(np.arange(60) == 7, 59.0, 1.0))
+    one = plain._replace(hits=np.arange(60) == 7)
+    many = plain._replace(hits=np.arange(60) >= 30)
+    assert not _is_clearly_better(one, plain, weights)
+    assert not _is_clearly_better(one, plain, None)
+    assert _is_clearly_better(many, plain, weights)
+    assert _is_clearly_better(many, plain, None)
 
 
 def test_plain_kernel_is_given_up_only_for_what_is_clearly_better(partial):

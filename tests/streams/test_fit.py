@@ -132,7 +132,7 @@ def test_few_rows_take_statistics_and_λ_from_the_folds():
     assert abs(clf.score(*rings(2000, 1)) - memory.score(*rings(2000, 1))) < 0.02
 
 
-@pytest.mark.parametrize("factor", [1.0, 0.3, 1e17])
+@pytest.mark.parametrize("factor", [1.0, 0.3, 1e17, 1e200, 1e-200])
 def test_whole_weights_count_as_in_memory_whatever_their_scale(factor):
     X, y = rings(400)
     weights = np.random.default_rng(0).integers(0, 3, 400)
@@ -140,11 +140,27 @@ def test_whole_weights_count_as_in_memory_whatever_their_scale(factor):
     one = explicit(**options).fit(open_rows(X, y, weights=factor * weights, chunk_rows=90))
     other = explicit(**options).fit(X, y, sample_weight=weights)
     assert np.allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-6)
+    found, expected = (each.learned_kernel_.coefficients for each in (one, other))
+    assert np.allclose(found, expected, rtol=1e-6)
     chosen = [
         explicit(criterion="uniform").fit(open_rows(X, y, weights=each)).regularization_
         for each in (factor * weights, weights / 7.0)
     ]
     assert chosen[0] == chosen[1]
+
+
+@pytest.mark.parametrize(
+    ("weight", "words"),
+    [
+        (0.0, "Some rows must have a weight above 0. Got 0 for all"),
+        (1e300, "from 1e-290 to 1e.290.*Got 1e.300 in row 0 of X"),
+        (1e-300, "Multiply all weights by the same number"),
+    ],
+)
+def test_weights_of_which_no_sums_can_be_made_are_refused(weight, words):
+    X, y = rings(60)
+    with pytest.raises(ValueError, match=words):
+        explicit().fit(open_rows(X, y, weights=np.full(60, weight)))
 
 
 def test_class_weight_counts_as_in_memory():

@@ -6,6 +6,7 @@ import pytest
 from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.bank import gram_stack
 from discernel.crossfit import scaled_kernels
+from discernel.crossfit.losses import row_losses
 from discernel.features import NystromMap
 from discernel.streams.refine import _round, divide_rows, refine_metric, squared_gradient
 from discernel.targets import ClassTarget
@@ -61,6 +62,28 @@ def test_the_units_of_columns_change_no_scale():
     _, expected = _round(X, fitted, held, (1.0,) * 8, weights, ones, None)
     _, found = _round(X * units, fitted, held, tuple(units.tolist()), weights, ones, None)
     assert np.allclose(found, expected, rtol=1e-5)
+
+
+def test_held_out_rows_choose_λ_by_their_weights(monkeypatch):
+    monkeypatch.setattr("discernel.streams.refine._LANDMARKS", 100)
+    X, y = together(900)
+    y[600:] = np.where(np.arange(300) % 3 == 0, 1 - y[600:], y[600:])  # wrong
+    shares = np.where(np.arange(300) % 3 == 0, 1.0, 0.1)
+    shares /= shares.sum()
+    losses = []
+
+    def spy(predicted, truth, target):
+        found = row_losses(predicted, truth, target)
+        losses.append(found[0])
+        return found
+
+    monkeypatch.setattr("discernel.streams.refine.row_losses", spy)
+    fitted, held = (ClassTarget.from_labels(part) for part in (y[:600], y[600:]))
+    weights, ones = np.full(12, 1 / 12), np.ones(8)
+    found, _ = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None)
+    means = np.array(losses) @ shares
+    assert means.argmin() != np.mean(losses, axis=1).argmin()
+    np.testing.assert_array_equal(found.losses, losses[means.argmin()])
 
 
 def test_few_rows_are_left_to_the_default():

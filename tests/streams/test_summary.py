@@ -111,9 +111,9 @@ def test_what_decays_counts_less():
 def test_the_fit_is_that_of_all_rows_in_memory(weighted, lam, smooth):
     """Against a Cholesky factor of λI + the low-rank kernel matrix of all rows."""
     X, y, given = task(weighted)
-    weights = None if given is None else SampleWeights(given)
+    weights = None if given is None else SampleWeights.of(given)
     target = ClassTarget.from_labels(y, weights)
-    phi, ones = features(X, smooth), np.ones(N) if given is None else given
+    phi, ones = features(X, smooth), np.ones(N) if weights is None else weights.values
     F = phi(X)
     system = SummedSystem(summary_of(weighted, smooth=smooth), phi)
     # the centred trace of k itself; the mean of rows lies within the landmarks' reach
@@ -130,7 +130,7 @@ def test_the_fit_is_that_of_all_rows_in_memory(weighted, lam, smooth):
     assert np.allclose(F @ beta + intercept, fit.fitted, rtol=0, atol=1e-8)
     assert np.allclose(phi.kernel(X, phi.landmarks) @ phi.expansion(beta), F @ beta, atol=1e-8)
     rows = np.arange(0, N, 3)
-    at = system.sampled(F[rows], ones[rows], table)
+    at = system.sampled(F[rows], (ones if given is None else given)[rows], table)
     fitted, left = at(lam)
     truth = target.scores / np.sqrt(ones)[:, None]
     assert np.allclose(fitted, fit.fitted[rows], rtol=0, atol=1e-8)

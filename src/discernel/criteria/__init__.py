@@ -14,7 +14,6 @@ from discernel.criteria.base import (
     Point,
     Program,
     Split,
-    check_leave_one_out,
     offers,
     relative_gap,
 )
@@ -50,7 +49,6 @@ __all__ = [
     "Split",
     "Uniform",
     "as_criterion",
-    "check_leave_one_out",
     "low_rank_loss",
     "offers",
     "relative_gap",

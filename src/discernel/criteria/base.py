@@ -42,7 +42,6 @@ __all__ = [
     "Point",
     "Program",
     "Split",
-    "check_leave_one_out",
     "offers",
     "relative_gap",
 ]
@@ -279,11 +278,6 @@ class Criterion(ABC):
                 f"{target.n_classes}: {target.classes.tolist()}. Use criterion='rkda', which "
                 "takes any number of classes."
             )
-        if self.regularization_is == "learned":
-            what = f"criterion='{self.name}'"
-            check_leave_one_out(target, what, "criterion='rkda' and a number as regularization")
-        elif regularization == "loo":
-            check_leave_one_out(target, "regularization='loo'", "a number as regularization")
 
     def sample_ridge(self, target: Target, regularization: float) -> FloatArray:
         """Return λ times 1 for [Ye08]_, whose scatter counts samples.
@@ -294,14 +288,3 @@ class Criterion(ABC):
         if self.balanced and isinstance(target, ClassTarget):
             return regularization * target.sizes[target.codes].astype(np.float64)
         return np.full(target.n_samples, regularization)
-
-
-def check_leave_one_out(target: ClassTarget, what: str, instead: str) -> None:
-    """Raise a clear error if a class would vanish when one sample is left out."""
-    single = target.classes[target.counts == 1]
-    if len(single):
-        raise InvalidInputError(
-            f"{what} leaves one sample out at a time, so every class must have at least two "
-            f"samples. Got 1 sample of {single.tolist()}. Merge or remove the class, or give "
-            f"{instead}."
-        )

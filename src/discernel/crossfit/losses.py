@@ -6,13 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
-from discernel.discriminant import log_posteriors
+from discernel.discriminant import LEAST_LOG, log_posteriors
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["row_losses"]
-
-#: No row costs more than minus this, whatever is said of it.
-_LEAST_LOG = np.log(1e-6)
 
 
 def row_losses(
@@ -36,5 +33,6 @@ def row_losses(
     if isinstance(target, ClassTarget):
         posterior = log_posteriors(predicted, target, truth)
         own = posterior[np.arange(len(posterior)), target.codes]
-        return -np.maximum(own, _LEAST_LOG), posterior.argmax(axis=1) == target.codes
+        # No row costs more, whatever is said of it.
+        return -np.maximum(own, LEAST_LOG), posterior.argmax(axis=1) == target.codes
     return np.asarray(np.mean((predicted - truth) ** 2, axis=1)), None

@@ -15,10 +15,10 @@ from discernel.bank import CombinedKernel, Uncentered, gram_stack
 from discernel.bank.checks import check_grams
 from discernel.criteria.akfd import AKFD, decide, one_against_rest
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.weighted import BaseWeightedEstimator, with_class_weight
+from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, levels_to_the_caller
 from discernel.kernels import Kernel, kernel_names
-from discernel.learners.alternating import Alternation, alternate, check_foldable, choose_nu
+from discernel.learners.alternating import Alternation, alternate, choose_nu
 from discernel.learners.simplex import normalize
 from discernel.targets import ClassTarget
 
@@ -134,13 +134,13 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
         self._check_parameters()
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
         target = ClassTarget.from_labels(y, sample_weights)
-        target = with_class_weight(target, self.class_weight)
-        if isinstance(self.nu, str):
-            check_foldable(target)
+        given = self._among_given(target, self.class_weight)
         with blas_threads(target.n_samples):
-            return self._fit(X, kernels, target)
+            self._fit(X, kernels, given.seen)
+        self.classes_, self._seen = given.classes, given.counts > 0
+        return self
 
-    def _fit(self, X: Any, kernels: list[Kernel], target: ClassTarget) -> Self:
+    def _fit(self, X: Any, kernels: list[Kernel], target: ClassTarget) -> None:
         """Learn from what has been checked, and store."""
         trusted = [kernel.trusted for kernel in kernels]
         grams, names = check_grams(gram_stack(kernels, X), kernel_names(kernels), trusted)
@@ -173,9 +173,7 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
         self.n_iter_ = found.n_iter
         self.dual_coef_ = found.v
         self.intercept_ = -found.gamma
-        self.classes_ = target.classes
         self._keep_labels(target.classes[target.codes], np.arange(target.n_samples))
-        return self
 
     @where_rows_are
     def decision_function(self, X: Any) -> FloatArray:
@@ -214,7 +212,13 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
     def _scores(self, X: Any) -> FloatArray:
         check_is_fitted(self, "dual_coef_")
         X = self._validate(X, self.kernels_)
-        return np.asarray(self.combined_kernel_.product(X, self.dual_coef_) + self.intercept_)
+        scores = self.combined_kernel_.product(X, self.dual_coef_) + self.intercept_
+        if self._seen.all():
+            return np.asarray(scores)
+        # Classes without weight are never predicted.
+        found = np.full((len(scores), len(self._seen)), -np.inf)
+        found[:, self._seen] = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+        return found
 
     def _check_parameters(self) -> None:
         if isinstance(self.nu, str):

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discernel.backend import FloatArray, n_rows
-from discernel.criteria import KernelLeastSquares, check_leave_one_out, takes_two_classes
+from discernel.criteria import KernelLeastSquares, takes_two_classes
 from discernel.devices import check_given, on_host
 from discernel.discriminant import (
     Decision,
@@ -95,14 +95,15 @@ class BaseKernelDiscriminant(
         self._stream = None
         given, request = (X, y, sample_weight), self._request()
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
-        target = ClassTarget.from_labels(y, sample_weights)
-        target = with_class_weight(target, self.class_weight)
-        self._check_target(target, request)
-        decision = self._decide(target)
+        given_classes = self._among_given(
+            ClassTarget.from_labels(y, sample_weights), self.class_weight
+        )
+        self._check_target(given_classes, request)
+        decision, target = self._decide(given_classes), given_classes.seen
         with self._working(X, kernels, target, request) as way:
             summed = self._sums_are_enough(way, request, target.n_samples)
             if summed and self._rows_vary(X, kernels):
-                del X, y, target
+                del X, y, target, given_classes
                 return self._store_streamed(self._fit_first(*given, way=way))
             learning = self._learn(X, kernels, target, request, way)
             ridge = request.criterion.sample_ridge(target, self.regularization_)
@@ -114,7 +115,7 @@ class BaseKernelDiscriminant(
             discriminant = fit_discriminant(fit, ridge, target, self.statistics, held_out)
             discriminant = replace(discriminant, dual_coef=learning.coef(discriminant.dual_coef))
             self._keep_labels(target.classes[target.codes], learning.kept)
-        return self._store(discriminant, decision, target, held_out)
+        return self._store(discriminant, decision, given_classes, held_out)
 
     def _opened(self, source: Source) -> tuple[Any, Any, Any]:
         """Return rows of a Dask collection as they are learned from."""
@@ -198,12 +199,9 @@ class BaseKernelDiscriminant(
         fit, target, honest = found.fit, found.target, found.honest
         ridge = np.full(target.n_samples, fit.regularization)
         discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
+        assert self._stream is not None  # what was fitted is kept
+        target = target.among(self._stream.classes)
         self._check_target(target, self._request())
-        assert self._stream is not None
-        classes = self._stream.classes
-        positions = np.searchsorted(classes, target.classes)
-        target = replace(target, classes=classes, codes=positions[target.codes])
-        discriminant = discriminant.with_classes(positions, len(classes))
         return self._store(discriminant, self._decide(target), target, honest)
 
     def _store_waiting(self) -> Self:
@@ -237,7 +235,11 @@ class BaseKernelDiscriminant(
         target: ClassTarget,
         honest: HeldOutScores | None,
     ) -> Self:
-        """Store what predictions are made with; without honest scores, nothing is expected."""
+        """Store what predictions are made with, for all classes of a target.
+
+        Without held-out scores, nothing is expected.
+        """
+        discriminant = discriminant.among(target)
         if isinstance(self.threshold, str) and honest is not None:
             self.threshold_ = decision.choose_threshold(discriminant)
             decision = decision.with_threshold(self.threshold_)
@@ -261,12 +263,10 @@ class BaseKernelDiscriminant(
 
     def _check_target(self, target: ClassTarget, request: Request) -> None:
         """Raise a clear error where classes cannot be learned as asked, before any heavy work."""
-        request.check_target(target)
+        request.check_target(target.seen)
         if self.statistics not in ("loo", "training"):
             raise unknown_choice("statistics", self.statistics, ["loo", "training"])
-        if self.statistics == "loo":
-            check_leave_one_out(target, "statistics='loo'", "statistics='training'")
-        elif request.regularization == 0.0:
+        if self.statistics == "training" and request.regularization == 0.0:
             raise InvalidInputError(
                 "Without regularization the fit is exact on training rows, which then have no "
                 "scatter: statistics must be 'loo'. Got 'training' and regularization=0."

@@ -19,7 +19,6 @@ from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import fit_discriminant
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner, held_out_scores
-from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, levels_to_the_caller
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, LabelsTarget
@@ -143,7 +142,7 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
             X, y, sample_weight, labels=one_class, multi_output=True
         )
         has, sample_weights = self._indicate(np.asarray(y), sample_weights)
-        varies = _check_labels(has, self.classes_)
+        varies = _check_labels(has, self.classes_ if self.multilabel_ else None)
         target = LabelsTarget(has[:, varies], sample_weights)
         request.check_target(target)
         with self._working(X, kernels, target, request) as way:
@@ -182,9 +181,10 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         self.multilabel_ = y.ndim == 2 and y.shape[1] > 1
         if not self.multilabel_:
             y = column_or_1d(y, warn=True)
-            target = with_class_weight(ClassTarget.from_labels(y, weights), self.class_weight)
+            target = self._among_given(ClassTarget.from_labels(y, weights), self.class_weight)
             self.classes_ = target.classes
-            return np.asarray(LabelBinarizer().fit_transform(y) == 1), target.sample_weights
+            has = LabelBinarizer().fit(self.classes_).transform(y)
+            return np.asarray(has == 1), target.sample_weights
         if self.class_weight is not None:
             raise InvalidInputError(
                 "class_weight is for rows of one class each. Got several labels per row, and "
@@ -279,18 +279,18 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         return tags
 
 
-def _check_labels(has: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Return the labels that vary; warn of the others, and raise if there is none."""
+def _check_labels(has: NDArray[np.bool_], labels: NDArray[Any] | None) -> NDArray[np.intp]:
+    """Return the labels that vary; warn of the others by name, and raise if there is none."""
     varies = has.any(axis=0) & ~has.all(axis=0)
     if not varies.any():
         raise InvalidInputError(
             "At least one label must vary over the samples. Got "
             f"{has.shape[1]} labels that all samples have or none. y may be filtered too far."
         )
-    if not varies.all():
+    if labels is not None and not varies.all():
         warnings.warn(
             f"Labels that all samples have, or none, are predicted as such: "
-            f"{classes[~varies].tolist()}.",
+            f"{labels[~varies].tolist()}.",
             UserWarning,
             stacklevel=levels_to_the_caller(),
         )

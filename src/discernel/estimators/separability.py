@@ -21,7 +21,7 @@ from discernel.backend import FloatArray, as_rows, blas_threads, squared_norms
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.weighted import BaseWeightedEstimator, with_class_weight
+from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel, kernel_names
 from discernel.learners.spectrum import Labels, Method
@@ -30,7 +30,7 @@ from discernel.learners.spectrum_choice import (
     neighbor_votes,
 )
 from discernel.sample_weights import check_sample_weight
-from discernel.targets import ClassTarget, check_classes_present
+from discernel.targets import ClassTarget, labels_without_weight
 
 __all__ = ["SeparabilityClassifier", "check_n_neighbors"]
 
@@ -223,7 +223,6 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
             known = target.classes[target.codes]
             self.estimator_ = final.fit(matrix[np.ix_(labels.rows, labels.rows)], known, **options)
             self.transduction_ = np.asarray(self.estimator_.predict(self._kernel(X)))
-        self.classes_ = target.classes
         if sample_weight is not None:
             self._classify_absent(given, np.asarray(sample_weight))
         return self
@@ -274,12 +273,15 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
             X, positions, sample_weight, labels=False
         )
         if len(positions) < _num_samples(given):
-            check_classes_present(given, positions, self.unlabelled)
+            absent = labels_without_weight(given, positions, self.unlabelled)
+            self._labels_without_weight = absent
             given = _safe_indexing(given, positions)
         labels = Labels.from_partial(
             given, self.unlabelled, required=self.require_unlabelled, weights=weights
         )
-        labels = replace(labels, target=with_class_weight(labels.target, self.class_weight))
+        target = self._among_given(labels.target, self.class_weight)
+        self.classes_ = target.classes
+        labels = replace(labels, target=target.seen)
         if isinstance(self.kernels, str) and self.kernels == "auto":
             kernels = _default_kernels(X)
         return X, labels, kernels
@@ -351,7 +353,10 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
             Rows sum to 1. Of nearest neighbours, the share of the votes.
         """
         learned = self._learned(X)
-        return np.asarray(self.estimator_.predict_proba(learned))
+        found = self.estimator_.predict_proba(learned)
+        shares = np.zeros((len(found), len(self.classes_)))
+        shares[:, np.searchsorted(self.classes_, self.estimator_.classes_)] = found
+        return shares
 
 
 def _default_kernels(X: Any) -> list[Kernel]:

@@ -290,10 +290,9 @@ class BaseStreamedLearner(BaseKernelLearner):
         return np.ones(target.n_classes) if found is None else found
 
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
-        """Return the classes of rows of the sample; only those that were seen."""
+        """Return the classes of rows of the sample; only those that have weight."""
         target = with_class_weight(survey.target(survey.classes, rows), self.class_weight)
-        codes = np.searchsorted(survey.seen, target.codes)
-        return replace(target, classes=target.classes[survey.seen], codes=codes)
+        return target.among(survey.seen)
 
     def _learn_on_sample(
         self, survey: Survey, kernels: list[Kernel], request: Request, rank: int
@@ -302,7 +301,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         sample = survey.drawn
         rows = sample.first(_LEARNED_ON, classes=True)
         X, target = sample.X[rows], self._target(survey, rows)
-        self._check_target(target, request)
+        self._check_target(target.among(survey.classes), request)
         if not self._rows_vary(X, kernels):
             raise InvalidInputError(
                 "The rows that a kernel is learned on must differ in some column. Got "
@@ -435,7 +434,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         # Leaving one row out must leave one of its class.
         ready = np.bincount(codes, counted, minlength=len(classes)) >= 2
         if state is not None:
-            ready[state.survey.seen] = True
+            ready[np.isin(classes, state.survey.seen)] = True
         if state is None and np.count_nonzero(ready) < 2:
             self._waiting = chunk.part(np.arange(chunk.n_rows))  # a copy of our own
             self.classes_ = classes

@@ -15,7 +15,7 @@ from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 from discernel.sample_weights import SampleWeights, check_sample_weight
-from discernel.targets import ClassTarget, check_classes_present
+from discernel.targets import ClassTarget, labels_without_weight
 
 __all__ = ["BaseWeightedEstimator", "with_class_weight"]
 
@@ -30,15 +30,17 @@ class BaseWeightedEstimator(BaseRowEstimator):
     _present: tuple[NDArray[np.intp], int] | None = None
     #: Which of the training rows have weight; None: all.
     _weighted_rows: NDArray[np.intp] | None = None
+    #: Labels of which all rows have the weight 0; None: none.
+    _labels_without_weight: NDArray[Any] | None = None
 
     def _validate_weighted(
         self, X: Any, y: Any, sample_weight: Any, *, labels: bool = True, **options: Any
     ) -> tuple[Any, Any, list[Kernel], SampleWeights | None]:
         """Return X, y and kernels as `_validate_training` does, and the weights of the rows.
 
-        With ``labels``, y holds classes, each of which must have weight.
+        With ``labels``, y holds classes, also those that no row with weight has.
         """
-        self._present = self._weighted_rows = None
+        self._present = self._weighted_rows = self._labels_without_weight = None
         if sample_weight is None:
             return (*self._validate_training(X, y, **options), None)
         check_consistent_length(X, y)
@@ -46,11 +48,21 @@ class BaseWeightedEstimator(BaseRowEstimator):
         present = np.flatnonzero(weights)
         if len(present) < len(weights):
             if labels and y is not None:
-                check_classes_present(y, present)
+                self._labels_without_weight = labels_without_weight(y, present)
             X, y = self._without_absent(X, present), _safe_indexing(y, present)
             self._weighted_rows = present
         found = SampleWeights.of(weights[present])
         return (*self._validate_training(X, y, **options), found)
+
+    def _among_given(self, target: ClassTarget, class_weight: Any) -> ClassTarget:
+        """Return a target among all classes that were given, with the weights of these.
+
+        Classes of which all rows have the weight 0 have no rows in it.
+        """
+        absent = self._labels_without_weight
+        if absent is not None:
+            target = target.among(np.union1d(target.classes, absent))
+        return with_class_weight(target, class_weight)
 
     def _keep_labels(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> None:
         """Keep the labels of training rows that predictions are made from.

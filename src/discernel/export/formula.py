@@ -14,7 +14,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.backend import FloatArray, as_rows, typical_row
 from discernel.bank import CombinedFeatures, CombinedKernel
-from discernel.discriminant import log_priors
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError
 from discernel.export._scorer import (
@@ -78,7 +77,7 @@ def formula_of(model: Any, names: Sequence[str] | None = None) -> Scorer:
     sums, offset = _sums(clf)
     discriminant, decision = clf.discriminant_, clf.decision_
     slope = discriminant.sharpness * discriminant.scalings @ discriminant.means.T
-    bias = log_priors(decision.priors) - discriminant.center @ slope
+    bias = decision.log_priors - discriminant.center @ slope
     bias -= 0.5 * discriminant.sharpness * np.sum(discriminant.means**2, axis=1)
     return Scorer(
         _labels(clf.classes_),

@@ -45,7 +45,7 @@ class Contributions:
     column_names, source_names : list of str
         What they are called.
     classes : ndarray of shape (n_classes,) or None
-        The labels; None for a regression.
+        The labels, without those of which all rows have the weight 0; None for a regression.
     cells : ndarray of shape (n_rows, n_columns), of objects, or None
         The rows as they were given, for words and pictures. Behind steps of a pipeline that make
         other columns, the rows as these return them.

@@ -91,8 +91,9 @@ class Scoring:
         What it is multiplied by.
     constant : ndarray of shape (n_outputs,)
     classes : ndarray of shape (n_classes,) or None
-        The labels; None for numbers that are predicted. Two classes have one output, the log-odds
-        of the second. More have one each, less the mean over the classes.
+        The labels that can be predicted, so none of which all rows have the weight 0; None for
+        numbers that are predicted. Two classes have one output, the log-odds of the second. More
+        have one each, less the mean over the classes.
     """
 
     combined: CombinedKernel | CombinedFeatures
@@ -120,7 +121,12 @@ class Scoring:
                 "MultipleKernelRidge and AKFDClassifier, or a pipeline that ends in one. Got "
                 f"{type(learner).__name__}. Of several labels, fit one of these per label."
             )
-        classes = getattr(learner, "classes_", None)
+        classes: Any = getattr(learner, "classes_", None)
+        if hasattr(learner, "priors_"):
+            seen = learner.priors_ > 0
+            coef, constant, classes = coef[:, seen], constant[seen], classes[seen]
+        elif classes is not None:
+            classes = classes[learner._seen]  # of which the coefficients are
         if classes is not None and len(classes) > 2:
             seen = getattr(learner, "priors_", np.ones(len(classes))) > 0
             coef = coef - coef[:, seen].mean(axis=1, keepdims=True)

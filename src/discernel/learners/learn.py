@@ -38,7 +38,7 @@ from discernel.learners.solution import (
 from discernel.learners.uniform import NoSolver
 from discernel.learners.walk import as_good_as_the_least, walk
 from discernel.sample_weights import SampleWeights, check_sample_weight
-from discernel.targets import ClassTarget, Target, check_classes_present
+from discernel.targets import ClassTarget, Target
 
 __all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_part", "learn_path"]
 
@@ -211,7 +211,6 @@ def _weighted(
     present = np.flatnonzero(weights)
     if len(present) == len(weights):
         return y, SampleWeights.of(weights), None
-    check_classes_present(y, present)
     return y[present], SampleWeights.of(weights[present]), present
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import bank_of_matrices, device_of_matrices
-from discernel.criteria import check_leave_one_out
 from discernel.devices import device_errors, on_host
 from discernel.exceptions import InvalidInputError
 from discernel.learners.learn import DEFAULT_REGULARIZATIONS, learn_path
@@ -124,7 +123,6 @@ def regularization_path(
         )
     target = ClassTarget.from_labels(on_host(y))
     request.check_target(target)
-    check_leave_one_out(target, "regularization_path", "learn_kernel a number")
     device = device_of_matrices(grams)
     with device_errors(device), blas_threads(target.n_samples):
         normalization = request.criterion.normalization

@@ -29,6 +29,9 @@ __all__ = [
 
 State = TypeVar("State")
 
+#: The least and the largest weight of a row but 0: sums of 1e18 of them are doubles.
+_WEIGHTS = 1e-290, 1e290
+
 
 @dataclass(frozen=True)
 class Place:
@@ -102,6 +105,15 @@ class Chunk:
             raise InvalidInputError(
                 f"Weights must be finite and at least 0. Got {self.weights[bad[0]]} in "
                 f"{self.place.of_row(int(bad[0]))}. Leave such rows out, or give them the weight 0."
+            )
+        least, most = _WEIGHTS
+        bad = np.flatnonzero((self.weights > most) | (self.weights < least) & (self.weights > 0))
+        if len(bad):
+            raise InvalidInputError(
+                f"Weights of rows in chunks must be 0, or from {least:g} to {most:g}, so that sums "
+                f"of them are doubles. Got {self.weights[bad[0]]:g} in "
+                f"{self.place.of_row(int(bad[0]))}. Multiply all weights by the same number, which "
+                "changes nothing, or give small ones the weight 0."
             )
         return self
 

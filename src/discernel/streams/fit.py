@@ -171,7 +171,7 @@ def fit_stream(
     fitted, left = at(chosen)
     beta, intercept = system.fit(table, chosen)
     # A share of all rows: where the sample stands for them, it has so much of the penalty.
-    share = target.total / float(state.sums.weight)
+    share = target.total / system.weight
     leave_one_out = truth - (truth - fitted) / left[:, None]
     shares = weights * sample.decays[rows] * state.factors[codes] / float(state.sums.weight)
     fit = SampledFit(

@@ -32,6 +32,8 @@ class SummedSystem:
 
     Attributes
     ----------
+    weight : float
+        Σω, of weights that are scaled to the mean 1: the number of rows.
     unit : float
         The centred trace of k over all rows: Σωk(x, x) less what the mean of all rows takes.
     captured : float
@@ -41,18 +43,19 @@ class SummedSystem:
     """
 
     def __init__(self, summary: FeatureSums, features: NystromMap) -> None:
-        self.weight, self._values_sum = summary.weight, summary.values
+        self.weight, self._scale = float(summary.n_rows), summary.n_rows / summary.weight
+        self._values_sum = self._scale * summary.values
         mean = summary.features / summary.weight
-        cross = summary.cross - np.outer(mean, summary.values)
-        products = np.tril(summary.products)
+        cross = self._scale * summary.cross - np.outer(mean, self._values_sum)
+        products = self._scale * np.tril(summary.products)
         products += np.tril(products, -1).T
-        products -= summary.weight * np.outer(mean, mean)
+        products -= self.weight * np.outer(mean, mean)
         if sums_are_of_kernels(features):
             mean, cross = (_solved(features.lower, each) for each in (mean, cross))
             products = _solved(features.lower, products)
             products = _solved(features.lower, products.T)
         self.mean, self._cross = mean, cross
-        self.unit = summary.diagonal - summary.weight * float(mean @ mean)
+        self.unit = self._scale * summary.diagonal - self.weight * float(mean @ mean)
         if not self.unit > 0:
             raise InvalidInputError(
                 "The kernel must vary over the rows, but it is constant on all of them. Check the "
@@ -104,6 +107,7 @@ class SummedSystem:
         features -= self.mean
         turned = np.matmul(features, self._vectors)
         right, constant = self._right(table), self._target_mean(table)
+        weights = self._scale * weights
 
         def at(regularization: float) -> tuple[FloatArray, FloatArray]:
             shrunk = 1.0 / (self.unit * (self._values + regularization))

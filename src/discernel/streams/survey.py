@@ -41,8 +41,8 @@ class Survey:
     n_rows : int
         The rows that count.
     labels : mapping of label to float
-        What the rows of each class weigh together, 0 for a class that may come later; empty where
-        y holds numbers.
+        What the rows of each class weigh together, 0 for classes that may come later or of which
+        all rows have the weight 0; empty where y holds numbers.
     facts : tuple of ColumnFacts, or None
         What is known of each column; None for sparse rows.
     sample : RowSample or None
@@ -77,9 +77,9 @@ class Survey:
         return replace(self, labels=dict.fromkeys(classes.tolist(), 0.0) | dict(self.labels))
 
     @property
-    def seen(self) -> Positions:
-        """The positions of the classes that have rows."""
-        return np.flatnonzero([self.labels[label] > 0 for label in self.classes.tolist()])
+    def seen(self) -> NDArray[Any]:
+        """The labels of rows that count, sorted."""
+        return np.array([label for label in self.classes.tolist() if self.labels[label] > 0])
 
     def decayed(self, factor: float) -> Survey:
         """Return the survey of rows that count less."""
@@ -126,9 +126,12 @@ class Survey:
 
     @property
     def drawn(self) -> RowSample:
-        """The sample, or an error where no row counts."""
+        """The sample, or a clear error where no row counts."""
         if self.sample is None:
-            raise InvalidInputError("Some rows must have a weight above 0. Got none.")
+            raise InvalidInputError(
+                "Some rows must have a weight above 0. Got 0 for all of them. Leave the weights "
+                "out to have all rows count the same."
+            )
         return self.sample
 
 
@@ -169,12 +172,12 @@ class Surveying:
         return self.merge(state, self._of_chunk(chunk))
 
     def merge(self, state: Survey, other: Survey) -> Survey:
-        if state.sample is None or other.sample is None:
-            return other if state.sample is None else state
         labels = dict(state.labels)
         for label, weight in other.labels.items():
             labels[label] = labels.get(label, 0.0) + weight
         _refuse_many(labels)
+        if state.sample is None or other.sample is None:
+            return replace(other if state.sample is None else state, labels=labels)
         facts = None
         if state.facts is not None and other.facts is not None:
             if len(state.facts) != len(other.facts):
@@ -200,11 +203,10 @@ class Surveying:
         if chunk.weights is not None:
             present = np.flatnonzero(chunk.weights)
         check_cells(chunk, takes_tables=self.takes_tables)
-        if len(present) == 0:
-            return Survey()
-        weights = None if chunk.weights is None else chunk.weights[present]
-        labels = _label_weights(comparable(chunk.y)[present], weights) if self.classes else {}
+        labels = _label_weights(comparable(chunk.y), chunk.weights) if self.classes else {}
         _refuse_many(labels)
+        if len(present) == 0:
+            return Survey(labels=labels)
         return Survey(
             len(present),
             labels,
