@@ -85,7 +85,7 @@ def _chosen(wanted: Sequence[int] | None, n_rows: int, as_json: bool) -> list[in
 
 def _explain_model(model: models.Model, as_json: bool) -> None:
     found = summarize(model)
-    wanted = ("importances", "uses_importances", "sources", "kernels")
+    wanted = ("importances", "sources", "kernels")
     if as_json:
         typer.echo(json.dumps({name: found[name] for name in wanted}, indent=1))
         return

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads, n_rows
+from discernel.backend import FloatArray, blas_threads, draw_rows, n_rows
 from discernel.bank import (
     Bank,
     BlendBank,
@@ -27,7 +27,14 @@ from discernel.bank import (
     default_rank,
     make_bank,
 )
-from discernel.criteria import Auto, LeaveOneOut, LowRankLoss, low_rank_loss
+from discernel.criteria import (
+    Auto,
+    KernelLeastSquares,
+    LeaveOneOut,
+    LeftOutRows,
+    LowRankLoss,
+    low_rank_loss,
+)
 from discernel.crossfit import CrossFitted, Proposal, propose_kernels, residual_landmarks
 from discernel.discriminant import HonestScores
 from discernel.estimators.planned import forecast_fit, showing
@@ -40,18 +47,31 @@ from discernel.exceptions import (
     check_number,
     levels_to_the_caller,
 )
+from discernel.inspection.importances import Loss, column_importances, importance_rows
 from discernel.kernels import Kernel, kernel_names
+from discernel.kernels.columns import Table
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learners import Request, learn, make_request
-from discernel.metric import Metric
 from discernel.progress import phase
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, Target
 
-__all__ = ["BaseKernelLearner", "Learning", "Way", "honest_scores"]
+__all__ = [
+    "BaseKernelLearner",
+    "Learning",
+    "Losses",
+    "Way",
+    "has_importances",
+    "honest_scores",
+    "squared_losses",
+]
 
 
 _ALL = slice(None)
+#: Rows that importances are taken from where a system is solved by iteration, column by column.
+_MOST_SOLVED = 64
+#: Digits of fitted scores that do not depend on the order of the rows.
+_SAME_DIGITS = 9
 
 
 class Learning(NamedTuple):
@@ -84,6 +104,9 @@ class Way(NamedTuple):
 
 
 AUTOMATIC = Way("auto")
+
+#: From positions of training rows to a function of their scores that returns the loss of each.
+Losses: TypeAlias = Callable[[NDArray[np.intp]], Loss]
 
 
 class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
@@ -167,28 +190,49 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             random_state=request.random_state,
             device=self._device,
         )
-        self._store_importances(proposal)
+        self.metric_ = proposal.metric
         return proposal
 
-    def _store_importances(self, proposal: Proposal) -> None:
-        """Store what the metrics of the folds say about the columns that were given."""
-        self._store_metric(proposal.metric)
-        shares = np.array([self._importances(metric) for metric in proposal.fold_metrics])
-        self.feature_importances_ = shares.mean(axis=0)
-        self.feature_importances_std_ = (
-            shares.std(axis=0, ddof=1) if len(shares) > 1 else 0.0 * shares[0]
-        )
+    def _store_importances(
+        self,
+        X: Any,
+        learning: Learning,
+        fit: KernelLeastSquares,
+        loss: Losses,
+        rows: NDArray[np.intp] | None = None,
+    ) -> None:
+        """Store how much predictions lose without each column; nothing for rows without columns.
 
-    def _store_metric(self, metric: Metric) -> None:
-        """Store a metric, and what it says about the columns that were given."""
-        self.metric_, self.feature_importances_ = metric, self._importances(metric)
+        Parameters
+        ----------
+        X : array or Table of shape (n_samples, n_columns)
+            The training rows.
+        learning : Learning
+            What was learned.
+        fit : KernelLeastSquares
+            The fit that predictions are made with.
+        loss : callable
+            From positions of rows to a function of their scores that returns their losses.
+        rows : ndarray of int, optional
+            The rows to leave out in turn, or more; by default all.
+        """
+        if not has_importances(X, self.kernels_):
+            return
+        every = np.arange(fit.n_samples) if rows is None else rows
+        # Sorted by what they are, the same rows are drawn whatever order they were given in.
+        every = every[np.lexsort(np.round(fit.fitted[every], _SAME_DIGITS).T)]
+        most = _MOST_SOLVED if fit.by_iteration else len(every)
+        chosen = draw_rows(importance_rows(every, fit.n_samples, self.n_features_in_), most)
+        left_out = fit.left_out(chosen)
+        left_out = replace(left_out, influence=learning.coef(left_out.influence))
+        self._store_columns(X[chosen], learning.coef(fit.coef), left_out, loss(chosen))
 
-    def _importances(self, metric: Metric) -> FloatArray:
-        """Return the importances of columns that were given, of which encoded ones are parts."""
-        source = np.arange(len(metric.scales)) if self.encoder_ is None else self.encoder_.source
-        shares = np.zeros(self.n_features_in_)
-        np.add.at(shares, source, metric.importances)
-        return shares
+    def _store_columns(self, X: Any, coef: FloatArray, left_out: LeftOutRows, loss: Loss) -> None:
+        """Store importances from rows that were left out; ``coef`` predicts their scores."""
+        encoder, n = self.encoder_, self.n_features_in_
+        source = np.arange(n) if encoder is None else encoder.source
+        found = column_importances(self.combined_kernel_, coef, left_out, X, source, n, loss)
+        self.feature_importances_, self.feature_importances_std_ = found.shares, found.spread
 
     @contextmanager
     def _working(
@@ -371,6 +415,30 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             return bank_of_matrices(matrices, kernel_names(kernels), **options)
         options |= {"cache_bytes": self._cache_bytes(), "factors": way.kind != "iterative"}
         return DeviceBank(kernels, X, **options)
+
+
+def squared_losses(truth: FloatArray) -> Losses:
+    """Return, from positions of rows, the squared error of each by its scores.
+
+    Parameters
+    ----------
+    truth : ndarray of shape (n_samples, n_targets)
+        What the scores should be; errors of a target are in units of its standard deviation.
+    """
+    unit = truth.var(axis=0)
+    unit[unit == 0] = 1.0
+
+    def of_rows(rows: NDArray[np.intp]) -> Loss:
+        right = truth[rows]
+        return lambda scores: np.sum((scores - right) ** 2 / unit, axis=1)
+
+    return of_rows
+
+
+def has_importances(X: Any, kernels: list[Kernel]) -> bool:
+    """Whether rows have columns, and are not sparse, so that columns can be exchanged."""
+    is_array = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object
+    return (is_array or isinstance(X, Table)) and not kernels[0].precomputed
 
 
 def _blend(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.multiclass import type_of_target
@@ -16,11 +17,12 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
-from discernel.discriminant import fit_discriminant
+from discernel.discriminant import Discriminant, fit_discriminant
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.learner import BaseKernelLearner, honest_scores
+from discernel.estimators.learner import BaseKernelLearner, Losses, honest_scores
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, levels_to_the_caller
+from discernel.inspection.importances import Loss
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, LabelsTarget
 
@@ -69,6 +71,9 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         That of every label which varies over the training rows, by its position.
     combined_kernel_ : CombinedKernel
         The centred learned kernel between new rows and the training rows.
+    feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
+        How much predictions of all labels together lose without each column, as in
+        `MultipleKernelDiscriminant`.
 
     Examples
     --------
@@ -151,7 +156,8 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
             bank, weights, proposal = learning
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
-            system.expect(np.hstack([part.scores for part in target.parts]))
+            scores = np.hstack([part.scores for part in target.parts])
+            system.expect(scores)
             fits = [
                 KernelLeastSquares(system, ridge, part.scores, sample_weights)
                 for part in target.parts
@@ -165,6 +171,8 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
                 for fit, part, scores in zip(fits, target.parts, honest, strict=True)
             ]
             found = [replace(one, dual_coef=learning.coef(one.dual_coef)) for one in found]
+            fit = KernelLeastSquares(system, ridge, scores, sample_weights)
+            self._store_importances(X, learning, fit, _log_losses(found, target.parts))
         self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
         share = has.mean(axis=0) if sample_weights is None else sample_weights.shares @ has
         share[has.all(axis=0)] = 1.0  # without rounding
@@ -278,6 +286,23 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
+
+
+def _log_losses(discriminants: Sequence[Discriminant], parts: Sequence[ClassTarget]) -> Losses:
+    """Return, from positions of rows, the log-loss of each, summed over labels, by its scores."""
+
+    def of_rows(rows: NDArray[np.intp]) -> Loss:
+        def loss(scores: FloatArray) -> FloatArray:
+            total = np.zeros(len(rows))
+            for column, (found, part) in enumerate(zip(discriminants, parts, strict=True)):
+                posterior = found.log_posterior(scores[:, [column]], part.shares)
+                codes = part.codes[rows]
+                total -= log_softmax(posterior, axis=1)[np.arange(len(rows)), codes]
+            return total
+
+        return loss
+
+    return of_rows
 
 
 def _check_labels(has: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[np.intp]:

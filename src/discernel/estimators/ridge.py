@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.learner import BaseKernelLearner, squared_losses
 from discernel.targets import RegressionTarget
 
 __all__ = ["MultipleKernelRidge"]
@@ -52,6 +52,9 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
         The constant.
     leave_one_out_ : ndarray of the shape of y
         The prediction for each training row of the fit to all the others.
+    feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
+        How much worse the squared error of training rows gets, each left out of the fit, when a
+        column is that of another row, as in `MultipleKernelDiscriminant`.
 
     Examples
     --------
@@ -96,6 +99,8 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
             ridge = np.full(target.n_samples, self.regularization_)
             system = bank.system(weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
+            losses = squared_losses(y.reshape(len(y), -1))
+            self._store_importances(X, learning, fit, losses)
         # One target in, one target out: no column where y had none.
         self._keep_labels(y, learning.kept)
         coef = learning.coef(fit.coef)

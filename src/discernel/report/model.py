@@ -125,7 +125,6 @@ def write_model_report(
         title=printable(title),
         summary=_summary(learner),
         importances=_importances(estimator, learner, columns),
-        unused=_is_unused(learner),
         confusion=_confusion(learner),
         explanations=[_explained(each) for each in explanations],
         certificate=learner.learned_kernel_.certificate,
@@ -219,11 +218,6 @@ def _importances(
     }
     rows = _bars(names, 100.0 * shares, "{:.1f}")
     return [row | {"spread": spread.get(row["name"], "")} for row in rows]
-
-
-def _is_unused(learner: Any) -> bool:
-    considered = learner.learned_kernel_.considered
-    return bool(considered) and considered[0].strength == 0
 
 
 def _sources(learner: Any) -> list[dict[str, Any]]:
