@@ -68,8 +68,9 @@ def _importances(model: Model) -> list[dict[str, Any]]:
     clf = model.pipeline[-1]
     if not hasattr(clf, "feature_importances_"):
         return []
-    shares, spreads = clf.feature_importances_, clf.feature_importances_std_
-    names = model.preparation.feature_names
+    both = np.stack([clf.feature_importances_, clf.feature_importances_std_])
+    # Of a sum the spread is no larger than the sum of those of its parts.
+    names, (shares, spreads) = sum_by(model.columns, both)
     return [
         {"column": names[i], "importance": float(shares[i]), "std": float(spreads[i])}
         for i in np.argsort(-shares, kind="stable")
