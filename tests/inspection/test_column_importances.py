@@ -1,5 +1,7 @@
 """Importances of columns: what left-out rows lose when a column is that of another row."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -15,7 +17,6 @@ from discernel import (
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
 )
-from discernel.criteria import KernelLeastSquares
 from discernel.inspection import importances
 from discernel.inspection.importances import _score_changes, _Worth
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
@@ -47,44 +48,40 @@ KERNELS = {
 }
 
 
-def refit_scores(clf, X, y, weights, i, swapped):
-    """Return the scores of a row by a fit to all others with the same kernel and λ."""
+def refit_scores(clf, fit, X, i, row):
+    """Return the scores of a row by a fit to all others than i, with the same kernel and λ."""
     combined, n = clf.combined_kernel_, len(X)
     pairs = list(zip(combined.coefficients, combined.kernels, strict=True))
-    gram = sum(factor * kernel(X) for factor, kernel in pairs)
-    new = sum(factor * kernel(swapped[None], X) for factor, kernel in pairs)
-    others, weights = np.delete(np.arange(n), i), np.ones(n) if weights is None else weights
-    scores = clf._truth
-    ridge = clf._ridge_of_rows
+    gram, new = (sum(c * kernel(rows, X) for c, kernel in pairs) for rows in (X, row[None]))
+    others = np.delete(np.arange(n), i)
     system = np.zeros((n, n))
-    system[:-1, :-1] = gram[np.ix_(others, others)] + np.diag(ridge[others] / weights[others])
+    system[:-1, :-1] = gram[np.ix_(others, others)] + np.diag(fit.ridge[others])
     system[:-1, -1] = system[-1, :-1] = 1.0
-    right = np.vstack([scores[others], np.zeros((1, scores.shape[1]))])
+    right = np.vstack([fit.truth[others], np.zeros((1, fit.truth.shape[1]))])
     solved = np.linalg.solve(system, right)
     return new[0, others] @ solved[:-1] + solved[-1]
 
 
 @pytest.mark.parametrize("kernels", KERNELS)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_changed_scores_are_those_of_fits_without_each_row(
-    kernels, weighted, left_out, monkeypatch
-):
+@pytest.mark.parametrize("later", [False, True])
+def test_changed_scores_are_those_of_refits(kernels, weighted, later, left_out, monkeypatch):
     monkeypatch.setattr("discernel.inspection.importances._BLOCK_ENTRIES", 200)  # several blocks
+    monkeypatch.setattr("discernel.estimators.learner._MOST_DEFERRED", 1000 * later)
+    fits, store = [], MultipleKernelDiscriminant._store_importances
+
+    def collect(self, X, learning, fit, *others):
+        fits.append(fit)
+        store(self, X, learning, fit, *others)
+
+    monkeypatch.setattr(MultipleKernelDiscriminant, "_store_importances", collect)
     X, y = make_rows(30, n_classes=3)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 30) if weighted else None
     clf = MultipleKernelDiscriminant(KERNELS[kernels], criterion="uniform", regularization=0.02)
-    fits = []
-    made = KernelLeastSquares.left_out
-    monkeypatch.setattr(
-        KernelLeastSquares, "left_out", lambda fit, rows: fits.append(fit) or made(fit, rows)
-    )
     clf.fit(X, y, sample_weight=weights)
-    clf._truth, clf._ridge_of_rows = (
-        fits[0].truth,
-        fits[0].ridge * (1.0 if weights is None else fits[0].sample_weights.values),
-    )
-    used = None if weights is None else fits[0].sample_weights.values
-    [(combined, coef, left, rows, source, n_columns, _)] = left_out
+    assert len(left_out) == (not later)
+    assert clf.feature_importances_.shape == (5,)
+    [(combined, coef, left, rows, source, n_columns, _)], [fit] = left_out, fits
     changes = _score_changes(combined, coef, left, rows, source, n_columns, 2)
     order = np.random.default_rng(0).permutation(30)
     for turn in range(2):
@@ -92,14 +89,26 @@ def test_changed_scores_are_those_of_fits_without_each_row(
         partner[order] = np.roll(order, turn + 1)
         for place in (0, 7, 20):
             i = left.rows[place]
-            expected = refit_scores(clf, X, y, used, i, X[i])
+            expected = refit_scores(clf, fit, X, i, X[i])
             np.testing.assert_allclose(left.scores[place], expected, atol=1e-8)
             for column in range(X.shape[1]):
                 swapped = X[i].copy()
                 swapped[column] = rows[partner[place], column]
-                moved = refit_scores(clf, X, y, used, i, swapped)
+                moved = refit_scores(clf, fit, X, i, swapped)
                 found = changes[column, turn, place]
                 np.testing.assert_allclose(found, moved - expected, atol=1e-8)
+
+
+def test_importances_are_computed_once_and_kept(left_out):
+    X, y = make_rows(60)
+    clf = MultipleKernelDiscriminant(VIEWS, criterion="uniform").fit(X, y)
+    copied = pickle.loads(pickle.dumps(clf))
+    found = clf.feature_importances_
+    assert clf.feature_importances_ is found
+    assert clf.feature_importances_std_.shape == found.shape
+    assert len(left_out) == 1
+    np.testing.assert_array_equal(copied.feature_importances_, found)
+    assert not hasattr(clone(clf), "feature_importances_")
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -119,12 +128,12 @@ def test_rows_in_chunks_are_left_out_as_rows_in_memory(left_out):
     X, y = make_rows(90, n_classes=3)
     clf = MultipleKernelDiscriminant([RBF(gamma=0.2)], criterion="uniform", regularization=0.02)
     memory = clone(clf).fit(X, y)
+    order = np.argsort(-memory.feature_importances_)
     stream = clone(clf).set_params(rank=90).partial_fit(X, y)
     (_, _, here, *_), (_, _, there, *_) = (call[:3] for call in left_out)
     np.testing.assert_allclose(
         np.sort(here.scores, axis=0), np.sort(there.scores, axis=0), atol=1e-6
     )
-    order = np.argsort(-memory.feature_importances_)
     assert np.argmax(stream.feature_importances_) == order[0]
     assert stream.feature_importances_.sum() == pytest.approx(1.0)
 
@@ -231,6 +240,8 @@ def test_other_estimators_have_importances_of_their_loss():
     assert set(np.argsort(-many.feature_importances_)[:2]) == {0, 2}
     for other in (KernelDiscriminant(), LearnedKernelTransformer(VIEWS)):
         assert np.argmax(other.fit(X, X[:, 0] > 0).feature_importances_) == 0
+    absent = LearnedKernelTransformer(VIEWS).fit(X, X[:, 0] > 0, sample_weight=np.arange(150) > 9)
+    assert np.argmax(absent.feature_importances_) == 0
 
 
 def test_rows_without_columns_have_none():

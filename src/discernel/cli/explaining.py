@@ -91,9 +91,7 @@ def _explain_model(model: models.Model, as_json: bool) -> None:
     out.print(f"[bold]{escape(found['name'])}[/]  {found['n_rows']:,} rows")
     show_importances(out, found)
     if not found["importances"] and not found["sources"]:
-        typer.echo(
-            "This model has no importances of columns. To explain rows, name their file."
-        )
+        typer.echo("This model has no importances of columns. To explain rows, name their file.")
 
 
 # ---- rows --------------------------------------------------------------------------------------

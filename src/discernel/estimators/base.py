@@ -23,7 +23,7 @@ from discernel.discriminant import (
     fit_discriminant,
 )
 from discernel.estimators.arrays import ScoresAnywhere, whole_or_nothing
-from discernel.estimators.learner import Losses, Way, honest_scores
+from discernel.estimators.learner import Way, honest_scores
 from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
@@ -113,10 +113,9 @@ class BaseKernelDiscriminant(
             discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
             discriminant = replace(discriminant, dual_coef=learning.coef(discriminant.dual_coef))
             self._keep_labels(target.classes[target.codes], learning.kept)
-            self._store_importances(
-                X, learning, fit, _log_losses(discriminant, decision, target), honest.rows
-            )
-        return self._store(discriminant, decision, target, honest)
+            self._store(discriminant, decision, target, honest)
+            self._store_importances(X, learning, fit, target.codes, honest.rows)
+        return self
 
     def _opened(self, source: Source) -> tuple[Any, Any, Any]:
         """Return rows of a Dask collection as they are learned from."""
@@ -193,9 +192,9 @@ class BaseKernelDiscriminant(
         ridge = np.full(target.n_samples, fit.regularization)
         discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
         decision = self._check_target(target, self._request())
-        losses = _log_losses(discriminant, decision, target)
-        self._store_streamed_importances(found, losses)
-        return self._store(discriminant, decision, target, honest)
+        self._store(discriminant, decision, target, honest)
+        self._store_streamed_importances(found)
+        return self
 
     def _store(
         self,
@@ -242,6 +241,15 @@ class BaseKernelDiscriminant(
                 f"Got {asked!r}."
             )
         return int(asked)
+
+    def _row_losses(self, labels: NDArray[Any]) -> Loss:
+        rows, discriminant, priors = np.arange(len(labels)), self.discriminant_, self.priors_
+
+        def loss(scores: FloatArray) -> FloatArray:
+            told = log_softmax(discriminant.log_posterior(scores, priors), axis=1)
+            return np.asarray(-np.maximum(told[rows, labels], _LEAST_LOG))
+
+        return loss
 
     # ---- prediction --------------------------------------------------------------------------
 
@@ -358,19 +366,3 @@ class BaseKernelDiscriminant(
         """
         coordinates = self.discriminant_.coordinates(self._scores(X))
         return np.asarray(coordinates[:, : self._n_features_out])
-
-
-def _log_losses(discriminant: Discriminant, decision: Decision, target: ClassTarget) -> Losses:
-    """Return, from positions of rows of a target, the log-loss of each by its scores."""
-
-    def of_rows(rows: NDArray[np.intp]) -> Loss:
-        codes = target.codes[rows]
-
-        def loss(scores: FloatArray) -> FloatArray:
-            told = log_softmax(discriminant.log_posterior(scores, decision.priors), axis=1)
-            right = told[np.arange(len(codes)), codes]
-            return np.asarray(-np.maximum(right, _LEAST_LOG))
-
-        return loss
-
-    return of_rows

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,7 +47,12 @@ from discernel.exceptions import (
     check_number,
     levels_to_the_caller,
 )
-from discernel.inspection.importances import Loss, column_importances, importance_rows
+from discernel.inspection.importances import (
+    Loss,
+    column_importances,
+    importance_rows,
+    leave_rows_out,
+)
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.columns import Table
 from discernel.kernels.weighted import WeightedKernels
@@ -59,15 +64,16 @@ from discernel.targets import ClassTarget, Target
 __all__ = [
     "BaseKernelLearner",
     "Learning",
-    "Losses",
     "Way",
     "has_importances",
     "honest_scores",
-    "squared_losses",
 ]
 
 
 _ALL = slice(None)
+#: Up to so many rows, whose kernel matrix is made in an instant, importances are computed when they
+#: are asked for.
+_MOST_DEFERRED = 2000
 #: Rows that importances are taken from where a system is solved by iteration, column by column.
 _MOST_SOLVED = 64
 #: Digits of fitted scores that do not depend on the order of the rows.
@@ -105,9 +111,6 @@ class Way(NamedTuple):
 
 AUTOMATIC = Way("auto")
 
-#: From positions of training rows to a function of their scores that returns the loss of each.
-Losses: TypeAlias = Callable[[NDArray[np.intp]], Loss]
-
 
 class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     """Build the bank, learn, store.
@@ -123,6 +126,10 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     _banks_there: ClassVar[tuple[str, ...]] = ("auto", "iterative")
     #: How the rows were learned from: the bank, or ``"stream"``.
     bank_: str
+    #: Importances of columns and their standard errors, and what they are made of where they are
+    #: computed later; None: neither.
+    _importances: tuple[FloatArray, FloatArray] | None = None
+    _deferred: dict[str, NDArray[Any]] | None = None
 
     def __init__(
         self,
@@ -176,7 +183,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
 
         Sparse rows have no metric: their kernels stay as they are.
         """
-        for name in ("feature_importances_", "feature_importances_std_", "metric_"):
+        for name in ("_importances", "_deferred", "metric_"):
             self.__dict__.pop(name, None)  # of a fit before
         if not (self._takes_tables() and isinstance(X, np.ndarray)):
             return None
@@ -193,15 +200,44 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         self.metric_ = proposal.metric
         return proposal
 
+    # ---- importances -------------------------------------------------------------------------
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """How much worse predictions are without each column: shares that sum to 1."""
+        return self._known_importances()[0]
+
+    @property
+    def feature_importances_std_(self) -> FloatArray:
+        """The standard errors of `feature_importances_`, over rows."""
+        return self._known_importances()[1]
+
+    def _known_importances(self) -> tuple[FloatArray, FloatArray]:
+        """Return importances and their errors; of an exact fit, computed when first asked for."""
+        if self._importances is None:
+            if self._deferred is None:
+                raise AttributeError(
+                    f"{type(self).__name__} must be fitted to dense rows with columns to have "
+                    "importances. It is not fitted, or its rows are sparse or its kernels "
+                    "precomputed."
+                )
+            assert isinstance(self.combined_kernel_, CombinedKernel)
+            given = {name: self._deferred[name] for name in ("truth", "ridge", "weights")}
+            coef, left_out = leave_rows_out(self.combined_kernel_, self._deferred["rows"], **given)
+            X = self.combined_kernel_.rows[left_out.rows]
+            self._set_importances(X, coef, left_out, self._deferred["labels"][left_out.rows])
+        assert self._importances is not None
+        return self._importances
+
     def _store_importances(
         self,
         X: Any,
         learning: Learning,
         fit: KernelLeastSquares,
-        loss: Losses,
+        labels: NDArray[Any],
         rows: NDArray[np.intp] | None = None,
     ) -> None:
-        """Store how much predictions lose without each column; nothing for rows without columns.
+        """Store importances of columns, or what they are made of; nothing without columns.
 
         Parameters
         ----------
@@ -211,8 +247,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             What was learned.
         fit : KernelLeastSquares
             The fit that predictions are made with.
-        loss : callable
-            From positions of rows to a function of their scores that returns their losses.
+        labels : ndarray of shape (n_samples, ...)
+            What `_row_losses` takes.
         rows : ndarray of int, optional
             The rows to leave out in turn, or more; by default all.
         """
@@ -221,18 +257,36 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         every = np.arange(fit.n_samples) if rows is None else rows
         # Sorted by what they are, the same rows are drawn whatever order they were given in.
         every = every[np.lexsort(np.round(fit.fitted[every], _SAME_DIGITS).T)]
-        most = _MOST_SOLVED if fit.by_iteration else len(every)
-        chosen = draw_rows(importance_rows(every, fit.n_samples, self.n_features_in_), most)
+        chosen = importance_rows(every, fit.n_samples, self.n_features_in_)
+        if isinstance(self.combined_kernel_, CombinedKernel) and fit.n_samples <= _MOST_DEFERRED:
+            weights = fit.sample_weights
+            self._deferred = {
+                "rows": chosen,
+                "truth": fit.truth,
+                "ridge": fit.ridge,
+                "weights": np.ones(fit.n_samples) if weights is None else weights.values,
+                "labels": labels,
+            }
+            return
+        if fit.by_iteration:
+            chosen = draw_rows(chosen, _MOST_SOLVED)
         left_out = fit.left_out(chosen)
         left_out = replace(left_out, influence=learning.coef(left_out.influence))
-        self._store_columns(X[chosen], learning.coef(fit.coef), left_out, loss(chosen))
+        self._set_importances(X[chosen], learning.coef(fit.coef), left_out, labels[chosen])
 
-    def _store_columns(self, X: Any, coef: FloatArray, left_out: LeftOutRows, loss: Loss) -> None:
-        """Store importances from rows that were left out; ``coef`` predicts their scores."""
+    def _set_importances(
+        self, X: Any, coef: FloatArray, left_out: LeftOutRows, labels: NDArray[Any]
+    ) -> None:
+        """Compute importances from rows that were left out; ``coef`` predicts their scores."""
         encoder, n = self.encoder_, self.n_features_in_
         source = np.arange(n) if encoder is None else encoder.source
+        loss = self._row_losses(labels)
         found = column_importances(self.combined_kernel_, coef, left_out, X, source, n, loss)
-        self.feature_importances_, self.feature_importances_std_ = found.shares, found.spread
+        self._importances = found.shares, found.spread
+
+    def _row_losses(self, labels: NDArray[Any]) -> Loss:
+        """Return a function of the scores of rows: the loss of each, whose labels are these."""
+        return squared_losses(labels)
 
     @contextmanager
     def _working(
@@ -417,22 +471,17 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         return DeviceBank(kernels, X, **options)
 
 
-def squared_losses(truth: FloatArray) -> Losses:
-    """Return, from positions of rows, the squared error of each by its scores.
+def squared_losses(truth: FloatArray) -> Loss:
+    """Return a function of scores: the squared error of each row.
 
     Parameters
     ----------
-    truth : ndarray of shape (n_samples, n_targets)
+    truth : ndarray of shape (n_rows, n_targets)
         What the scores should be; errors of a target are in units of its standard deviation.
     """
     unit = truth.var(axis=0)
     unit[unit == 0] = 1.0
-
-    def of_rows(rows: NDArray[np.intp]) -> Loss:
-        right = truth[rows]
-        return lambda scores: np.sum((scores - right) ** 2 / unit, axis=1)
-
-    return of_rows
+    return lambda scores: np.asarray(np.sum((scores - truth) ** 2 / unit, axis=1))
 
 
 def has_importances(X: Any, kernels: list[Kernel]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -17,9 +16,9 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
-from discernel.discriminant import Discriminant, fit_discriminant
+from discernel.discriminant import fit_discriminant
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.learner import BaseKernelLearner, Losses, honest_scores
+from discernel.estimators.learner import BaseKernelLearner, honest_scores
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, levels_to_the_caller
 from discernel.inspection.importances import Loss
@@ -171,15 +170,27 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
                 for fit, part, scores in zip(fits, target.parts, honest, strict=True)
             ]
             found = [replace(one, dual_coef=learning.coef(one.dual_coef)) for one in found]
-            fit = KernelLeastSquares(system, ridge, scores, sample_weights)
-            self._store_importances(X, learning, fit, _log_losses(found, target.parts))
-        self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
+            self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
         share = has.mean(axis=0) if sample_weights is None else sample_weights.shares @ has
         share[has.all(axis=0)] = 1.0  # without rounding
         self._priors = np.column_stack([1.0 - share, share])
         # A label that all rows have, or none: the same answer for every row.
         self._constant = np.where(share == 1.0, np.inf, -np.inf)
+        fit = KernelLeastSquares(system, ridge, scores, sample_weights)
+        self._store_importances(X, learning, fit, has[:, varies].astype(np.intp))
         return self
+
+    def _row_losses(self, labels: NDArray[Any]) -> Loss:
+        rows, found = np.arange(len(labels)), self.discriminants_
+
+        def loss(scores: FloatArray) -> FloatArray:
+            total = np.zeros(len(labels))
+            for column, (label, one) in enumerate(found.items()):
+                posterior = one.log_posterior(scores[:, [column]], self._priors[label])
+                total -= log_softmax(posterior, axis=1)[rows, labels[:, column]]
+            return total
+
+        return loss
 
     def _indicate(
         self, y: NDArray[Any], weights: SampleWeights | None
@@ -286,23 +297,6 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
-
-
-def _log_losses(discriminants: Sequence[Discriminant], parts: Sequence[ClassTarget]) -> Losses:
-    """Return, from positions of rows, the log-loss of each, summed over labels, by its scores."""
-
-    def of_rows(rows: NDArray[np.intp]) -> Loss:
-        def loss(scores: FloatArray) -> FloatArray:
-            total = np.zeros(len(rows))
-            for column, (found, part) in enumerate(zip(discriminants, parts, strict=True)):
-                posterior = found.log_posterior(scores[:, [column]], part.shares)
-                codes = part.codes[rows]
-                total -= log_softmax(posterior, axis=1)[np.arange(len(rows)), codes]
-            return total
-
-        return loss
-
-    return of_rows
 
 
 def _check_labels(has: NDArray[np.bool_], classes: NDArray[Any]) -> NDArray[np.intp]:

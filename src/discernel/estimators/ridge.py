@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.learner import BaseKernelLearner, squared_losses
+from discernel.estimators.learner import BaseKernelLearner
 from discernel.targets import RegressionTarget
 
 __all__ = ["MultipleKernelRidge"]
@@ -99,8 +99,7 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
             ridge = np.full(target.n_samples, self.regularization_)
             system = bank.system(weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
-            losses = squared_losses(y.reshape(len(y), -1))
-            self._store_importances(X, learning, fit, losses)
+            self._store_importances(X, learning, fit, fit.truth)
         # One target in, one target out: no column where y had none.
         self._keep_labels(y, learning.kept)
         coef = learning.coef(fit.coef)

@@ -21,7 +21,6 @@ from discernel.discriminant import HonestScores, class_factors
 from discernel.estimators.arrays import where_rows_are
 from discernel.estimators.learner import (
     BaseKernelLearner,
-    Losses,
     Way,
     has_importances,
     honest_scores,
@@ -392,7 +391,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         )
         return found
 
-    def _store_streamed_importances(self, found: StreamedFit, losses: Losses) -> None:
+    def _store_streamed_importances(self, found: StreamedFit) -> None:
         """Store importances from rows of the sample; nothing for rows without columns."""
         assert self._stream is not None
         X, every = self._stream.survey.drawn.X, np.arange(len(found.rows))
@@ -403,7 +402,8 @@ class BaseStreamedLearner(BaseKernelLearner):
             counted = every
         chosen = importance_rows(counted, self._stream.features.rank, self.n_features_in_)
         left_out = found.left_out(self._stream, chosen)
-        self._store_columns(X[found.rows[chosen]], found.fit.coef, left_out, losses(chosen))
+        rows, labels = X[found.rows[chosen]], found.target.codes[chosen]
+        self._set_importances(rows, found.fit.coef, left_out, labels)
 
     def _still_few(self, state: StreamState) -> bool:
         """Whether too few rows had no part in the metric."""

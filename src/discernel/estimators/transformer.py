@@ -14,7 +14,7 @@ from discernel.backend import FloatArray, n_rows
 from discernel.bank import Centering, CombinedKernel
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.arrays import where_rows_are, whole_or_nothing
-from discernel.estimators.learner import BaseKernelLearner, squared_losses
+from discernel.estimators.learner import BaseKernelLearner
 from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import check_sample_weight
 from discernel.targets import ClassTarget
@@ -103,9 +103,11 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = learning.bank.system(learning.weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.scores, sample_weights)
-            self._store_importances(X, learning, fit, squared_losses(fit.truth))
+            self._store_importances(X, learning, fit, fit.truth)
         if all_rows is not None and isinstance(self.combined_kernel_, CombinedKernel):
             assert present is not None  # there are rows of weight 0
+            if hasattr(self, "feature_importances_"):
+                self._deferred = None  # known by now; later its rows would be others
             self.combined_kernel_ = _on_all_rows(self.combined_kernel_, all_rows, present)
             self._present, self.n_features_in_ = None, all_rows.shape[1]
         self.n_samples_fit_ = n_samples

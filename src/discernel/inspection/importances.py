@@ -36,7 +36,7 @@ from discernel.inspection.reference import has_columns
 from discernel.inspection.scoring import expand
 from discernel.inspection.swapped import SwappedBlock, SwappedKernel
 from discernel.kernels import Kernel
-from discernel.kernels.weighted import slices
+from discernel.kernels.weighted import WeightedKernels, slices
 from discernel.targets import ClassTarget
 
 __all__ = [
@@ -44,6 +44,7 @@ __all__ = [
     "SourceImportances",
     "column_importances",
     "importance_rows",
+    "leave_rows_out",
     "source_importances",
 ]
 
@@ -305,6 +306,33 @@ def importance_rows(rows: NDArray[np.intp], n_samples: int, n_columns: int) -> N
     """
     most = min(_MOST_LEFT_OUT, max(_FEWEST, _EXCHANGES // max(1, n_columns)))
     return np.asarray(draw_rows(rows, max(2, min(most, _MOST_INFLUENCE // max(1, n_samples)))))
+
+
+def leave_rows_out(
+    combined: CombinedKernel,
+    rows: NDArray[np.intp],
+    truth: FloatArray,
+    ridge: FloatArray,
+    weights: FloatArray,
+) -> tuple[FloatArray, LeftOutRows]:
+    """Return the coefficients of a fit that keeps all its rows, and what it is without some.
+
+    Parameters
+    ----------
+    combined : CombinedKernel
+        The learned kernel and the training rows.
+    rows : ndarray of int
+        The rows to leave out, each in turn.
+    truth : ndarray of shape (n_samples, n_targets)
+        What was fitted.
+    ridge, weights : ndarray of shape (n_samples,)
+        What each row was fitted with, and how much it counts.
+    """
+    kernel = WeightedKernels(combined.kernels, combined.coefficients)
+    fit = LeftOutFit.of(kernel(combined.rows, combined.rows), truth, ridge)
+    errors = fit.coef[rows] / fit.inverse.diagonal()[rows, None]
+    influence = fit.inverse[:, rows]
+    return fit.coef, LeftOutRows(rows, truth[rows] - errors, errors, influence, weights[rows])
 
 
 def column_importances(

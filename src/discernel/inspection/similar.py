@@ -64,14 +64,14 @@ class _Kept:
 
     @classmethod
     def of(cls, scoring: Scoring) -> _Kept:
-        found = list(expand(scoring.combined, scoring.coef))
-        if len(found) > 1 or not isinstance(found[0], KernelSum):
+        one, *others = expand(scoring.combined, scoring.coef)
+        if others or not isinstance(one, KernelSum):
             raise InvalidInputError(
                 "Similar rows need a model that keeps training rows. This one, of bank='lowrank' "
                 "with kernels that were given, keeps other landmarks for each kernel. Fit with "
                 "bank='auto' or another bank, or with kernels='auto'."
             )
-        (one,), combined = found, scoring.combined
+        combined = scoring.combined
         if isinstance(combined, CombinedKernel) and one.centered:
             return cls(one, combined.centering.row_means)
         if one.rows is None:
