@@ -41,7 +41,7 @@ def draw_importances(axes) -> None:
     patients = clinic()
     clf = MultipleKernelDiscriminant().fit(patients.X, patients.y)
     ImportancesDisplay.from_estimator(clf, ax=axes, color=OURS)
-    axes.set(title="Which columns matter\n(clinic)", xlabel="importance ± spread over folds")
+    axes.set(title="Which columns matter\n(clinic)", xlabel="importance ± standard error")
 
 
 def draw_ranks(axes) -> None:

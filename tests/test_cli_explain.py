@@ -70,12 +70,18 @@ def test_columns_add_up_to_the_score(n_classes, criterion):
         assert each["predicted"] == labels[i]
         assert list(each["probabilities"].values()) == shares[i].tolist()
         assert each["identifiers"] == {"id": str(i)}
-        # The rows are those of training: each is most like itself.
-        assert each["similar"][0] == {
-            "training_row": i + 1,
-            "similarity": pytest.approx(1.0),
-            "class": frame(n_classes)["kind"][i],
-        }
+        # The rows are those of training: each says more for itself than most others do.
+        speaks = {"for": [], "against": []}
+        for row in each["similar"]:
+            speaks[row["speaks"]].append(row)
+            assert row["class"] == frame(n_classes)["kind"][row["training_row"] - 1]
+            assert (row["support"] > 0) == (row["speaks"] == "for")
+        assert 1 <= len(speaks["for"]) <= 5
+        assert len(speaks["against"]) <= 2
+        if n_classes == 2:
+            assert speaks["for"][0]["class"] == each["predicted"]
+        pushes = [row["support"] for row in speaks["for"]]
+        assert pushes == sorted(pushes, reverse=True)
 
 
 def test_rows_are_shown_with_their_cells():
@@ -88,7 +94,7 @@ def test_rows_are_shown_with_their_cells():
     added = re.escape(f"{one['columns']['size']:+.2f}")
     assert re.search(rf"size = {one['cells']['size']:.4g} +{added} ", shown)
     assert f"log-odds for {one['predicted']!r}: {one['score']:.3g}" in shown
-    assert shown.count("training rows most like it") == 2
+    assert shown.count("training rows like it that speak for kind") == 2
     assert all(len(line.rstrip()) <= 80 for line in shown.splitlines())
     first = invoke("explain", "t.skops", "t.csv").output
     assert first.count("predicted kind") == 3
@@ -137,7 +143,11 @@ def test_what_cannot_be_explained_is_one_line(words, message):
     assert message in line
 
 
-def test_importances_that_were_not_learned_are_not_shown():
+def test_importances_of_encoded_columns_are_those_of_their_column():
     frame().to_csv("t.csv", index=False)
     invoke("fit", "t.csv", "-t", "kind", "--criterion", "uniform", "-q")
-    assert "Importances were not learned" in invoke("explain", "t.skops").output
+    shown = json.loads(invoke("explain", "t.skops", "--json").stdout)["importances"]
+    model = load_model("t.skops")
+    assert {each["column"] for each in shown} == set(model.preparation.feature_names)
+    assert sum(each["importance"] for each in shown) == pytest.approx(1.0)
+    assert "columns that matter" in invoke("explain", "t.skops").output

@@ -437,7 +437,7 @@ def test_importances_are_sorted_with_the_spread_over_folds(default):
     np.testing.assert_allclose(ends, np.column_stack([np.maximum(means - std, 0), means + std]))
     names = load_wine().feature_names
     assert names_of(display.ax_.yaxis) == [names[i] for i in order]
-    assert display.ax_.get_xlabel() == "importance ± standard deviation over folds"
+    assert display.ax_.get_xlabel() == "importance ± standard error"
     assert display.ax_.texts[0].get_text() == f"{100 * means[0]:.1f}%"
 
 

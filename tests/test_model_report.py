@@ -21,7 +21,7 @@ STORY = RowExplanation(
     0.5,
     {"size": 1.25, "colour": -0.25},
     probability=0.9,
-    similar=[("row 3", "white", 0.875)],
+    similar=[("row 3", "white", 0.875, 0.5), ("row 4", "red", 0.8, -0.25)],
     words="Mostly because of its size.",
 )
 
@@ -115,8 +115,13 @@ def test_contributions_add_up_on_the_page(page):
     numbers = [float(row[1].replace("−", "-")) for row in found[:4]]
     assert [row[0] for row in found[:4]] == ["a typical row", "size", "colour", "score of the row"]
     assert sum(numbers[:3]) == pytest.approx(numbers[3])
-    assert found[4] == ["row 3", "white", "0.875"]
+    assert found[4:6] == [
+        ["row 3", "white", "0.875", "+0.500"],
+        ["row 4", "red", "0.800", "−0.250"],
+    ]
     text = page.all("section", id="rows")[0]["text"]
+    assert "Training rows like it that speak for white" in text
+    assert "Training rows like it that speak against white" in text
     assert "row 7: predicted white, probability 90.0 %" in text
 
 
@@ -143,13 +148,16 @@ def test_sources_pipelines_and_regression(tmp_path):
     )
     ridge = MultipleKernelRidge([RBF(), Linear()]).fit(rows_, y)
     page = page_of(tmp_path, ridge)
-    assert [section["id"] for section in page.all("section")] == ["summary", "kernel"]
+    sections = [section["id"] for section in page.all("section")]
+    assert sections == ["summary", "importances", "kernel"]
 
 
 def test_names_are_text_whatever_they_hold(tmp_path):
     labels = np.where(Y > 0, HOSTILE, "plain")
     clf = MultipleKernelDiscriminant([RBF(), Linear()], criterion="uniform").fit(X, labels)
-    story = RowExplanation(HOSTILE, HOSTILE, 0.0, {HOSTILE: 1.0}, similar=[(HOSTILE, HOSTILE, 1.0)])
+    story = RowExplanation(
+        HOSTILE, HOSTILE, 0.0, {HOSTILE: 1.0}, similar=[(HOSTILE, HOSTILE, 1.0, 1.0)]
+    )
     page = page_of(tmp_path, clf, title=HOSTILE, explanations=[story])
     assert page.all("script") == []
     assert page.all("h1")[0]["text"] == HOSTILE

@@ -28,6 +28,7 @@ from discernel.experiments.store import Record, Result
 from discernel.experiments.tables import rank_methods, summarize
 from discernel.experiments.tasks import divide
 from discernel.report import figures, words, write_report
+from discernel.report.contents import contents
 from discernel.report.svg import PALETTE, drawing, new_figure, to_svg
 
 N_DIVISIONS = 3
@@ -565,6 +566,37 @@ def test_words_say_how_the_default_stands():
     assert worse.startswith("The default, auto, is clearly worse than forest: accuracy 75.3 ")
     assert worse.endswith("Prefer forest here.")
     assert default(x=good, y=bad) is default(auto=good) is default(auto=[0.9], y=[0.8]) is None
+
+
+def test_summary_table_and_report_give_one_verdict_for_every_pair():
+    """Differences whose probability alone is small, and is not once all pairs are counted."""
+    rng = np.random.default_rng(0)
+    names = ["auto", "boosting", "forest", "lda", "svc"]
+    seen = set()
+    for gap in np.linspace(0.0, 0.06, 13):
+        values = 0.8 + 0.05 * rng.random((2, 5, 6))
+        values[:, 1] += gap
+        found = [
+            record(f"d{d}", name, i, values[d, m, i])
+            for d in range(2)
+            for m, name in enumerate(names)
+            for i in range(6)
+        ]
+        table = summarize(found)
+        page = contents(table)
+        rows = {(row["dataset"], row["method"]): row for row in page["rows"]}
+        for pair in page["comparison"]["rows"]:
+            dataset, method = pair["dataset"], pair["method"]
+            if table.ranked(dataset)[0].method != method:
+                continue  # the other tables only show pairs with the best
+            summed = rows[dataset, "auto"]
+            seen.add(pair["verdict"])
+            assert pair["p"] == summed["p"]
+            assert (pair["verdict"] == "better") == (summed["standing_text"] == "worse")
+            said = words.describe_default(table, dataset)
+            assert (pair["verdict"] == "better") == ("clearly worse" in said)
+            assert said in " ".join(page["summary"])
+    assert seen == {"better", "no clear difference"}
 
 
 def test_words_say_what_to_expect():

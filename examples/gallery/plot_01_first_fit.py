@@ -22,7 +22,7 @@ print("expected:", clf.expected_)
 print(f"measured: accuracy {clf.score(X_test, y_test):.1%} on {len(y_test)} held-out rows")
 
 # %%
-# The bars are shares of importance with their spread over folds. Each dot is a row, along the one
+# The bars are shares of importance with their standard errors. Each dot is a row, along the one
 # direction that tells the two classes apart.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")

@@ -36,7 +36,7 @@ accuracy = {
 }
 
 # %%
-# The right side has the importances of 32 columns, with their spread over folds.
+# The right side has the importances of 32 columns, with their standard errors.
 
 clf = MultipleKernelDiscriminant().fit(rows[train, :32], inside[train])
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 3.8), layout="constrained")

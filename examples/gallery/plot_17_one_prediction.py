@@ -31,19 +31,24 @@ print(f"all columns add up to the score, to {abs(total - clf.decision_function(r
 
 # %%
 # Left: from the score of a typical row to that of this one, column by column; blue is for the
-# predicted class. Right: how similar it is to the training rows under the learned kernel.
+# predicted class. Right: the training rows like it that push most for the predicted class, and
+# those that push most against it.
 
-near = similar_rows(clf, row, n=12)
+sides = [similar_rows(clf, row, n=6, side=side) for side in ("for", "against")]
 figure, (left, right) = plt.subplots(
     1, 2, figsize=(12, 5.2), width_ratios=[1.4, 1], layout="constrained"
 )
 ContributionsDisplay.from_estimator(clf, row, ax=left)
 left.set_title("What speaks for and against")
 predicted = clf.predict(row)[0]
-colors = ["C0" if label == predicted else "C1" for label in near.labels[0]]
-right.bar(np.arange(1, 13), near.similarity[0], color=colors)
-right.set(title="The twelve most similar training rows", xlabel="rank", ylim=(0, 1))
-right.set_ylabel("similarity")
+labels, support = (
+    np.hstack([getattr(each, name)[0] for each in sides]) for name in ("labels", "support")
+)
+colors = ["C0" if label == predicted else "C1" for label in labels]
+right.bar(np.arange(1, 13), support, color=colors)
+right.axhline(0, color="0.5", lw=0.8)
+right.set(title="Training rows for it, and against it", xlabel="training row")
+right.set_ylabel("what it adds to the score")
 for color, label in (("C0", f"{predicted}, as predicted"), ("C1", "the other class")):
     right.bar(1, 0, color=color, label=label)
 right.legend(frameon=False, ncols=2)

@@ -56,6 +56,17 @@ def test_few_players_of_any_game_are_exact_and_many_add_up(rng):
     np.testing.assert_allclose(found.sum(axis=0), ends[1] - ends[0], atol=1e-13)
 
 
+def test_orders_with_their_reverse_are_exact_for_pairs(rng):
+    """Of two players, one comes before the other in an order or in its reverse."""
+    weights = np.triu(rng.normal(size=(12, 12)), 1)
+    found, exact = sampled_values(
+        lambda taken: np.einsum("gi,ij,gj->g", taken, weights, taken)[:, None], 12
+    )
+    assert not exact
+    expected = 0.5 * (weights.sum(axis=0) + weights.sum(axis=1))
+    np.testing.assert_allclose(found[:, 0], expected, atol=1e-13)
+
+
 def test_one_order_is_enough_for_a_sum(rng):
     each = rng.normal(size=(15, 2))
     found, _ = sampled_values(lambda taken: taken @ each, 15)

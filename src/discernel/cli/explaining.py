@@ -21,8 +21,7 @@ from discernel.cli.summary import summarize
 from discernel.displays.common import sum_by
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
-from discernel.inspection.words import cell_text, output_of
-from discernel.tables import TableEncoder
+from discernel.inspection.words import cell_text, output_of, speaking_rows
 
 __all__ = ["explain_command", "explain_rows"]
 
@@ -85,14 +84,14 @@ def _chosen(wanted: Sequence[int] | None, n_rows: int, as_json: bool) -> list[in
 
 def _explain_model(model: models.Model, as_json: bool) -> None:
     found = summarize(model)
-    wanted = ("importances", "uses_importances", "sources", "kernels")
+    wanted = ("importances", "sources", "kernels")
     if as_json:
         typer.echo(json.dumps({name: found[name] for name in wanted}, indent=1))
         return
     out.print(f"[bold]{escape(found['name'])}[/]  {found['n_rows']:,} rows")
     show_importances(out, found)
     if not found["importances"] and not found["sources"]:
-        typer.echo("Importances were not learned: fit with --criterion auto. For rows: DATA.")
+        typer.echo("This model has no importances of columns. To explain rows, name their file.")
 
 
 # ---- rows --------------------------------------------------------------------------------------
@@ -112,7 +111,7 @@ def explain_rows(
     chosen : sequence of int
         Positions of those to explain.
     n_similar : int, default=5
-        Training rows that are most like each.
+        Training rows like each that speak for its prediction, and half as many against it.
     """
     X = rows.X.iloc[list(chosen)]
     found = contributions(model.pipeline, X)
@@ -163,37 +162,42 @@ def _cells(model: models.Model, row: Any) -> dict[str, Any]:
 
 def _by_column(model: models.Model, found: Contributions) -> tuple[list[str], Any]:
     """Return the columns of the table and what they add; encoded ones are parts of them."""
-    names = list(model.preparation.feature_names)
-    first = model.pipeline[0]
     if found.columns is None:
-        return names, None
-    if not isinstance(first, TableEncoder):
-        return names, found.columns
-    return sum_by([names[position] for position in first.source], found.columns)
+        return list(model.preparation.feature_names), None
+    return sum_by(model.columns, found.columns)
 
 
 def _similar(model: models.Model, X: Any, n: int) -> list[list[dict[str, Any]]]:
-    """Return the training rows most like each row; none where the model does not keep them."""
-    nobody: list[list[dict[str, Any]]] = [[] for _ in range(len(X))]
-    if n == 0:
-        return nobody
-    try:
-        found = similar_rows(model.pipeline, X, n)
-    except InvalidInputError:
-        return nobody
+    """Return the training rows behind each prediction; none where the model does not keep them.
+
+    First those that speak for it, at most n, then those that speak against it, at most half as
+    many.
+    """
+    rows: list[list[dict[str, Any]]] = [[] for _ in range(len(X))]
     whole = getattr(model.pipeline[-1], "streamed_", None) is None
-    labels = np.full(found.indices.shape, None) if found.labels is None else found.labels
-    return [
-        [
-            {
-                "training_row": int(index) + 1 if whole else None,
-                "similarity": float(alike),
-                "class": label.item() if hasattr(label, "item") else label,
-            }
-            for index, alike, label in zip(*each, strict=True)
-        ]
-        for each in zip(found.indices, found.similarity, labels, strict=True)
-    ]
+    for side, most in (("for", n), ("against", n // 2)):
+        if most == 0:
+            continue
+        try:
+            found = similar_rows(model.pipeline, X, most, side=side)
+        except InvalidInputError:
+            return rows
+        labels = np.full(found.indices.shape, None) if found.labels is None else found.labels
+        for row, *each in zip(
+            rows, found.indices, found.similarity, found.support, labels, strict=True
+        ):
+            row += [
+                {
+                    "training_row": int(index) + 1 if whole else None,
+                    "similarity": float(alike),
+                    "class": label.item() if hasattr(label, "item") else label,
+                    "speaks": side,
+                    "support": float(support),
+                }
+                for index, alike, support, label in zip(*each, strict=True)
+                if (support > 0) == (side == "for") and support != 0
+            ]
+    return rows
 
 
 # ---- on the terminal ---------------------------------------------------------------------------
@@ -215,16 +219,26 @@ def _show_row(console: Console, found: Mapping[str, Any]) -> None:
     if len(found["sources"]) > 1:
         _say(console, "the same by source")
         _show_terms(console, found["sources"], "source")
-    if found["similar"]:
-        _say(console, "training rows most like it, as the learned kernel sees them")
-        table = plain_table("", ">", "")
-        for each in found["similar"]:
-            place = each["training_row"]
-            name = "a row" if place is None else f"row {place:,}"
-            label = "" if each["class"] is None else escape(str(each["class"]))
-            table.add_row(name, f"{each['similarity']:z.2f}", label)
-        table.show_header = False
-        console.print(Padding(table, (0, 0, 0, 4)))
+    for side in ("for", "against"):
+        _show_similar(console, found, [e for e in found["similar"] if e["speaks"] == side])
+
+
+def _show_similar(
+    console: Console, found: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Show training rows that speak for the prediction, or those that speak against it."""
+    if not rows:
+        return
+    _say(console, speaking_rows(rows[0]["speaks"], found["predicted"]))
+    table = plain_table("", ">", ">", "")
+    for each in rows:
+        place = each["training_row"]
+        name = "a row" if place is None else f"row {place:,}"
+        label = "" if each["class"] is None else escape(str(each["class"]))
+        alike, push = f"{each['similarity']:z.2f}", f"{each['support']:+z.3g}"
+        table.add_row(name, f"similarity {alike}", f"adds {push}", label)
+    table.show_header = False
+    console.print(Padding(table, (0, 0, 0, 4)))
 
 
 def _say(console: Console, words: str) -> None:

@@ -19,6 +19,7 @@ from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.formats import import_pandas
 from discernel.experiments.preparation import Preparation
 from discernel.experiments.writing import check_place, write_file
+from discernel.tables import TableEncoder
 
 __all__ = ["Model", "Origin", "load_model", "save_model"]
 
@@ -171,6 +172,12 @@ class Model:
     target: str
     dataset: str
     origin: Origin = field(default_factory=Origin)
+
+    @property
+    def columns(self) -> list[str]:
+        """The column of the table which each column that the last step is given is part of."""
+        names, first = list(self.preparation.feature_names), self.pipeline[0]
+        return [names[i] for i in first.source] if isinstance(first, TableEncoder) else names
 
 
 # ---- files -------------------------------------------------------------------------------------

@@ -117,11 +117,9 @@ def _report_model(
 
 
 def _columns(model: models.Model) -> tuple[str, ...] | None:
-    """Return what each importance belongs to, where that is one per column of the table."""
-    names = model.preparation.feature_names
-    learner = model.pipeline[-1]
-    n_known = len(getattr(learner, "feature_importances_", ()))
-    return names if n_known == len(names) else None
+    """Return the column of the table that each importance belongs to; None where not known."""
+    n_known = len(getattr(model.pipeline[-1], "feature_importances_", ()))
+    return tuple(model.columns) if n_known == len(model.columns) else None
 
 
 def _explained(model: models.Model, source: str, rows: Sequence[int]) -> list[RowExplanation]:
@@ -152,6 +150,7 @@ def _explanation(found: Mapping[str, Any]) -> RowExplanation:
                 "a row" if each["training_row"] is None else f"row {each['training_row']:,}",
                 "" if each["class"] is None else str(each["class"]),
                 each["similarity"],
+                each["support"],
             )
             for each in found["similar"]
         ],

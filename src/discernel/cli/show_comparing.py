@@ -70,8 +70,8 @@ def _show_meaning(console: Console, found: Comparison) -> None:
         f"[dim]Means over {count(n, 'random division')}: {share:.0%} of the rows to learn from, "
         "the others to predict. bal.: accuracy per class, averaged; of log-loss, less is better; "
         "fit: the time to learn. tied: the difference from the best may be chance; worse: it is "
-        "not (p < 0.05). Intervals and tests allow for the training rows that divisions share. "
-        "auto is discernel's default.[/]"
+        "not (p < 0.05). Intervals and tests allow for the training rows that divisions share, "
+        "tests also for all pairs of methods. auto is discernel's default.[/]"
     )
 
 

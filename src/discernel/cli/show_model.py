@@ -193,7 +193,11 @@ def show_importances(console: Console, found: Mapping[str, Any]) -> None:
     """
     columns: Sequence[Mapping[str, Any]] = found["importances"]
     if columns:
-        heading(console, "columns that matter", "share of importance, ± deviation over folds")
+        heading(
+            console,
+            "columns that matter",
+            "share of what predictions lose without them, ± standard error",
+        )
         table = plain_table("~", ">", "")
         largest = columns[0]["importance"] or 1.0
         for each in columns[:_MOST_COLUMNS]:
@@ -205,8 +209,6 @@ def show_importances(console: Console, found: Mapping[str, Any]) -> None:
             share = percent(sum(each["importance"] for each in rest))
             table.add_row(Text(name, style="dim"), f"{share} %", "")
         console.print(Padding(_without_header(table), (0, 0, 0, 2)))
-        if not found["uses_importances"]:
-            _say(console, "the chosen kernels do not use this: they take all columns alike", "dim")
     _show_sources(console, found["sources"])
 
 

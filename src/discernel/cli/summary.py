@@ -39,7 +39,6 @@ def summarize(model: Model) -> dict[str, Any]:
         "expected": None if expected is None else asdict(expected),
         "majority": _majority(model),
         "importances": _importances(model),
-        "uses_importances": not learned.considered or learned.considered[0].strength > 0,
         "sources": _sources(model),
         "kernels": dict(zip(clf.kernel_names_, clf.kernel_weights_.tolist(), strict=True)),
         "candidates": [_candidate(each) for each in learned.considered],
@@ -65,12 +64,13 @@ def _majority(model: Model) -> dict[str, Any]:
 
 
 def _importances(model: Model) -> list[dict[str, Any]]:
-    """Return the columns, the most important first; empty where importances were not learned."""
+    """Return the columns, the most important first; empty where there are none."""
     clf = model.pipeline[-1]
     if not hasattr(clf, "feature_importances_"):
         return []
-    shares, spreads = clf.feature_importances_, clf.feature_importances_std_
-    names = model.preparation.feature_names
+    both = np.stack([clf.feature_importances_, clf.feature_importances_std_])
+    # Of a sum the spread is no larger than the sum of those of its parts.
+    names, (shares, spreads) = sum_by(model.columns, both)
     return [
         {"column": names[i], "importance": float(shares[i]), "std": float(spreads[i])}
         for i in np.argsort(-shares, kind="stable")

@@ -18,7 +18,7 @@ from discernel.criteria.base import (
     relative_gap,
 )
 from discernel.criteria.fdr import FisherRatio
-from discernel.criteria.least_squares import KernelLeastSquares, LeastSquares
+from discernel.criteria.least_squares import KernelLeastSquares, LeastSquares, LeftOutRows
 from discernel.criteria.loo import Auto, LeaveOneOut
 from discernel.criteria.low_rank import LowRankLoss, low_rank_loss
 from discernel.criteria.margin import Margin
@@ -41,6 +41,7 @@ __all__ = [
     "KernelLeastSquares",
     "LeastSquares",
     "LeaveOneOut",
+    "LeftOutRows",
     "LowRankLoss",
     "Margin",
     "Point",

@@ -6,16 +6,19 @@ all samples it is that of [Ye08]_, with weights inverse to the class sizes that 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
 from discernel.bank import System
+from discernel.bank.iterative_system import IterativeSystem
 from discernel.sample_weights import SampleWeights
 
-__all__ = ["KernelLeastSquares", "LeastSquares", "center_left_out"]
+__all__ = ["KernelLeastSquares", "LeastSquares", "LeftOutRows", "center_left_out"]
 
 
 class LeastSquares(Protocol):
@@ -52,6 +55,34 @@ class LeastSquares(Protocol):
     @property
     def sample_weights(self) -> SampleWeights | None:
         """How much each row counts."""
+
+
+@dataclass(frozen=True)
+class LeftOutRows:
+    """Some training rows, and what the fit is without each of them.
+
+    With a_i the fit to 1 at row i and 0 at all others, the fit without row i is
+    f_{−i}(x) = f(x) − a_i(x) e_i, where e_i = t_i − f_{−i}(x_i) is its error at that row.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows,)
+        Their positions.
+    scores : ndarray of shape (n_rows, n_targets)
+        f_{−i}(x_i).
+    errors : ndarray of shape (n_rows, n_targets)
+        e_i.
+    influence : ndarray of shape (n_terms, n_rows)
+        The coefficients of a_i, in the terms that those of f belong to.
+    weights : ndarray of shape (n_rows,)
+        How much each row counts.
+    """
+
+    rows: NDArray[np.intp]
+    scores: FloatArray
+    errors: FloatArray
+    influence: FloatArray
+    weights: FloatArray
 
 
 class KernelLeastSquares:
@@ -100,9 +131,24 @@ class KernelLeastSquares:
         self.coef = self._dual if sample_weights is None else self._dual * ones
 
     @property
+    def by_iteration(self) -> bool:
+        """Whether every column that is solved costs passes over the kernels."""
+        return isinstance(self._system, IterativeSystem)
+
+    @property
+    def n_samples(self) -> int:
+        """How many rows it is fitted to."""
+        return len(self._targets)
+
+    @property
     def fitted(self) -> FloatArray:
         """The predictions for the training rows: G̃·coef + b, without a product."""
         return self._unweighted(self._targets - self._ridge[:, None] * self._dual)
+
+    @property
+    def truth(self) -> FloatArray:
+        """The targets t_i, without weights."""
+        return self._unweighted(self._targets)
 
     @property
     def ridge(self) -> FloatArray:
@@ -136,6 +182,24 @@ class KernelLeastSquares:
         """The leave-one-out errors, times the roots of the weights."""
         diagonal = self._system.inverse_diagonal() - self._solved_ones**2 / self._sum  # Q_ii
         return np.asarray(self._dual / diagonal[:, None])
+
+    def left_out(self, rows: NDArray[np.intp]) -> LeftOutRows:
+        """Return what the fit is without each of some rows, with all that it stands for.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Their positions.
+        """
+        weights, places = self.sample_weights, np.arange(len(rows))
+        units = np.zeros((self.n_samples, len(rows)))
+        units[rows, places] = 1.0 if weights is None else weights.roots[rows]
+        unit = KernelLeastSquares(self._system, self._ridge, units, weights)
+        left = 1.0 - unit.fitted[rows, places]
+        truth = self.truth[rows]
+        errors = (truth - self.fitted[rows]) / left[:, None]
+        counted = np.ones(len(rows)) if weights is None else weights.values[rows]
+        return LeftOutRows(rows, truth - errors, errors, unit.coef, counted)
 
     def leave_one_out_error(self) -> float:
         """Return the mean squared leave-one-out error."""

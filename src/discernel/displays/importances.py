@@ -30,7 +30,7 @@ class ImportancesDisplay:
     importances : array-like of shape (n_columns,) or (n_fits, n_columns)
         The importances; those of several fits are drawn as mean and standard deviation.
     std : array-like of shape (n_columns,), optional
-        The spread of each column over folds; for one fit only.
+        The standard error of each column; for one fit only.
     feature_names : sequence of str, optional
         The names of the columns, all different; by default "column 0", "column 1", ...
 
@@ -89,13 +89,13 @@ class ImportancesDisplay:
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
-        """Draw the importances of a fitted estimator, and their spread over its folds.
+        """Draw the importances of a fitted estimator, and their standard errors.
 
         Parameters
         ----------
         estimator : estimator or Pipeline
-            Fitted, of discernel, with ``kernels="auto"``; of a pipeline, the last step that learned
-            a kernel.
+            Fitted, of discernel, to dense rows with columns; of a pipeline, the last step that
+            learned a kernel.
         ax : Axes, optional
             Where to draw; by default on a new figure.
         **options
@@ -215,7 +215,7 @@ class ImportancesDisplay:
     def _spread_words(self) -> str:
         if len(self.importances) > 1:
             return " ± standard deviation over fits"
-        return "" if self.std is None else " ± standard deviation over folds"
+        return "" if self.std is None else " ± standard error"
 
 
 class _Lines(NamedTuple):
@@ -230,10 +230,9 @@ def _with_importances(estimator: Any) -> Any:
     learner = fitted_learner(estimator)
     if not hasattr(learner, "feature_importances_"):
         raise InvalidInputError(
-            "The estimator must have feature_importances_, which kernels='auto' learns from dense "
-            f"rows. Got {learner!r}, whose kernels were given or whose rows are sparse, so that "
-            "nothing was learned about single columns. Use kernels='auto', or scikit-learn's "
-            "permutation_importance."
+            "The estimator must have feature_importances_, which a fit to dense rows with columns "
+            f"has. Got {learner!r}, whose rows are sparse or whose kernels are precomputed. Use "
+            "dense rows, or scikit-learn's permutation_importance."
         )
     return learner
 

@@ -27,6 +27,7 @@ from discernel.estimators.learner import Way, held_out_scores
 from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.inspection.importances import Loss
 from discernel.learners import Request
 from discernel.sample_weights import SampleWeights
 from discernel.streams import Source, open_rows
@@ -36,6 +37,9 @@ from discernel.streams.survey import codes_of
 from discernel.targets import ClassTarget
 
 __all__ = ["BaseKernelDiscriminant"]
+
+#: Below this no logarithm of a probability counts, as in scikit-learn's ``log_loss``.
+_LEAST_LOG = float(np.log(np.finfo(np.float64).eps))
 
 
 class BaseKernelDiscriminant(
@@ -115,7 +119,9 @@ class BaseKernelDiscriminant(
             discriminant = fit_discriminant(fit, ridge, target, self.statistics, held_out)
             discriminant = replace(discriminant, dual_coef=learning.coef(discriminant.dual_coef))
             self._keep_labels(target.classes[target.codes], learning.kept)
-        return self._store(discriminant, decision, given_classes, held_out)
+            self._store(discriminant, decision, given_classes, held_out)
+            self._store_importances(X, learning, fit, target.codes, held_out.rows)
+        return self
 
     def _opened(self, source: Source) -> tuple[Any, Any, Any]:
         """Return rows of a Dask collection as they are learned from."""
@@ -202,7 +208,9 @@ class BaseKernelDiscriminant(
         assert self._stream is not None  # what was fitted is kept
         target = target.among(self._stream.classes)
         self._check_target(target, self._request())
-        return self._store(discriminant, self._decide(target), target, honest)
+        self._store(discriminant, self._decide(target), target, honest)
+        self._store_streamed_importances(found)
+        return self
 
     def _store_waiting(self) -> Self:
         """Store what predicts the shares of the classes, while no two can be learned from."""
@@ -289,6 +297,15 @@ class BaseKernelDiscriminant(
                 f"Got {asked!r}."
             )
         return int(asked)
+
+    def _row_losses(self, labels: NDArray[Any]) -> Loss:
+        rows, discriminant, priors = np.arange(len(labels)), self.discriminant_, self.priors_
+
+        def loss(scores: FloatArray) -> FloatArray:
+            told = log_softmax(discriminant.log_posterior(scores, priors), axis=1)
+            return np.asarray(-np.maximum(told[rows, labels], _LEAST_LOG))
+
+        return loss
 
     # ---- prediction --------------------------------------------------------------------------
 

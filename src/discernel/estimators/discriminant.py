@@ -225,9 +225,15 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     encoder_ : TableEncoder or None
         What became of the columns of a table; None where they are plain numbers.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
-        How much each column that was given matters, summing to 1, and its spread over folds. With
-        ``kernels="auto"`` and dense rows only; so has ``metric_``, the scales of the columns.
-        Where rows in chunks have a metric of more of them, importances are its own.
+        How much worse the log-loss of training rows gets, each left out of the fit, when a column
+        that was given holds the value of another row: shares at least 0, summing to 1, and their
+        standard errors over rows. They are of the model that predicts, whatever kernels it has.
+        What may be chance is shrunk towards 0. Where no column helps beyond chance, shares are
+        those of the squared change of the scores; where predictions depend on no column, all are
+        0. Sparse rows and precomputed kernels have none.
+    metric_ : Metric
+        The scales of columns that ``kernels="auto"`` considered for dense rows; the chosen
+        candidate says to which power it uses them.
     streamed_ : Streamed
         Of a fit to rows in chunks, and of `partial_fit`: how many rows, those of the sample, the
         landmarks, and how much of the kernel these have. ``bank_`` is then ``"stream"``, and what

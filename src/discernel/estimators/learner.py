@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads, n_rows
+from discernel.backend import FloatArray, blas_threads, draw_rows, n_rows
 from discernel.bank import (
     Bank,
     BlendBank,
@@ -28,7 +28,15 @@ from discernel.bank import (
     default_rank,
     make_bank,
 )
-from discernel.criteria import Auto, LeastSquares, LeaveOneOut, LowRankLoss, low_rank_loss
+from discernel.criteria import (
+    Auto,
+    KernelLeastSquares,
+    LeastSquares,
+    LeaveOneOut,
+    LeftOutRows,
+    LowRankLoss,
+    low_rank_loss,
+)
 from discernel.crossfit import (
     CrossFitted,
     Proposal,
@@ -49,18 +57,38 @@ from discernel.exceptions import (
     check_number,
     levels_to_the_caller,
 )
+from discernel.inspection.importances import (
+    Loss,
+    column_importances,
+    importance_rows,
+    leave_rows_out,
+)
 from discernel.kernels import Kernel, kernel_names
+from discernel.kernels.columns import Table
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learners import Request, learn, make_request
 from discernel.metric import Metric
 from discernel.progress import phase
 from discernel.targets import ClassTarget, Target
 
-__all__ = ["BaseKernelLearner", "Learning", "Way", "fold_scores", "held_out_scores"]
+__all__ = [
+    "BaseKernelLearner",
+    "Learning",
+    "Way",
+    "fold_scores",
+    "has_importances",
+    "held_out_scores",
+]
 
-_ALL = slice(None)
 #: Weights and λ for kernels that are constant, of which nothing can be learned.
 _PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
+#: Up to so many rows, whose kernel matrix is made in an instant, importances are computed when they
+#: are asked for.
+_MOST_DEFERRED = 2000
+#: Rows that importances are taken from where a system is solved by iteration, column by column.
+_MOST_SOLVED = 64
+#: Digits of fitted scores that do not depend on the order of the rows.
+_SAME_DIGITS = 9
 
 
 class Learning(NamedTuple):
@@ -113,6 +141,10 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     _banks_there: ClassVar[tuple[str, ...]] = ("auto", "iterative")
     #: How the rows were learned from: the bank, or ``"stream"``.
     bank_: str
+    #: Importances of columns and their standard errors, and what they are made of where they are
+    #: computed later; None: neither.
+    _importances: tuple[FloatArray, FloatArray] | None = None
+    _deferred: dict[str, NDArray[Any]] | None = None
 
     def __init__(
         self,
@@ -166,14 +198,14 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
 
         Sparse rows have no metric: their kernels stay as they are.
         """
-        for name in ("feature_importances_", "feature_importances_std_", "metric_"):
+        for name in ("_importances", "_deferred", "metric_"):
             self.__dict__.pop(name, None)  # of a fit before
         if not (self._takes_tables() and isinstance(X, np.ndarray)):
             return None
         if request is _PRIOR_REQUEST:
-            self._store_metric(Metric(np.ones(X.shape[1])))
-            self.feature_importances_ = np.full(self.n_features_in_, 1.0 / self.n_features_in_)
-            self.feature_importances_std_ = np.zeros(self.n_features_in_)
+            n = self.n_features_in_
+            self.metric_ = Metric(np.ones(X.shape[1]))
+            self._importances = np.full(n, 1.0 / n), np.zeros(n)
             return None
         lam = request.regularization
         given = lam if isinstance(lam, float) and lam > 0 else None  # folds are never without one
@@ -186,28 +218,96 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             random_state=request.random_state,
             device=self._device,
         )
-        self._store_importances(proposal)
+        self.metric_ = proposal.metric
         return proposal
 
-    def _store_importances(self, proposal: Proposal) -> None:
-        """Store what the metrics of the folds say about the columns that were given."""
-        self._store_metric(proposal.metric)
-        shares = np.array([self._importances(metric) for metric in proposal.fold_metrics])
-        self.feature_importances_ = shares.mean(axis=0)
-        self.feature_importances_std_ = (
-            shares.std(axis=0, ddof=1) if len(shares) > 1 else 0.0 * shares[0]
-        )
+    # ---- importances -------------------------------------------------------------------------
 
-    def _store_metric(self, metric: Metric) -> None:
-        """Store a metric, and what it says about the columns that were given."""
-        self.metric_, self.feature_importances_ = metric, self._importances(metric)
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """How much worse predictions are without each column: shares that sum to 1."""
+        return self._known_importances()[0]
 
-    def _importances(self, metric: Metric) -> FloatArray:
-        """Return the importances of columns that were given, of which encoded ones are parts."""
-        source = np.arange(len(metric.scales)) if self.encoder_ is None else self.encoder_.source
-        shares = np.zeros(self.n_features_in_)
-        np.add.at(shares, source, metric.importances)
-        return shares
+    @property
+    def feature_importances_std_(self) -> FloatArray:
+        """The standard errors of `feature_importances_`, over rows."""
+        return self._known_importances()[1]
+
+    def _known_importances(self) -> tuple[FloatArray, FloatArray]:
+        """Return importances and their errors; of an exact fit, computed when first asked for."""
+        if self._importances is None:
+            if self._deferred is None:
+                raise AttributeError(
+                    f"{type(self).__name__} must be fitted to dense rows with columns to have "
+                    "importances. It is not fitted, or its rows are sparse or its kernels "
+                    "precomputed."
+                )
+            assert isinstance(self.combined_kernel_, CombinedKernel)
+            given = {name: self._deferred[name] for name in ("truth", "ridge", "weights")}
+            coef, left_out = leave_rows_out(self.combined_kernel_, self._deferred["rows"], **given)
+            X = self.combined_kernel_.rows[left_out.rows]
+            self._set_importances(X, coef, left_out, self._deferred["labels"][left_out.rows])
+        assert self._importances is not None
+        return self._importances
+
+    def _store_importances(
+        self,
+        X: Any,
+        learning: Learning,
+        fit: KernelLeastSquares,
+        labels: NDArray[Any],
+        rows: NDArray[np.intp] | None = None,
+    ) -> None:
+        """Store importances of columns, or what they are made of; nothing without columns.
+
+        Parameters
+        ----------
+        X : array or Table of shape (n_samples, n_columns)
+            The training rows.
+        learning : Learning
+            What was learned.
+        fit : KernelLeastSquares
+            The fit that predictions are made with.
+        labels : ndarray of shape (n_samples, ...)
+            What `_row_losses` takes.
+        rows : ndarray of int, optional
+            The rows to leave out in turn, or more; by default all.
+        """
+        if not has_importances(X, self.kernels_):
+            return
+        every = np.arange(fit.n_samples) if rows is None else rows
+        # Sorted by what they are, the same rows are drawn whatever order they were given in.
+        every = every[np.lexsort(np.round(fit.fitted[every], _SAME_DIGITS).T)]
+        chosen = importance_rows(every, fit.n_samples, self.n_features_in_)
+        if isinstance(self.combined_kernel_, CombinedKernel) and fit.n_samples <= _MOST_DEFERRED:
+            weights = fit.sample_weights
+            self._deferred = {
+                "rows": chosen,
+                "truth": fit.truth,
+                "ridge": fit.ridge,
+                "weights": np.ones(fit.n_samples) if weights is None else weights.values,
+                "labels": labels,
+            }
+            return
+        if fit.by_iteration:
+            chosen = draw_rows(chosen, _MOST_SOLVED)
+        left_out = fit.left_out(chosen)
+        left_out = replace(left_out, influence=learning.coef(left_out.influence))
+        self._set_importances(X[chosen], learning.coef(fit.coef), left_out, labels[chosen])
+
+    def _set_importances(
+        self, X: Any, coef: FloatArray, left_out: LeftOutRows, labels: NDArray[Any]
+    ) -> None:
+        """Compute importances from rows that were left out; ``coef`` predicts their scores."""
+        encoder, n = self.encoder_, self.n_features_in_
+        source = np.arange(n) if encoder is None else encoder.source
+        loss = self._row_losses(labels)
+        found = column_importances(self.combined_kernel_, coef, left_out, X, source, n, loss)
+        self._importances = found.shares, found.spread
+
+    def _row_losses(self, labels: NDArray[Any]) -> Loss:
+        """Return a function of the scores of rows: the loss of each, whose labels are these."""
+        return squared_losses(labels)
 
     @contextmanager
     def _working(
@@ -425,6 +525,25 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             return bank_of_matrices(matrices, kernel_names(kernels), **options)
         options |= {"cache_bytes": self._cache_bytes(), "factors": way.kind != "iterative"}
         return DeviceBank(kernels, X, **options)
+
+
+def squared_losses(truth: FloatArray) -> Loss:
+    """Return a function of scores: the squared error of each row.
+
+    Parameters
+    ----------
+    truth : ndarray of shape (n_rows, n_targets)
+        What the scores should be; errors of a target are in units of its standard deviation.
+    """
+    unit = truth.var(axis=0)
+    unit[unit == 0] = 1.0
+    return lambda scores: np.asarray(np.sum((scores - truth) ** 2 / unit, axis=1))
+
+
+def has_importances(X: Any, kernels: list[Kernel]) -> bool:
+    """Whether rows have columns, and are not sparse, so that columns can be exchanged."""
+    is_array = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype != object
+    return (is_array or isinstance(X, Table)) and not kernels[0].precomputed
 
 
 def _blend(

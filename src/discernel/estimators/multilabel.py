@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit, softmax
+from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.multiclass import type_of_target
@@ -20,6 +20,7 @@ from discernel.discriminant import fit_discriminant
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner, held_out_scores
 from discernel.exceptions import InvalidInputError, levels_to_the_caller
+from discernel.inspection.importances import Loss
 from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, LabelsTarget
 
@@ -68,6 +69,9 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         That of every label which varies over the training rows, by its position.
     combined_kernel_ : CombinedKernel
         The centred learned kernel between new rows and the training rows.
+    feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
+        How much predictions of all labels together lose without each column, as in
+        `MultipleKernelDiscriminant`.
 
     Examples
     --------
@@ -150,7 +154,8 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
             bank, weights = learning.bank, learning.weights
             ridge = request.criterion.sample_ridge(target, self.regularization_)
             system = bank.system(weights, ridge)
-            system.expect(np.hstack([part.scores for part in target.parts]))
+            scores = np.hstack([part.scores for part in target.parts])
+            system.expect(scores)
             fits = [
                 KernelLeastSquares(system, ridge, part.scores, sample_weights)
                 for part in target.parts
@@ -163,13 +168,27 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
                 for fit, part, scores in zip(fits, target.parts, honest, strict=True)
             ]
             found = [replace(one, dual_coef=learning.coef(one.dual_coef)) for one in found]
-        self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
+            self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
         share = has.mean(axis=0) if sample_weights is None else sample_weights.shares @ has
         share[has.all(axis=0)] = 1.0  # without rounding
         self._priors = np.column_stack([1.0 - share, share])
         # A label that all rows have, or none: the same answer for every row.
         self._constant = np.where(share == 1.0, np.inf, -np.inf)
+        fit = KernelLeastSquares(system, ridge, scores, sample_weights)
+        self._store_importances(X, learning, fit, has[:, varies].astype(np.intp))
         return self
+
+    def _row_losses(self, labels: NDArray[Any]) -> Loss:
+        rows, found = np.arange(len(labels)), self.discriminants_
+
+        def loss(scores: FloatArray) -> FloatArray:
+            total = np.zeros(len(labels))
+            for column, (label, one) in enumerate(found.items()):
+                posterior = one.log_posterior(scores[:, [column]], self._priors[label])
+                total -= log_softmax(posterior, axis=1)[rows, labels[:, column]]
+            return total
+
+        return loss
 
     def _indicate(
         self, y: NDArray[Any], weights: SampleWeights | None

@@ -52,6 +52,9 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
         The constant.
     leave_one_out_ : ndarray of the shape of y
         The prediction for each training row of the fit to all the others.
+    feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
+        How much worse the squared error of training rows gets, each left out of the fit, when a
+        column is that of another row, as in `MultipleKernelDiscriminant`.
 
     Examples
     --------
@@ -95,6 +98,7 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
             ridge = np.full(target.n_samples, self.regularization_)
             system = learning.bank.system(learning.weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
+            self._store_importances(X, learning, fit, fit.truth)
         # One target in, one target out: no column where y had none.
         self._keep_labels(y, learning.kept)
         coef = learning.coef(fit.coef)

@@ -44,7 +44,7 @@ def _expected(estimator: Any) -> str:
 
 
 def _importances(estimator: Any) -> str:
-    """Return bars of how much columns matter, with their spread over folds."""
+    """Return bars of how much columns matter, with their standard errors."""
     if not hasattr(estimator, "feature_importances_"):
         return ""
     shares, spreads = estimator.feature_importances_, estimator.feature_importances_std_
@@ -53,10 +53,7 @@ def _importances(estimator: Any) -> str:
         names = [f"column {i}" for i in range(len(shares))]
     texts = [f"{a:z.3f} ± {b:.3f}" for a, b in zip(shares, spreads, strict=True)]
     rows = top_bars(names, shares.tolist(), texts, most=_MOST, what="columns")
-    considered = estimator.learned_kernel_.considered
-    unused = bool(considered) and considered[0].strength == 0
-    note = "The chosen kernels do not use this: they take all columns alike." if unused else ""
-    return bars("Which columns matter (share ± spread over folds)", rows, note)
+    return bars("Which columns matter (share ± standard error)", rows)
 
 
 def _learned(estimator: Any) -> str:

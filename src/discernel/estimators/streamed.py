@@ -19,10 +19,16 @@ from discernel.bank import CombinedKernel, Uncentered, make_bank
 from discernel.crossfit import Proposal, scaled_kernels
 from discernel.discriminant import HeldOutScores, class_factors
 from discernel.estimators.arrays import where_rows_are
-from discernel.estimators.learner import BaseKernelLearner, Way, fold_scores
+from discernel.estimators.learner import (
+    BaseKernelLearner,
+    Way,
+    fold_scores,
+    has_importances,
+)
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap, draw_landmarks, n_landmarks
+from discernel.inspection.importances import importance_rows
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.columns import divided_columns
 from discernel.learners import Request
@@ -344,7 +350,7 @@ class BaseStreamedLearner(BaseKernelLearner):
         )
         if scales is None:
             return None
-        self._store_metric(Metric(scales))
+        self.metric_ = Metric(scales)
         self.kernels_ = scaled_kernels(scales, spreads, divided_columns(X, spreads))
         near = [kernel.shifted(X) for kernel in self.kernels_]
         bank = make_bank("tiled", near, X, "centered_trace")
@@ -381,11 +387,17 @@ class BaseStreamedLearner(BaseKernelLearner):
         kernel = state.features.kernel
         landmarks = state.features.landmarks
         self.combined_kernel_ = CombinedKernel(
-            kernel.kernels, kernel.coefficients / found.unit, landmarks, Uncentered(), self._device
+            kernel.kernels,
+            kernel.coefficients / found.system.unit,
+            landmarks,
+            Uncentered(),
+            self._device,
         )
         learned = self.learned_kernel_
         self.regularization_ = found.fit.regularization
-        scale = float(np.max(kernel.coefficients)) / found.unit / np.max(learned.coefficients)
+        scale = (
+            float(np.max(kernel.coefficients)) / found.system.unit / np.max(learned.coefficients)
+        )
         self.learned_kernel_ = replace(
             learned,
             regularization=self.regularization_,
@@ -394,9 +406,23 @@ class BaseStreamedLearner(BaseKernelLearner):
         )
         self.bank_ = "stream"
         self.streamed_ = Streamed(
-            state.sums.n_rows, len(state.survey.drawn), state.features.rank, found.captured
+            state.sums.n_rows, len(state.survey.drawn), state.features.rank, found.system.captured
         )
         return found
+
+    def _store_streamed_importances(self, found: StreamedFit) -> None:
+        """Store importances from rows of the sample; nothing for rows without columns."""
+        assert self._stream is not None
+        X, every = self._stream.survey.drawn.X, np.arange(len(found.rows))
+        if not has_importances(X, self.kernels_):
+            return
+        counted = found.honest.rows if found.honest.scores is None else None
+        if counted is None or len(counted) < 2:
+            counted = every
+        chosen = importance_rows(counted, self._stream.features.rank, self.n_features_in_)
+        left_out = found.left_out(self._stream, chosen)
+        rows, labels = X[found.rows[chosen]], found.target.codes[chosen]
+        self._set_importances(rows, found.fit.coef, left_out, labels)
 
     def _still_few(self, state: StreamState) -> bool:
         """Whether too few rows had no part in the metric."""

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from discernel.backend import FloatArray, n_rows
 from discernel.bank import Centering, CombinedKernel
+from discernel.criteria import KernelLeastSquares
 from discernel.estimators.arrays import where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.exceptions import InvalidInputError
@@ -45,6 +46,9 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         Everything the solver said.
     combined_kernel_ : CombinedKernel
         The centred learned kernel between new rows and the training rows.
+    feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)
+        How much a least-squares fit of class scores with this kernel loses without each column,
+        as in `MultipleKernelDiscriminant`.
 
     Examples
     --------
@@ -95,9 +99,15 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         target = ClassTarget.from_labels(y, sample_weights)
         request.check_target(target)
         with self._working(X, kernels, target, request) as way:
-            self._learn(X, kernels, target, request, way)
+            learning = self._learn(X, kernels, target, request, way)
+            ridge = request.criterion.sample_ridge(target, self.regularization_)
+            system = learning.bank.system(learning.weights, ridge)
+            fit = KernelLeastSquares(system, ridge, target.scores, sample_weights)
+            self._store_importances(X, learning, fit, fit.truth)
         if all_rows is not None and isinstance(self.combined_kernel_, CombinedKernel):
             assert present is not None  # there are rows of weight 0
+            if hasattr(self, "feature_importances_"):
+                self._deferred = None  # known by now; later its rows would be others
             self.combined_kernel_ = _on_all_rows(self.combined_kernel_, all_rows, present)
             self._present, self.n_features_in_ = None, all_rows.shape[1]
         self.n_samples_fit_ = n_samples

@@ -7,6 +7,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
@@ -67,8 +68,8 @@ class Entry:
         Clearly better than every other method; the best mean, or not clearly worse than it;
         clearly worse; nothing to tell by, or too little; nothing finished, or without the metric.
     p_value : float
-        Of the difference from the best mean of the data set, corrected for all methods there; of
-        the best itself, of the nearest other. NaN where there is no test.
+        That of the pair with the best method of the data set, from `ResultTable.pairs`; of the
+        best itself, the largest of its pairs. NaN where there is no test.
     """
 
     dataset: str
@@ -104,6 +105,9 @@ class ResultTable:
         What the entries sum up, failures included.
     ratios : dict of str to float
         Held-out rows over training rows of each data set; NaN where unknown.
+    pairs : dict of (str, str, str) to PairedComparison
+        By data set, method and reference, in both orders: the one test of every pair of methods
+        with a common division, which all verdicts are read from.
     metric : PredictionMetric
         What the entries are judged by.
     """
@@ -113,6 +117,7 @@ class ResultTable:
     entries: Mapping[tuple[str, str], Entry]
     records: Mapping[tuple[str, str], list[Record]]
     ratios: Mapping[str, float]
+    pairs: Mapping[tuple[str, str, str], PairedComparison]
     metric: PredictionMetric = METRICS["accuracy"]
 
     def of_dataset(self, dataset: str) -> list[Entry]:
@@ -130,22 +135,23 @@ class ResultTable:
 
 @dataclass(frozen=True)
 class PairedComparison:
-    """A method against the reference on one data set: the metric of the one minus the other's.
+    """A method against a reference on one data set: the metric of the one minus the other's.
 
     Attributes
     ----------
-    dataset, method : str
+    dataset, method, reference : str
         Their names.
     test : PairedTest
         Of the difference.
     p_value : float
-        Its probability, corrected for all comparisons.
+        Its probability, corrected for all pairs of methods on the data set [Holm79]_.
     sign : float
         1 where a larger metric is better, else −1.
     """
 
     dataset: str
     method: str
+    reference: str
     test: PairedTest
     p_value: float
     sign: float = 1.0
@@ -158,6 +164,17 @@ class PairedComparison:
         if not self.p_value < ALPHA:
             return "no clear difference"
         return "better" if self.sign * self.test.difference.mean > 0 else "worse"
+
+    @property
+    def turned(self) -> PairedComparison:
+        """The same pair with method and reference exchanged."""
+        old = self.test.difference
+        test = PairedTest(
+            replace(old, mean=-old.mean, low=-old.high, high=-old.low),
+            -self.test.statistic,
+            self.test.p_value,
+        )
+        return replace(self, method=self.reference, reference=self.method, test=test)
 
 
 @dataclass(frozen=True)
@@ -233,15 +250,19 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTabl
     entries = {
         place: _entry(place, found, ratios[place[0]], judged) for place, found in by_place.items()
     }
+    pairs: dict[tuple[str, str, str], PairedComparison] = {}
     for dataset in datasets:
         rivals = [entry for entry in entries.values() if entry.dataset == dataset]
-        for entry in _with_standings(rivals, ratios[dataset], judged):
+        for pair in _compare_pairs(rivals, ratios[dataset], judged):
+            pairs[dataset, pair.method, pair.reference] = pair
+            pairs[dataset, pair.reference, pair.method] = pair.turned
+        for entry in _with_standings(rivals, pairs, judged):
             entries[entry.dataset, entry.method] = entry
-    return ResultTable(datasets, methods, entries, by_place, ratios, judged)
+    return ResultTable(datasets, methods, entries, by_place, ratios, pairs, judged)
 
 
 def compare_with(table: ResultTable, reference: str) -> list[PairedComparison]:
-    """Compare every other method with one, on the divisions where both finished.
+    """Return the pairs of every other method with one, over the divisions where both finished.
 
     Parameters
     ----------
@@ -253,21 +274,13 @@ def compare_with(table: ResultTable, reference: str) -> list[PairedComparison]:
     Returns
     -------
     list of PairedComparison
-        Data set by data set, with probabilities corrected for being so many [Holm79]_. Pairs
-        without a common division are not among them.
+        Those of `ResultTable.pairs`, data set by data set. Pairs without a common division are
+        not among them.
     """
     if reference not in table.methods:
         raise unknown_choice("reference method", reference, list(table.methods))
-    found: list[tuple[str, str, PairedTest]] = []
-    for (dataset, method), entry in table.entries.items():
-        other = table.entries.get((dataset, reference))
-        if method != reference and other is not None and entry.values.keys() & other.values.keys():
-            test = _paired(entry, other, table.ratios[dataset])
-            found.append((dataset, method, test))
-    adjusted, sign = holm([test.p_value for _, _, test in found]), table.metric.sign
-    return [
-        PairedComparison(*each, float(p), sign) for each, p in zip(found, adjusted, strict=True)
-    ]
+    keys = [(*place, reference) for place in table.entries]
+    return [table.pairs[key] for key in keys if key in table.pairs]
 
 
 def rank_methods(table: ResultTable) -> Ranking | None:
@@ -448,31 +461,52 @@ def _paired(first: Entry, second: Entry, ratio: float) -> PairedTest:
     return corrected_t_test(a, b, ratio)
 
 
-def _with_standings(rivals: Sequence[Entry], ratio: float, metric: PredictionMetric) -> list[Entry]:
+def _compare_pairs(
+    rivals: Sequence[Entry], ratio: float, metric: PredictionMetric
+) -> list[PairedComparison]:
+    """Test all pairs of entries of one data set that have a common division.
+
+    Whichever method is the best, or the reference, is not known beforehand. So probabilities are
+    corrected for all pairs, and a pair has the same one wherever it is shown.
+    """
+    found = [
+        (first.dataset, first.method, second.method, _paired(first, second, ratio))
+        for first, second in combinations(rivals, 2)
+        if first.values.keys() & second.values.keys()
+    ]
+    adjusted = holm([test.p_value for *_, test in found]).tolist()
+    return [
+        PairedComparison(*each, p, metric.sign) for each, p in zip(found, adjusted, strict=True)
+    ]
+
+
+def _with_standings(
+    rivals: Sequence[Entry],
+    pairs: Mapping[tuple[str, str, str], PairedComparison],
+    metric: PredictionMetric,
+) -> list[Entry]:
     """Return the entries of one data set with their standing against the best of them."""
     finished = [entry for entry in rivals if entry.values]
     if not finished:
         return list(rivals)
     best = max(finished, key=lambda entry: metric.sign * entry.mean)
-    others = [entry for entry in finished if entry is not best]
-    adjusted = holm(
-        [
-            _paired(best, entry, ratio).p_value
-            if best.values.keys() & entry.values.keys()
-            else math.nan
-            for entry in others
-        ]
-    ).tolist()
     standings: list[Entry] = [entry for entry in rivals if not entry.values]
-    for entry, p_value in zip(others, adjusted, strict=True):
-        standing: Standing = "behind" if p_value < ALPHA else "level"
+    found: list[float] = []
+    for entry in finished:
+        if entry is best:
+            continue
+        pair = pairs.get((entry.dataset, entry.method, best.method))
+        found.append(math.nan if pair is None else pair.p_value)
         standings.append(
-            replace(
-                entry, standing="untested" if math.isnan(p_value) else standing, p_value=p_value
-            )
+            replace(entry, standing=_standing(found[-1:], "behind"), p_value=found[-1])
         )
-    nearest = max(adjusted, default=math.nan)
-    standing = "ahead" if nearest < ALPHA else "level"
-    untested = not adjusted or any(map(math.isnan, adjusted))
-    standings.append(replace(best, standing="untested" if untested else standing, p_value=nearest))
+    nearest = max((p for p in found if not math.isnan(p)), default=math.nan)
+    standings.append(replace(best, standing=_standing(found, "ahead"), p_value=nearest))
     return standings
+
+
+def _standing(p_values: Sequence[float], clear: Standing) -> Standing:
+    """Return the standing that some tests show: clear if all are, untested if any was not made."""
+    if not p_values or any(map(math.isnan, p_values)):
+        return "untested"
+    return clear if max(p_values) < ALPHA else "level"

@@ -1,38 +1,66 @@
-"""What sources are worth to rows that were left out: importances that noise cannot earn.
+"""What columns and sources are worth to rows that were left out: noise earns nothing there.
 
 A flexible kernel of a noise source fits the training rows, and has weight for that. So a source is
 judged by what it adds to the score of each training row in the fit to all other rows. How that goes
 with the label of the row is its worth. What noise adds to a row that was left out goes with no
 label: its worth is 0 up to chance.
+
+A column is judged by the loss of each training row in the fit to all other rows: how much it grows
+when the cell of this column is that of another row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
-from discernel.backend import FloatArray, draw_rows, n_rows
+from discernel.backend import Buffers, FloatArray, draw_rows, in_threads, n_rows
+from discernel.bank import CombinedFeatures, CombinedKernel
+from discernel.criteria import LeftOutRows
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import explained_learner
 from discernel.inspection.games import n_nodes
 from discernel.inspection.learner import column_groups, column_names, learner_rows
 from discernel.inspection.left_out import LeftOutFit, add_split, kernel_groups
 from discernel.inspection.reference import has_columns
+from discernel.inspection.scoring import expand
+from discernel.inspection.swapped import SwappedBlock, SwappedKernel
 from discernel.kernels import Kernel
+from discernel.kernels.weighted import WeightedKernels, slices
 from discernel.targets import ClassTarget
 from discernel.views import kernel_sources
 
-__all__ = ["SourceImportances", "source_importances"]
+__all__ = [
+    "ColumnImportances",
+    "SourceImportances",
+    "column_importances",
+    "importance_rows",
+    "leave_rows_out",
+    "source_importances",
+]
 
 #: Rows that importances are taken from at most, at least, and the work that decides between them.
 _MOST_ROWS, _LEAST_ROWS, _WORK = 1500, 200, 2.5e8
-#: What is worth less than so many standard errors may be chance, and is worth nothing; the more it
-#: is beyond that, the less is taken off (a non-negative garrote).
-_DOUBT = 2.5
+#: What is worth so many standard errors counts half of that; what is worth one counts 1.2 % of it,
+#: since it may well be chance.
+_DOUBT = 3.0
+#: The probability of finding anything clearly worth more than nothing where nothing is.
+_LEVEL = 0.05
+#: Rows in which each column is exchanged, times columns; at least so many rows, at most so many of
+#: them different, and each at most so many times.
+_EXCHANGES, _FEWEST, _MOST_LEFT_OUT, _ROUNDS = 15_000, 100, 500, 4
+#: Numbers of the influence of all rows that are left out.
+_MOST_INFLUENCE = 2**22
+#: Entries of the kernel between some rows and all training rows that are made at a time.
+_BLOCK_ENTRIES = 2**17
+
+#: From the scores of all rows to the loss of each.
+Loss = Callable[[FloatArray], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -202,11 +230,192 @@ class _Sources:
 
 def _shares(names: list[str], added: FloatArray, targets: FloatArray) -> SourceImportances:
     """Return the shares of sources in how what they add goes with what is to be predicted."""
-    n = len(targets)
     centered = added - added.mean(axis=1, keepdims=True)
     rows = np.einsum("sic,ic->si", centered, targets - targets.mean(axis=0))
-    means, errors = rows.mean(axis=1), rows.std(axis=1, ddof=1) / np.sqrt(n)
-    doubt = np.divide(_DOUBT * errors, means, out=np.ones_like(means), where=means > 0)
-    worth = np.maximum(means, 0.0) * np.maximum(1.0 - doubt**2, 0.0)
-    total = float(worth.sum()) or 1.0
-    return SourceImportances(names, worth / total, errors / total, n)
+    worth = _Worth.of(rows, np.ones(len(targets)))
+    values = worth.values if worth.is_clear else 0.0 * worth.values
+    total = float(values.sum()) or 1.0
+    return SourceImportances(names, values / total, worth.errors / total, len(targets))
+
+
+@dataclass(frozen=True)
+class _Worth:
+    """What each of several columns or sources is worth on average over rows.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n,)
+        The means, at least 0, times z⁴/(z⁴ + 3⁴) for a mean of z standard errors.
+    errors : ndarray of shape (n,)
+        The standard errors of the means.
+    is_clear : bool
+        Whether the largest z is beyond what chance gives to the largest of so many.
+    """
+
+    values: FloatArray
+    errors: FloatArray
+    is_clear: bool
+
+    @classmethod
+    def of(cls, rows: FloatArray, weights: FloatArray) -> _Worth:
+        """Return the worth from that for each row, of shape (n, n_rows)."""
+        shares = weights / weights.sum()
+        means = rows @ shares
+        errors = np.sqrt((rows - means[:, None]) ** 2 @ shares**2)
+        gains = np.maximum(means, 0.0)
+        z = np.divide(gains, errors, out=np.where(gains > 0, np.inf, 0.0), where=errors > 0)
+        trust = 1.0 / (1.0 + np.divide(_DOUBT, z, out=np.full_like(z, np.inf), where=z > 0) ** 4)
+        is_clear = bool((z > -ndtri(_LEVEL / max(1, len(rows)))).any())
+        return cls(gains * trust, errors, is_clear)
+
+
+# ---- columns -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ColumnImportances:
+    """How much the predictions of a model lose without each column.
+
+    Attributes
+    ----------
+    shares : ndarray of shape (n_columns,)
+        At least 0, summing to 1; all 0 where predictions depend on no column.
+    spread : ndarray of shape (n_columns,)
+        The standard error of each share, over rows.
+    """
+
+    shares: FloatArray
+    spread: FloatArray
+
+
+def importance_rows(rows: NDArray[np.intp], n_samples: int, n_columns: int) -> NDArray[np.intp]:
+    """Return which of some training rows importances of columns are taken from.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        The rows there are to choose from.
+    n_samples : int
+        All training rows.
+    n_columns : int
+        The columns.
+    """
+    most = min(_MOST_LEFT_OUT, max(_FEWEST, _EXCHANGES // max(1, n_columns)))
+    return np.asarray(draw_rows(rows, max(2, min(most, _MOST_INFLUENCE // max(1, n_samples)))))
+
+
+def leave_rows_out(
+    combined: CombinedKernel,
+    rows: NDArray[np.intp],
+    truth: FloatArray,
+    ridge: FloatArray,
+    weights: FloatArray,
+) -> tuple[FloatArray, LeftOutRows]:
+    """Return the coefficients of a fit that keeps all its rows, and what it is without some.
+
+    Parameters
+    ----------
+    combined : CombinedKernel
+        The learned kernel and the training rows.
+    rows : ndarray of int
+        The rows to leave out, each in turn.
+    truth : ndarray of shape (n_samples, n_targets)
+        What was fitted.
+    ridge, weights : ndarray of shape (n_samples,)
+        What each row was fitted with, and how much it counts.
+    """
+    kernel = WeightedKernels(combined.kernels, combined.coefficients)
+    fit = LeftOutFit.of(kernel(combined.rows, combined.rows), truth, ridge)
+    errors = fit.coef[rows] / fit.inverse.diagonal()[rows, None]
+    influence = fit.inverse[:, rows]
+    return fit.coef, LeftOutRows(rows, truth[rows] - errors, errors, influence, weights[rows])
+
+
+def column_importances(
+    combined: CombinedKernel | CombinedFeatures,
+    coef: FloatArray,
+    left_out: LeftOutRows,
+    X: Any,
+    source: NDArray[np.intp],
+    n_columns: int,
+    loss: Loss,
+) -> ColumnImportances:
+    """Return how much the loss of left-out rows grows when a column is that of other rows.
+
+    Parameters
+    ----------
+    combined : CombinedKernel or CombinedFeatures
+        The learned kernel between new rows and those of training.
+    coef : ndarray of shape (n_terms, n_outputs)
+        What it is multiplied by to predict.
+    left_out : LeftOutRows
+        What the fit is without each of some rows.
+    X : array or Table of shape (n_rows, n_encoded)
+        These rows, as the kernels take them.
+    source : ndarray of shape (n_encoded,)
+        The column that was given which each of theirs is of.
+    n_columns : int
+        The columns that were given.
+    loss : callable
+        From scores of these rows to the loss of each.
+
+    Returns
+    -------
+    ColumnImportances
+        Where no growth is clearly more than chance, shares are those of the mean squared change
+        of the scores: what predictions depend on, though it does not help them.
+    """
+    rounds = int(np.clip(_EXCHANGES // max(1, n_columns * len(left_out.rows)), 1, _ROUNDS))
+    changes = _score_changes(combined, coef, left_out, X, source, n_columns, rounds)
+    before, weights = loss(left_out.scores), left_out.weights
+    growth, moved = np.zeros((2, n_columns, len(before)))
+    for column, each in enumerate(changes):
+        if each.any():
+            growth[column] = np.mean([loss(left_out.scores + one) for one in each], axis=0) - before
+            moved[column] = np.sum(each**2, axis=(0, 2))
+    worth = _Worth.of(growth, weights)
+    if not worth.is_clear:
+        worth = _Worth.of(moved, weights)
+    total = float(worth.values.sum()) or 1.0
+    return ColumnImportances(worth.values / total, worth.errors / total)
+
+
+def _score_changes(
+    combined: CombinedKernel | CombinedFeatures,
+    coef: FloatArray,
+    left_out: LeftOutRows,
+    X: Any,
+    source: NDArray[np.intp],
+    n_columns: int,
+    rounds: int,
+) -> FloatArray:
+    """Return how scores change, of shape (n_columns, n_rounds, n_rows, n_outputs).
+
+    f_{−i}(x′) − f_{−i}(x) = Σ_j (coef_j − influence_ji e_i)(k(x′, x_j) − k(x, x_j)), where x′ is
+    row i with the column of another row.
+    """
+    n, k = len(left_out.rows), coef.shape[1]
+    out = np.zeros((n_columns, rounds, n, k))
+    order = np.random.default_rng(0).permutation(n)
+    partners = np.empty((rounds, n), dtype=np.intp)
+    for shift, partner in enumerate(partners, start=1):
+        partner[order] = np.roll(order, shift)
+    for part in expand(combined, np.hstack([coef, left_out.influence])):
+        kernel = SwappedKernel(part, len(source))
+        own = np.ascontiguousarray(part.coef[:, k:].T)
+        columns = [np.flatnonzero((source == one) & kernel.seen()) for one in range(n_columns)]
+
+        def work(rows: slice, buffers: Buffers) -> None:
+            block = SwappedBlock(kernel, X[rows], buffers)  # noqa: B023  # used within the turn
+            others = [X[partner[rows]] for partner in partners]
+            for place, seen in enumerate(columns):  # noqa: B023
+                if not len(seen):
+                    continue
+                for turn, change in enumerate(block.changes(seen, others)):
+                    influence = np.einsum("ij,ij->i", change, own[rows])  # noqa: B023
+                    out[place, turn, rows] += change @ part.coef[:, :k]  # noqa: B023
+                    out[place, turn, rows] -= influence[:, None] * left_out.errors[rows]
+
+        blocks = slices(slice(0, n), max(1, _BLOCK_ENTRIES // len(part.coef)))
+        in_threads(work, blocks, [Buffers() for _ in range(min(kernel.n_threads, len(blocks)))])
+    return out

@@ -15,7 +15,7 @@ from discernel.kernels.columns import Table
 from discernel.tables import TableEncoder
 from discernel.tables.encoder import EncodedNumbers
 
-__all__ = ["dense", "has_columns", "mixed_rows", "moved_columns", "typical_rows"]
+__all__ = ["dense", "has_columns", "mixed_rows", "moved_columns", "swapped_columns", "typical_rows"]
 
 
 def has_columns(X: Any) -> bool:
@@ -102,3 +102,27 @@ def mixed_rows(x: Any, reference: Any, taken: NDArray[np.bool_]) -> Any:
         )
     mixed = np.where(taken, dense(x), dense(reference))
     return scipy.sparse.csr_matrix(mixed) if hasattr(x, "tocsr") else mixed
+
+
+def swapped_columns(X: Any, others: Any, columns: NDArray[np.intp]) -> Any:
+    """Return rows whose cells in some columns are those of other rows.
+
+    Parameters
+    ----------
+    X, others : array or Table of shape (n_rows, n_columns)
+        The rows, and those to take cells from, row by row.
+    columns : ndarray of int
+        The columns.
+    """
+    if isinstance(X, Table):
+        taken = np.isin(np.arange(X.shape[1]), columns)
+        is_number = np.array(X.is_number)
+        return Table(
+            np.where(taken[is_number], others.numbers, X.numbers),
+            np.where(taken[~is_number], others.others, X.others),
+            X.is_number,
+            X.names,
+        )
+    swapped = X.copy()
+    swapped[:, columns] = others[:, columns]
+    return swapped

@@ -20,8 +20,9 @@ from discernel.bank.base import Centering
 from discernel.exceptions import InvalidInputError
 from discernel.features import FeatureMap, NystromMap
 from discernel.kernels import Kernel
+from discernel.kernels.weighted import WeightedKernels
 
-__all__ = ["FeaturePart", "KernelPart", "Part", "Scoring"]
+__all__ = ["FeaturePart", "KernelPart", "KernelSum", "Part", "Scoring", "expand"]
 
 
 @dataclass(frozen=True)
@@ -77,6 +78,69 @@ class FeaturePart:
 
 
 Part = KernelPart | FeaturePart
+
+
+@dataclass(frozen=True)
+class KernelSum:
+    """Functions of a row that are sums of one kernel at the same rows: Σ_j coef_j k(x, z_j).
+
+    Attributes
+    ----------
+    kernel : WeightedKernels
+        The kernel, a weighted sum.
+    rows : array of shape (n_rows, n_features) or None
+        The rows z_j; None for precomputed kernels.
+    coef : ndarray of shape (n_rows, n_outputs)
+        The coefficients.
+    centered : bool
+        Whether they sum to 0, so that a constant of the kernel does not matter.
+    """
+
+    kernel: WeightedKernels
+    rows: Any
+    coef: FloatArray
+    centered: bool
+
+    def values(self, X: Any) -> FloatArray:
+        """Return the kernel between rows and those of the sum."""
+        if self.rows is not None:
+            return self.kernel(X, self.rows)
+        pairs = zip(self.kernel.coefficients, self.kernel.kernels, strict=True)
+        return np.asarray(sum(factor * kernel(X) for factor, kernel in pairs))
+
+    @property
+    def parts(self) -> Iterator[Part]:
+        """One part per kernel of the sum."""
+        for kernel, factor in zip(self.kernel.kernels, self.kernel.coefficients, strict=True):
+            yield KernelPart(kernel, self.rows, factor * self.coef, self.centered)
+
+
+def expand(
+    combined: CombinedKernel | CombinedFeatures, coef: FloatArray
+) -> Iterator[KernelSum | FeaturePart]:
+    """Yield what ``combined.product(X, coef)`` is a sum of, but for a constant.
+
+    Parameters
+    ----------
+    combined : CombinedKernel or CombinedFeatures
+        The learned kernel between new rows and those of training.
+    coef : ndarray of shape (n_terms, n_outputs)
+        What it is multiplied by.
+    """
+    if isinstance(combined, CombinedKernel):
+        # Centring is a subtraction: from the coefficients, and a constant that no row changes.
+        coef, _ = combined.centering.of_product(coef)
+        kernel = WeightedKernels(combined.kernels, combined.coefficients)
+        yield KernelSum(kernel, combined.rows, coef, combined.centering.ignores_constants)
+        return
+    first = 0
+    for factor, one in zip(combined.factors, combined.maps, strict=True):
+        own = factor * coef[first : first + one.rank]
+        first += one.rank
+        if isinstance(one, NystromMap):  # features of landmarks are sums of kernels at these
+            yield KernelSum(one.kernel, one.landmarks, one.expansion(own), False)
+        else:
+            yield FeaturePart(one.kernel, one, own)  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)
@@ -157,9 +221,10 @@ class Scoring:
 
     def parts(self) -> list[Part]:
         """Return what the scores are a sum of, one part per kernel, but for the constant."""
-        if isinstance(self.combined, CombinedKernel):
-            return list(_kernel_parts(self.combined, self.coef))
-        return list(_feature_parts(self.combined, self.coef))
+        found: list[Part] = []
+        for one in expand(self.combined, self.coef):
+            found += one.parts if isinstance(one, KernelSum) else [one]
+        return found
 
 
 def _log_posterior(learner: Any) -> tuple[FloatArray, FloatArray]:
@@ -169,25 +234,3 @@ def _log_posterior(learner: Any) -> tuple[FloatArray, FloatArray]:
     priors = np.maximum(decision.priors, np.finfo(np.float64).tiny)  # 0 has no finite score
     constant = found.log_posterior(found.intercept[None], priors)[0] + decision.offsets
     return found.dual_coef @ to_classes, constant
-
-
-def _kernel_parts(combined: CombinedKernel, coef: FloatArray) -> Iterator[Part]:
-    # Centring is a subtraction: from the coefficients, and a constant that no row changes.
-    coef, _ = combined.centering.of_product(coef)
-    centered = combined.centering.ignores_constants
-    for kernel, factor in zip(combined.kernels, combined.coefficients, strict=True):
-        yield KernelPart(kernel, combined.rows, factor * coef, centered)
-
-
-def _feature_parts(combined: CombinedFeatures, coef: FloatArray) -> Iterator[Part]:
-    first = 0
-    for factor, one in zip(combined.factors, combined.maps, strict=True):
-        own = factor * coef[first : first + one.rank]
-        first += one.rank
-        if isinstance(one, NystromMap):
-            # Features of landmarks are sums of kernels at these.
-            dual, whole = one.expansion(own), one.kernel
-            for kernel, weight in zip(whole.kernels, whole.coefficients, strict=True):
-                yield KernelPart(kernel, one.landmarks, weight * dual, False)
-        else:
-            yield FeaturePart(one.kernel, one, own)  # type: ignore[attr-defined]

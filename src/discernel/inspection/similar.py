@@ -1,4 +1,4 @@
-"""The training rows behind a prediction: those most like the row under the learned kernel."""
+"""The training rows behind a prediction: those like the row that speak for it, or against it."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, n_rows
 from discernel.bank import CombinedKernel
-from discernel.exceptions import InvalidInputError
-from discernel.features import NystromMap
+from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.inspection.explained import explained_learner
 from discernel.inspection.learner import learner_rows
-from discernel.inspection.scoring import Scoring
-from discernel.kernels.weighted import WeightedKernels, slices
+from discernel.inspection.scoring import KernelSum, Scoring, expand
+from discernel.kernels.weighted import slices
 
 __all__ = ["SimilarRows", "similar_rows"]
 
 #: Entries of the kernel between some rows and all training rows that are made at a time.
 _BLOCK_ENTRIES = 2**22
+_SIDES = ("for", "against")
 
 
 @dataclass(frozen=True)
 class SimilarRows:
-    """Training rows that are most like some rows, the most similar first.
+    """Training rows like some rows, those first that say most for the prediction, or against it.
 
     Attributes
     ----------
@@ -38,60 +38,61 @@ class SimilarRows:
     labels : ndarray of shape (n_rows, n) or None
         Their classes, or numbers; None where the model does not know them.
     influence : ndarray of shape (n_rows, n, n_outputs)
-        How much each pushes the score: its coefficient times the kernel. Over all training rows
-        that sums to the score but for a constant. Of two classes, above 0 is towards the second.
+        How much each pushes the score: its coefficient times the kernel, less the mean of the
+        kernel over the training rows. Over all training rows that sums to the score but for a
+        constant. Of two classes, above 0 is towards the second.
+    support : ndarray of shape (n_rows, n)
+        How much each speaks for the prediction: its influence on the score of the predicted
+        class, or on the predicted number in the direction in which it differs from the average.
+        Below 0 it speaks against it.
     """
 
     indices: NDArray[np.intp]
     similarity: FloatArray
     labels: NDArray[Any] | None
     influence: FloatArray
+    support: FloatArray
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """The kernel of a model, the rows it is taken with, and their coefficients."""
+    """The rows that a model keeps, and what each has to do with scores."""
 
-    kernel: WeightedKernels
-    rows: Any
-    coef: FloatArray
+    sum: KernelSum
+    #: The mean of the kernel with each of them over the training rows.
+    means: FloatArray
 
     @classmethod
     def of(cls, scoring: Scoring) -> _Kept:
+        one, *others = expand(scoring.combined, scoring.coef)
+        if others or not isinstance(one, KernelSum):
+            raise InvalidInputError(
+                "Similar rows need a model that keeps training rows. This one, of bank='lowrank' "
+                "with kernels that were given, keeps other landmarks for each kernel. Fit with "
+                "bank='auto' or another bank, or with kernels='auto'."
+            )
         combined = scoring.combined
-        if isinstance(combined, CombinedKernel):
-            coef, _ = combined.centering.of_product(scoring.coef)
-            kernel = WeightedKernels(combined.kernels, combined.coefficients)
-            return cls(kernel, combined.rows, coef)
-        if len(combined.maps) == 1 and isinstance(one := combined.maps[0], NystromMap):
-            dual = one.expansion(combined.factors[0] * scoring.coef)
-            return cls(one.kernel, one.landmarks, dual)
-        raise InvalidInputError(
-            "Similar rows need a model that keeps training rows. This one, of bank='lowrank' with "
-            "kernels that were given, keeps other landmarks for each kernel. Fit with bank='auto' "
-            "or another bank, or with kernels='auto'."
-        )
-
-    def values(self, X: Any) -> FloatArray:
-        """Return the kernel between rows and those that are kept."""
-        if self.rows is not None:
-            return self.kernel(X, self.rows)
-        parts = zip(self.kernel.coefficients, self.kernel.kernels, strict=True)
-        return np.asarray(sum(factor * kernel(X) for factor, kernel in parts))
+        if isinstance(combined, CombinedKernel) and one.centered:
+            return cls(one, combined.centering.row_means)
+        if one.rows is None:
+            return cls(one, np.zeros(len(one.coef)))
+        ones = np.full((n_rows(one.rows), 1), 1.0 / n_rows(one.rows))
+        return cls(one, one.kernel.product(one.rows, one.rows, ones)[:, 0])
 
     def sizes(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Return the roots of what rows, and those that are kept, have with themselves."""
-        if self.rows is None:
-            return np.ones(n_rows(X)), np.ones(len(self.coef))
-        here, there = self.kernel.diagonal(X), self.kernel.diagonal(self.rows)
+        kernel, rows = self.sum.kernel, self.sum.rows
+        if rows is None:
+            return np.ones(n_rows(X)), np.ones(len(self.means))
+        here, there = kernel.diagonal(X), kernel.diagonal(rows)
         return np.sqrt(np.maximum(here, 0.0)), np.sqrt(np.maximum(there, 0.0))
 
 
-def similar_rows(clf: Any, X: Any, n: int = 5) -> SimilarRows:
-    """Return the training rows that are most like some rows, as the learned kernel sees them.
+def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarRows:
+    """Return the training rows like some rows that say most for their predictions.
 
-    They answer "because of which rows?": a score is a sum over training rows, in which similar ones
-    have most of the say.
+    They answer "because of which rows?": a score is a sum over training rows, each of which pushes
+    it by how much more the row is like it than rows are on average.
 
     Parameters
     ----------
@@ -102,11 +103,14 @@ def similar_rows(clf: Any, X: Any, n: int = 5) -> SimilarRows:
         Rows.
     n : int, default=5
         How many for each.
+    side : {"for", "against"}, default="for"
+        Whether rows that speak for the prediction come first, or those that speak against it. Where
+        there are fewer than n, others follow: ``support`` says how much each speaks for it.
 
     Returns
     -------
     SimilarRows
-        Their positions, similarities, labels and influence.
+        Their positions, similarities, labels, influence and support.
 
     Examples
     --------
@@ -119,25 +123,57 @@ def similar_rows(clf: Any, X: Any, n: int = 5) -> SimilarRows:
     """
     if not (isinstance(n, (int, np.integer)) and n >= 1):
         raise InvalidInputError(f"n must be an integer of at least 1. Got {n!r}.")
+    if side not in _SIDES:
+        raise unknown_choice("side", side, list(_SIDES))
     learner = explained_learner(clf)
-    kept = _Kept.of(Scoring.of(learner))
+    scoring = Scoring.of(learner)
+    kept = _Kept.of(scoring)
     rows = learner._validate(learner_rows(clf, X), learner.kernels_)
-    n, m = min(int(n), len(kept.coef)), len(kept.coef)
+    coef, m = kept.sum.coef, len(kept.means)
+    n = min(int(n), m)
     found = np.empty((n_rows(rows), n), dtype=np.intp)
-    similarity, influence = np.empty(found.shape), np.empty((*found.shape, kept.coef.shape[1]))
-    here, there = kept.sizes(rows)
+    similarity, support = np.empty((2, *found.shape))
+    influence = np.empty((*found.shape, coef.shape[1]))
+    (here, there), sign = kept.sizes(rows), 1.0 if side == "for" else -1.0
     for block in slices(slice(0, n_rows(rows)), max(1, _BLOCK_ENTRIES // m)):
-        values = kept.values(rows[block])
-        size = here[block, None] * there
-        alike = np.divide(values, size, out=np.zeros_like(values), where=size > 0)
-        found[block] = np.argsort(-alike, axis=1, kind="stable")[:, :n]
-        similarity[block] = np.take_along_axis(alike, found[block], axis=1)
-        chosen = np.take_along_axis(values, found[block], axis=1)
-        influence[block] = chosen[:, :, None] * kept.coef[found[block]]
+        values = kept.sum.values(rows[block])
+        more = values - kept.means
+        towards = more * (_directions(scoring, more @ coef, rows[block]) @ coef.T)
+        # First those that a row is like; that it is unlike others is no row to show.
+        order = np.argsort(-sign * np.where(more > 0, towards, 0.0), axis=1, kind="stable")[:, :n]
+        size = np.take_along_axis(here[block, None] * there, order, axis=1)
+        chosen = np.take_along_axis(values, order, axis=1)
+        similarity[block] = np.divide(chosen, size, out=np.zeros_like(chosen), where=size > 0)
+        support[block] = np.take_along_axis(towards, order, axis=1)
+        influence[block] = np.take_along_axis(more, order, axis=1)[:, :, None] * coef[order]
+        found[block] = order
     labels, places = learner._kept_labels, learner._kept_rows
     return SimilarRows(
         indices=found if places is None else places[found],
         similarity=similarity,
         labels=None if labels is None else labels[found],
         influence=influence,
+        support=support,
     )
+
+
+def _directions(scoring: Scoring, above: FloatArray, X: Any) -> FloatArray:
+    """Return what scores are multiplied by to be that of the prediction of each row.
+
+    Parameters
+    ----------
+    scoring : Scoring
+        The scores of the model.
+    above : ndarray of shape (n_rows, n_outputs)
+        How far the scores of rows are above the average.
+    X : array, CSR or Table of shape (n_rows, n_features)
+        The rows.
+    """
+    if scoring.classes is None:
+        return np.sign(above)
+    scores = scoring(X)
+    if scores.shape[1] == 1:
+        return np.where(scores > 0, 1.0, -1.0)
+    out = np.zeros_like(scores)
+    out[np.arange(len(scores)), scores.argmax(axis=1)] = 1.0
+    return out

@@ -11,7 +11,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.inspection.contributions import Contributions
 from discernel.kernels.columns import is_missing
 
-__all__ = ["cell_text", "explain_in_words", "output_of", "terms_of"]
+__all__ = ["cell_text", "explain_in_words", "output_of", "speaking_rows", "terms_of"]
 
 #: Characters of a text that are shown of a cell.
 _LONGEST_CELL = 24
@@ -73,6 +73,19 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
         left = values.sum() - values[shown].sum()
         lines.append(f"all other {kind}s: {_number(left, '+')}")
     return "\n".join(lines)
+
+
+def speaking_rows(side: str, predicted: Any) -> str:
+    """Return a heading for training rows that speak for a prediction, or against it.
+
+    Parameters
+    ----------
+    side : {"for", "against"}
+        As in `similar_rows`.
+    predicted : object
+        The class that is predicted.
+    """
+    return f"training rows like it that speak {side} {predicted}"
 
 
 def output_of(

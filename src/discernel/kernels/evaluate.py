@@ -164,6 +164,21 @@ class KernelSet:
                 base = kernel.base_matrix(X, Z)
             yield from self._from_base(steps, base, buffers)
 
+    def matrices_of(
+        self, base: FloatArray, buffers: Buffers | None = None
+    ) -> Iterator[tuple[int, FloatArray]]:
+        """Yield what `matrices` does, of kernels that all share one pairwise matrix.
+
+        Parameters
+        ----------
+        base : ndarray of shape (n_rows_X, n_rows_Z)
+            The pairwise matrix, such as squared distances.
+        buffers : Buffers, optional
+            Where matrices are made, as in `matrices`.
+        """
+        (steps,) = self.groups.values()
+        yield from self._from_base(steps, base, buffers)
+
     def _from_base(
         self, steps: list[Step], base: FloatArray, buffers: Buffers | None
     ) -> Iterator[tuple[int, FloatArray]]:

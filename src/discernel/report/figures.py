@@ -84,8 +84,7 @@ class Drawing:
 def draw_importances(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw how much the columns matter; methods that learned the same share a figure."""
     shared: list[tuple[list[str], FloatArray, list[str]]] = []
-    finished = _finished(table, dataset)
-    for method, records in finished.items():
+    for method, records in _finished(table, dataset).items():
         stored = [r.result.details.get("feature_importances") for r in records]
         names, rows = _rows([each for each in stored if each])
         if not rows.size:
@@ -98,13 +97,12 @@ def draw_importances(table: ResultTable, dataset: str) -> list[Drawing]:
             shared.append((names, rows, [method]))
     drawings = []
     for names, rows, methods in shared:
-        caption = " ".join(filter(None, (_use_of_metric(each, finished[each]) for each in methods)))
-        drawings.append(_drawn_importances(dataset, names, rows, methods, caption))
+        drawings.append(_drawn_importances(dataset, names, rows, methods))
     return drawings
 
 
 def _drawn_importances(
-    dataset: str, names: list[str], rows: FloatArray, methods: list[str], caption: str
+    dataset: str, names: list[str], rows: FloatArray, methods: list[str]
 ) -> Drawing:
     shown = np.argsort(-rows.mean(axis=0), kind="stable")[:_MOST_COLUMNS]
     n_bars = len(shown) + (len(names) > len(shown))
@@ -112,19 +110,7 @@ def _drawn_importances(
     ImportancesDisplay(rows, feature_names=names).plot(ax, n_columns=_MOST_COLUMNS)
     ax.set_xlabel("importance" if len(rows) == 1 else "mean importance")
     alt = f"Bars of how much the columns of {dataset} matter to {join(methods)}; "
-    return Drawing(ax.figure, join(methods), f"{alt}{_largest(names, rows, '.1%')}.", caption)
-
-
-def _use_of_metric(method: str, records: Sequence[Record]) -> str:
-    """Say how often a method chose kernels on the metric, where it says what it chose."""
-    chosen = [found[0] for found in _considered(records) if are_by_folds(found)]
-    n_used = sum(candidate.strength > 0 for candidate in chosen)
-    if not chosen:
-        return ""
-    return (
-        f"In {n_used} of {len(chosen)} divisions {method} scaled the columns by importance; in the "
-        "others its kernels take all columns alike."
-    )
+    return Drawing(ax.figure, join(methods), f"{alt}{_largest(names, rows, '.1%')}.", "")
 
 
 def draw_weights(table: ResultTable, dataset: str) -> list[Drawing]:

@@ -17,6 +17,7 @@ from discernel.displays.importances import column_names
 from discernel.experiments.exports import Trace
 from discernel.experiments.formats import printable
 from discernel.experiments.writing import check_place, write_file
+from discernel.inspection.words import speaking_rows
 from discernel.learners import Candidate
 from discernel.report.contents import trace_contents
 from discernel.report.page import page_parts, shown_trace
@@ -43,8 +44,9 @@ class RowExplanation:
         What columns or sources add to it; the sum of all and the baseline is the score.
     probability : float or None
         That of the predicted class.
-    similar : sequence of (str, str, float)
-        The most similar training rows: name, class, and similarity.
+    similar : sequence of (str, str, float, float)
+        Training rows like it: name, class, similarity, and how much each speaks for the
+        prediction; below 0, against it.
     words : str
         The same in a sentence or two.
     """
@@ -54,7 +56,7 @@ class RowExplanation:
     baseline: float
     contributions: Mapping[str, float] = field(default_factory=dict)
     probability: float | None = None
-    similar: Sequence[tuple[str, str, float]] = ()
+    similar: Sequence[tuple[str, str, float, float]] = ()
     words: str = ""
 
     @property
@@ -124,7 +126,6 @@ def write_model_report(
         title=printable(title),
         summary=_summary(learner),
         importances=_importances(estimator, learner, columns),
-        unused=_is_unused(learner),
         confusion=_confusion(learner),
         explanations=[_explained(each) for each in explanations],
         certificate=learner.learned_kernel_.certificate,
@@ -220,11 +221,6 @@ def _importances(
     return [row | {"spread": spread.get(row["name"], "")} for row in rows]
 
 
-def _is_unused(learner: Any) -> bool:
-    considered = learner.learned_kernel_.considered
-    return bool(considered) and considered[0].strength == 0
-
-
 def _sources(learner: Any) -> list[dict[str, Any]]:
     sources = kernel_sources(learner.kernels_)
     if not 1 < len(set(sources)) < len(sources):
@@ -318,10 +314,20 @@ def _explained(each: RowExplanation) -> dict[str, Any]:
             for name, value in rows
         ],
         "similar": [
-            (printable(name), printable(label), f"{similarity:z.3f}")
-            for name, label, similarity in each.similar
+            (f"T{speaking_rows(side, printable(each.predicted))[1:]}", _similar(each, sign))
+            for side, sign in (("for", 1.0), ("against", -1.0))
+            if any(sign * support > 0 for *_, support in each.similar)
         ],
     }
+
+
+def _similar(each: RowExplanation, sign: float) -> list[tuple[str, str, str, str]]:
+    """Return the training rows that speak for a prediction, or, of sign −1, against it."""
+    return [
+        (printable(name), printable(label), f"{similarity:.3f}", _signed(support))
+        for name, label, similarity, support in each.similar
+        if sign * support > 0
+    ]
 
 
 def _signed(value: float) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray
+from discernel.criteria import LeftOutRows
 from discernel.criteria.least_squares import center_left_out
 from discernel.crossfit.losses import row_losses
 from discernel.discriminant import HeldOutScores
@@ -93,18 +94,46 @@ class StreamedFit:
         Which of them had no part in the metric.
     regularization_at_limit : {"smallest", "largest"} or None
         Whether a better λ may lie beyond those considered.
-    unit : float
-        The centred trace of the kernel over all rows.
-    captured : float
-        The share of it that the features have.
+    system : SummedSystem
+        What the fit was solved with.
+    rows : ndarray of int
+        The positions of the rows of the sample in it.
+    truth : ndarray of shape (n_rows, n_targets)
+        What their scores should be.
+    weights : ndarray of shape (n_rows,)
+        What they weigh in the sums.
     """
 
     fit: SampledFit
     target: ClassTarget
     honest: HeldOutScores
     regularization_at_limit: Limit | None
-    unit: float
-    captured: float
+    system: SummedSystem
+    rows: Positions
+    truth: FloatArray
+    weights: FloatArray
+
+    def left_out(self, state: StreamState, chosen: Positions) -> LeftOutRows:
+        """Return what the fit is without each of some of the rows of the sample.
+
+        Parameters
+        ----------
+        state : StreamState
+            What the fit was made of.
+        chosen : ndarray of int
+            Which of the rows that it was looked at.
+        """
+        features, fit = state.features, self.fit
+        values = features(state.survey.drawn.X[self.rows[chosen]])
+        beta, left = self.system.influence(values, self.weights[chosen], fit.regularization)
+        errors = (self.truth - fit.fitted)[chosen] / left[:, None]
+        return LeftOutRows(
+            chosen,
+            self.truth[chosen] - errors,
+            errors,
+            features.expansion(beta) * self.system.unit,
+            self.weights[chosen],
+        )
 
 
 def statistics_rows(state: StreamState) -> Positions:
@@ -146,9 +175,10 @@ def fit_stream(
     table[np.searchsorted(state.classes, target.classes)] = target.class_scores
     weights = sample.weights[rows]
     codes = np.searchsorted(state.classes, target.classes)[target.codes]
+    summed = weights * sample.decays[rows] * state.factors[codes]
     at = system.sampled(
         state.features(sample.X[rows]),
-        weights * sample.decays[rows] * state.factors[codes],
+        summed,
         table,
     )
     truth = table[codes]
@@ -184,7 +214,7 @@ def fit_stream(
         sample_weights=target.sample_weights,
         penalty=system.penalty(table, chosen) * share,
     )
-    return StreamedFit(fit, target, honest, at_limit, system.unit, system.captured)
+    return StreamedFit(fit, target, honest, at_limit, system, rows, truth, summed)
 
 
 def _best(

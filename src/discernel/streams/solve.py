@@ -82,6 +82,33 @@ class SummedSystem:
         beta = self._vectors @ turned / self.unit
         return beta, self._target_mean(table) - self.mean @ beta
 
+    def influence(
+        self, features: FloatArray, weights: FloatArray, regularization: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return β of the fits to 1 at each of some rows and 0 elsewhere, and their errors there.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_rows, rank)
+            Features of rows that are among those of the sums; overwritten.
+        weights : ndarray of shape (n_rows,)
+            What they weigh in the sums.
+        regularization : float
+            λ.
+
+        Returns
+        -------
+        beta : ndarray of shape (rank, n_rows)
+            One column per row.
+        left : ndarray of shape (n_rows,)
+            1 less the fit at the row itself.
+        """
+        features -= self.mean
+        turned = np.matmul(features, self._vectors)
+        shrunk = turned * weights[:, None] / (self.unit * (self._values + regularization))
+        leverage = np.einsum("ij,ij->i", turned, shrunk) + weights / self.weight
+        return np.asarray(self._vectors @ shrunk.T), 1.0 - leverage
+
     def penalty(self, table: FloatArray, regularization: float) -> FloatArray:
         """Return ‖f‖², between all pairs of targets."""
         turned = self._right(table) / (self._values + regularization)[:, None]

@@ -162,7 +162,7 @@ def _sources(estimator: Any, names: list[str]) -> dict[str, Any]:
 
 
 def _importances(estimator: Any, division: Division) -> dict[str, Any]:
-    """Return the importance of each column of the data, where a metric was learned.
+    """Return the importance of each column of the data, where an estimator of discernel has it.
 
     The importances of a forest mean something else.
     """
