@@ -2,6 +2,7 @@
 
 from discernel.crossfit.landmarks import residual_landmarks
 from discernel.crossfit.propose import (
+    FIRST_ROWS,
     CrossFitted,
     Proposal,
     menu_kernels,
@@ -11,6 +12,7 @@ from discernel.crossfit.propose import (
 )
 
 __all__ = [
+    "FIRST_ROWS",
     "CrossFitted",
     "Proposal",
     "menu_kernels",

@@ -17,6 +17,7 @@ from discernel.crossfit.fold import Fold
 from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MENU, Menu
 from discernel.crossfit.sample import Positions, Sample
+from discernel.deadline import must_stop_learning
 from discernel.devices import Device
 from discernel.exceptions import NumericalError
 from discernel.learners.loo import pull_to_equal
@@ -246,7 +247,7 @@ def choose(
 
     The strength is chosen with equal weights, and then whether learned weights are better. What is
     less simple must be clearly better: a metric or weights that have seen the labels of a small
-    sample look good by chance. Strengths are tried as long as the loss falls.
+    sample look good by chance. Strengths are tried as long as the loss falls and there is time.
 
     Parameters
     ----------
@@ -271,6 +272,8 @@ def choose(
     candidates, fits = [fit.best("average", equal, lambdas)], {strengths[0]: fit}
     before = candidates[0]
     for strength in strengths[1:]:
+        if must_stop_learning():
+            break
         memory = fit if device is None else None
         fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=memory, device=device)
         found, fits[strength] = (
@@ -291,6 +294,8 @@ def choose(
         candidates[0] = best = fit.choices("average", equal)(best.regularization)
     else:
         fit = fits[best.strength]
+    if must_stop_learning():
+        return candidates
     weights = fit.learn_weights(best, pull)
     learned = fit.best("weights", weights, lambdas, best.regularization)
     place = 0 if clearly_better(learned, best, sample.shares) else 1
