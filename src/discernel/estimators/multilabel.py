@@ -19,6 +19,7 @@ from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import fit_discriminant
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner, honest_scores
+from discernel.estimators.staged import in_stages
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, levels_to_the_caller
 from discernel.sample_weights import SampleWeights
@@ -119,6 +120,7 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
     # ---- fitting -----------------------------------------------------------------------------
 
     @whole_or_nothing
+    @in_stages
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and a discriminant a label.
 
