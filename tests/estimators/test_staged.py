@@ -172,6 +172,27 @@ def test_rows_in_chunks_have_stages_of_a_sample(rows, step):
         np.testing.assert_array_equal(clf.predict_proba(X), without.predict_proba(X))
 
 
+@pytest.mark.parametrize("is_sorted", [False, True])
+def test_a_first_pass_that_takes_too_long_ends_once_there_are_two_classes(rows, is_sorted):
+    X, y = rows
+    order = np.argsort(y) if is_sorted else np.arange(700)
+    clf = MultipleKernelDiscriminant(max_time=100)
+    clf._clock = clock = Clock()
+    read = []
+
+    def chunks():
+        for part in np.array_split(order, 14):
+            clock.now += 15.0
+            read.append(len(part))
+            yield X[part], y[part]
+
+    clf.fit(open_rows(chunks))
+    n_first = int(np.flatnonzero(y[order] != y[order[0]])[0]) // 50 + 1 if is_sorted else 2
+    assert len(read) <= n_first + 3
+    assert not clf.plan_.is_whole
+    assert clf.classes_.tolist() == ["a", "b"]
+
+
 # ---- which stage is next -----------------------------------------------------------------------
 
 

@@ -165,8 +165,8 @@ class FitPlanner:
         low_rank = self._low_rank if serves or self.in_chunks else None
 
         def plan(problem: Problem) -> Forecast:
-            whole = problem.n_rows == self.problem.n_rows
-            return self._whole(problem) if whole else self._plan(problem)
+            is_whole = problem == self.problem
+            return self._whole(problem) if is_whole else self._plan(problem)
 
         return plan_stages(self.problem, plan, low_rank, most_rows)
 

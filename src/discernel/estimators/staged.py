@@ -34,6 +34,9 @@ _SHARE = 0.7
 #: Where nothing else is in time, the whole is tried up to this multiple of the time that is left:
 #: forecasts may be too high, and what it does not finish in time costs only time that there is.
 _HOPE = 1.5
+#: The share of the time that a first pass over rows in chunks may take; the rows that it has read
+#: then stand for all.
+_READING = 0.4
 #: Forecasts are taken to be wrong by no more than this factor.
 _MOST_WRONG = 5.0
 #: Forecasts from which on the time that was taken says how good forecasts are, in seconds.
@@ -98,6 +101,7 @@ class StagedFit:
         self._deadline = Deadline.after(seconds, clock)
         self._planner: FitPlanner | None = None
         self._stages: list[Forecast] = []
+        self._is_cut = False
         self._stage: Forecast | None = None
         self._proposals: dict[int, Proposal] = {}
         self._ran: list[Stage] = []
@@ -141,7 +145,7 @@ class StagedFit:
         whole: Given = self._estimator._opened_rows(X, y, sample_weight)
         token = _ACTIVE.set(self)
         try:
-            self.survey = self._estimator._survey_rows(whole[0])
+            whole = self._survey(whole)
             kept, heard = self._first(whole)
             while kept is not None and (stage := self._next()) is not None:
                 found = self._attempt(stage, whole)
@@ -157,6 +161,21 @@ class StagedFit:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
         kept.plan_ = FitPlan(tuple(self._ran), self.seconds)
         return kept
+
+    def _survey(self, whole: Given) -> Given:
+        """Have a first pass over rows in chunks, and return the rows that are to be learned from.
+
+        Where that takes too long, a second pass would too: these are then a sample of the rows
+        that were read.
+        """
+        share = Deadline.after(_READING * self.seconds, self._clock)
+        with keep_deadline(share):
+            self.survey = self._estimator._survey_rows(whole[0])
+        self._is_cut = self.survey is not None and share.left < 0
+        if not self._is_cut:
+            return whole
+        sample, self.survey = self._sample(), None
+        return sample.X, sample.y, sample.weights
 
     def _first(self, whole: Given) -> tuple[Any, list[Any]]:
         """Return the fit with equal weights to some rows; None where these have an error."""
@@ -210,7 +229,7 @@ class StagedFit:
         stage, taken = self._stage, self._clock() - start
         if stage is None:
             return
-        is_whole = stage is self._stages[-1]
+        is_whole = stage is self._stages[-1] and not self._is_cut
         noted = Stage(stage.what, stage.reason, stage.seconds, taken, finished, is_whole)
         self._ran.append(noted)
         if finished and len(self._ran) > 1 and stage.seconds >= _TELLING:
@@ -223,7 +242,7 @@ class StagedFit:
         if self.survey is not None:
             sample = self._sample()
             self.n_rows = self.survey[1].n_rows
-            if n >= self.n_rows:
+            if self._stage is not None and n >= self.n_rows:
                 return whole
             rows = self._drawn(sample.y, n)
             return _safe_indexing(sample.X, rows), sample.y[rows], sample.weights[rows]

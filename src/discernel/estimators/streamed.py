@@ -258,7 +258,8 @@ class BaseStreamedLearner(BaseKernelLearner):
         callback = getattr(self, "callback", None)
 
         def report(rows: int) -> None:
-            check_deadline()
+            if stage > 0:
+                check_deadline()
             of_all = "" if total is None else f" of {total:,}"
             phase(f"reading rows, pass {stage + 1} of 2: {rows:,}{of_all}")
             if callback is not None:
