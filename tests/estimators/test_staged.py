@@ -17,7 +17,7 @@ from discernel.deadline import check_deadline
 from discernel.estimators import planned
 from discernel.estimators.staged import StagedFit, active_stages
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
-from discernel.kernels import rbf_ladder
+from discernel.kernels import Function, rbf_ladder
 from discernel.learners import Status
 from discernel.planning import Forecast, Speed
 
@@ -283,3 +283,20 @@ def test_of_two_stages_that_with_the_smaller_loss_is_kept_but_the_whole_is_what_
     worse = {500: 0.1, 2000: 0.2, 4000: 0.3}
     assert run_stages(7.0, FORECASTS, losses=worse)[0].stage == 500
     assert run_stages(20.0, FORECASTS, losses=worse)[0].stage == 4000
+
+
+def test_a_fit_within_a_fit_has_no_part_in_its_stages(rows):
+    X, y = rows
+    inner = []
+
+    def similar(A, B):
+        if not inner:
+            inner.append(MultipleKernelDiscriminant().fit(X[:60], y[:60]))
+        return A @ B.T
+
+    clf = MultipleKernelDiscriminant([Function(similar)], criterion="uniform", max_time="1h")
+    limited(clf).fit(X, y)
+    (stage,) = inner[0].plan_.stages
+    assert stage.what == "60 rows: bank='dense'"
+    assert len(inner[0].learned_kernel_.considered) > 1  # it was made in the first stage
+    assert clf.plan_.is_whole

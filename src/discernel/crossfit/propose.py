@@ -133,16 +133,14 @@ def propose_kernels(
     most = max(FIRST_ROWS if hurries else rows_to_choose_on(n), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample
-    if n > len(sample.rows):
+    if n > len(sample.rows) and not hurries:
         wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
-    if hurries:  # no metric will be chosen: one is enough to say which columns matter
-        wider, jobs = sample, [jobs[0]] * sample.n_folds
-        fold_metrics = [_learned_metric(device, jobs[0])] * sample.n_folds
-        metric = fold_metrics[0]
-    else:
-        *fold_metrics, metric = each(partial(_learned_metric, device), jobs, device)
+    if hurries:
+        jobs = jobs[-1:]  # no metric will be chosen: one is enough to say which columns matter
+    *fold_metrics, metric = each(partial(_learned_metric, device), jobs, device)
+    fold_metrics = fold_metrics or [metric] * sample.n_folds
     candidates = choose(
         sample, fold_metrics, pull=pull, regularization=regularization, device=device
     )

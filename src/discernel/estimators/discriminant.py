@@ -190,7 +190,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         equal weights on 500 rows first, then more rows, a higher rank and learned weights as long
         as there is time. What is asked for by name is kept; a solver that runs out of time stops
         with its present weights. ``plan_`` says what was done. Without a deadline, an exact fit
-        may take ten minutes.
+        may take ten minutes. `partial_fit` has no deadline.
     device : str, optional
         Where the work that grows with the square of the rows is done: ``"cuda"``, ``"cuda:1"`` or
         another device of PyTorch. By default that of X, which is the processor for all but arrays

@@ -50,6 +50,15 @@ def active_stages() -> StagedFit | None:
     return _ACTIVE.get()
 
 
+@contextmanager
+def _activated(stages: StagedFit | None) -> Iterator[None]:
+    token = _ACTIVE.set(stages)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
 def in_stages(fit: Method) -> Method:
     """Return a method that fits in stages where the estimator has a time limit.
 
@@ -63,7 +72,8 @@ def in_stages(fit: Method) -> Method:
     def limited(self: Any, *given: Any, **named: Any) -> Any:
         seconds = parse_duration(getattr(self, "max_time", None))
         if seconds is None:
-            return fit(self, *given, **named)
+            with _activated(None), keep_deadline(None):  # it may be a part of another fit
+                return fit(self, *given, **named)
         all_given = dict(zip(("X", "y", "sample_weight"), given, strict=False)) | named
         run = StagedFit(self, fit, seconds, self._clock)
         found = run.fit(all_given.get("X"), all_given.get("y"), all_given.get("sample_weight"))
@@ -143,8 +153,7 @@ class StagedFit:
     def fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Return the estimator as the last stage that was in time has fitted it."""
         whole: Given = self._estimator._opened_rows(X, y, sample_weight)
-        token = _ACTIVE.set(self)
-        try:
+        with _activated(self):
             whole = self._survey(whole)
             kept, heard = self._first(whole)
             while kept is not None and (stage := self._next()) is not None:
@@ -153,8 +162,6 @@ class StagedFit:
                     break
                 if stage is self._stages[-1] or not _is_worse(found[0], kept):
                     kept, heard = found
-        finally:
-            _ACTIVE.reset(token)
         if kept is None:  # what is wrong with the rows is said by the fit to all of them
             return self._fit(copy(self._estimator), *whole)
         for each in heard:
