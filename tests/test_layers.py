@@ -16,6 +16,7 @@ ORDER = (
     "machine",
     "notebook",
     "progress",
+    "deadline",
     "backend",
     "cluster",
     "sample_weights",

@@ -25,6 +25,7 @@ from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.extmath import safe_sparse_dot
 from threadpoolctl import ThreadpoolController
 
+from discernel.deadline import active_deadline, check_deadline
 from discernel.exceptions import InvalidInputError, NumericalError
 
 __all__ = [
@@ -485,7 +486,7 @@ def in_threads(
     behind: each ends with the job that it is at.
     """
     waiting = iter(list(jobs))  # an iterator of a list gives each job to one thread only
-    stopped = threading.Event()
+    stopped, deadline = threading.Event(), active_deadline()
 
     def run(part: Part) -> None:
         was_busy, _THREAD.is_busy = getattr(_THREAD, "is_busy", False), True
@@ -493,6 +494,8 @@ def in_threads(
             for job in waiting:
                 if stopped.is_set():
                     break
+                if deadline is not None:
+                    deadline.check()
                 work(job, part)
         except BaseException:
             stopped.set()  # at once, not only when the thread that waits gets to know
@@ -607,6 +610,7 @@ class Cholesky:
     def __init__(self, matrix: NDArray[np.floating[Any]]) -> None:
         # The transpose of a C-ordered array is Fortran-ordered, which LAPACK overwrites without
         # a copy; the matrix is symmetric, so it is the same matrix.
+        check_deadline(_operations(matrix))
         single, lapack = matrix.dtype == np.float32, scipy.linalg.lapack
         potrf = lapack.spotrf if single else lapack.dpotrf
         self._potrs = lapack.spotrs if single else lapack.dpotrs
@@ -643,13 +647,20 @@ class Cholesky:
 
         About the price of two factorisations.
         """
+        check_deadline(2.0 * _operations(self._lower))
         inverse, _ = scipy.linalg.lapack.dpotri(self._lower, lower=1, overwrite_c=1)
         return _mirror(inverse)
 
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, for the price of the factorisation; this is lost."""
+        check_deadline(_operations(self._lower))
         inverse = _triangular_inverse(self._lower)
         return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
+
+
+def _operations(matrix: NDArray[np.floating[Any]]) -> float:
+    """Return the operations of a factorisation."""
+    return len(matrix) ** 3 / 3.0
 
 
 #: Triangles up to the first size LAPACK inverts fast, and from the second on again.

@@ -285,7 +285,8 @@ def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> Fl
         The priors.
     """
     scores, codes = discriminant.training_scores, discriminant.training_codes
-    given = discriminant.training_weights
+    given, class_scores = discriminant.training_weights, discriminant.class_scores
+    assert class_scores is not None  # of a fit with statistics="loo"
     weights = None if given is None else SampleWeights(given)
     n_classes = len(discriminant.means)
     found = np.full((len(codes), n_classes), -np.inf)
@@ -301,7 +302,7 @@ def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> Fl
         known = part.classes
         found[np.ix_(inside, known)] = 0.0
         if len(known) > 1:
-            other = _calibrated(scores[outside], part, discriminant.class_scores[known], basis)
+            other = _calibrated(scores[outside], part, class_scores[known], basis)
             posterior = other.log_posterior(scores[inside], decision.priors[known])
             found[np.ix_(inside, known)] = posterior
     return np.asarray(log_softmax(found, axis=1))

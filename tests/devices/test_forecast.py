@@ -10,8 +10,9 @@ from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.bank.device import factor_bytes
 from discernel.devices import Device
 from discernel.estimators import planned
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import RBF, Function, Laplace, Linear, rbf_ladder
+from discernel.learners import Status
 from discernel.planning import Problem, Speed, measure_device, plan_there
 
 #: A large GPU.
@@ -111,10 +112,12 @@ def test_rows_that_a_device_does_not_take_say_so(rows, tensor):
         clf.fit(sp.csr_array(X), y)
 
 
-def test_too_short_a_time_for_what_has_no_low_rank_is_refused(rows, tensor, monkeypatch):
+def test_too_short_a_time_for_what_has_no_low_rank_stops_the_solver(rows, tensor, monkeypatch):
     monkeypatch.setattr(planned, "measure_device", slow_to_factor)
-    with pytest.raises(InvalidInputError, match="max_time must leave time for a fit on cpu"):
-        fit(rows, tensor, kernels=[RBF(), Linear()], criterion="loo", max_time=10)
+    with pytest.warns(ConvergenceWarning, match="stopped by the time limit"):
+        clf = fit(rows, tensor, kernels=[RBF(), Linear()], criterion="loo", max_time=10)
+    assert clf.bank_ == "device"
+    assert clf.learned_kernel_.status is Status.OUT_OF_TIME
 
 
 def test_sums_there_cost_what_the_device_does_with_all_rows():

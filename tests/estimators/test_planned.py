@@ -60,7 +60,8 @@ def test_the_rank_of_the_forecast_is_that_of_the_fit(rows, monkeypatch):
 
     def plan(problem, speed, **options):
         asked.update(options)
-        return Forecast("lowrank", 1.0, 1e6, problem.n_rows, "no time", rank=60)
+        learns = problem.learns
+        return Forecast("lowrank", 1.0, 1e6, problem.n_rows, "no room", rank=60, learns=learns)
 
     monkeypatch.setattr(planned, "plan_fit", plan)
     clf = MultipleKernelDiscriminant(
@@ -68,17 +69,24 @@ def test_the_rank_of_the_forecast_is_that_of_the_fit(rows, monkeypatch):
     )
     with pytest.warns(LowRankWarning, match="A larger rank would clearly pay"):
         clf.fit(*rows)
-    assert asked == {"asked": "dense", "max_time": 120.0}
+    assert asked["asked"] == "dense"
     assert clf.bank_ == "lowrank"
     assert clf.discriminant_.dual_coef.shape[0] <= 60
 
 
-def test_no_time_for_any_rank_is_an_error_before_any_work(rows, monkeypatch):
-    few_are_many(monkeypatch, SLOW)
-    monkeypatch.setattr("discernel.estimators.learner.learn", None)
-    clf = MultipleKernelDiscriminant(rbf_ladder(4), criterion="rkda", cache_size=1, max_time=0.1)
-    with pytest.raises(InvalidInputError, match="max_time must leave time"):
-        clf.fit(*rows)
+def test_a_bank_that_nobody_asked_for_is_not_said_to_be_asked_for(rows):
+    few = MultipleKernelDiscriminant(verbose=True).fit(*rows)
+    assert few.forecast_.reason == "all matrices fit into the cache"
+    asked = MultipleKernelDiscriminant(bank="dense", verbose=True).fit(*rows)
+    assert asked.forecast_.reason == "asked for"
+
+
+def test_fits_of_few_rows_say_how_they_were_computed(rows):
+    (stage,) = MultipleKernelDiscriminant().fit(*rows).plan_.stages
+    assert stage.what == "240 rows: bank='dense'"
+    assert stage.forecast is None
+    assert stage.finished
+    assert stage.is_whole
 
 
 @pytest.mark.parametrize("given", ["soon", 0, -3])

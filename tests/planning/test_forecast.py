@@ -8,7 +8,14 @@ from numpy.testing import assert_allclose
 
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace
-from discernel.planning import Problem, Speed, measure_speed, parse_duration, plan_fit
+from discernel.planning import (
+    Problem,
+    Speed,
+    measure_speed,
+    parse_duration,
+    plan_fit,
+    plan_stages,
+)
 
 #: Two cores of some years ago.
 SPEED = Speed(product=2e11, entry=2e-8, n_threads=2)
@@ -43,19 +50,39 @@ def test_what_does_not_fit_into_memory_is_not_factored(memory):
     assert plan_fit(problem(2500), SPEED).kind == "tiled"
 
 
-def test_a_shorter_time_means_a_lower_rank():
-    long = plan_fit(problem(1_000_000), SPEED)
-    short = plan_fit(problem(1_000_000), SPEED, max_time=long.seconds / 3)
-    assert short.kind == long.kind == "lowrank"
-    assert short.rank < long.rank
-    assert short.seconds <= long.seconds / 3
-    with pytest.raises(InvalidInputError, match="max_time must leave time for a fit of rank 200"):
-        plan_fit(problem(1_000_000), SPEED, max_time=1.0)
+def stages_of(whole):
+    return plan_stages(
+        whole,
+        lambda part: plan_fit(part, SPEED),
+        lambda part: plan_fit(part, SPEED, asked="lowrank") if whole.approximable else None,
+    )
+
+
+@pytest.mark.parametrize("n_rows", [2000, 8000, 1_000_000])
+def test_stages_go_from_equal_weights_on_few_rows_to_the_whole(n_rows):
+    first, *between, whole = stages_of(problem(n_rows))
+    assert (first.n_rows, first.learns) == (500, False)
+    assert first.seconds < 1
+    assert whole == plan_fit(problem(n_rows), SPEED)
+    seconds = [each.seconds for each in (first, *between, whole)]
+    assert seconds == sorted(seconds)
+    assert {each.learns for each in between} == {False, True}
+
+
+def test_stages_of_many_rows_have_lower_ranks_than_the_whole():
+    *_, last, whole = stages_of(problem(1_000_000))
+    assert last.kind == whole.kind == "lowrank"
+    assert last.rank < whole.rank
+
+
+def test_a_rank_that_is_asked_for_is_that_of_all_stages_of_a_low_rank():
+    stages = stages_of(problem(1_000_000, rank=300))
+    assert {each.rank for each in stages if each.kind == "lowrank"} == {300}
 
 
 def test_more_time_than_ten_minutes_is_taken_where_it_is_given():
-    assert plan_fit(problem(100_000), SPEED).kind == "lowrank"
-    assert plan_fit(problem(100_000), SPEED, max_time=1e6).kind == "iterative"
+    assert plan_fit(problem(200_000), SPEED).kind == "lowrank"
+    assert plan_fit(problem(200_000), SPEED, patience=1e6).kind == "iterative"
 
 
 def test_given_matrices_that_do_not_fit_are_refused_with_the_sizes():
@@ -99,14 +126,42 @@ def test_threads_wait_for_each_other():
     assert cost[0].seconds / 6 < cost[1].seconds < cost[0].seconds
 
 
-def test_a_busy_machine_is_slower(monkeypatch):
+class Clock:
+    """A clock that goes on by some seconds whenever somebody looks at it."""
+
+    def __init__(self, step):
+        self.now, self.step = 0.0, step
+
+    def __call__(self):
+        self.now += self.step
+        return self.now
+
+
+def test_speed_is_what_the_process_gets_whatever_the_load_average_says(monkeypatch):
     X = np.random.default_rng(0).standard_normal((600, 5))
-    monkeypatch.setattr("os.getloadavg", lambda: (0.0, 0.0, 0.0), raising=False)
-    quiet = measure_speed([RBF(width=1.0)], X)
-    monkeypatch.setattr("os.getloadavg", lambda: (1e3, 0.0, 0.0), raising=False)
-    busy = measure_speed([RBF(width=1.0)], X)
-    assert busy.product < quiet.product / 2
-    assert busy.entry > 2 * quiet.entry
+    quiet = measure_speed([RBF(width=1.0)], X, clock=Clock(0.01))
+    # Of a minute ago, and of our own threads.
+    monkeypatch.setattr("os.getloadavg", lambda: (1e3, 1e3, 1e3), raising=False)
+    assert measure_speed([RBF(width=1.0)], X, clock=Clock(0.01)) == quiet
+    busy = measure_speed([RBF(width=1.0)], X, clock=Clock(0.05))
+    assert_allclose([busy.product, busy.entry], [quiet.product / 5, quiet.entry * 5])
+
+
+def test_a_choice_of_five_folds_has_no_use_for_more_threads():
+    few, many = (replace(SPEED, product=n * 1e11, n_threads=n, single=1e11) for n in (5, 64))
+    assert few.jobs(5) == many.jobs(5) > few.jobs(1) == 1e11
+    cost = [problem(1000).cost("dense", speed).seconds for speed in (few, many)]
+    assert cost[1] > 0.5 * cost[0]
+
+
+@pytest.mark.parametrize(
+    ("n_rows", "seconds"), [(178, 0.12), (500, 0.75), (1000, 1.1), (4000, 6.1), (8000, 14.7)]
+)
+def test_forecasts_are_those_of_fits_that_were_measured(n_rows, seconds):
+    # On one core of 48 Gflop/s, with 20 columns and three classes; 8,000 rows in tiles.
+    core = Speed(product=4.8e10, entry=2e-8, n_threads=1)
+    found = problem(n_rows).cost("tiled" if n_rows > 1000 else "dense", core).seconds
+    assert seconds / 2 < found < 2 * seconds
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discernel.backend import FloatArray
+from discernel.deadline import check_deadline
 
 __all__ = ["Solved", "conjugate_gradients", "solve_refined"]
 
@@ -73,6 +74,7 @@ def conjugate_gradients(
     z = precondition(residual[:, open_])
     direction, slope = z, _inner(residual[:, open_], z)
     for _ in range(_MOST_STEPS):
+        check_deadline()
         if not len(open_):
             break
         image = product(direction)

@@ -28,7 +28,11 @@ _MANY = 64
 
 
 def choose_bank(
-    asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float = CACHE_BYTES
+    asked: str,
+    kernels: Sequence[Kernel],
+    X: Any,
+    cache_bytes: float = CACHE_BYTES,
+    n_samples: int | None = None,
 ) -> Kind:
     """Return which bank is meant, or raise a clear error.
 
@@ -44,32 +48,35 @@ def choose_bank(
         The training rows.
     cache_bytes : float, default=256 MiB
         The room for kernel matrices.
+    n_samples : int, optional
+        The number of rows, where X has more or fewer.
     """
-    kind = _choose(asked, kernels, X, cache_bytes)
+    n = n_rows(X) if n_samples is None else n_samples
+    kind = _choose(asked, kernels, X, cache_bytes, n)
     if asked != "auto" or kind == "dense":  # of others, a forecast says whether they fit
-        _check_memory(kind, kernels, X)
+        _check_memory(kind, kernels, n)
     return kind
 
 
-def _check_memory(kind: Kind, kernels: Sequence[Kernel], X: Any) -> None:
+def _check_memory(kind: Kind, kernels: Sequence[Kernel], n: int) -> None:
     """Raise a clear error, before any work, where the machine has too little memory."""
     if kind in ("lowrank", "iterative", "distributed"):
         return
-    memory, one = memory_limit(), 8 * n_rows(X) ** 2
+    memory, one = memory_limit(), 8 * n**2
     given = any(kernel.precomputed for kernel in kernels)
     n_stored = len(kernels) if kind == "dense" and not given else 0
     needed = (2 + n_stored) * one
     if memory is not None and needed > memory:
         stack = f" and {n_stored} kernels" if n_stored else ""
         raise InvalidInputError(
-            f"Two matrices{stack} of {n_rows(X):,} × {n_rows(X):,} numbers must fit into memory, "
+            f"Two matrices{stack} of {n:,} × {n:,} numbers must fit into memory, "
             f"about {needed / 1e9:,.1f} GB. This process may take {memory / 1e9:,.1f} GB. Take "
             "some of the rows, drawn at random, or bank='iterative', which needs none of them"
             + (", or bank='auto'." if stack else ".")
         )
 
 
-def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float) -> Kind:
+def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float, n: int) -> Kind:
     if asked not in ("auto", *get_args(Kind)):
         raise unknown_choice("bank", asked, ["auto", *get_args(Kind)])
     given = any(kernel.precomputed for kernel in kernels)
@@ -88,7 +95,7 @@ def _choose(asked: str, kernels: Sequence[Kernel], X: Any, cache_bytes: float) -
         return "dense"
     if asked != "auto":
         return cast(Kind, asked)
-    if 8 * len(kernels) * n_rows(X) ** 2 <= cache_bytes:
+    if 8 * len(kernels) * n**2 <= cache_bytes:
         return "dense"
     return "factored" if len(kernels) >= _MANY and have_low_rank(kernels, X) else "tiled"
 

@@ -64,6 +64,8 @@ _OURS = (
     "discernel.learners.solution.Progress",
     "discernel.metric.Metric",
     "discernel.planning.forecast.Forecast",
+    "discernel.planning.plan.FitPlan",
+    "discernel.planning.plan.Stage",
     "discernel.tables.encoder.EncodedNumbers",
     "discernel.tables.encoder.EncodedValues",
     "discernel.tables.encoder.LeftOut",

@@ -3,6 +3,7 @@
 from discernel.crossfit.held_out import Relearner, cross_fitted_scores
 from discernel.crossfit.landmarks import residual_landmarks
 from discernel.crossfit.propose import (
+    FIRST_ROWS,
     CrossFitted,
     Proposal,
     menu_kernels,
@@ -12,6 +13,7 @@ from discernel.crossfit.propose import (
 )
 
 __all__ = [
+    "FIRST_ROWS",
     "CrossFitted",
     "Proposal",
     "Relearner",

@@ -17,6 +17,7 @@ from discernel.crossfit.fold import Fold
 from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MENU, Menu
 from discernel.crossfit.sample import Positions, Sample
+from discernel.deadline import must_stop_learning
 from discernel.devices import Device
 from discernel.exceptions import NumericalError
 from discernel.learners.loo import pull_to_equal
@@ -260,7 +261,7 @@ def choose(
 
     The strength is chosen with equal weights, and then whether learned weights are better. What is
     less simple must be clearly better: a metric or weights that have seen the labels of a small
-    sample look good by chance. Strengths are tried as long as the loss falls.
+    sample look good by chance. Strengths are tried as long as the loss falls and there is time.
 
     Parameters
     ----------
@@ -278,47 +279,80 @@ def choose(
         Where to compute; by default here.
     """
     lambdas = _LAMBDAS if regularization is None else (regularization,)
-    equal = uniform(MENU.n_kernels)
     # Some λ that users give are too small for single precision.
     dtype = np.float32 if regularization is None else np.float64
-    fit = CrossFit(sample, metrics, strengths[0], dtype=dtype, device=device)
-    candidates, fits = [fit.best("average", equal, lambdas)], {strengths[0]: fit}
-    before, tried = candidates[0], [fit.tried]
-    for strength in strengths[1:]:
-        memory = fit if device is None else None
-        fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=memory, device=device)
-        found, fits[strength] = (
-            fit.best("average", equal, lambdas, candidates[0].regularization),
-            fit,
-        )
-        tried.append(fit.tried)
-        place = 0 if clearly_better(found, candidates[0], sample.shares) else len(candidates)
-        candidates.insert(place, found)
-        if found.mean_loss >= before.mean_loss:
-            break  # more of a metric that does no good does none either
-        before = found
-    best = candidates[0]
-    without = [_choose_without(tried, sample, fold) for fold in range(sample.n_folds)]
+    fits = _try_strengths(sample, metrics, strengths, lambdas, dtype, device)
+    candidates = _ranked([fit.tried for fit in fits], sample.shares)
+    best, tried = candidates[0], [fit.tried for fit in fits]
+    without = [
+        _ranked(tried, np.where(sample.folds == fold, 0.0, sample.shares))[0]
+        for fold in range(sample.n_folds)
+    ]
     if device is None:
         # Weights and predictions are no choice between few things: in single precision their third
         # and fifth digits would depend on the machine, and on the units of the columns.
         fits.clear()
         fit = CrossFit(sample, metrics, best.strength, dtype=np.float64)
-        candidates[0] = best = fit.choices("average", equal)(best.regularization)
+        candidates[0] = best = fit.choices("average", best.weights)(best.regularization)
     else:
-        fit = fits[best.strength]
-    weights = fit.learn_weights(best, pull)
-    learned = fit.best("weights", weights, lambdas, best.regularization)
+        fit = next(fit for fit in fits if fit.strength == best.strength)
+    if must_stop_learning():
+        return Choice(candidates, without)
+    learned = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
     if not clearly_better(learned, best, sample.shares):
         return Choice([best, learned, *candidates[1:]], without)
-    without = [
-        replace(
-            learned if one.strength == best.strength else one,
-            weights=fit.learn_weights(best, pull, without=fold),
-        )
-        for fold, one in enumerate(without)
-    ]
+    for fold, one in enumerate(without):
+        weights = fit.learn_weights(best, pull, without=fold)
+        like = learned if one.strength == best.strength else one
+        without[fold] = replace(like, weights=weights)
     return Choice([learned, *candidates], without)
+
+
+def _try_strengths(
+    sample: Sample,
+    metrics: Sequence[Metric],
+    strengths: Sequence[float],
+    lambdas: Sequence[float],
+    dtype: type[np.floating[Any]],
+    device: Device | None,
+) -> list[CrossFit]:
+    """Return the fits of strengths with equal weights, as long as the loss falls."""
+    fits: list[CrossFit] = []
+    equal, best, before = uniform(MENU.n_kernels), None, np.inf
+    for strength in strengths:
+        if fits and must_stop_learning():
+            break
+        # Matrices of the fit before are overwritten, where they are ours.
+        memory = fits[-1] if fits and device is None else None
+        fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=memory, device=device)
+        fits.append(fit)
+        start = None if best is None else best.regularization
+        found = fit.best("average", equal, lambdas, start)
+        if best is None or clearly_better(found, best, sample.shares):
+            best = found
+        if found.mean_loss >= before:
+            break  # more of a metric that does no good does none either
+        before = found.mean_loss
+    return fits
+
+
+def _ranked(tried: list[list[Contender]], shares: FloatArray) -> list[Contender]:
+    """Return the best of each strength, the chosen one first, by some shares of the rows.
+
+    The chosen one is the first that no other is clearly better than.
+    """
+    shares = shares / shares.sum()
+    found: list[Contender] = []
+    before = np.inf
+    for group in tried:
+        losses = [float(shares @ one.losses) for one in group]
+        best = group[int(np.argmin(losses))]
+        clearly = bool(found) and clearly_better(best, found[0], shares)
+        found.insert(0 if clearly else len(found), best)
+        if min(losses) >= before:
+            break
+        before = min(losses)
+    return found
 
 
 @dataclass(frozen=True)
@@ -335,17 +369,3 @@ class Choice:
 
     candidates: list[Contender]
     without: list[Contender]
-
-
-def _choose_without(tried: list[list[Contender]], sample: Sample, fold: int) -> Contender:
-    """Return the choice of strength and λ by the losses of rows outside of a fold."""
-    shares = np.where(sample.folds == fold, 0.0, sample.shares)
-    shares /= shares.sum()
-    best = before = min(tried[0], key=lambda one: float(shares @ one.losses))
-    for group in tried[1:]:
-        found = min(group, key=lambda one: float(shares @ one.losses))
-        best = found if clearly_better(found, best, shares) else best
-        if shares @ found.losses >= shares @ before.losses:
-            break
-        before = found
-    return best

@@ -16,12 +16,11 @@ import numpy as np
 from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import GivenWeights, KernelLeastSquares, LeastSquares, Uniform
-from discernel.crossfit.choose import Contender
 from discernel.crossfit.propose import CrossFitted, Proposal, fold_metric, scaled_kernels
 from discernel.crossfit.sample import Positions
+from discernel.deadline import must_stop_learning
 from discernel.kernels import Kernel
 from discernel.learners import Request, learn_part
-from discernel.metric import Metric
 from discernel.targets import ClassTarget, Target, deal_folds
 
 __all__ = ["Relearner", "cross_fitted_scores"]
@@ -85,8 +84,12 @@ class Relearner:
         """Whether anything that has seen labels has to be learned anew."""
         n, given = self.target.n_samples, isinstance(self.request.regularization, float)
         chooses_lambda = not given and n <= _FEW
-        if self.proposal is not None and (n <= _FEW or self.proposal.chosen.strength > 0):
-            return True
+        if self.proposal is not None:
+            chosen = self.proposal.chosen
+            if chosen.strength == 0 and chosen.name == "average" and must_stop_learning():
+                return False  # nothing was learned in the time there was
+            if n <= _FEW or chosen.strength > 0:
+                return True
         if self.request.criterion.name == GivenWeights.name:
             return False
         learns_weights = self.bank.n_kernels > 1 and self.request.criterion.name != Uniform.name
@@ -104,14 +107,24 @@ class Relearner:
         metric = fold_metric(proposal, self.X, proposal.spreads, self.target, fold, outside)
         chosen = proposal.chosen
         own = proposal.without[fold] if self.folds is not None else chosen
+
+        def scaled(strength: float) -> Bank:
+            scales = metric.of_strength(strength)
+            return self.bank_of(scaled_kernels(scales, proposal.spreads, proposal.sample.rows))
+
         if not isinstance(self.request.solver, CrossFitted):
-            found = self._relearned(self._scaled(metric, own.strength), outside)
+            found = self._relearned(scaled(own.strength), outside)
             if own.strength == chosen.strength:
                 return found
-            return found[0], *self._relearned(self._scaled(metric, chosen.strength), outside)[-1:]
-        if (own.strength, own.regularization) == (chosen.strength, chosen.regularization):
-            return (self._of_contender(own, metric),)
-        return self._of_contender(own, metric), self._of_contender(chosen, metric)
+            return found[0], *self._relearned(scaled(chosen.strength), outside)[-1:]
+        refits = []
+        for one in (own, chosen):
+            bank = scaled(one.strength)
+            weights, ratio = one.weights[bank.kept], one.regularization / chosen.regularization
+            refits.append(Refit(bank, weights / weights.sum(), self.regularization * ratio))
+            if (own.strength, own.regularization) == (chosen.strength, chosen.regularization):
+                break
+        return tuple(refits)
 
     def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
         part, target = bank.subset(outside), self.target.subset(outside)
@@ -121,16 +134,6 @@ class Relearner:
             return (found,)
         like_model = found._replace(regularization=self.regularization)
         return (found, like_model) if self.target.n_samples <= _FEW else (like_model,)
-
-    def _of_contender(self, contender: Contender, metric: Metric) -> Refit:
-        bank, chosen = self._scaled(metric, contender.strength), self.proposal.chosen
-        weights = contender.weights[bank.kept]
-        ratio = contender.regularization / chosen.regularization
-        return Refit(bank, weights / weights.sum(), self.regularization * ratio)
-
-    def _scaled(self, metric: Metric, strength: float) -> Bank:
-        scales, rows = metric.of_strength(strength), self.proposal.sample.rows
-        return self.bank_of(scaled_kernels(scales, self.proposal.spreads, rows))
 
 
 def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatArray, Positions]:
@@ -160,7 +163,7 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
             for learned in relearner.without(fold, outside)
         ]
         for other in like_model:
-            own *= np.linalg.norm(other) / max(np.linalg.norm(own), _TINY)
+            own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), _TINY)
         scores[inside] = own
     return scores, folds
 

@@ -17,6 +17,7 @@ from discernel.crossfit.choose import Contender, choose, each
 from discernel.crossfit.losses import row_losses
 from discernel.crossfit.menu import MEDIAN_ROWS, MENU
 from discernel.crossfit.sample import Positions, Sample, draw_sample
+from discernel.deadline import must_stop_learning
 from discernel.devices import Device
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
@@ -27,6 +28,7 @@ from discernel.metric import Metric, learn_metric
 from discernel.targets import Target
 
 __all__ = [
+    "FIRST_ROWS",
     "CrossFitted",
     "Proposal",
     "fold_metric",
@@ -39,6 +41,8 @@ __all__ = [
 #: Up to this many rows kernels are chosen on all of them; of more, on a quarter, no fewer than this
 #: and no more than the second number. The metric of the fit is learned on no more than the third.
 _FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500
+#: Rows that λ is chosen on where there is no time to choose anything else.
+FIRST_ROWS = 300
 _FOLDS = 5
 #: λ for all rows is looked for on no more than this many, unless many λ are as cheap as one.
 _MOST_FOR_REGULARIZATION = 1500
@@ -131,15 +135,18 @@ def propose_kernels(
     """
     rng = check_random_state(0 if random_state is None else random_state)
     rows = divided_columns(X, spreads)
-    n = len(rows)
-    most = max(rows_to_choose_on(n), 3 * target.scores.shape[1])
+    n, hurries = len(rows), must_stop_learning()
+    most = max(FIRST_ROWS if hurries else rows_to_choose_on(n), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
     wider = sample
-    if n > len(sample.rows):
+    if n > len(sample.rows) and not hurries:
         wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
+    if hurries:
+        jobs = jobs[-1:]  # no metric will be chosen: one is enough to say which columns matter
     *fold_metrics, metric = each(partial(_learned_metric, device), jobs, device)
+    fold_metrics = fold_metrics or [metric] * sample.n_folds
     choice = choose(sample, fold_metrics, pull=pull, regularization=regularization, device=device)
     strength = choice.candidates[0].strength
     return Proposal(

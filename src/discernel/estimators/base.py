@@ -24,6 +24,7 @@ from discernel.discriminant import (
 )
 from discernel.estimators.arrays import ScoresAnywhere, whole_or_nothing
 from discernel.estimators.learner import Way, held_out_scores
+from discernel.estimators.staged import in_stages
 from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
@@ -61,6 +62,7 @@ class BaseKernelDiscriminant(
     # ---- fitting -----------------------------------------------------------------------------
 
     @whole_or_nothing
+    @in_stages
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the kernel and its discriminant.
 
@@ -87,8 +89,7 @@ class BaseKernelDiscriminant(
             Fitted.
         """
         self._waiting = None
-        if is_dask(X):
-            X, y, sample_weight = self._opened(open_rows(X, y, weights=sample_weight))
+        X, y, sample_weight = self._opened_rows(X, y, sample_weight)
         if isinstance(X, Source):
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
@@ -123,8 +124,13 @@ class BaseKernelDiscriminant(
             self._store_importances(X, learning, fit, target.codes, held_out.rows)
         return self
 
-    def _opened(self, source: Source) -> tuple[Any, Any, Any]:
-        """Return rows of a Dask collection as they are learned from."""
+    def _held_out_loss(self) -> float | None:
+        return None if self.expected_ is None else self.expected_.log_loss
+
+    def _opened_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        if not is_dask(X):
+            return X, y, sample_weight
+        source = open_rows(X, y, weights=sample_weight)
         if getattr(self, "bank", "auto") != "distributed":
             return source, None, None
         from discernel.streams.dask import gathered

@@ -189,9 +189,11 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         The rank of all kernels together, for ``bank="lowrank"``; by default 1,500, or what there
         is room for. With ``kernels="auto"`` it is the number of landmarks.
     max_time : float or str, optional
-        The time there is, in seconds or as ``"90s"``, ``"10m"`` or ``"1.5h"``. ``bank="auto"``
-        keeps to it: where an exact fit is expected to take longer, by a low rank. Without it, an
-        exact fit may take ten minutes.
+        A deadline, in seconds or as ``"90s"``, ``"10m"`` or ``"1.5h"``. The fit goes in stages:
+        equal weights on 500 rows first, then more rows, a higher rank and learned weights as long
+        as there is time. What is asked for by name is kept; a solver that runs out of time stops
+        with its present weights. ``plan_`` says what was done. Without a deadline, an exact fit
+        may take ten minutes. `partial_fit` has no deadline.
     device : str, optional
         Where the work that grows with the square of the rows is done: ``"cuda"``, ``"cuda:1"`` or
         another device of PyTorch. By default that of X, which is the processor for all but arrays
@@ -222,6 +224,8 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     forecast_ : Forecast or None
         The bank that was chosen and why, with the time and memory that were expected; None for
         few rows, unless `verbose`.
+    plan_ : FitPlan
+        How the fit was computed, and why: the stages that were run, with the time of each.
     encoder_ : TableEncoder or None
         What became of the columns of a table; None where they are plain numbers.
     feature_importances_, feature_importances_std_ : ndarray of shape (n_features,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -45,10 +46,12 @@ from discernel.crossfit import (
     propose_kernels,
     residual_landmarks,
 )
+from discernel.deadline import Clock
 from discernel.discriminant import HeldOutScores
-from discernel.estimators.planned import forecast_fit, showing
+from discernel.estimators.planned import FitPlanner, showing
 from discernel.estimators.rows import are_precomputed
 from discernel.estimators.shown import ShownInNotebooks
+from discernel.estimators.staged import active_stages
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import (
     InvalidInputError,
@@ -68,6 +71,7 @@ from discernel.kernels.columns import Table
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learners import Request, learn, make_request
 from discernel.metric import Metric
+from discernel.planning import PATIENCE, FitPlan, Stage
 from discernel.progress import phase
 from discernel.targets import ClassTarget, Target
 
@@ -145,6 +149,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     #: computed later; None: neither.
     _importances: tuple[FloatArray, FloatArray] | None = None
     _deferred: dict[str, NDArray[Any]] | None = None
+    #: What a time limit is kept by.
+    _clock: Clock = staticmethod(time.perf_counter)
 
     def __init__(
         self,
@@ -207,17 +213,21 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             self.metric_ = Metric(np.ones(X.shape[1]))
             self._importances = np.full(n, 1.0 / n), np.zeros(n)
             return None
-        lam = request.regularization
-        given = lam if isinstance(lam, float) and lam > 0 else None  # folds are never without one
-        proposal = propose_kernels(
-            X,
-            kernels[0].spreads,  # type: ignore[attr-defined]
-            target,
-            pull=request.criterion.pull if isinstance(request.criterion, LeaveOneOut) else 0.0,
-            regularization=given,
-            random_state=request.random_state,
-            device=self._device,
-        )
+        lam, stages = request.regularization, active_stages()
+        proposal = None if stages is None else stages.known_proposal(len(X))
+        if proposal is None:
+            proposal = propose_kernels(
+                X,
+                kernels[0].spreads,  # type: ignore[attr-defined]
+                target,
+                pull=request.criterion.pull if isinstance(request.criterion, LeaveOneOut) else 0.0,
+                # Folds are never without one.
+                regularization=lam if isinstance(lam, float) and lam > 0 else None,
+                random_state=request.random_state,
+                device=self._device,
+            )
+            if stages is not None:
+                stages.keep_proposal(len(X), proposal)
         self.metric_ = proposal.metric
         return proposal
 
@@ -318,34 +328,71 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         request: Request,
         n_rows: int | None = None,
     ) -> Iterator[Way]:
-        """Choose the way, say so, and show how far the work within is; `forecast_` keeps it.
+        """Choose the way, say so, and show how far the work within is; `plan_` keeps it.
 
         Of rows that come in chunks, X is a sample, and ``n_rows`` their number.
         """
         self._check_room()
         asked, rank = getattr(self, "bank", "auto"), getattr(self, "rank", None)
-        verbose, max_time = getattr(self, "verbose", False), getattr(self, "max_time", None)
-        self.forecast_ = forecast_fit(
-            X,
-            kernels,
-            request,
-            asked=asked if n_rows is None else "lowrank",
-            n_rows=n_rows,
-            rank=rank,
-            chooses=self._takes_tables() and isinstance(X, np.ndarray),
-            cache_bytes=self._cache_bytes(request),
-            max_time=max_time,
-            approximable=self._approximable,
-            always=bool(verbose),
-            device=self._device,
-            sums_there="lowrank" in self._banks_there,
-        )
-        shown = showing(self.forecast_, verbose, limited=max_time is not None)
+        verbose, stages = getattr(self, "verbose", False), active_stages()
+        planner = self._planner(X, kernels, request, n_rows)
+        if stages is None:
+            self.forecast_ = planner.forecast(always=bool(verbose))
+        else:
+            self.forecast_ = stages.begin(planner)
+        start = time.perf_counter()
+        shown = showing(self.forecast_, verbose, limited=stages is not None)
         with shown, blas_threads(target.n_samples):
             if self.forecast_ is None or self.forecast_.kind == "device":
                 yield Way(asked, rank)
             else:
                 yield Way(self.forecast_.kind, rank or self.forecast_.rank)
+        self.plan_ = self._plan_of_one_stage(target.n_samples, time.perf_counter() - start)
+
+    def _planner(
+        self, X: Any, kernels: list[Kernel], request: Request, n_rows: int | None
+    ) -> FitPlanner:
+        """Return what makes forecasts of the fit to all rows, of which X may have some only."""
+        stages, in_chunks = active_stages(), n_rows is not None
+        patience = PATIENCE
+        if stages is not None:
+            n_rows, in_chunks = stages.n_rows, stages.survey is not None
+            patience = max(patience, stages.seconds)
+        return FitPlanner.of(
+            X,
+            kernels,
+            request,
+            n_rows=n_rows,
+            rank=getattr(self, "rank", None),
+            chooses=self._takes_tables() and isinstance(X, np.ndarray),
+            approximable=self._approximable,
+            asked=getattr(self, "bank", "auto"),
+            cache_bytes=self._cache_bytes(request),
+            patience=patience,
+            device=self._device,
+            sums_there="lowrank" in self._banks_there,
+            in_chunks=in_chunks,
+        )
+
+    def _plan_of_one_stage(self, n_samples: int, seconds: float) -> FitPlan:
+        """Return the plan of a fit without a time limit."""
+        found = self.forecast_
+        if found is None:
+            what = f"{n_samples:,} rows: bank={self.bank_!r}"
+            return FitPlan((Stage(what, "few rows need no forecast", None, seconds),))
+        return FitPlan((Stage(found.what, found.reason, found.seconds, seconds),))
+
+    def _held_out_loss(self) -> float | None:
+        """Return what rows cost that are left out of the fit; None where that is not known."""
+        return None
+
+    def _opened_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
+        """Return rows, labels and weights as they are learned from."""
+        return X, y, sample_weight
+
+    def _survey_rows(self, X: Any) -> Any:
+        """Return what a first pass over rows in chunks finds; None for rows in memory."""
+        return None
 
     def _learn(
         self,

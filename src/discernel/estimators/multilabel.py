@@ -19,6 +19,7 @@ from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import fit_discriminant
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner, held_out_scores
+from discernel.estimators.staged import in_stages
 from discernel.exceptions import InvalidInputError, levels_to_the_caller
 from discernel.inspection.importances import Loss
 from discernel.sample_weights import SampleWeights
@@ -122,6 +123,7 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
     # ---- fitting -----------------------------------------------------------------------------
 
     @whole_or_nothing
+    @in_stages
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and a discriminant a label.
 

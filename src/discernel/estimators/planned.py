@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,15 +25,17 @@ from discernel.planning import (
     PATIENCE,
     Forecast,
     Problem,
+    Speed,
     measure_device,
     measure_speed,
-    parse_duration,
     plan_fit,
+    plan_stages,
     plan_there,
+    similar_bank,
 )
 from discernel.progress import in_words, reporting
 
-__all__ = ["forecast_fit", "showing"]
+__all__ = ["FitPlanner", "showing"]
 
 #: Seconds from which on silence would be rude.
 _LONG = 120.0
@@ -40,126 +43,193 @@ _LONG = 120.0
 #: and by a search among criteria.
 _PROGRAMS = {"given": 1.0, "joint": 2.0, "loo": 3.0}
 _SEARCH = 4.0
+#: Why a bank is taken that nobody asked for.
+_REASONS = {"dense": "all matrices fit into the cache", "factored": "kernels of low rank"}
 
 
-def forecast_fit(
-    X: Any,
-    kernels: Sequence[Kernel],
-    request: Request,
-    *,
-    asked: str,
-    n_rows: int | None = None,
-    rank: int | None = None,
-    chooses: bool,
-    cache_bytes: float,
-    max_time: Any = None,
-    approximable: bool = True,
-    always: bool = False,
-    device: Device | None = None,
-    sums_there: bool = True,
-) -> Forecast | None:
-    """Return which way a fit will take and what that costs; None where few rows are no work.
+@dataclass(frozen=True)
+class FitPlanner:
+    """Forecasts of a fit and of its stages.
 
-    Parameters
+    Attributes
     ----------
     X : array-like of shape (n_samples, n_features)
-        The training rows.
+        The training rows, or some of them.
     kernels : sequence of Kernel
-        The candidates, resolved.
-    request : Request
-        What is to be learned.
+        What is to be computed, resolved.
+    problem : Problem
+        The sizes.
     asked : str
         The bank that the user asks for, or ``"auto"``.
-    n_rows : int, optional
-        The number of rows where X is only a sample of them.
-    rank : int, optional
-        The rank that the user asks for.
-    chooses : bool
-        Whether the default chooses its kernels first.
     cache_bytes : float
         The room for kernel matrices.
-    max_time : float, str or None
-        The user's time.
-    approximable : bool
-        Whether kernels of low rank serve as well.
-    always : bool
-        Whether few rows are forecast as well.
-    device : Device, optional
-        Where the fit is computed; by default here.
+    patience : float
+        The seconds that an exact fit may take.
+    device : Device or None
+        Where the fit is computed; None: here.
     sums_there : bool
         Whether features of a low rank are summed up there too.
+    in_chunks : bool
+        Whether rows come in chunks.
     """
-    limit = parse_duration(max_time)
-    n = count_rows(X) if n_rows is None else n_rows
-    few = FEW_ROWS if device is None else FEW_ROWS_THERE
-    if n < few and limit is None and not always:
-        return None
-    if device is not None and not isinstance(X, np.ndarray):
-        return None  # which a device does not take; what computes there says so
-    given = kernels[0].precomputed
-    measured = kernels
-    if chooses and isinstance(X, np.ndarray):
-        measured = menu_kernels(X, kernels[0].spreads)  # type: ignore[attr-defined]
-    programs = 0.0 if chooses and isinstance(request.criterion, Auto) else _programs(request)
-    shape = getattr(X, "shape", (n, 1))
-    problem = Problem(
-        n_rows=n,
-        n_columns=int(shape[1]) if len(shape) > 1 else 1,
-        n_kernels=len(measured),
-        chooses=chooses,
-        n_programs=programs,
-        approximable=approximable
-        and not given
-        and _needs_products_only(request, chooses)
-        and all(kernel.trusted for kernel in kernels),
-        rank=rank,
-    )
-    if device is not None:
-        found = _forecast_there(problem, measured, X, device, asked, limit, sums_there)
-        return found if n_rows is None else replace(found, reason="rows in chunks")
-    kind = choose_bank(asked, measured, X, cache_bytes)
-    speed = measure_speed(kernels if given else measured, X)
-    if asked == "auto" and kind != "tiled":
-        asked = kind  # small enough to be kept, or known to have a low rank
-    found = plan_fit(problem, speed, asked=asked, max_time=limit)
-    return found if n_rows is None else replace(found, reason="rows in chunks")
 
+    X: Any
+    kernels: Sequence[Kernel]
+    problem: Problem
+    asked: str
+    cache_bytes: float
+    patience: float = PATIENCE
+    device: Device | None = None
+    sums_there: bool = True
+    in_chunks: bool = False
 
-def _forecast_there(
-    problem: Problem,
-    kernels: Sequence[Kernel],
-    X: Any,
-    device: Device,
-    asked: str,
-    limit: float | None,
-    sums_there: bool,
-) -> Forecast:
-    """Return what a fit on a device will take; of a low rank, where an exact one is too long."""
-    if asked == "lowrank":
-        return _low_rank(problem, kernels, X, device, limit)
-    speed = measure_device(kernels, X, device)
-    found = plan_there(problem, speed, device, factors=asked != "iterative")
-    if found.seconds <= (PATIENCE if limit is None else limit):
-        return found
-    if problem.approximable and asked == "auto":
-        low = _low_rank(problem, kernels, X, device if sums_there else None, limit)
-        return replace(low, reason=f"an exact fit on {device.where} would take too long")
-    if limit is None:
-        return found
-    raise InvalidInputError(
-        f"max_time must leave time for a fit on {device.where}, here about "
-        f"{in_words(found.seconds)}. Got {in_words(limit)}. Allow more, or take some of the "
-        f"{problem.n_rows:,} rows, drawn at random."
-    )
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        kernels: Sequence[Kernel],
+        request: Request,
+        *,
+        n_rows: int | None,
+        rank: int | None,
+        chooses: bool,
+        approximable: bool,
+        **options: Any,
+    ) -> FitPlanner:
+        """Return the planner of a fit.
 
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The training rows, or some of them.
+        kernels : sequence of Kernel
+            The candidates, resolved.
+        request : Request
+            What is to be learned.
+        n_rows : int or None
+            The number of rows where X has only some of them.
+        rank : int or None
+            The rank that the user asks for.
+        chooses : bool
+            Whether the default chooses its kernels first.
+        approximable : bool
+            Whether kernels of low rank serve as well.
+        **options
+            Other attributes.
+        """
+        n = count_rows(X) if n_rows is None else n_rows
+        given, measured = kernels[0].precomputed, kernels
+        if chooses and isinstance(X, np.ndarray):
+            measured = menu_kernels(X, kernels[0].spreads)  # type: ignore[attr-defined]
+        shape = getattr(X, "shape", (n, 1))
+        problem = Problem(
+            n_rows=n,
+            n_columns=int(shape[1]) if len(shape) > 1 else 1,
+            n_kernels=len(measured),
+            chooses=chooses,
+            n_programs=0.0
+            if chooses and isinstance(request.criterion, Auto)
+            else _programs(request),
+            approximable=approximable
+            and not given
+            and _needs_products_only(request, chooses)
+            and all(kernel.trusted for kernel in kernels),
+            rank=rank,
+        )
+        return cls(X, measured, problem, **options)
 
-def _low_rank(
-    problem: Problem, kernels: Sequence[Kernel], X: Any, device: Device | None, limit: float | None
-) -> Forecast:
-    """Return what features of a low rank take, summed up on a device where there is one."""
-    if device is not None:
-        problem = replace(problem, there=measure_device(kernels, X, device, refined=False))
-    return plan_fit(problem, measure_speed(kernels, X), asked="lowrank", max_time=limit)
+    def forecast(self, *, always: bool) -> Forecast | None:
+        """Return which way the fit takes and what that costs; None where few rows are no work.
+
+        Parameters
+        ----------
+        always : bool
+            Whether few rows are forecast as well.
+        """
+        few = FEW_ROWS if self.device is None else FEW_ROWS_THERE
+        if self.problem.n_rows < few and not always:
+            return None
+        if self.device is not None and not isinstance(self.X, np.ndarray):
+            return None  # which a device does not take; what computes there says so
+        return self._whole(self.problem)
+
+    def stages(self, most_rows: int | None = None) -> list[Forecast]:
+        """Return what could be fitted, from equal weights on some rows to the whole.
+
+        Parameters
+        ----------
+        most_rows : int, optional
+            The rows that a stage of some rows may have; by default all.
+        """
+        serves = self.problem.approximable and self.asked in ("auto", "lowrank")
+        low_rank = self._low_rank if serves or self.in_chunks else None
+
+        def plan(problem: Problem) -> Forecast:
+            is_whole = problem == self.problem
+            return self._whole(problem) if is_whole else self._plan(problem)
+
+        return plan_stages(self.problem, plan, low_rank, most_rows)
+
+    def reserve(self, stage: Forecast) -> float:
+        """Return the seconds that a stage takes after its weights are learned."""
+        known = replace(
+            self.problem, n_rows=stage.n_rows, rank=stage.rank, chooses=False, n_programs=0.0
+        )
+        if stage.kind == "device":
+            return self._plan(known).seconds
+        return known.cost(similar_bank(stage.kind), self._speed).seconds
+
+    def factoring_rate(self, stage: Forecast) -> float:
+        """Return the operations per second of the factorisations of a stage."""
+        return np.inf if self.device is not None else self._speed.factorisation(stage.n_rows)
+
+    @cached_property
+    def _speed(self) -> Speed:
+        return measure_speed(self.kernels, self.X)
+
+    @cached_property
+    def _speed_there(self) -> Speed:
+        assert self.device is not None
+        return measure_device(self.kernels, self.X, self.device)
+
+    @cached_property
+    def _speed_of_sums(self) -> Speed | None:
+        """The rates of the device that features are summed up on; None: here."""
+        if self.device is None or not (self.sums_there or self.asked == "lowrank"):
+            return None
+        return measure_device(self.kernels, self.X, self.device, refined=False)
+
+    def _whole(self, problem: Problem) -> Forecast:
+        if self.in_chunks:
+            return replace(self._low_rank(problem), reason="rows in chunks")
+        return self._plan(problem)
+
+    def _plan(self, problem: Problem) -> Forecast:
+        """Return which way a fit of rows in memory takes."""
+        if self.device is not None:
+            return self._plan_there(problem, self.device)
+        n_rows, asked, reason = problem.n_rows, self.asked, "asked for"
+        kind = choose_bank(asked, self.kernels, self.X, self.cache_bytes, n_rows)
+        if asked == "auto" and kind in _REASONS:
+            asked, reason = kind, _REASONS[kind]
+        return plan_fit(problem, self._speed, asked=asked, reason=reason, patience=self.patience)
+
+    def _plan_there(self, problem: Problem, device: Device) -> Forecast:
+        """Return what a fit on a device takes; of a low rank, where an exact one is too long."""
+        if self.asked == "lowrank":
+            return self._low_rank(problem)
+        factors = self.asked != "iterative"
+        found = plan_there(problem, self._speed_there, device, factors=factors)
+        found = replace(found, learns=problem.learns)
+        if found.seconds <= self.patience or not problem.approximable or self.asked != "auto":
+            return found
+        reason = f"an exact fit on {device.where} would take too long"
+        return replace(self._low_rank(problem), reason=reason)
+
+    def _low_rank(self, problem: Problem) -> Forecast:
+        """Return what features of a low rank take, summed up on a device where there is one."""
+        problem = replace(problem, there=self._speed_of_sums)
+        return plan_fit(problem, self._speed, asked="lowrank")
 
 
 def _programs(request: Request) -> float:

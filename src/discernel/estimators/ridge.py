@@ -12,6 +12,7 @@ from discernel.backend import FloatArray
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.staged import in_stages
 from discernel.targets import RegressionTarget
 
 __all__ = ["MultipleKernelRidge"]
@@ -68,6 +69,7 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
     """
 
     @whole_or_nothing
+    @in_stages
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and the regression.
 

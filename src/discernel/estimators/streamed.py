@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import CombinedKernel, Uncentered, make_bank
 from discernel.crossfit import Proposal, scaled_kernels
+from discernel.deadline import check_deadline, must_stop_learning
 from discernel.discriminant import HeldOutScores, class_factors
 from discernel.estimators.arrays import where_rows_are
 from discernel.estimators.learner import (
@@ -25,6 +26,7 @@ from discernel.estimators.learner import (
     fold_scores,
     has_importances,
 )
+from discernel.estimators.staged import active_stages
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError
 from discernel.features import NystromMap, draw_landmarks, n_landmarks
@@ -213,15 +215,12 @@ class BaseStreamedLearner(BaseKernelLearner):
         self, source: Source, classes: Any = None, way: Way | None = None
     ) -> StreamedFit:
         """Survey all rows, learn the kernel on a sample, sum up features, and fit."""
-        request = self._request()
+        request, stages = self._request(), active_stages()
         self._refuse_unstreamable(request)
-        surveying = Surveying.of(
-            source, seed=_seed(request.random_state), takes_tables=self._takes_tables()
-        )
         self._stream = None
         self.__dict__.pop("streamed_", None)
-        survey = source.reduce(surveying, self._report(0, source.about_n_rows))
-        survey.check_kinds()
+        known = None if stages is None else stages.survey
+        surveying, survey = self._surveyed(source, request) if known is None else known
         survey, kernels = self._encoded(survey)
         ClassTarget.from_labels(survey.drawn.y)
         survey = survey if classes is None else survey.with_classes(classes)
@@ -238,6 +237,22 @@ class BaseStreamedLearner(BaseKernelLearner):
             found = self._fit_state(state, request)
         self._stream = state
         return found
+
+    def _surveyed(self, source: Source, request: Request) -> tuple[Surveying, Survey]:
+        """Return the first pass over all rows, and what it found."""
+        surveying = Surveying.of(
+            source, seed=_seed(request.random_state), takes_tables=self._takes_tables()
+        )
+        survey = source.reduce(surveying, self._report(0, source.about_n_rows))
+        survey.check_kinds()
+        return surveying, survey
+
+    def _survey_rows(self, X: Any) -> Any:
+        if not isinstance(X, Source):
+            return None
+        request = self._request()
+        self._refuse_unstreamable(request)
+        return self._surveyed(X, request)
 
     @contextmanager
     def _summing_up(
@@ -276,6 +291,8 @@ class BaseStreamedLearner(BaseKernelLearner):
         callback = getattr(self, "callback", None)
 
         def report(rows: int) -> None:
+            if stage > 0:
+                check_deadline()
             of_all = "" if total is None else f" of {total:,}"
             phase(f"reading rows, pass {stage + 1} of 2: {rows:,}{of_all}")
             if callback is not None:
@@ -334,7 +351,7 @@ class BaseStreamedLearner(BaseKernelLearner):
     ) -> NDArray[np.intp] | None:
         """Take a metric of more rows of the sample where it is better, and return these rows."""
         sample, parts = survey.drawn, divide_rows(len(survey.drawn))
-        if parts is None:
+        if parts is None or must_stop_learning():
             return None
         spreads: tuple[float, ...] = given.spreads  # type: ignore[attr-defined]
         fitted, held = (self._target(survey, rows) for rows in parts)

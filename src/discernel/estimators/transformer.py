@@ -15,6 +15,7 @@ from discernel.bank import Centering, CombinedKernel
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.arrays import where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner
+from discernel.estimators.staged import in_stages
 from discernel.exceptions import InvalidInputError
 from discernel.sample_weights import check_sample_weight
 from discernel.targets import ClassTarget
@@ -66,6 +67,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
     _approximable: ClassVar[bool] = False
 
     @whole_or_nothing
+    @in_stages
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel.
 

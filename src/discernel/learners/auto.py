@@ -12,6 +12,7 @@ from discernel.backend import FloatArray
 from discernel.bank import Bank
 from discernel.criteria.loo import LeaveOneOutProgram
 from discernel.criteria.rkda import ShrunkRKDAProgram
+from discernel.deadline import must_stop_learning
 from discernel.learners.loo import (
     choose_regularization,
     find_limit,
@@ -21,7 +22,14 @@ from discernel.learners.loo import (
 from discernel.learners.newton import Newton
 from discernel.learners.part import Part, draw_part
 from discernel.learners.simplex import uniform
-from discernel.learners.solution import Candidate, Limit, Solution, Status, Task
+from discernel.learners.solution import (
+    Candidate,
+    Limit,
+    Solution,
+    Status,
+    StoppedError,
+    Task,
+)
 from discernel.targets import Target
 
 __all__ = ["LBFGS", "Search"]
@@ -52,6 +60,8 @@ class _Search:
     n_before: int = 0
     n_evaluations: int = 0
     found: dict[str, Candidate] = field(default_factory=dict)
+    #: Whether the time was over before all was tried.
+    is_stopped: bool = False
 
     @classmethod
     def of(cls, program: LeaveOneOutProgram, task: Task, **options: Any) -> _Search:
@@ -68,10 +78,12 @@ class _Search:
             self.found[name] = candidate
 
     def try_all(self) -> None:
-        """Try every kind of candidate."""
+        """Try every kind of candidate that there is time for."""
         lambdas, p = self.lambdas, self.bank.n_kernels
         best = self.try_lambdas("average", uniform(p), lambdas)
         for unit in np.eye(p):  # neighbours on a ladder want about the same λ
+            if self.must_stop():
+                return
             best = self.try_lambdas("single", unit, lambdas, start=best)
         self.try_rkda(lambdas)
         if not self.bank.has_matrices:  # the gradient of the leave-one-out error needs it
@@ -80,6 +92,11 @@ class _Search:
         other = self.ranking()[0]
         if other.name != "loo":  # descent from the average ended in a worse place
             self.try_loo(other)
+
+    def must_stop(self) -> bool:
+        """Whether the time is over, which is noted."""
+        self.is_stopped = self.is_stopped or must_stop_learning()
+        return self.is_stopped
 
     def try_lambdas(
         self,
@@ -97,11 +114,15 @@ class _Search:
         """Try the optimum of `rkda` for some λ, and what shrinkage makes of the best of them."""
         init = None
         for lam in lambdas:
+            if self.must_stop():
+                return
             init = self._solve_rkda(lam, 0.0, init)
             self.try_lambdas("rkda", init, (lam,))
         best = self.found["rkda"]
         init = best.weights
         for shrinkage in _SHRINKAGES[1:]:
+            if self.must_stop():
+                return
             init = self._solve_rkda(best.regularization, shrinkage, init)
             self.try_lambdas("rkda", init, (best.regularization,))
 
@@ -110,21 +131,27 @@ class _Search:
         return Newton().solve(program, Task(1e-3, init=init)).weights
 
     def try_loo(self, start: Candidate, max_evaluations: int = 60) -> None:
-        """Try the least leave-one-out error that descent finds from a candidate."""
-        solution = minimize_leave_one_out(
-            self.bank,
-            self.target,
-            pull=self.pull,
-            weights=start.weights,
-            regularization=start.regularization,
-            fixed_regularization=self.regularization is not None,
-            max_evaluations=max_evaluations,
-            monitor=self._monitor,
-        )
+        """Try the least leave-one-out error that descent finds from a candidate, in time."""
+        try:
+            solution = minimize_leave_one_out(
+                self.bank,
+                self.target,
+                pull=self.pull,
+                weights=start.weights,
+                regularization=start.regularization,
+                fixed_regularization=self.regularization is not None,
+                max_evaluations=max_evaluations,
+                monitor=self._monitor,
+            )
+        except StoppedError:
+            self.is_stopped = True
+            return
         self.add("loo", solution.weights, solution.regularization, solution.error)
 
     def _monitor(self, value: float, weights: FloatArray) -> None:
         shown = np.where(weights > 1e-3, weights, 0.0)
+        if self.must_stop():
+            raise StoppedError
         iteration = self.n_before + self.n_evaluations
         self.task.monitor(iteration, value, None, shown, stage=self.stage, n_stages=self.n_stages)
         self.n_evaluations += 1
@@ -155,7 +182,7 @@ class _Search:
             best.weights,
             best.score,
             -np.inf,
-            Status.NO_CERTIFICATE,
+            Status.OUT_OF_TIME if self.is_stopped else Status.NO_CERTIFICATE,
             self.n_evaluations,
             regularization=best.regularization,
             regularization_at_limit=self._limit(best),
@@ -209,12 +236,15 @@ class Search:
         small = _Search(part.bank, part.target, pull, lam, task, n_stages=2)
         small.try_all()
         full = _Search.of(program, task, stage=1, n_stages=2, n_before=small.n_evaluations)
+        full.is_stopped = small.is_stopped
         best = small.ranking()[0]
         for name, candidate in small.found.items():
+            if full.found and full.must_stop():
+                break
             lambdas = full.lambdas_on_all(candidate, best)
             for weights in _on_all(candidate, part):
                 full.try_lambdas(name, weights, lambdas)
-        if full.bank.has_matrices:
+        if full.bank.has_matrices and not full.must_stop():
             full.try_loo(full.found["loo"], max_evaluations=_REFINEMENTS)
         return full.solution()
 
@@ -244,8 +274,9 @@ class LBFGS:
     def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
         search = _Search.of(program, task)
         search.try_lambdas("average", uniform(program.n_weights), search.lambdas)
-        start = search.found.pop("average")
-        search.try_loo(start, max_evaluations=task.max_iter or 60)
+        search.try_loo(search.found["average"], max_evaluations=task.max_iter or 60)
+        if "loo" in search.found:
+            del search.found["average"]
         return search.solution()
 
 

@@ -11,11 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from discernel.criteria import ConicModel, Point
+from discernel.deadline import must_stop_learning, seconds_left
 from discernel.exceptions import missing_extra, unknown_choice
 from discernel.learners.simplex import normalize, uniform
 from discernel.learners.solution import Solution, Status, Task
 
 __all__ = ["QCQP", "SDP"]
+
+#: What conic solvers call the seconds that they may take.
+_TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 
 
 def _import_cvxpy() -> Any:
@@ -47,16 +51,23 @@ class _Conic:
             # CVXPY says 'inaccurate' by a warning; the status and the certified gap say more.
             warnings.simplefilter("ignore")
             try:
-                problem.solve(solver=self.backend)
+                problem.solve(solver=self.backend, **self._time_limit())
             except cp.SolverError:
                 return False
         return bool(problem.status == cp.OPTIMAL)
+
+    def _time_limit(self) -> dict[str, float]:
+        """Return the option that has a conic solver end in time, where there is a deadline."""
+        name, seconds = _TIME_LIMITS.get(self.backend), seconds_left()
+        return {} if name is None or seconds == float("inf") else {name: max(seconds, 0.01)}
 
     def _solution(
         self, program: Any, model: ConicModel, task: Task, *, approximate: bool = False
     ) -> Solution:
         """Solve, then evaluate and certify the weights with the program itself."""
-        satisfied, weights = self._solve(model.problem), model.weights()
+        satisfied, weights = False, None
+        if not must_stop_learning():
+            satisfied, weights = self._solve(model.problem), model.weights()
         point: Point = program.at(
             uniform(program.n_weights) if weights is None else normalize(weights)
         )
@@ -67,6 +78,8 @@ class _Conic:
         # tolerances of other quantities, do not matter.
         if solution.gap <= task.tol:
             return solution
+        if must_stop_learning():
+            return replace(solution, status=Status.OUT_OF_TIME)
         by_design = approximate and satisfied
         return replace(solution, status=Status.APPROXIMATE if by_design else Status.INACCURATE)
 

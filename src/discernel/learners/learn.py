@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,14 @@ from sklearn.utils import check_random_state
 from discernel.backend import FloatArray, blas_threads
 from discernel.bank import Bank, System, bank_of_matrices, device_of_matrices
 from discernel.criteria import KernelLeastSquares, Program, Uniform, offers
+from discernel.deadline import is_late, must_stop_learning
 from discernel.devices import device_errors, device_of, on_host
-from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
+from discernel.exceptions import (
+    ConvergenceWarning,
+    InvalidInputError,
+    NumericalError,
+    levels_to_the_caller,
+)
 from discernel.learners.loo import find_limit
 from discernel.learners.margin import maximize
 from discernel.learners.part import Part, draw_part
@@ -26,6 +32,7 @@ from discernel.learners.request import (
     faster_solver,
     make_request,
 )
+from discernel.learners.simplex import normalize
 from discernel.learners.solution import (
     Callback,
     LearnedKernel,
@@ -33,6 +40,7 @@ from discernel.learners.solution import (
     Solution,
     Solver,
     Status,
+    StoppedError,
     Task,
 )
 from discernel.learners.uniform import NoSolver
@@ -225,7 +233,7 @@ def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
             f"The kernel weights may not be optimal: {learned.status} after {learned.n_iter} "
             f"iterations of '{learned.solver}', {gap}. {learned.status.advice}",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=levels_to_the_caller(),
         )
     return learned
 
@@ -297,11 +305,34 @@ def _solve_one(
         history.append(progress)
         if request.callback is not None:
             request.callback(progress)
+        _stop_in_time(program, request.tol, progress, value, weights)
 
     task = Task(request.tol, request.max_iter, init, monitor, request.random_state)
-    solution = solver.solve(program, task)
+    try:
+        solution = solver.solve(program, task)
+    except StoppedError as stopped:
+        solution = cast(Solution, stopped.solution)  # that of `_stop_in_time`
     _check_solution(solution, program, solver)
     return _learned(bank, request, program, solver, solution, regularization, history)
+
+
+def _stop_in_time(
+    program: Program, tol: float, progress: Progress, value: float, weights: FloatArray
+) -> None:
+    """End a solver that is out of time with its present weights and their gap.
+
+    Nothing ends before it has a value, nor what has no certificate and may end by itself at once.
+    """
+    gap, lam = progress.gap, progress.regularization
+    if not must_stop_learning() or not np.isfinite(value) or (gap is not None and gap <= tol):
+        return
+    if gap is None and progress.iteration == 0:
+        return
+    if lam is None and program.split(weights).regularization is None:
+        return
+    bound = -np.inf if gap is None else value - gap * abs(value)
+    status = Status.OUT_OF_TIME
+    raise StoppedError(Solution(normalize(weights), value, bound, status, progress.iteration))
 
 
 def _program(bank: Bank, target: Target, request: Request, regularization: float | None) -> Program:
@@ -423,7 +454,12 @@ class _Path:
         self.found: dict[int, tuple[LearnedKernel, float]] = {}
 
     def error(self, position: int) -> float:
-        """Learn for the λ at a position and return its leave-one-out error."""
+        """Learn for the λ at a position and return its leave-one-out error.
+
+        Infinite for a λ that there is no time for, unless it is the first.
+        """
+        if self.found and is_late():
+            return np.inf
         learned = self._learn(position)
         ridge = self._request.criterion.sample_ridge(self._target, learned.regularization)
         weights, scores = self._target.sample_weights, self._target.scores
@@ -508,6 +544,8 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
     best, _ = path.found[_walked(path, first)]
     if best.gap is None or best.gap <= request.tol or path.tol <= request.tol:
         return _chosen(path, best, [])
+    if is_late():
+        return _chosen(path, replace(best, status=Status.OUT_OF_TIME), [])
     closer = path.solve(request, best.regularization, path.weights(best))
     return _chosen(path, closer, [closer])
 

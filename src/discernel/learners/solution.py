@@ -23,6 +23,7 @@ __all__ = [
     "Solution",
     "Solver",
     "Status",
+    "StoppedError",
     "Task",
     "silent",
 ]
@@ -57,6 +58,7 @@ class Status(StrEnum):
     INACCURATE = "the conic solver ended inaccurately"
     NO_PROGRAM = "nothing to optimise"
     NO_CERTIFICATE = "the best found; the program is not convex"
+    OUT_OF_TIME = "stopped by the time limit"
 
     @property
     def is_success(self) -> bool:
@@ -77,6 +79,7 @@ class Status(StrEnum):
             Status.MAX_ITERATIONS: "Raise max_iter or tol.",
             Status.STALLED: "Raise the regularization or tol.",
             Status.INACCURATE: "Use solver='auto', raise tol, or try another conic solver.",
+            Status.OUT_OF_TIME: "Raise max_time or tol.",
         }.get(self, "")
 
 
@@ -158,6 +161,20 @@ class Task:
     init: FloatArray | None = None
     monitor: Monitor = silent
     random_state: Any = None
+
+
+class StoppedError(Exception):
+    """Raised by a monitor to end a solver that is out of time; never seen by users.
+
+    Parameters
+    ----------
+    solution : Solution, optional
+        The weights that the solver has; None where whoever catches it knows them.
+    """
+
+    def __init__(self, solution: Solution | None = None) -> None:
+        super().__init__("The solver is out of time.")
+        self.solution = solution
 
 
 @dataclass(frozen=True)

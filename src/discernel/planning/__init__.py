@@ -8,19 +8,26 @@ from discernel.planning.forecast import (
     Problem,
     parse_duration,
     plan_fit,
+    similar_bank,
 )
+from discernel.planning.plan import FIRST_STAGE_ROWS, FitPlan, Stage, plan_stages
 from discernel.planning.speed import Speed, measure_speed
 
 __all__ = [
     "FEW_ROWS",
     "FEW_ROWS_THERE",
+    "FIRST_STAGE_ROWS",
     "PATIENCE",
+    "FitPlan",
     "Forecast",
     "Problem",
     "Speed",
+    "Stage",
     "measure_device",
     "measure_speed",
     "parse_duration",
     "plan_fit",
+    "plan_stages",
     "plan_there",
+    "similar_bank",
 ]

@@ -15,7 +15,7 @@ from discernel.devices import Device, DeviceKernels
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import KernelSet
 from discernel.planning.forecast import Forecast, Problem
-from discernel.planning.speed import Speed, least_seconds
+from discernel.planning.speed import Speed, mean_seconds
 
 __all__ = ["FEW_ROWS_THERE", "measure_device", "plan_there"]
 
@@ -80,7 +80,7 @@ def _seconds(work: Callable[[], Any], device: Device) -> float:
         work()
         float(device.zeros((1,))[0])  # what is asked for later comes later
 
-    return least_seconds(until_done)
+    return mean_seconds(until_done)
 
 
 def plan_there(problem: Problem, speed: Speed, device: Device, *, factors: bool = True) -> Forecast:

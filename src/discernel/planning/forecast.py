@@ -16,7 +16,15 @@ from discernel.planning.costs import Cost, cost_of, work_of
 from discernel.planning.speed import Speed
 from discernel.progress import in_words
 
-__all__ = ["FEW_ROWS", "PATIENCE", "Forecast", "Problem", "parse_duration", "plan_fit"]
+__all__ = [
+    "FEW_ROWS",
+    "PATIENCE",
+    "Forecast",
+    "Problem",
+    "parse_duration",
+    "plan_fit",
+    "similar_bank",
+]
 
 #: The share of the memory that a fit may take.
 _SHARE = 0.8
@@ -24,7 +32,7 @@ _SHARE = 0.8
 PATIENCE = 600.0
 #: Rows of the sample that is looked at here, where all rows are summed up on a device.
 _SAMPLE = 10_000
-#: The least rank that is worth a fit; shorter times are refused.
+#: The least rank that is worth a fit.
 _LEAST_RANK = 200
 #: Below this many rows nothing is worth a forecast, which takes a tenth of a second, or a choice.
 FEW_ROWS = 2000
@@ -50,6 +58,8 @@ class Problem:
         The rank that the user asks for, where it is low; the usual one by default.
     there : Speed or None
         The rates of a device on which features of a low rank are made and summed up; None: here.
+    learns : bool
+        Whether weights and metric are learned; False: they are equal.
     """
 
     n_rows: int
@@ -60,6 +70,7 @@ class Problem:
     approximable: bool = True
     rank: int | None = None
     there: Speed | None = None
+    learns: bool = True
 
     def cost(self, kind: Kind, speed: Speed, rank: int | None = None) -> Cost:
         """Return the forecast of one way."""
@@ -74,6 +85,7 @@ class Problem:
             chooses=self.chooses,
             n_programs=self.n_programs,
             rank=rank,
+            learns=self.learns,
         )
         cost = cost_of(work, speed, here)
         if summed is None:
@@ -101,6 +113,8 @@ class Forecast:
         Why, in a few words.
     rank : int or None
         The total rank where that is low.
+    learns : bool
+        Whether weights are learned; False: they are equal.
     """
 
     kind: Kind | Literal["device"]
@@ -109,23 +123,34 @@ class Forecast:
     n_rows: int
     reason: str
     rank: int | None = None
+    learns: bool = True
+
+    @property
+    def what(self) -> str:
+        """The rows, the bank and its rank, in words."""
+        rank = "" if self.rank is None else f", rank {self.rank:,}"
+        equal = "" if self.learns else ", equal weights"
+        return f"{self.n_rows:,} rows: bank={self.kind!r}{rank}{equal}"
 
     def __str__(self) -> str:
-        rank = "" if self.rank is None else f", rank {self.rank:,}"
         return (
-            f"{self.n_rows:,} rows: bank={self.kind!r}{rank} ({self.reason}), about "
-            f"{in_words(self.seconds)} and {self.n_bytes / 1e9:.2g} GB"
+            f"{self.what} ({self.reason}), about {in_words(self.seconds)} and "
+            f"{self.n_bytes / 1e9:.2g} GB"
         )
 
 
 def plan_fit(
-    problem: Problem, speed: Speed, *, asked: str = "auto", max_time: float | None = None
+    problem: Problem,
+    speed: Speed,
+    *,
+    asked: str = "auto",
+    reason: str = "asked for",
+    patience: float = PATIENCE,
 ) -> Forecast:
-    """Return the way to take, or raise a clear error where there is none.
+    """Return the way to take, or raise a clear error where memory has room for none.
 
-    Exact ways come first: of those that fit into memory, the fastest. Where that takes longer than
-    the user has time for (10 minutes, where nothing is said), a low rank is taken, the largest
-    that there is time and memory for.
+    Exact methods are preferred: of those that fit into memory, the fastest. Where that takes
+    longer than the user's patience, a low rank is taken, the largest that there is memory for.
 
     Parameters
     ----------
@@ -134,21 +159,23 @@ def plan_fit(
     speed : Speed
         The rates of this machine.
     asked : str
-        ``"auto"``, or the way that the user asks for.
-    max_time : float, optional
-        The seconds that the user has.
+        ``"auto"``, or the way that is to be taken.
+    reason : str
+        Why it is.
+    patience : float
+        The seconds that an exact fit may take.
     """
     room = _SHARE * (memory_limit() or np.inf)
     iterates = problem.approximable and problem.n_rows > _FACTORED
     exact: tuple[Kind, ...] = ("tiled", "iterative") if iterates else ("tiled",)
-    patience = PATIENCE if max_time is None else max_time
     if asked == "lowrank":
-        return _low_rank(problem, speed, room, max_time, "asked for")
+        return _low_rank(problem, speed, room, reason)
     if asked != "auto":
         kind: Any = asked
-        alike: dict[Any, Kind] = {"factored": "tiled", "distributed": "iterative"}
-        cost = problem.cost(alike.get(kind, kind), speed)
-        return Forecast(kind, cost.seconds, cost.n_bytes, problem.n_rows, "asked for")
+        cost = problem.cost(similar_bank(kind), speed)
+        return Forecast(
+            kind, cost.seconds, cost.n_bytes, problem.n_rows, reason, learns=problem.learns
+        )
     costs = {kind: problem.cost(kind, speed) for kind in exact}
     fitting = {kind: cost for kind, cost in costs.items() if cost.n_bytes <= room}
     if fitting:
@@ -156,35 +183,32 @@ def plan_fit(
         cost = fitting[best]
         if cost.seconds <= patience or problem.n_rows <= FEW_ROWS or not problem.approximable:
             reason = "exact" if len(fitting) == 1 else "exact, the faster of two"
-            return Forecast(best, cost.seconds, cost.n_bytes, problem.n_rows, reason)
+            return Forecast(
+                best, cost.seconds, cost.n_bytes, problem.n_rows, reason, learns=problem.learns
+            )
     if not problem.approximable:
         raise _too_large(problem, costs["tiled"].n_bytes)
     reason = "an exact fit would take too long or too much memory"
-    return _low_rank(problem, speed, room, max_time, reason)
+    return _low_rank(problem, speed, room, reason)
 
 
-def _low_rank(
-    problem: Problem,
-    speed: Speed,
-    room: float,
-    max_time: float | None,
-    reason: str,
-) -> Forecast:
-    """Return the largest rank that there is room and time for, but for no more than is usual."""
+def similar_bank(kind: Any) -> Kind:
+    """Return the bank of about the same cost that forecasts know."""
+    alike: dict[Any, Kind] = {"factored": "tiled", "distributed": "iterative"}
+    found: Kind = alike.get(kind, kind)
+    return found
+
+
+def _low_rank(problem: Problem, speed: Speed, room: float, reason: str) -> Forecast:
+    """Return the largest rank that there is room for, but for no more than is usual."""
     rank = problem.rank or n_landmarks(problem.n_rows)
     cost = problem.cost("lowrank", speed, rank)
     least = _LEAST_RANK if problem.rank is None else rank
-    limit = np.inf if max_time is None else max_time
-    while rank > least and (cost.n_bytes > room or cost.seconds > limit):
+    while rank > least and cost.n_bytes > room:
         rank = max(least, int(rank / np.sqrt(2)))
         cost = problem.cost("lowrank", speed, rank)
-    if cost.seconds > limit:
-        raise InvalidInputError(
-            f"max_time must leave time for a fit of rank {rank}, here about "
-            f"{in_words(cost.seconds)}. Got {in_words(limit)}. Allow more, or take some of the "
-            f"{problem.n_rows:,} rows, drawn at random."
-        )
-    return Forecast("lowrank", cost.seconds, cost.n_bytes, problem.n_rows, reason, rank)
+    n_rows, learns = problem.n_rows, problem.learns
+    return Forecast("lowrank", cost.seconds, cost.n_bytes, n_rows, reason, rank, learns)
 
 
 def _too_large(problem: Problem, n_bytes: float) -> InvalidInputError:

@@ -219,7 +219,8 @@ class Reduction(Protocol, Generic[State]):
     """Something that is summed up over chunks: in any order, on any number of machines.
 
     `add` may change the state that it is given, and `merge` its first, so that a large sum has
-    one place in memory.
+    one place in memory. A method ``can_end(state)`` may say whether the rows so far can stand for
+    all, where there is no time to read more; without it all rows are read.
     """
 
     def start(self) -> State:

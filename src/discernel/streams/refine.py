@@ -16,6 +16,7 @@ from discernel.bank import make_bank
 from discernel.crossfit import scaled_kernels
 from discernel.crossfit.choose import clearly_better
 from discernel.crossfit.losses import row_losses
+from discernel.deadline import must_stop_learning
 from discernel.devices import Device
 from discernel.features import NystromMap
 from discernel.kernels import Kernel
@@ -113,6 +114,8 @@ def refine_metric(
         found, gradient = judged(start)
         best = found if clearly_better(found, given, shares) else given
     for _ in range(_ROUNDS):
+        if must_stop_learning():
+            break
         if not gradient.max() > 0:
             break
         found, gradient = judged(np.round(np.sqrt(gradient / gradient.max()), _DIGITS))

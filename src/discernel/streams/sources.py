@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import n_rows
+from discernel.deadline import is_late
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.containers import convert_rows
 from discernel.machine import memory_limit
@@ -83,12 +84,13 @@ class Source(ABC):
         Parameters
         ----------
         reduction : Reduction
-            What is summed up. Here one chunk after another is added; where chunks lie on several
-            machines, sums of each are merged.
+            What is summed up. Here one chunk after another is added, as long as there is time;
+            where chunks lie on several machines, sums of each are merged.
         report : callable, optional
             Told how many rows are done, after every chunk.
         """
         state, done = reduction.start(), 0
+        can_end = getattr(reduction, "can_end", None)
         for chunk in self.chunks():
             if chunk.n_rows == 0:
                 continue
@@ -96,6 +98,8 @@ class Source(ABC):
             done += chunk.n_rows
             if report is not None:
                 report(done)
+            if can_end is not None and is_late() and can_end(state):
+                break
         if done == 0:
             raise self.no_rows()
         return state

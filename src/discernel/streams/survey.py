@@ -193,6 +193,10 @@ class Surveying:
             state.sample.merged(other.sample, self.most, classes=self.classes),
         )
 
+    def can_end(self, state: Survey) -> bool:
+        """Whether there are classes to tell apart."""
+        return len(state.labels) > 1 or not self.classes
+
     def _of_chunk(self, chunk: Chunk) -> Survey:
         if chunk.y is None:
             raise InvalidInputError(

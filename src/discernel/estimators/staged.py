@@ -1,0 +1,295 @@
+"""A fit with a time limit: a stage that is certain to be in time, and more while time is left."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import replace
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_regressor
+from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils.validation import _num_samples
+
+from discernel.crossfit import Proposal
+from discernel.deadline import Clock, Deadline, OutOfTimeError, is_late, keep_deadline
+from discernel.estimators.planned import FitPlanner
+from discernel.planning import FIRST_STAGE_ROWS, FitPlan, Forecast, Stage, parse_duration
+from discernel.sample_weights import check_sample_weight
+from discernel.targets import ClassTarget
+
+__all__ = ["StagedFit", "active_stages", "in_stages"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+Given = tuple[Any, Any, Any]
+
+#: A stage is run if its forecast is no more than this share of the time that is left.
+_SHARE = 0.7
+#: Where nothing else is in time, the whole is tried up to this multiple of the time that is left:
+#: forecasts may be too high, and what it does not finish in time costs only time that there is.
+_HOPE = 1.5
+#: The share of the time that a first pass over rows in chunks may take; the rows that it has read
+#: then stand for all.
+_READING = 0.4
+#: Forecasts are taken to be wrong by no more than this factor.
+_MOST_WRONG = 5.0
+#: Forecasts from which on the time that was taken says how good forecasts are, in seconds.
+_TELLING = 0.3
+
+_ACTIVE: ContextVar[StagedFit | None] = ContextVar("_ACTIVE", default=None)
+
+
+def active_stages() -> StagedFit | None:
+    """Return the stages of the present fit; None without a time limit."""
+    return _ACTIVE.get()
+
+
+@contextmanager
+def _activated(stages: StagedFit | None) -> Iterator[None]:
+    token = _ACTIVE.set(stages)
+    try:
+        yield
+    finally:
+        _ACTIVE.reset(token)
+
+
+def in_stages(fit: Method) -> Method:
+    """Return a method that fits in stages where the estimator has a time limit.
+
+    Parameters
+    ----------
+    fit : callable
+        A method of an estimator that takes rows, labels and weights.
+    """
+
+    @wraps(fit)
+    def limited(self: Any, *given: Any, **named: Any) -> Any:
+        seconds = parse_duration(getattr(self, "max_time", None))
+        if seconds is None:
+            with _activated(None), keep_deadline(None):  # it may be a part of another fit
+                return fit(self, *given, **named)
+        all_given = dict(zip(("X", "y", "sample_weight"), given, strict=False)) | named
+        run = StagedFit(self, fit, seconds, self._clock)
+        found = run.fit(all_given.get("X"), all_given.get("y"), all_given.get("sample_weight"))
+        self.__dict__ = vars(found)
+        return self
+
+    return cast(Method, limited)
+
+
+class StagedFit:
+    """One fit in stages.
+
+    Parameters
+    ----------
+    estimator : BaseKernelLearner
+        What is to be fitted; it is copied, and not changed.
+    fit : callable
+        How it is fitted.
+    seconds : float
+        The time limit.
+    clock : callable
+        Returns seconds.
+
+    Attributes
+    ----------
+    n_rows : int
+        All rows that count.
+    survey : object
+        What the first pass over rows in chunks found; None for rows in memory.
+    """
+
+    def __init__(self, estimator: Any, fit: Any, seconds: float, clock: Clock) -> None:
+        self.seconds, self.n_rows, self.survey = seconds, 0, None
+        self._estimator, self._fit, self._clock = estimator, fit, clock
+        self._deadline = Deadline.after(seconds, clock)
+        self._planner: FitPlanner | None = None
+        self._stages: list[Forecast] = []
+        self._is_cut = False
+        self._stage: Forecast | None = None
+        self._proposals: dict[int, Proposal] = {}
+        self._ran: list[Stage] = []
+        #: The time that stages take over their forecasts.
+        self._ratio = 1.0
+
+    # ---- what a stage asks for ---------------------------------------------------------------
+
+    def begin(self, planner: FitPlanner) -> Forecast:
+        """Return the present stage; in the first one, plan those that may follow.
+
+        Parameters
+        ----------
+        planner : FitPlanner
+            The planner of the whole fit.
+        """
+        if self._stage is None:
+            self._planner = planner
+            most = None if self.survey is None else len(self._sample().y)
+            self._stages = planner.stages(most)
+            self._stage = self._stages[0]
+        return self._stage
+
+    def known_proposal(self, n_rows: int) -> Proposal | None:
+        """Return what an earlier stage chose from the same rows."""
+        return self._proposals.get(n_rows) if self._learns else None
+
+    def keep_proposal(self, n_rows: int, proposal: Proposal) -> None:
+        """Keep what was chosen from so many rows, if there was time for the whole choice."""
+        if self._learns and not is_late():
+            self._proposals[n_rows] = proposal
+
+    @property
+    def _learns(self) -> bool:
+        return self._stage is not None and self._stage.learns
+
+    # ---- the stages --------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return the estimator as the last stage that was in time has fitted it."""
+        whole: Given = self._estimator._opened_rows(X, y, sample_weight)
+        with _activated(self):
+            whole = self._survey(whole)
+            kept, heard = self._first(whole)
+            while kept is not None and (stage := self._next()) is not None:
+                found = self._attempt(stage, whole)
+                if found is None:
+                    break
+                if stage is self._stages[-1] or not _is_worse(found[0], kept):
+                    kept, heard = found
+        if kept is None:  # what is wrong with the rows is said by the fit to all of them
+            return self._fit(copy(self._estimator), *whole)
+        for each in heard:
+            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+        kept.plan_ = FitPlan(tuple(self._ran), self.seconds)
+        return kept
+
+    def _survey(self, whole: Given) -> Given:
+        """Have a first pass over rows in chunks, and return the rows that are to be learned from.
+
+        Where that takes too long, a second pass would too: these are then a sample of the rows
+        that were read.
+        """
+        share = Deadline.after(_READING * self.seconds, self._clock)
+        with keep_deadline(share):
+            self.survey = self._estimator._survey_rows(whole[0])
+        self._is_cut = self.survey is not None and share.left < 0
+        if not self._is_cut:
+            return whole
+        sample, self.survey = self._sample(), None
+        return sample.X, sample.y, sample.weights
+
+    def _first(self, whole: Given) -> tuple[Any, list[Any]]:
+        """Return the fit with equal weights to some rows; None where these have an error."""
+        one, start = copy(self._estimator), self._clock()
+        one.callback = None
+        try:
+            given = self._some_rows(whole, FIRST_STAGE_ROWS)
+            certain = Deadline(np.inf, self._clock, learns=False)
+            with _listening() as heard, keep_deadline(certain):
+                self._fit(one, *given)
+        except (ValueError, TypeError):
+            return None, []
+        one.callback = getattr(self._estimator, "callback", None)
+        self._note(start, finished=True)
+        return one, heard
+
+    def _next(self) -> Forecast | None:
+        """Return the largest stage that there is time for; None if there is none."""
+        if self._stage is None or self._stage is self._stages[-1]:
+            return None
+        left = self._deadline.left / self._ratio
+        *others, whole = self._stages[self._stages.index(self._stage) + 1 :]
+        if whole.seconds <= left:
+            return whole
+        in_time = [stage for stage in others if stage.seconds <= _SHARE * left]
+        if in_time:
+            return in_time[-1]
+        return whole if whole.seconds <= _HOPE * left else None
+
+    def _attempt(self, stage: Forecast, whole: Given) -> tuple[Any, list[Any]] | None:
+        """Return the fit of a stage; None where it is out of time."""
+        assert self._planner is not None
+        one, start, self._stage = copy(self._estimator), self._clock(), stage
+        deadline = replace(
+            self._deadline,
+            reserve=self._ratio * self._planner.reserve(stage),
+            rate=self._planner.factoring_rate(stage) / self._ratio,
+            learns=stage.learns,
+        )
+        try:
+            with _listening() as heard, keep_deadline(deadline):
+                self._fit(one, *self._some_rows(whole, stage.n_rows))
+        except OutOfTimeError:
+            self._note(start, finished=False)
+            return None
+        self._note(start, finished=True)
+        return one, heard
+
+    def _note(self, start: float, *, finished: bool) -> None:
+        """Note what was run, and how good its forecast was."""
+        stage, taken = self._stage, self._clock() - start
+        if stage is None:
+            return
+        is_whole = stage is self._stages[-1] and not self._is_cut
+        noted = Stage(stage.what, stage.reason, stage.seconds, taken, finished, is_whole)
+        self._ran.append(noted)
+        if finished and len(self._ran) > 1 and stage.seconds >= _TELLING:
+            self._ratio = min(max(taken / stage.seconds, 1.0 / _MOST_WRONG), _MOST_WRONG)
+
+    # ---- some of the rows --------------------------------------------------------------------
+
+    def _some_rows(self, whole: Given, n: int) -> Given:
+        """Return the rows of a stage: others have weight 0; of rows in chunks, some of a sample."""
+        if self.survey is not None:
+            sample = self._sample()
+            self.n_rows = self.survey[1].n_rows
+            if self._stage is not None and n >= self.n_rows:
+                return whole
+            rows = self._drawn(sample.y, n)
+            return _safe_indexing(sample.X, rows), sample.y[rows], sample.weights[rows]
+        X, y, sample_weight = whole
+        weights = np.ones(_num_samples(X))
+        if sample_weight is not None:
+            weights = check_sample_weight(sample_weight, len(weights))
+        present = np.flatnonzero(weights)
+        self.n_rows = len(present)
+        if n >= len(present):
+            return whole
+        drawn = present[self._drawn(np.asarray(_safe_indexing(y, present)), n)]
+        kept = np.zeros(len(weights))
+        kept[drawn] = weights[drawn]
+        return X, y, kept
+
+    def _sample(self) -> Any:
+        assert self.survey is not None
+        return self.survey[1].drawn
+
+    def _drawn(self, y: NDArray[Any], n: int) -> NDArray[np.intp]:
+        """Return the positions of some rows, with a share of every class."""
+        if n >= len(y):
+            return np.arange(len(y))
+        random_state = getattr(self._estimator, "random_state", None)
+        rng = check_random_state(0 if random_state is None else copy(random_state))
+        if y.ndim == 1 and not is_regressor(self._estimator):
+            return ClassTarget.from_labels(y).draw(n / len(y), rng)
+        return np.sort(rng.permutation(len(y))[:n])
+
+
+def _is_worse(found: Any, kept: Any) -> bool:
+    """Whether held-out rows cost more with one model than with another, where that is known."""
+    loss, before = found._held_out_loss(), kept._held_out_loss()
+    return loss is not None and before is not None and bool(loss > before)
+
+
+@contextmanager
+def _listening() -> Iterator[list[Any]]:
+    """Keep the warnings of a stage; only those of the last one are for the user."""
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        yield heard

@@ -1,0 +1,140 @@
+"""Work that has a deadline looks at the clock, and stops in time."""
+
+import numpy as np
+import pytest
+
+from discernel import learn_kernel
+from discernel.backend import Cholesky, in_threads
+from discernel.deadline import (
+    Deadline,
+    OutOfTimeError,
+    active_deadline,
+    check_deadline,
+    is_late,
+    keep_deadline,
+    must_stop_learning,
+    seconds_left,
+)
+from discernel.exceptions import ConvergenceWarning
+from discernel.kernels import RBF
+from discernel.learners import Status
+
+
+class Clock:
+    """A clock that goes on when it is told to."""
+
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    def advance(self, *_):
+        self.now += 1.0
+
+
+def test_without_a_deadline_nothing_stops():
+    assert active_deadline() is None
+    assert seconds_left() == np.inf
+    assert not is_late()
+    assert not must_stop_learning()
+    check_deadline(1e300)
+
+
+def test_time_for_learning_ends_before_the_deadline():
+    clock = Clock()
+    with keep_deadline(Deadline(10.0, clock, reserve=4.0)):
+        assert seconds_left() == 6.0
+        clock.now = 7.0
+        assert is_late()
+        assert must_stop_learning()
+        check_deadline()
+        clock.now = 11.0
+        with pytest.raises(OutOfTimeError):
+            check_deadline()
+    assert active_deadline() is None
+
+
+def test_a_factorisation_that_cannot_end_in_time_does_not_begin():
+    clock = Clock()
+    with keep_deadline(Deadline(1.0, clock, rate=8.0)):
+        Cholesky(np.eye(2))
+        with pytest.raises(OutOfTimeError):
+            Cholesky(np.eye(3))  # 9 operations
+
+
+def test_jobs_of_threads_end_with_the_one_that_they_are_at():
+    clock, done = Clock(), []
+
+    def work(job, _):
+        done.append(job)
+        clock.advance()
+
+    with keep_deadline(Deadline(2.5, clock)), pytest.raises(OutOfTimeError):
+        in_threads(work, range(10), [None])
+    assert done == [0, 1, 2]
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    grams = [RBF(width=width)(X) for width in (0.5, 1.0, 2.0, 4.0)]
+    return grams, (X[:, 0] * X[:, 1] > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    ("criterion", "solver"),
+    [("rkda", "newton"), ("rkda", "silp"), ("rkda", "galerkin"), ("margin", "auto")],
+)
+def test_solvers_stop_with_their_weights_and_the_gap(problem, criterion, solver):
+    clock = Clock()
+    options = {"criterion": criterion, "solver": solver}
+    if criterion == "rkda":
+        options["regularization"] = 1e-3
+    whole = learn_kernel(*problem, **options, tol=1e-6)
+    with (
+        keep_deadline(Deadline(100.0, clock, reserve=98.5)),
+        pytest.warns(ConvergenceWarning, match=r"stopped by the time limit .* Raise max_time"),
+    ):
+        found = learn_kernel(*problem, **options, tol=1e-6, callback=clock.advance)
+    assert found.status is Status.OUT_OF_TIME
+    assert found.weights.sum() == pytest.approx(1.0)
+    assert found.n_iter < whole.n_iter
+    # The gap is a certificate of these weights.
+    assert found.gap > whole.gap
+    better = (found.objective - whole.objective) / abs(found.objective)
+    assert abs(better) <= found.gap * (1 + 1e-9) + whole.gap
+
+
+@pytest.mark.parametrize("criterion", ["auto", "loo"])
+def test_searches_stop_with_the_best_so_far(problem, criterion):
+    with (
+        keep_deadline(Deadline(np.inf, Clock(), learns=False)),
+        pytest.warns(ConvergenceWarning, match="stopped by the time limit"),
+    ):
+        found = learn_kernel(*problem, criterion=criterion)
+    assert found.status is Status.OUT_OF_TIME
+    np.testing.assert_allclose(found.weights, 0.25)
+    assert [each.name for each in found.considered] == ["average"]
+
+
+def test_the_search_for_a_regularization_ends_with_the_best_that_was_tried(problem):
+    clock = Clock()
+    deadline = Deadline(100.0, clock, reserve=99.5)
+    with keep_deadline(deadline), pytest.warns(ConvergenceWarning):
+        found = learn_kernel(*problem, criterion="rkda", callback=clock.advance)
+    assert len(found.leave_one_out) == 1
+
+
+def test_conic_solvers_are_told_the_time_that_is_left(problem):
+    pytest.importorskip("cvxpy")
+    with keep_deadline(Deadline(10.0, Clock(), learns=False)), pytest.warns(ConvergenceWarning):
+        found = learn_kernel(*problem, criterion="rkda", solver="qcqp", regularization=1e-2)
+    assert found.status is Status.OUT_OF_TIME
+    np.testing.assert_allclose(found.weights, 0.25)
+    with keep_deadline(Deadline(1e3, Clock())):
+        found = learn_kernel(
+            *problem, criterion="rkda", solver="qcqp", regularization=1e-2, tol=1e-4
+        )
+    assert found.status is Status.CONVERGED
