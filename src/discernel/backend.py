@@ -71,7 +71,7 @@ def n_rows(X: Any) -> int:
 
 
 def as_rows(X: Any) -> Any:
-    """Return rows as a float64 array or CSR matrix, or raise an error if they are not 2-D.
+    """Return rows as a float64 array or CSR matrix, or raise an error if they have one dimension.
 
     Integers then cannot overflow. The indices of a sparse matrix are of 32 bits where these are
     enough: scikit-learn's distances take no others.
@@ -81,7 +81,7 @@ def as_rows(X: Any) -> Any:
         parts = X.data, X.indices, X.indptr
         return sp.csr_matrix(parts, shape=X.shape, dtype=np.float64, copy=True)
     rows = np.asarray(fill_masked(X), dtype=np.float64)
-    if rows.ndim != 2:
+    if rows.ndim < 2:
         raise InvalidInputError(
             f"Rows must be an array of shape (n_rows, n_features). Got shape {rows.shape}. Write "
             "X[None, :] for a single row, X[:, None] for rows of a single feature."

@@ -352,6 +352,8 @@ def test_text_like_rows_take_memory_of_the_features_only():
         clf.fit(rows, y)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak < 240e6  # most of it for blocks of kernels, however many rows
+    # Most of it for blocks of kernels, however many rows; dense rows would come on top. Before 1.7,
+    # scikit-learn makes sparse blocks of sparse rows first.
+    assert peak < 320e6
     assert clf.score(rows, y) > 0.9
     assert clf.gap_ <= 1e-6

@@ -31,7 +31,7 @@ __all__ = ["Choice", "Contender", "CrossFit", "Judged", "choose", "clearly_bette
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
 #: λ to choose from, falling; smaller ones are too small for single precision.
-_LAMBDAS = tuple(np.logspace(0.0, -5.5, 12).tolist())
+_LAMBDAS = tuple(10.0 ** (-k / 2) for k in range(12))
 #: A candidate that is less simple must be better by this many standard errors.
 _CLEARLY = 1.0
 #: Of so many rows, twice as many.

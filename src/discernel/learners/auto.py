@@ -40,7 +40,7 @@ _SMALL = 500
 _REFINEMENTS = 3
 #: A candidate on a part of the samples counts as close up to this multiple of the best score.
 _CLOSE = 1.1
-_LAMBDAS = tuple(np.logspace(0.0, -6.0, 7).tolist())
+_LAMBDAS = tuple(10.0**-k for k in range(7))
 _SHRINKAGES = (0.0, 0.03, 0.1, 0.3)
 
 

@@ -50,8 +50,9 @@ from discernel.targets import ClassTarget, Target
 
 __all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_part", "learn_path"]
 
-#: λ considered by ``regularization="loo"``, in units of the (trace-normalised) kernels.
-DEFAULT_REGULARIZATIONS: tuple[float, ...] = tuple(np.logspace(0.0, -6.0, 13).tolist())
+#: λ considered by ``regularization="loo"``, in units of the (trace-normalised) kernels. The same
+#: numbers with every NumPy, of which older ones round `logspace` otherwise.
+DEFAULT_REGULARIZATIONS: tuple[float, ...] = tuple(10.0 ** (-k / 2) for k in range(13))
 #: From here on samples are many.
 _MANY = 1000
 #: Up to this many samples λ is looked for on all of them, else first on a quarter, of at least and
