@@ -20,7 +20,7 @@ from discernel import (
     regularization_path,
 )
 from discernel.discriminant import left_out_log_likelihood
-from discernel.export import numpy_scorer
+from discernel.export import numpy_scorer, to_onnx
 from discernel.inspection import contributions, source_importances
 from discernel.kernels import RBF, Linear
 
@@ -270,12 +270,22 @@ def test_one_class_with_weight_is_not_enough(wine):
         MultipleKernelDiscriminant(KERNELS).fit(X, y, sample_weight=(y == "red").astype(float))
 
 
-def test_a_model_with_a_class_without_weight_is_explained_and_exported(absent):
+def test_a_model_with_a_class_without_weight_is_exported(absent):
     X, y, weights = absent
     clf = MultipleKernelDiscriminant(KERNELS).fit(X, y, sample_weight=weights)
     scorer = numpy_scorer(clf)
     np.testing.assert_allclose(scorer.predict_proba(X), clf.predict_proba(X), atol=1e-9)
     np.testing.assert_array_equal(scorer.predict(X), clf.predict(X))
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    session = runtime.InferenceSession(to_onnx(clf).SerializeToString())
+    _, found = session.run(None, {session.get_inputs()[0].name: X})
+    np.testing.assert_allclose(found, clf.predict_proba(X), atol=1e-9)
+
+
+def test_classes_without_weight_are_not_explained(absent):
+    X, y, weights = absent
+    clf = MultipleKernelDiscriminant(KERNELS).fit(X, y, sample_weight=weights)
     assert source_importances(clf).n_rows == np.count_nonzero(weights)
     akfd = AKFDClassifier(KERNELS, nu=1.0).fit(X, y, sample_weight=weights)
     for model in (clf, akfd):
