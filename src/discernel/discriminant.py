@@ -190,6 +190,8 @@ def fit_discriminant(
         What ``"loo"`` takes them from: leave-one-out predictions of all rows, or, where the kernel
         itself has seen labels and these would look too good, others.
     """
+    if target.n_classes == 1:
+        return _of_one_class(fit, target)
     basis = _span(fit, ridge, statistics)
     if statistics == "training":
         return replace(
@@ -206,6 +208,22 @@ def fit_discriminant(
     )
     discriminant = _without_misleading(discriminant, fit.fitted, target)
     return replace(discriminant, sharpness=_fit_sharpness(discriminant, counted))
+
+
+def _of_one_class(fit: LeastSquares, target: ClassTarget) -> Discriminant:
+    """Return the discriminant of a class without others: it has no scores and no coordinates."""
+    weights, none = target.sample_weights, np.empty(0)
+    return Discriminant(
+        dual_coef=fit.coef,
+        intercept=fit.intercept,
+        means=np.empty((1, 0)),
+        scalings=np.empty((0, 0)),
+        center=none,
+        explained=none,
+        training_scores=fit.fitted,
+        training_codes=target.codes,
+        training_weights=None if weights is None else weights.values,
+    )
 
 
 def _with_lone_rows(
@@ -534,7 +552,7 @@ class Expectation:
         half = np.sqrt(z2 * (accuracy * (1 - accuracy) / n + z2 / (4 * n**2))) / (1 + z2 / n)
         own = posterior[np.arange(len(codes)), codes]
         own = np.where(np.isinf(own), LEAST_LOG, own)
-        loss = -float(np.average(own, weights=weights))
+        loss = max(0.0, -float(np.average(own, weights=weights)))  # and not -0
         low, high = max(0.0, float(middle - half)), min(1.0, float(middle + half))
         return cls(accuracy, low, high, loss, len(codes), where)
 
@@ -599,6 +617,8 @@ class Decision:
         weights = discriminant.training_weights
         ones = 1 if weights is None else weights[order]
         negatives, positives = np.cumsum(~positive * ones), np.cumsum(positive * ones)
+        if not negatives[-1] * positives[-1]:
+            return 0.5  # one class has all rows with weight, and any threshold will do
         gain = negatives / negatives[-1] - positives / positives[-1]
         # No threshold fits between equal scores.
         gain = np.where(np.diff(values) > 0, gain[:-1], -np.inf)

@@ -264,10 +264,45 @@ def test_bagging_with_a_rare_class_fits(absent):
     assert bags.score(X, y) > 0.9
 
 
-def test_one_class_with_weight_is_not_enough(wine):
+@pytest.mark.parametrize(
+    "clf",
+    [
+        KernelDiscriminant(),
+        MultipleKernelDiscriminant(),
+        MultipleKernelDiscriminant(KERNELS, statistics="training"),
+        MultipleKernelDiscriminant(KERNELS, criterion="fdr", regularization=0.1),
+        MultipleKernelDiscriminant(KERNELS, threshold="roc"),
+    ],
+    ids=str,
+)
+def test_one_class_with_weight_is_predicted_for_all_rows(two, clf):
+    X, y = two
+    clf.fit(X, y, sample_weight=(y == "red").astype(float))
+    assert list(clf.classes_) == ["blue", "red"]
+    np.testing.assert_array_equal(clf.predict_proba(X), [[0.0, 1.0]] * len(y))
+    assert set(clf.predict(X)) == {"red"}
+    assert clf.transform(X).shape == (len(y), 0)
+    if clf.expected_ is not None:
+        assert clf.expected_.accuracy == 1.0
+        assert clf.expected_.low < 0.9
+
+
+def test_bagging_with_two_classes_one_of_them_rare_fits(wine):
+    X, y = wine
+    y = np.where(np.arange(len(y)) < 2, "rare", "usual")
+    clf = MultipleKernelDiscriminant(KERNELS)
+    bags = BaggingClassifier(clf, 8, random_state=0).fit(X, y)
+    assert any((bag.priors_ == 0.0).any() for bag in bags.estimators_)
+    np.testing.assert_allclose(bags.predict_proba(X).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    "clf", [AKFDClassifier(KERNELS), MultiLabelKernelDiscriminant(KERNELS)], ids=str
+)
+def test_one_class_with_weight_is_not_enough_elsewhere(wine, clf):
     X, y = wine
     with pytest.raises(ValueError, match=r"at least two classes.*\['red'\].*sample_weight be 0"):
-        MultipleKernelDiscriminant(KERNELS).fit(X, y, sample_weight=(y == "red").astype(float))
+        clf.fit(X, y, sample_weight=(y == "red").astype(float))
 
 
 def test_a_model_with_a_class_without_weight_is_exported(absent):

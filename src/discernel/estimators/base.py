@@ -26,7 +26,7 @@ from discernel.estimators.arrays import ScoresAnywhere, whole_or_nothing
 from discernel.estimators.learner import Way, honest_scores
 from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.learners import Request
+from discernel.learners import Request, make_request
 from discernel.streams import Source, open_rows
 from discernel.streams.chunks import is_dask
 from discernel.streams.fit import StreamedFit
@@ -91,10 +91,13 @@ class BaseKernelDiscriminant(
         self._stream = None
         given, request = (X, y, sample_weight), self._request()
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
-        given_classes = self._among_given(
-            ClassTarget.from_labels(y, sample_weights), self.class_weight
-        )
-        decision, target = self._check_target(given_classes, request), given_classes.seen
+        least = 2 if self._labels_without_weight is None else 1
+        target = ClassTarget.from_labels(y, sample_weights, least=least)
+        given_classes = self._among_given(target, self.class_weight)
+        target = given_classes.seen
+        if target.n_classes == 1:  # nothing to learn by: all rows with weight are of one class
+            request = make_request(criterion="uniform", regularization=1.0)
+        decision = self._check_target(given_classes, request)
         with self._working(X, kernels, target, request) as way:
             if self._sums_are_enough(way, request, target.n_samples):
                 del X, y, target, given_classes

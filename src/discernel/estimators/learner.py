@@ -150,11 +150,11 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     ) -> Proposal | None:
         """Return the default's kernels for these rows; None where the user has given kernels.
 
-        Sparse rows have no metric: their kernels stay as they are.
+        Sparse rows, and rows of one class, have no metric: their kernels stay as they are.
         """
         for name in ("feature_importances_", "feature_importances_std_", "metric_"):
             self.__dict__.pop(name, None)  # of a fit before
-        if not (self._takes_tables() and isinstance(X, np.ndarray)):
+        if not (self._takes_tables() and isinstance(X, np.ndarray) and target.scores.shape[1]):
             return None
         given = request.regularization if isinstance(request.regularization, float) else None
         proposal = propose_kernels(
