@@ -201,6 +201,8 @@ def fit_discriminant(
         What ``"loo"`` takes them from: leave-one-out predictions of all rows, or, where the kernel
         itself has seen labels and these would look too good, others.
     """
+    if target.n_classes == 1:
+        return _of_one_class(fit, target)
     basis = _span(fit, ridge, statistics)
     if statistics == "training":
         discriminant = replace(
@@ -232,6 +234,23 @@ def _calibrated(
     discriminant = _without_misleading(discriminant, class_scores, target)
     factor = _best_factor(left_out_log_likelihood(discriminant), target)
     return replace(discriminant, sharpness=factor, class_scores=class_scores)
+
+
+def _of_one_class(fit: LeastSquares, target: ClassTarget) -> Discriminant:
+    """Return the discriminant of a class without others: it has no scores and no coordinates."""
+    weights, none = target.sample_weights, np.empty(0)
+    return Discriminant(
+        dual_coef=fit.coef,
+        intercept=fit.intercept,
+        means=np.empty((1, 0)),
+        scalings=np.empty((0, 0)),
+        center=none,
+        explained=none,
+        training_scores=fit.fitted,
+        training_codes=target.codes,
+        training_weights=None if weights is None else weights.values,
+        class_scores=np.empty((1, 0)),
+    )
 
 
 def _with_lone_rows(
@@ -600,7 +619,7 @@ class Expectation:
         own = posterior[np.arange(len(codes)), codes]
         # A class with a single row is unknown to the other folds; the row is not infinitely wrong.
         own = np.where(np.isinf(own), LEAST_LOG, own)
-        loss = 0.0 - float(np.average(own, weights=weights))  # not -0.0
+        loss = max(0.0, -float(np.average(own, weights=weights)))  # and not -0
         return cls(accuracy, low, high, loss, len(codes), where)
 
     def __repr__(self) -> str:
@@ -676,6 +695,8 @@ class Decision:
         weights = discriminant.training_weights
         ones = 1 if weights is None else weights[order]
         negatives, positives = np.cumsum(~positive * ones), np.cumsum(positive * ones)
+        if not negatives[-1] * positives[-1]:
+            return 0.5  # one class has all rows with weight, and any threshold will do
         gain = negatives / negatives[-1] - positives / positives[-1]
         # No threshold fits between equal scores.
         gain = np.where(np.diff(values) > 0, gain[:-1], -np.inf)

@@ -51,6 +51,7 @@ class SampleWeights:
         """
         if (given == given[0]).all():
             return None
+        _check_ratio(given)
         scaled = given / given.max()  # so that no sum overflows
         return cls(scaled / scaled.mean())
 
@@ -146,11 +147,16 @@ def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:
             "Sample weights must contain at least one non-zero number. Got 0 for all "
             f"{n_samples} rows. Leave sample_weight out to have all rows count the same."
         )
-    largest, smallest = weights.max(), weights[weights > 0].min()
+    _check_ratio(weights[weights > 0])
+    return np.where(weights < _LEAST * weights.max(), 0.0, weights)
+
+
+def _check_ratio(weights: FloatArray) -> None:
+    """Raise a clear error if the ratio of some weights above 0 is no double."""
+    largest, smallest = weights.max(), weights.min()
     if smallest / largest == 0:
         raise InvalidInputError(
-            "The largest and the smallest sample_weight above 0 must have a ratio that is a "
-            f"double, of at most 1e300 or so. Got {largest:.3g} and {smallest:.3g}. Give the "
-            "smallest rows the weight 0."
+            "Weights above 0, of rows and of classes together, must have a ratio of at most 1e300 "
+            f"or so, which is a double. Got {largest:.3g} and {smallest:.3g}. Give the rows with "
+            "the smallest ones the weight 0."
         )
-    return np.where(weights < _LEAST * largest, 0.0, weights)

@@ -80,8 +80,10 @@ class ClassTarget:
     kind: ClassVar[str] = "classes"
 
     @classmethod
-    def from_labels(cls, y: Any, sample_weights: SampleWeights | None = None) -> ClassTarget:
-        """Return the target made of labels, or raise a clear error."""
+    def from_labels(
+        cls, y: Any, sample_weights: SampleWeights | None = None, *, least: int = 2
+    ) -> ClassTarget:
+        """Return the target made of labels, of at least so many classes, or raise a clear error."""
         y = np.asarray(y)
         if y.ndim != 1:
             raise InvalidInputError(
@@ -95,7 +97,7 @@ class ClassTarget:
         if type_of_target(y) not in ("binary", "multiclass"):
             check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
+        if len(classes) < least:
             raise InvalidInputError(
                 "There must be at least two classes to separate. Got 1 class: "
                 f"{classes.tolist()}. y may be filtered too far, or sample_weight be 0 for all "

@@ -452,6 +452,9 @@ def test_weights_that_no_double_compares_are_refused(wine):
     given = np.where(np.arange(len(y)) == 3, 1e-300, 1e200)
     with pytest.raises(ValueError, match=r"Got 1e\+200 and 1e-300"):
         MultipleKernelDiscriminant(KERNELS).fit(X, y, sample_weight=given)
+    clf = MultipleKernelDiscriminant(KERNELS, class_weight={"red": 1e200, "rose": 1e-300})
+    with pytest.raises(ValueError, match=r"Got 1e\+200 and 1e-300"):
+        clf.fit(X, y)
 
 
 @pytest.mark.parametrize("estimator", [MultipleKernelDiscriminant, KernelDiscriminant])

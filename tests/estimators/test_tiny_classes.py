@@ -20,7 +20,7 @@ from discernel import (
     regularization_path,
 )
 from discernel.discriminant import left_out_log_likelihood
-from discernel.export import numpy_scorer
+from discernel.export import numpy_scorer, to_onnx
 from discernel.inspection import contributions, source_importances
 from discernel.kernels import RBF, Linear
 
@@ -264,18 +264,63 @@ def test_bagging_with_a_rare_class_fits(absent):
     assert bags.score(X, y) > 0.9
 
 
-def test_one_class_with_weight_is_not_enough(wine):
+@pytest.mark.parametrize(
+    "clf",
+    [
+        KernelDiscriminant(),
+        MultipleKernelDiscriminant(),
+        MultipleKernelDiscriminant(KERNELS, statistics="training"),
+        MultipleKernelDiscriminant(KERNELS, criterion="fdr", regularization=0.1),
+        MultipleKernelDiscriminant(KERNELS, threshold="roc"),
+    ],
+    ids=str,
+)
+def test_one_class_with_weight_is_predicted_for_all_rows(two, clf):
+    X, y = two
+    clf.fit(X, y, sample_weight=(y == "red").astype(float))
+    assert list(clf.classes_) == ["blue", "red"]
+    np.testing.assert_array_equal(clf.predict_proba(X), [[0.0, 1.0]] * len(y))
+    assert set(clf.predict(X)) == {"red"}
+    assert clf.transform(X).shape == (len(y), 0)
+    if clf.expected_ is not None:
+        assert clf.expected_.accuracy == 1.0
+        assert clf.expected_.low < 0.9
+
+
+def test_bagging_with_two_classes_one_of_them_rare_fits(wine):
+    X, y = wine
+    y = np.where(np.arange(len(y)) < 2, "rare", "usual")
+    clf = MultipleKernelDiscriminant(KERNELS)
+    bags = BaggingClassifier(clf, 8, random_state=0).fit(X, y)
+    assert any((bag.priors_ == 0.0).any() for bag in bags.estimators_)
+    np.testing.assert_allclose(bags.predict_proba(X).sum(axis=1), 1.0)
+
+
+@pytest.mark.parametrize(
+    "clf", [AKFDClassifier(KERNELS), MultiLabelKernelDiscriminant(KERNELS)], ids=str
+)
+def test_one_class_with_weight_is_not_enough_elsewhere(wine, clf):
     X, y = wine
     with pytest.raises(ValueError, match=r"at least two classes.*\['red'\].*sample_weight be 0"):
-        MultipleKernelDiscriminant(KERNELS).fit(X, y, sample_weight=(y == "red").astype(float))
+        clf.fit(X, y, sample_weight=(y == "red").astype(float))
 
 
-def test_a_model_with_a_class_without_weight_is_explained_and_exported(absent):
+def test_a_model_with_a_class_without_weight_is_exported(absent):
     X, y, weights = absent
     clf = MultipleKernelDiscriminant(KERNELS).fit(X, y, sample_weight=weights)
     scorer = numpy_scorer(clf)
     np.testing.assert_allclose(scorer.predict_proba(X), clf.predict_proba(X), atol=1e-9)
     np.testing.assert_array_equal(scorer.predict(X), clf.predict(X))
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("skl2onnx")
+    session = runtime.InferenceSession(to_onnx(clf).SerializeToString())
+    _, found = session.run(None, {session.get_inputs()[0].name: X})
+    np.testing.assert_allclose(found, clf.predict_proba(X), atol=1e-9)
+
+
+def test_classes_without_weight_are_not_explained(absent):
+    X, y, weights = absent
+    clf = MultipleKernelDiscriminant(KERNELS).fit(X, y, sample_weight=weights)
     assert source_importances(clf).n_rows == np.count_nonzero(weights)
     akfd = AKFDClassifier(KERNELS, nu=1.0).fit(X, y, sample_weight=weights)
     for model in (clf, akfd):

@@ -262,7 +262,9 @@ def test_labels_and_weights_that_do_not_fit():
 
 def test_no_rows_at_all():
     rows = da.ones((0, 3), chunks=(1, 3))
-    with pytest.raises(InvalidInputError, match=r"There must be rows, in every pass\. Got none in DaskSource"):
+    with pytest.raises(
+        InvalidInputError, match=r"There must be rows, in every pass\. Got none in DaskSource"
+    ):
         open_rows(rows, np.ones(0)).reduce(Surveying())
 
 

@@ -112,7 +112,7 @@ class LeaveOneOut(Criterion):
     pull : float, default=5.0
         The error is minimised with (pull / n_samples) · KL(weights ‖ equal weights) added. Many
         weights on few samples can overfit the leave-one-out error itself; the pull prevents it
-        and fades with the number of samples.
+        and fades with the number of samples; with weights, the effective number.
 
     Examples
     --------

@@ -23,7 +23,7 @@ from discernel.discriminant import (
     fit_discriminant,
 )
 from discernel.estimators.arrays import ScoresAnywhere, whole_or_nothing
-from discernel.estimators.learner import Way, held_out_scores
+from discernel.estimators.learner import PRIOR_REQUEST, Way, held_out_scores
 from discernel.estimators.staged import in_stages
 from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
@@ -100,11 +100,14 @@ class BaseKernelDiscriminant(
         self._stream = None
         given, request = (X, y, sample_weight), self._request()
         X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
-        given_classes = self._among_given(
-            ClassTarget.from_labels(y, sample_weights), self.class_weight
-        )
+        least = 2 if self._labels_without_weight is None else 1
+        target = ClassTarget.from_labels(y, sample_weights, least=least)
+        given_classes = self._among_given(target, self.class_weight)
+        target = given_classes.seen
+        if target.n_classes == 1:  # nothing to learn by: all rows with weight are of one class
+            request = PRIOR_REQUEST
         self._check_target(given_classes, request)
-        decision, target = self._decide(given_classes), given_classes.seen
+        decision = self._decide(given_classes)
         with self._working(X, kernels, target, request) as way:
             summed = self._sums_are_enough(way, request, target.n_samples)
             if summed and self._rows_vary(X, kernels):

@@ -76,6 +76,7 @@ from discernel.progress import phase
 from discernel.targets import ClassTarget, Target
 
 __all__ = [
+    "PRIOR_REQUEST",
     "BaseKernelLearner",
     "Learning",
     "Way",
@@ -84,8 +85,8 @@ __all__ = [
     "held_out_scores",
 ]
 
-#: Weights and λ for kernels that are constant, of which nothing can be learned.
-_PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
+#: Weights and λ where nothing can be learned: of constant kernels, or of a single class.
+PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 #: Up to so many rows, whose kernel matrix is made in an instant, importances are computed when they
 #: are asked for.
 _MOST_DEFERRED = 2000
@@ -202,13 +203,13 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     ) -> Proposal | None:
         """Return the default's kernels for these rows; None where the user has given kernels.
 
-        Sparse rows have no metric: their kernels stay as they are.
+        Sparse rows, and rows of one class, have no metric: their kernels stay as they are.
         """
         for name in ("_importances", "_deferred", "metric_"):
             self.__dict__.pop(name, None)  # of a fit before
-        if not (self._takes_tables() and isinstance(X, np.ndarray)):
+        if not (self._takes_tables() and isinstance(X, np.ndarray) and target.scores.shape[1]):
             return None
-        if request is _PRIOR_REQUEST:
+        if request is PRIOR_REQUEST:
             n = self.n_features_in_
             self.metric_ = Metric(np.ones(X.shape[1]))
             self._importances = np.full(n, 1.0 / n), np.zeros(n)
@@ -404,7 +405,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
     ) -> Learning:
         """Learn and store; return the bank, the weights of its kernels and what was proposed."""
         phase("choosing kernels")
-        request = request if self._rows_vary(X, kernels) else _PRIOR_REQUEST
+        request = request if self._rows_vary(X, kernels) else PRIOR_REQUEST
         proposal = self._propose(X, kernels, target, request)
         if proposal is not None:
             kernels = proposal.kernels
@@ -540,7 +541,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         """Return the bank of a way; `bank_` says which."""
         n_bytes, rank = self._cache_bytes(), way.rank
         normalization, solver = request.criterion.normalization, request.solver
-        if request is _PRIOR_REQUEST:
+        if request is PRIOR_REQUEST:
             return self._prior_bank(kernels, target)
         if self._device is not None and way.kind != "lowrank":
             self.bank_ = "device"

@@ -128,8 +128,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         Returns
         -------
         ndarray of shape (n_rows, n_samples)
-            Centred; on the training rows, the diagonal has mean 1, in which rows count as often
-            as they weigh.
+            Centred; on the training rows, the diagonal has the mean 1, by their weights.
         """
         check_is_fitted(self, "combined_kernel_")
         X = self._validate(X, self.kernels_)

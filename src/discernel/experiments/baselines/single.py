@@ -42,8 +42,8 @@ class _Checked(Precomputed):
 def _machine(classifier: str, kernel: Kernel) -> BaseEstimator:
     """Return what is fitted with one kernel."""
     if classifier == "kfda":
-        # Statistics of the fit, as in the papers: leave-one-out would need two samples of every
-        # class in every fold, and was no better on any of five sets tried.
+        # Statistics of the fit, as in the papers: leave-one-out was no better on any of five sets
+        # tried.
         return KernelDiscriminant(kernel, statistics="training")
     return LearnedKernelSVC([kernel], criterion="uniform", regularization=1.0)
 
