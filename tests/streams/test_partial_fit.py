@@ -315,7 +315,8 @@ def test_class_weights_by_name_count_in_every_call():
 def test_rows_that_decay_are_left_out_with_what_they_weigh():
     """Against a factorisation of the weighted low-rank matrix of all rows."""
     X, y = rings()
-    clf = in_calls(explicit(regularization=1e-3), X, y, [FIRST, 900], forget=0.25)
+    clf = explicit(criterion="uniform", regularization=1e-3)
+    clf = in_calls(clf, X, y, [FIRST, 900], forget=0.25)
     weights = np.where(np.arange(900) < FIRST, 0.25, 1.0)
     counted = SampleWeights(weights)
     target, F = ClassTarget.from_labels(y, counted), clf._stream.features(X)

@@ -59,8 +59,9 @@ def test_the_units_of_columns_change_no_scale():
     units = np.array([1e-3, 10.0, 0.5, 1.0, 7.0, 1e4, 2.0, 0.1])
     fitted, held = (ClassTarget.from_labels(part) for part in (y[:400], y[400:]))
     weights, ones = np.full(12, 1 / 12), np.ones(8)
-    _, expected = _round(X, fitted, held, (1.0,) * 8, weights, ones, None)
-    _, found = _round(X * units, fitted, held, tuple(units.tolist()), weights, ones, None)
+    shares, spreads = np.full(200, 1 / 200), tuple(units.tolist())
+    _, expected = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None)
+    _, found = _round(X * units, fitted, held, shares, spreads, weights, ones, None)
     assert np.allclose(found, expected, rtol=1e-5)
 
 

@@ -26,7 +26,7 @@ from discernel.learners.walk import downhill
 from discernel.metric import Metric
 from discernel.sample_weights import effective_number
 
-__all__ = ["Choice", "Contender", "CrossFit", "Judged", "choose", "clearly_better", "each"]
+__all__ = ["Contender", "CrossFit", "Judged", "Selection", "choose", "clearly_better", "each"]
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
@@ -256,7 +256,7 @@ def choose(
     regularization: float | None = None,
     strengths: Sequence[float] = STRENGTHS,
     device: Device | None = None,
-) -> Choice:
+) -> Selection:
     """Choose a strength of the metric, weights and λ.
 
     The strength is chosen with equal weights, and then whether learned weights are better. What is
@@ -297,15 +297,15 @@ def choose(
     else:
         fit = next(fit for fit in fits if fit.strength == best.strength)
     if must_stop_learning():
-        return Choice(candidates, without)
+        return Selection(candidates, without)
     learned = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
     if not clearly_better(learned, best, sample.shares):
-        return Choice([best, learned, *candidates[1:]], without)
+        return Selection([best, learned, *candidates[1:]], without)
     for fold, one in enumerate(without):
         weights = fit.learn_weights(best, pull, without=fold)
         like = learned if one.strength == best.strength else one
         without[fold] = replace(like, weights=weights)
-    return Choice([learned, *candidates], without)
+    return Selection([learned, *candidates], without)
 
 
 def _try_strengths(
@@ -356,7 +356,7 @@ def _ranked(tried: list[list[Contender]], shares: FloatArray) -> list[Contender]
 
 
 @dataclass(frozen=True)
-class Choice:
+class Selection:
     """What was chosen, from what, and what would have been chosen without each fold.
 
     Attributes

@@ -92,8 +92,21 @@ class Relearner:
                 return True
         if self.request.criterion.name == GivenWeights.name:
             return False
-        learns_weights = self.bank.n_kernels > 1 and self.request.criterion.name != Uniform.name
-        return learns_weights or chooses_lambda
+        return self._learns_weights or chooses_lambda
+
+    @property
+    def _learns_weights(self) -> bool:
+        """Whether weights of given kernels depend on labels."""
+        known = (GivenWeights.name, Uniform.name)
+        return self.bank.n_kernels > 1 and self.request.criterion.name not in known
+
+    @property
+    def learned_rows(self) -> Positions:
+        """The rows whose labels had a part in the kernel."""
+        n, proposal = self.target.n_samples, self.proposal
+        if proposal is not None:
+            return proposal.dependent
+        return np.arange(n if self._learns_weights else 0)
 
     def without(self, fold: int, outside: Positions) -> tuple[Refit, ...]:
         """Return what is learned from the rows outside of a fold.

@@ -105,7 +105,7 @@ class BaseKernelDiscriminant(
         given_classes = self._among_given(target, self.class_weight)
         target = given_classes.seen
         if target.n_classes == 1:  # nothing to learn by: all rows with weight are of one class
-            request = PRIOR_REQUEST
+            request = replace(PRIOR_REQUEST)
         self._check_target(given_classes, request)
         decision = self._decide(given_classes)
         with self._working(X, kernels, target, request) as way:

@@ -80,7 +80,6 @@ __all__ = [
     "BaseKernelLearner",
     "Learning",
     "Way",
-    "fold_scores",
     "has_importances",
     "held_out_scores",
 ]
@@ -663,21 +662,3 @@ def held_out_scores(
         return HeldOutScores(scores=scores[rows, columns], target=own, where=where)
 
     return part
-
-
-def fold_scores(proposal: Proposal, target: ClassTarget) -> HeldOutScores:
-    """Return what the folds of a proposal have predicted.
-
-    Parameters
-    ----------
-    proposal : Proposal
-        Where the kernels come from.
-    target : ClassTarget
-        The classes of all training rows.
-    """
-    sample = proposal.sample
-    part = target.part(sample.positions)
-    if not part.counts.all():
-        return HeldOutScores()  # a label so rare that the sample has none
-    where = f"{sample.n_folds} folds, the metric learned without each"
-    return HeldOutScores(scores=proposal.chosen.predicted, target=part, where=where)

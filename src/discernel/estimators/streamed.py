@@ -16,15 +16,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from discernel.backend import FloatArray, blas_threads, n_rows
 from discernel.bank import CombinedKernel, Uncentered, make_bank
+from discernel.criteria import KernelLeastSquares
 from discernel.crossfit import Proposal, scaled_kernels
 from discernel.deadline import check_deadline, must_stop_learning
 from discernel.discriminant import HeldOutScores, class_factors
 from discernel.estimators.arrays import where_rows_are
 from discernel.estimators.learner import (
     BaseKernelLearner,
+    Learning,
     Way,
-    fold_scores,
     has_importances,
+    held_out_scores,
 )
 from discernel.estimators.staged import active_stages
 from discernel.estimators.weighted import with_class_weight
@@ -54,6 +56,8 @@ __all__ = ["BaseStreamedLearner", "Streamed", "by_chunks", "copy_for_prediction"
 
 #: Rows of the sample that kernels, metric and weights are learned on.
 _LEARNED_ON = 3_000
+#: As many rows that a kernel was not learned from are enough to say what to expect.
+_MOST_TO_EXPECT_FROM = 1_000
 #: The power of the metric that further rounds start from.
 _START_STRENGTH = 0.5
 #: The part that rows of `partial_fit` are, beyond those of any source.
@@ -330,9 +334,13 @@ class BaseStreamedLearner(BaseKernelLearner):
                 "The rows that a kernel is learned on must differ in some column. Got "
                 f"{len(rows):,} rows that are all the same. Give other columns, or rows that vary."
             )
-        proposal = self._learn(X, kernels, target, request).proposal
-        self._fallback = self._fallback_of(proposal, target, survey)
-        if proposal is not None:
+        learning = self._learn(X, kernels, target, request)
+        proposal, learned = learning.proposal, learning.relearner.learned_rows
+        few = 2 * (len(sample) - len(learned)) < min(len(learned), _MOST_TO_EXPECT_FROM)
+        self._fallback = self._held_out(learning, target, request) if few else None
+        if proposal is None:
+            sample = sample.with_involved(rows[learned])
+        else:
             involved = self._refined(survey, kernels[0], proposal, X)
             sample = sample.with_involved(
                 rows[proposal.dependent] if involved is None else involved
@@ -377,16 +385,18 @@ class BaseStreamedLearner(BaseKernelLearner):
         self.learned_kernel_ = replace(self.learned_kernel_, coefficients=coefficients)
         return parts[0]
 
-    def _fallback_of(
-        self, proposal: Proposal | None, target: ClassTarget, survey: Survey
-    ) -> tuple[HeldOutScores, float] | None:
-        """Return scores and λ of the folds where too few rows had no part in the metric."""
-        if proposal is None or not len(proposal.dependent):
-            return None
-        if len(survey.drawn) - len(proposal.dependent) >= len(proposal.sample.rows) // 2:
-            return None
-        share = 1.0 - 1.0 / proposal.sample.n_folds
-        return fold_scores(proposal, target), proposal.chosen.regularization * share
+    def _held_out(
+        self, learning: Learning, target: ClassTarget, request: Request
+    ) -> tuple[HeldOutScores, float]:
+        """Return scores and λ of the rows that the kernel was learned from."""
+        ridge = request.criterion.sample_ridge(target, self.regularization_)
+        system = learning.bank.system(learning.weights, ridge)
+        fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
+        held_out = held_out_scores(learning, fit, target)(target, slice(None))
+        if held_out.scores is None:
+            scores, part = held_out.of(fit, target)
+            held_out = replace(held_out, scores=scores, target=part)
+        return held_out, self.regularization_
 
     def _summing(self, features: NystromMap, classes: NDArray[Any], factors: FloatArray) -> Summing:
         prepare = _Preparing(self, self.kernels_, classes, factors)
@@ -398,8 +408,11 @@ class BaseStreamedLearner(BaseKernelLearner):
         rows = statistics_rows(state)
         target = self._target(state.survey, rows)
         fallback = self._fallback
-        if fallback is not None and not self._still_few(state):
-            fallback = self._fallback = None
+        if fallback is not None:
+            known = fallback[0].target
+            new_class = known is not None and known.n_classes != target.n_classes
+            if new_class or not self._still_few(state):
+                fallback = self._fallback = None
         found = fit_stream(state, target, rows, regularization=given, fallback=fallback)
         kernel = state.features.kernel
         landmarks = state.features.landmarks
