@@ -54,9 +54,9 @@ class Kernel(ABC):
     again, and ``a.on(columns)`` is the kernel on some columns only.
 
     ``kernel(x, z)`` of two rows of one dimension is a number, so that a kernel whose parameters are
-    numbers can be the ``kernel`` of scikit-learn's `KernelPCA`, `KernelRidge` or `Nystroem`, or the
-    ``affinity`` of `SpectralClustering`. To a kernel that takes any rows, such as texts, an array
-    of one dimension that does not hold floats is one cell per row.
+    numbers can be the ``kernel`` of scikit-learn's ``KernelPCA``, ``KernelRidge`` or
+    ``Nystroem``, or the ``affinity`` of ``SpectralClustering``. To a kernel that takes any rows,
+    such as texts, an array of one dimension that does not hold floats is one cell per row.
 
     Rows may be arrays of PyTorch, CuPy or array-api-strict: a matrix is then one of that library,
     on their device. Methods that a user writes are given NumPy's.
