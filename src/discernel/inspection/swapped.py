@@ -95,6 +95,7 @@ class SwappedKernel:
     def __init__(self, part: KernelExpansion | FeaturePart, n_columns: int) -> None:
         self.part, self._n_columns = part, n_columns
         self.exponentials: list[_Exponentials] = []
+        self.sets: list[KernelSet] = []
         self.sums: list[SumForm] = []
         #: Kernels that are not known column by column, and what they are multiplied by.
         self.others: list[tuple[float, Kernel]] = []
