@@ -334,7 +334,7 @@ def test_of_many_columns_ten_are_shown_and_the_rest_summed(tmp_path):
     np.savetxt(tmp_path / "a.csv", rows, delimiter=",", header=header, comments="")
     shown = invoke("fit", "a.csv", "-o", "a.model").output
     clf = load_model("a.model").pipeline[-1]
-    order = np.argsort(-clf.feature_importances_)
+    order = np.argsort(-clf.feature_importances_, kind="stable")
     assert re.findall(r"^  (c\d+) ", shown, re.MULTILINE) == [f"c{i}" for i in order[:10]]
     rest = 100 * clf.feature_importances_[order[10:]].sum()
     assert re.search(rf"3 other columns +{rest:.1f}", shown)
@@ -352,7 +352,7 @@ def test_a_fit_to_views_shows_weights_by_source_and_what_its_error_is(tmp_path):
     best = clf.learned_kernel_.considered[0]
     assert re.search(rf" {best.error:.3f} +{best.pull:.3f} .*← chosen", shown)
     assert "squared error of the class scores: 1 is that of knowing nothing" in shown
-    assert "columns that matter" not in shown
+    assert "columns that matter" in shown
 
 
 def test_max_time_reaches_the_fit_and_bad_ones_are_refused_before_any_work():

@@ -52,6 +52,17 @@ def test_a_fit_is_that_of_numpy(rows, name, library):
     assert there.score(library(X), library(y)) == here.score(X, y)
 
 
+@pytest.mark.parametrize("most_deferred", [0, 2000])  # during the fit, and later
+def test_importances_are_those_of_numpy(rows, most_deferred, monkeypatch):
+    monkeypatch.setattr("discernel.estimators.learner._MOST_DEFERRED", most_deferred)
+    X, y = rows
+    here = MultipleKernelDiscriminant(**OPTIONS["rkda"]).fit(X, y)
+    there = MultipleKernelDiscriminant(**OPTIONS["rkda"]).fit(
+        torch.as_tensor(X), torch.as_tensor(y)
+    )
+    assert_allclose(there.feature_importances_, here.feature_importances_, atol=0.02)
+
+
 def test_weights_of_rows_and_awkward_tensors(rows):
     X, y = rows
     weights = np.random.default_rng(1).integers(0, 3, len(X))

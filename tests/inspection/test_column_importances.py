@@ -117,8 +117,9 @@ def test_all_ranks_give_the_importances_of_an_exact_fit(kernels):
     X, y = make_rows(120)
     exact = MultipleKernelDiscriminant(kernels, criterion="uniform", regularization=0.02)
     expected = exact.fit(X, y).feature_importances_
-    low = clone(exact).set_params(bank="lowrank", rank=120 * len(kernels)).fit(X, y)
-    np.testing.assert_allclose(low.feature_importances_, expected, atol=1e-5)
+    for rank, close in ((120, 1e-5), (30, 0.03)):  # of few, a linear kernel has exact features
+        low = clone(exact).set_params(bank="lowrank", rank=rank * len(kernels)).fit(X, y)
+        np.testing.assert_allclose(low.feature_importances_, expected, atol=close)
     for bank in ("tiled", "factored"):
         other = clone(exact).set_params(bank=bank).fit(X, y)
         np.testing.assert_allclose(other.feature_importances_, expected, atol=1e-6)

@@ -51,9 +51,10 @@ _MOST_ROWS, _LEAST_ROWS, _WORK = 1500, 200, 2.5e8
 _DOUBT = 3.0
 #: The probability of finding anything clearly worth more than nothing where nothing is.
 _LEVEL = 0.05
-#: Rows in which each column is exchanged, times columns; at least so many rows, at most so many of
-#: them different, and each at most so many times.
-_EXCHANGES, _FEWEST, _MOST_LEFT_OUT, _ROUNDS = 15_000, 100, 500, 4
+#: Rows in which each column is exchanged, times columns; at least so many rows and at most so many.
+_EXCHANGES, _FEWEST, _MOST_EXCHANGED = 12_000, 100, 1000
+#: How many of them are different, and how often each is taken, at most.
+_MOST_LEFT_OUT, _ROUNDS = 500, 4
 #: Numbers of the influence of all rows that are left out.
 _MOST_INFLUENCE = 2**22
 #: Entries of the kernel between some rows and all training rows that are made at a time.
@@ -300,8 +301,13 @@ def importance_rows(rows: NDArray[np.intp], n_samples: int, n_columns: int) -> N
     n_columns : int
         The columns.
     """
-    most = min(_MOST_LEFT_OUT, max(_FEWEST, _EXCHANGES // max(1, n_columns)))
-    return np.asarray(draw_rows(rows, max(2, min(most, _MOST_INFLUENCE // max(1, n_samples)))))
+    most = min(_MOST_LEFT_OUT, _n_exchanged(n_columns), _MOST_INFLUENCE // max(1, n_samples))
+    return np.asarray(draw_rows(rows, max(2, most)))
+
+
+def _n_exchanged(n_columns: int) -> int:
+    """Return in how many rows each of so many columns is exchanged."""
+    return int(np.clip(_EXCHANGES // max(1, n_columns), _FEWEST, _MOST_EXCHANGED))
 
 
 def leave_rows_out(
@@ -365,7 +371,7 @@ def column_importances(
         Where no growth is clearly more than chance, shares are those of the mean squared change
         of the scores: what predictions depend on, though it does not help them.
     """
-    rounds = int(np.clip(_EXCHANGES // max(1, n_columns * len(left_out.rows)), 1, _ROUNDS))
+    rounds = int(np.clip(_n_exchanged(n_columns) // len(left_out.rows), 1, _ROUNDS))
     changes = _score_changes(combined, coef, left_out, X, source, n_columns, rounds)
     before, weights = loss(left_out.scores), left_out.weights
     growth, moved = np.zeros((2, n_columns, len(before)))

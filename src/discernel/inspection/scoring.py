@@ -22,7 +22,7 @@ from discernel.features import FeatureMap, NystromMap
 from discernel.kernels import Kernel
 from discernel.kernels.weighted import WeightedKernels
 
-__all__ = ["FeaturePart", "KernelPart", "KernelSum", "Part", "Scoring", "expand"]
+__all__ = ["FeaturePart", "KernelExpansion", "KernelPart", "Part", "Scoring", "expand"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ Part = KernelPart | FeaturePart
 
 
 @dataclass(frozen=True)
-class KernelSum:
+class KernelExpansion:
     """Functions of a row that are sums of one kernel at the same rows: Σ_j coef_j k(x, z_j).
 
     Attributes
@@ -117,7 +117,7 @@ class KernelSum:
 
 def expand(
     combined: CombinedKernel | CombinedFeatures, coef: FloatArray
-) -> Iterator[KernelSum | FeaturePart]:
+) -> Iterator[KernelExpansion | FeaturePart]:
     """Yield what ``combined.product(X, coef)`` is a sum of, but for a constant.
 
     Parameters
@@ -131,14 +131,14 @@ def expand(
         # Centring is a subtraction: from the coefficients, and a constant that no row changes.
         coef, _ = combined.centering.of_product(coef)
         kernel = WeightedKernels(combined.kernels, combined.coefficients)
-        yield KernelSum(kernel, combined.rows, coef, combined.centering.ignores_constants)
+        yield KernelExpansion(kernel, combined.rows, coef, combined.centering.ignores_constants)
         return
     first = 0
     for factor, one in zip(combined.factors, combined.maps, strict=True):
         own = factor * coef[first : first + one.rank]
         first += one.rank
         if isinstance(one, NystromMap):  # features of landmarks are sums of kernels at these
-            yield KernelSum(one.kernel, one.landmarks, one.expansion(own), False)
+            yield KernelExpansion(one.kernel, one.landmarks, one.expansion(own), False)
         else:
             yield FeaturePart(one.kernel, one, own)  # type: ignore[attr-defined]
 
@@ -223,7 +223,7 @@ class Scoring:
         """Return what the scores are a sum of, one part per kernel, but for the constant."""
         found: list[Part] = []
         for one in expand(self.combined, self.coef):
-            found += one.parts if isinstance(one, KernelSum) else [one]
+            found += one.parts if isinstance(one, KernelExpansion) else [one]
         return found
 
 

@@ -13,7 +13,7 @@ from discernel.bank import CombinedKernel
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.inspection.explained import explained_learner
 from discernel.inspection.learner import learner_rows
-from discernel.inspection.scoring import KernelSum, Scoring, expand
+from discernel.inspection.scoring import KernelExpansion, Scoring, expand
 from discernel.kernels.weighted import slices
 
 __all__ = ["SimilarRows", "similar_rows"]
@@ -58,14 +58,14 @@ class SimilarRows:
 class _Kept:
     """The rows that a model keeps, and what each has to do with scores."""
 
-    sum: KernelSum
+    sum: KernelExpansion
     #: The mean of the kernel with each of them over the training rows.
     means: FloatArray
 
     @classmethod
     def of(cls, scoring: Scoring) -> _Kept:
         one, *others = expand(scoring.combined, scoring.coef)
-        if others or not isinstance(one, KernelSum):
+        if others or not isinstance(one, KernelExpansion):
             raise InvalidInputError(
                 "Similar rows need a model that keeps training rows. This one, of bank='lowrank' "
                 "with kernels that were given, keeps other landmarks for each kernel. Fit with "

@@ -19,7 +19,7 @@ from discernel.backend import Buffers, FloatArray, city_distances, squared_dista
 from discernel.inspection.columns import seen_columns
 from discernel.inspection.forms import ProductForm, SumForm, kernel_forms
 from discernel.inspection.reference import dense, swapped_columns
-from discernel.inspection.scoring import FeaturePart, KernelSum
+from discernel.inspection.scoring import FeaturePart, KernelExpansion
 from discernel.kernels import RBF, Kernel
 from discernel.kernels.evaluate import KernelSet
 
@@ -86,15 +86,16 @@ class SwappedKernel:
 
     Parameters
     ----------
-    part : KernelSum or FeaturePart
+    part : KernelExpansion or FeaturePart
         The kernel and its training rows, or its features.
     n_columns : int
         The columns of rows, as the kernel takes them.
     """
 
-    def __init__(self, part: KernelSum | FeaturePart, n_columns: int) -> None:
+    def __init__(self, part: KernelExpansion | FeaturePart, n_columns: int) -> None:
         self.part, self._n_columns = part, n_columns
         self.exponentials: list[_Exponentials] = []
+        self.sets: list[KernelSet] = []
         self.sums: list[SumForm] = []
         #: Kernels that are not known column by column, and what they are multiplied by.
         self.others: list[tuple[float, Kernel]] = []
@@ -142,7 +143,7 @@ class SwappedKernel:
     @property
     def n_threads(self) -> int:
         """How many threads may compute it."""
-        known = isinstance(self.part, KernelSum)
+        known = isinstance(self.part, KernelExpansion)
         safe = all(kernel.thread_safe for _, kernel in self.others)
         return int(joblib.cpu_count()) if known and safe else 1
 

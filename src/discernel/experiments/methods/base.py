@@ -162,11 +162,12 @@ def _sources(estimator: Any, names: list[str]) -> dict[str, Any]:
 
 
 def _importances(estimator: Any, division: Division) -> dict[str, Any]:
-    """Return the importance of each column of the data, where an estimator of discernel has it.
+    """Return the importance of each column of the data to the default.
 
+    Those of other fits are not asked for: they would take about as long as a fit with few kernels.
     The importances of a forest mean something else.
     """
-    if not hasattr(estimator, "feature_importances_std_"):
+    if not hasattr(estimator, "metric_"):
         return {}
     importances = estimator.feature_importances_
     columns = division.columns or tuple(f"column {i}" for i in range(len(importances)))
