@@ -103,13 +103,15 @@ class StagedFit:
         All rows that count.
     survey : object
         What the first pass over rows in chunks found; None for rows in memory.
+    planner : FitPlanner or None
+        The planner of the whole fit; None before the first stage.
     """
 
     def __init__(self, estimator: Any, fit: Any, seconds: float, clock: Clock) -> None:
         self.seconds, self.n_rows, self.survey = seconds, 0, None
         self._estimator, self._fit, self._clock = estimator, fit, clock
         self._deadline = Deadline.after(seconds, clock)
-        self._planner: FitPlanner | None = None
+        self.planner: FitPlanner | None = None
         self._stages: list[Forecast] = []
         self._is_cut = False
         self._stage: Forecast | None = None
@@ -129,7 +131,7 @@ class StagedFit:
             The planner of the whole fit.
         """
         if self._stage is None:
-            self._planner = planner
+            self.planner = planner
             most = None if self.survey is None else len(self._sample().y)
             self._stages = planner.stages(most)
             self._stage = self._stages[0]
@@ -214,12 +216,12 @@ class StagedFit:
 
     def _attempt(self, stage: Forecast, whole: Given) -> tuple[Any, list[Any]] | None:
         """Return the fit of a stage; None where it is out of time."""
-        assert self._planner is not None
+        assert self.planner is not None
         one, start, self._stage = copy(self._estimator), self._clock(), stage
         deadline = replace(
             self._deadline,
-            reserve=self._ratio * self._planner.reserve(stage),
-            rate=self._planner.factoring_rate(stage) / self._ratio,
+            reserve=self._ratio * self.planner.reserve(stage),
+            rate=self.planner.factoring_rate(stage) / self._ratio,
             learns=stage.learns,
         )
         try:
