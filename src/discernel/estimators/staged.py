@@ -31,8 +31,9 @@ Given = tuple[Any, Any, Any]
 
 #: A stage is run if its forecast is no more than this share of the time that is left.
 _SHARE = 0.7
-#: Where nothing else is in time, the whole is tried up to this multiple of the time that is left:
-#: forecasts may be too high, and what it does not finish in time costs only time that there is.
+#: Where no stage is in time, one is tried up to this multiple of the time that is left, and the
+#: whole up to twice as much: forecasts may be too high, and a stage that does not end in time costs
+#: only time that there is.
 _HOPE = 1.5
 #: The share of the time that a first pass over rows in chunks may take; the rows that it has read
 #: then stand for all.
@@ -202,17 +203,23 @@ class StagedFit:
         return one, heard
 
     def _next(self) -> Forecast | None:
-        """Return the largest stage that there is time for; None if there is none."""
+        """Return the largest stage that there is time for, or may be; None if there is none."""
         if self._stage is None or self._stage is self._stages[-1]:
             return None
         left = self._deadline.left / self._ratio
         *others, whole = self._stages[self._stages.index(self._stage) + 1 :]
-        if whole.seconds <= left:
-            return whole
-        in_time = [stage for stage in others if stage.seconds <= _SHARE * left]
-        if in_time:
-            return in_time[-1]
-        return whole if whole.seconds <= _HOPE * left else None
+        tries = [
+            (1.0, [whole]),
+            (_SHARE, others[::-1]),
+            (_HOPE, [whole]),
+            (_HOPE, others),
+            (2.0 * _HOPE, [whole]),
+        ]
+        for share, stages in tries:
+            for stage in stages:
+                if stage.seconds <= share * left:
+                    return stage
+        return None
 
     def _attempt(self, stage: Forecast, whole: Given) -> tuple[Any, list[Any]] | None:
         """Return the fit of a stage; None where it is out of time."""
