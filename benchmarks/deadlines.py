@@ -5,6 +5,8 @@ time that this took, of at least a second. Claims: no fit is refused, none is la
 fifth of its limit, none predicts worse than the first stage (by more than two standard errors of
 the difference), and with twice the time the predictions are those of the fit without a limit.
 
+The load average of every fit is recorded: what else runs on the machine counts too.
+
 ``python deadlines.py`` is the whole, for a machine with 16 cores; ``python deadlines.py --rows 2000
 8000 --load idle`` is a part of it. ``--record`` writes what was run.
 """
@@ -88,6 +90,7 @@ def measure(n_rows: int, load: str, shares: list[float]) -> Iterator[dict[str, A
             found: dict[str, Any] = {
                 "rows": n_rows,
                 "load": load,
+                "load_average": os.getloadavg()[0],
                 "seconds_without": seconds,
                 "forecast_ratio": seconds / forecast,
                 "limit": limit,

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import threadpoolctl
 from sklearn.base import clone
 
 from discernel import LearnedKernelTransformer, MultipleKernelDiscriminant, open_rows
@@ -79,6 +80,24 @@ def test_a_bank_that_nobody_asked_for_is_not_said_to_be_asked_for(rows):
     assert few.forecast_.reason == "all matrices fit into the cache"
     asked = MultipleKernelDiscriminant(bank="dense", verbose=True).fit(*rows)
     assert asked.forecast_.reason == "asked for"
+
+
+@pytest.mark.parametrize("max_time", [None, "1h"])
+def test_a_busy_machine_has_one_thread_of_blas(monkeypatch, max_time):
+    X = np.random.default_rng(0).standard_normal((2000, 3))
+    y, seen = (X[:, 0] > 0).astype(int), set()
+    busy = Speed(product=2e10, entry=2e-8, n_threads=2, single=2e10, blas_threads_pay=False)
+    monkeypatch.setattr(planned, "measure_speed", lambda kernels, X: busy)
+
+    def look(progress):
+        pools = threadpoolctl.threadpool_info()
+        seen.update(pool["num_threads"] for pool in pools if pool["user_api"] == "blas")
+
+    with threadpoolctl.threadpool_limits(2):
+        MultipleKernelDiscriminant(
+            rbf_ladder(2), criterion="rkda", regularization=0.1, max_time=max_time, callback=look
+        ).fit(X, y)
+    assert seen == {1}
 
 
 def test_fits_of_few_rows_say_how_they_were_computed(rows):

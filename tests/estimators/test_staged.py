@@ -253,7 +253,7 @@ FORECASTS = {500: 0.1, 1000: 1.0, 2000: 4.0, 4000: 10.0}
     ("limit", "expected"),
     [
         (0.05, ["500"]),
-        (1.0, ["500"]),
+        (0.7, ["500"]),
         (2.0, ["500", "1,000"]),
         (7.0, ["500", "2,000"]),
         (11.0, ["500", "4,000"]),
@@ -277,6 +277,15 @@ def test_a_forecast_that_was_too_short_costs_no_more_than_the_limit():
     assert stages == ["500", "4,000"]
     assert found.stage == 500
     assert not found.plan_.is_whole
+
+
+def test_time_that_is_left_is_used_in_the_hope_that_forecasts_are_too_high():
+    fast = {500: 0.1, 1000: 0.8, 2000: 1.0, 4000: 2.0}
+    found, stages = run_stages(1.0, FORECASTS, fast)
+    assert (found.stage, stages) == (1000, ["500", "1,000"])
+    found, stages = run_stages(4.0, FORECASTS, fast)
+    assert (found.stage, stages) == (4000, ["500", "1,000", "2,000", "4,000"])
+    assert found.plan_.is_whole
 
 
 def test_of_two_stages_that_with_the_smaller_loss_is_kept_but_the_whole_is_what_was_asked_for():

@@ -147,6 +147,22 @@ def test_speed_is_what_the_process_gets_whatever_the_load_average_says(monkeypat
     assert_allclose([busy.product, busy.entry], [quiet.product / 5, quiet.entry * 5])
 
 
+def test_threads_of_blas_that_wait_for_each_other_are_not_used(monkeypatch):
+    monkeypatch.setattr("joblib.cpu_count", lambda: 2)
+    X = np.random.default_rng(0).standard_normal((600, 5))
+
+    def measured(all_threads, one_thread):
+        # Every measurement looks at the clock twice: before and after.
+        times = iter(np.cumsum([0.0, all_threads, 0.0, one_thread, 0.0, 0.1]))
+        return measure_speed([RBF(width=1.0)], X, clock=lambda: next(times))
+
+    idle, busy = measured(0.1, 0.19), measured(0.3, 0.2)
+    assert idle.blas_threads_pay
+    assert not busy.blas_threads_pay
+    assert idle.product == pytest.approx(1.9 * idle.single)
+    assert busy.product == busy.single
+
+
 def test_a_choice_of_five_folds_has_no_use_for_more_threads():
     few, many = (replace(SPEED, product=n * 1e11, n_threads=n, single=1e11) for n in (5, 64))
     assert few.jobs(5) == many.jobs(5) > few.jobs(1) == 1e11

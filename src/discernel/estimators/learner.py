@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads, draw_rows, n_rows
+from discernel.backend import FloatArray, blas_threads, draw_rows, n_rows, one_blas_thread
 from discernel.bank import (
     Bank,
     BlendBank,
@@ -340,14 +340,16 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             self.forecast_ = planner.forecast(always=bool(verbose))
         else:
             self.forecast_ = stages.begin(planner)
+            planner = stages.planner or planner
+        pay, n_samples = planner.blas_threads_pay, target.n_samples
         start = time.perf_counter()
         shown = showing(self.forecast_, verbose, limited=stages is not None)
-        with shown, blas_threads(target.n_samples):
+        with shown, blas_threads(n_samples) if pay else one_blas_thread():
             if self.forecast_ is None or self.forecast_.kind == "device":
                 yield Way(asked, rank)
             else:
                 yield Way(self.forecast_.kind, rank or self.forecast_.rank)
-        self.plan_ = self._plan_of_one_stage(target.n_samples, time.perf_counter() - start)
+        self.plan_ = self._plan_of_one_stage(n_samples, time.perf_counter() - start)
 
     def _planner(
         self, X: Any, kernels: list[Kernel], request: Request, n_rows: int | None

@@ -183,6 +183,11 @@ class FitPlanner:
         """Return the operations per second of the factorisations of a stage."""
         return np.inf if self.device is not None else self._speed.factorisation(stage.n_rows)
 
+    @property
+    def blas_threads_pay(self) -> bool:
+        """Whether BLAS is faster on several threads; assumed where nothing is measured."""
+        return "_speed" not in vars(self) or self._speed.blas_threads_pay
+
     @cached_property
     def _speed(self) -> Speed:
         return measure_speed(self.kernels, self.X)

@@ -31,8 +31,9 @@ Given = tuple[Any, Any, Any]
 
 #: A stage is run if its forecast is no more than this share of the time that is left.
 _SHARE = 0.7
-#: Where nothing else is in time, the whole is tried up to this multiple of the time that is left:
-#: forecasts may be too high, and what it does not finish in time costs only time that there is.
+#: Where no stage is in time, one is tried up to this multiple of the time that is left, and the
+#: whole up to twice as much: forecasts may be too high, and a stage that does not end in time costs
+#: only time that there is.
 _HOPE = 1.5
 #: The share of the time that a first pass over rows in chunks may take; the rows that it has read
 #: then stand for all.
@@ -103,13 +104,15 @@ class StagedFit:
         All rows that count.
     survey : object
         What the first pass over rows in chunks found; None for rows in memory.
+    planner : FitPlanner or None
+        The planner of the whole fit; None before the first stage.
     """
 
     def __init__(self, estimator: Any, fit: Any, seconds: float, clock: Clock) -> None:
         self.seconds, self.n_rows, self.survey = seconds, 0, None
         self._estimator, self._fit, self._clock = estimator, fit, clock
         self._deadline = Deadline.after(seconds, clock)
-        self._planner: FitPlanner | None = None
+        self.planner: FitPlanner | None = None
         self._stages: list[Forecast] = []
         self._is_cut = False
         self._stage: Forecast | None = None
@@ -129,7 +132,7 @@ class StagedFit:
             The planner of the whole fit.
         """
         if self._stage is None:
-            self._planner = planner
+            self.planner = planner
             most = None if self.survey is None else len(self._sample().y)
             self._stages = planner.stages(most)
             self._stage = self._stages[0]
@@ -200,26 +203,32 @@ class StagedFit:
         return one, heard
 
     def _next(self) -> Forecast | None:
-        """Return the largest stage that there is time for; None if there is none."""
+        """Return the largest stage that there is time for, or may be; None if there is none."""
         if self._stage is None or self._stage is self._stages[-1]:
             return None
         left = self._deadline.left / self._ratio
         *others, whole = self._stages[self._stages.index(self._stage) + 1 :]
-        if whole.seconds <= left:
-            return whole
-        in_time = [stage for stage in others if stage.seconds <= _SHARE * left]
-        if in_time:
-            return in_time[-1]
-        return whole if whole.seconds <= _HOPE * left else None
+        tries = [
+            (1.0, [whole]),
+            (_SHARE, others[::-1]),
+            (_HOPE, [whole]),
+            (_HOPE, others),
+            (2.0 * _HOPE, [whole]),
+        ]
+        for share, stages in tries:
+            for stage in stages:
+                if stage.seconds <= share * left:
+                    return stage
+        return None
 
     def _attempt(self, stage: Forecast, whole: Given) -> tuple[Any, list[Any]] | None:
         """Return the fit of a stage; None where it is out of time."""
-        assert self._planner is not None
+        assert self.planner is not None
         one, start, self._stage = copy(self._estimator), self._clock(), stage
         deadline = replace(
             self._deadline,
-            reserve=self._ratio * self._planner.reserve(stage),
-            rate=self._planner.factoring_rate(stage) / self._ratio,
+            reserve=self._ratio * self.planner.reserve(stage),
+            rate=self.planner.factoring_rate(stage) / self._ratio,
             learns=stage.learns,
         )
         try:

@@ -28,9 +28,11 @@ _FACTORING, _HALF_SPEED, _HALF_SPEED_ALONE = 0.8, 4600.0, 200.0
 _TILE, _SMALL_TILE = (256, 512), (32, 64)
 #: What every further thread makes all of them wait, as a share: Python runs in one at a time.
 _WAITING = 0.12
+#: How many times as fast several threads of BLAS must be to be worth their waiting.
+_FASTER = 1.2
 #: Seconds that a measurement takes at least. On a busy machine a process has its turn for some
 #: milliseconds at a time: shorter measurements end before the others have theirs.
-_MEASURED = 0.02
+_MEASURED = 0.04
 #: Measurements are repeated no more often than this.
 _MOST_REPEATS = 50
 
@@ -49,12 +51,16 @@ class Speed:
         Threads that tiles go to.
     single : float or None
         Operations per second of a product on one thread; None: an equal part of ``product``.
+    blas_threads_pay : bool
+        Whether products are faster on several threads. On a busy machine the threads of a
+        factorisation wait for each other: 2,000 rows took 20 to 50 s, and 6 to 12 on one thread.
     """
 
     product: float
     entry: float
     n_threads: int
     single: float | None = None
+    blas_threads_pay: bool = True
 
     @property
     def threads_in_effect(self) -> float:
@@ -75,7 +81,8 @@ class Speed:
 
         A share of those of products, which small matrices have less of.
         """
-        half_speed = _HALF_SPEED if self.n_threads > 1 else _HALF_SPEED_ALONE
+        together = self.n_threads > 1 and self.blas_threads_pay
+        half_speed = _HALF_SPEED if together else _HALF_SPEED_ALONE
         return _FACTORING * self.product * n / (n + half_speed)
 
 
@@ -95,8 +102,10 @@ def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf
     n_threads = int(joblib.cpu_count()) if safe else 1
     product = _product_rate(clock)
     with one_blas_thread():
-        single = product if n_threads == 1 else _product_rate(clock)
-    return Speed(product, _entry_seconds(kernels, X, clock), n_threads, single)
+        single = product if joblib.cpu_count() == 1 else _product_rate(clock)
+    pay = product >= _FASTER * single or n_threads == 1
+    entry = _entry_seconds(kernels, X, clock)
+    return Speed(product if pay else single, entry, n_threads, single, pay)
 
 
 def _product_rate(clock: Clock) -> float:
