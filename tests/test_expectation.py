@@ -198,7 +198,7 @@ def wine():
 def test_given_kernels_are_learned_without_the_rows_that_say_what_to_expect(wine):
     X, y = wine
     clf = MultipleKernelDiscriminant([RBF(width=2.0), Linear()]).fit(X, y)
-    assert clf.expected_.where == "leave-one-out, the kernel learned without each of 5 folds"
+    assert clf.expected_.where == "held out, 5 folds"
     given = MultipleKernelDiscriminant(Linear(), regularization=0.1).fit(X, y)
     assert given.expected_.where == "leave-one-out"
     assert clf.expected_.n_rows == 70

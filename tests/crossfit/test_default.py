@@ -65,7 +65,7 @@ def test_what_was_considered(fitted):
     np.testing.assert_allclose(fitted.kernel_weights_, considered[0].weights)
     assert len(fitted.kernels_) == MENU.n_kernels
     assert all(0.5 < candidate.accuracy <= 1.0 for candidate in considered)
-    assert fitted.expected_.where == "leave-one-out, the kernel learned without each of 5 folds"
+    assert fitted.expected_.where == "held out, 5 folds"
     assert fitted.expected_.n_rows == 150
 
 
@@ -148,7 +148,7 @@ def test_a_refit_with_given_kernels_has_no_metric():
     clf.set_params(kernels=[RBF(width=2.0), Linear()]).fit(X, y)
     assert not hasattr(clf, "metric_")
     assert clf.feature_importances_[:3].sum() > 0.8  # those of the fit before are gone
-    assert clf.expected_.where == "leave-one-out, the kernel learned without each of 5 folds"
+    assert clf.expected_.where == "held out, 5 folds"
 
 
 def test_a_given_criterion_learns_on_the_kernels_of_the_metric(few, fitted):
@@ -187,7 +187,7 @@ def test_sparse_rows_have_no_metric():
     X[np.abs(X) < 0.5] = 0.0
     clf = MultipleKernelDiscriminant().fit(sparse.csr_matrix(X), y)
     assert not any(hasattr(clf, name) for name in ATTRIBUTES)
-    assert clf.expected_.where == "leave-one-out, the kernel learned without each of 5 folds"
+    assert clf.expected_.where == "held out, 5 folds"
     assert clf.predict(sparse.csr_matrix(X)).shape == (100,)
 
 

@@ -657,7 +657,7 @@ def held_out_scores(
     scores, folds = cross_fitted_scores(relearner, fit)
     rows = np.flatnonzero(folds >= 0)
     n_folds = int(folds.max()) + 1
-    where = f"leave-one-out, the kernel learned without each of {n_folds} folds"
+    where = "held out, half of the rows" if n_folds == 1 else f"held out, {n_folds} folds"
 
     def part(classes: ClassTarget, columns: slice) -> HeldOutScores:
         own = classes if len(rows) == classes.n_samples else classes.part(rows)
