@@ -43,7 +43,12 @@ def explain_command(
         ),
     ] = None,
     similar: Annotated[
-        int, typer.Option(min=0, metavar="N", help="So many training rows most like each.")
+        int,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Show N training rows that speak for each prediction, and half as many against.",
+        ),
     ] = 5,
     views: fusing.WhereFiles = None,
     as_json: AsJson = False,
