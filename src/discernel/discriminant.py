@@ -305,7 +305,11 @@ def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> Fl
     """
     scores, codes = discriminant.training_scores, discriminant.training_codes
     given, class_scores = discriminant.training_weights, discriminant.class_scores
-    assert class_scores is not None  # of a fit with statistics="loo"
+    if class_scores is None:
+        raise InvalidInputError(
+            "Held-out rows must have been predicted to say what to expect of new ones. Got the "
+            "statistics of training rows. Fit with statistics='loo'."
+        )
     weights = None if given is None else SampleWeights(given)
     n_classes = len(discriminant.means)
     found = np.full((len(codes), n_classes), -np.inf)

@@ -340,7 +340,7 @@ def test_a_fit_takes_few_passes(monkeypatch):
     ).fit(X, y)
     assert clf.gap_ <= 1e-6
     assert [bank.n_samples for bank in banks] == [1200]  # its part is small enough to be factored
-    assert banks[0].passes.double <= 15
+    assert banks[0].passes.double <= 15 + 3 * 5  # three folds of held-out scores
     assert banks[0].n_passes <= 45
 
 

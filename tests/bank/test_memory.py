@@ -12,7 +12,7 @@ N = 1500
 
 
 @pytest.mark.parametrize("n_kernels", [2, 20, 200])
-def test_a_fit_takes_four_matrices_above_its_data_at_most(n_kernels):
+def test_a_fit_takes_five_matrices_above_its_data_at_most(n_kernels):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((N, 4))
     y = (X[:, 0] + X[:, 1] ** 2 - 1.0 + rng.standard_normal(N) > 0).astype(int)
@@ -28,4 +28,4 @@ def test_a_fit_takes_four_matrices_above_its_data_at_most(n_kernels):
         tracemalloc.stop()
     assert clf.bank_ == "tiled"
     assert clf.gap_ <= 1e-6
-    assert peak / (8 * N**2) <= 4.0
+    assert peak / (8 * N**2) <= 5.0

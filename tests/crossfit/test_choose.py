@@ -149,7 +149,7 @@ def test_more_of_a_metric_that_does_no_good_is_not_tried(few):
     """Strengths are tried as long as the loss falls."""
     sample, metrics = few
     wrong = [Metric(1.0 - metric.scales) for metric in metrics]  # what matters most is left out
-    found = choose(sample, wrong, pull=5.0)
+    found = choose(sample, wrong, pull=5.0).candidates
     assert [c.strength for c in found if c.name == "average"] == [0.0, 0.5]
     losses = {c.strength: c.mean_loss for c in found if c.name == "average"}
     assert losses[0.5] >= losses[0.0]

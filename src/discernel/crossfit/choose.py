@@ -256,6 +256,7 @@ def choose(
     regularization: float | None = None,
     strengths: Sequence[float] = STRENGTHS,
     device: Device | None = None,
+    is_whole: bool = True,
 ) -> Selection:
     """Choose a strength of the metric, weights and λ.
 
@@ -277,6 +278,8 @@ def choose(
         The powers of the scales to choose from, rising, 0 among them.
     device : Device, optional
         Where to compute; by default here.
+    is_whole : bool
+        Whether the sample has all rows, so that the weights without each fold are of use.
     """
     lambdas = _LAMBDAS if regularization is None else (regularization,)
     # Some λ that users give are too small for single precision.
@@ -301,7 +304,7 @@ def choose(
     learned = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
     if not clearly_better(learned, best, sample.shares):
         return Selection([best, learned, *candidates[1:]], without)
-    for fold, one in enumerate(without):
+    for fold, one in enumerate(without if is_whole else ()):
         weights = fit.learn_weights(best, pull, without=fold)
         like = learned if one.strength == best.strength else one
         without[fold] = replace(like, weights=weights)

@@ -25,9 +25,10 @@ from discernel.targets import ClassTarget, Target, deal_folds
 
 __all__ = ["Relearner", "cross_fitted_scores"]
 
-#: Up to this many rows there are five folds, learned from all rows of the others. Of more, half of
-#: the rows are predicted by what was learned from some of the other half.
-_FEW, _FOLDS, _MOST_TO_LEARN_FROM = 2000, 5, 1500
+#: The number of folds up to so many rows. Of more, half of the rows are predicted by what was
+#: learned from some of the other half.
+_FOLDS = {600: 5, 2000: 3}
+_FEW, _MOST_TO_LEARN_FROM = max(_FOLDS), 1000
 #: No division by less.
 _TINY = 1e-300
 
@@ -163,7 +164,8 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
     n, few = target.n_samples, target.n_samples <= _FEW
     if folds is None:
         codes = target.codes if isinstance(target, ClassTarget) else np.zeros(n, dtype=np.intp)
-        folds = deal_folds(fit.fitted, codes, _FOLDS if few else 2)
+        n_folds = next((k for most, k in _FOLDS.items() if n <= most), 2)
+        folds = deal_folds(fit.fitted, codes, n_folds)
         folds = folds if few else -folds  # one half is predicted, from the other
     scores = np.zeros_like(target.scores)
     for fold in range(int(folds.max()) + 1):

@@ -147,7 +147,14 @@ def propose_kernels(
         jobs = jobs[-1:]  # no metric will be chosen: one is enough to say which columns matter
     *fold_metrics, metric = each(partial(_learned_metric, device), jobs, device)
     fold_metrics = fold_metrics or [metric] * sample.n_folds
-    choice = choose(sample, fold_metrics, pull=pull, regularization=regularization, device=device)
+    choice = choose(
+        sample,
+        fold_metrics,
+        pull=pull,
+        regularization=regularization,
+        device=device,
+        is_whole=len(sample.positions) == n,
+    )
     strength = choice.candidates[0].strength
     return Proposal(
         kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows),

@@ -450,7 +450,9 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             learned.regularization,
             proposal,
             X,
-            lambda kernels: self._make_bank(X, _near(kernels, X, request), target, request, way),
+            lambda kernels: self._make_bank(
+                X, _near(kernels, X, request), target, request, AUTOMATIC
+            ),
         )
         return Learning(bank, weights, proposal, request, relearner)
 
