@@ -41,7 +41,10 @@ SAME = 1e-3
 @contextmanager
 def busy(n_processes: int) -> Iterator[None]:
     """Keep so many processes spinning."""
-    processes = [multiprocessing.Process(target=spin, daemon=True) for _ in range(n_processes)]
+    processes = [
+        multiprocessing.Process(target=spin, args=(os.getpid(),), daemon=True)
+        for _ in range(n_processes)
+    ]
     for process in processes:
         process.start()
     try:
@@ -52,8 +55,9 @@ def busy(n_processes: int) -> Iterator[None]:
             process.join()
 
 
-def spin() -> None:
-    while True:
+def spin(parent: int) -> None:
+    """Work until the parent process ends."""
+    while os.getppid() == parent:
         sum(range(10_000))
 
 

@@ -208,7 +208,7 @@ class StagedFit:
             return None
         left = self._deadline.left / self._ratio
         *others, whole = self._stages[self._stages.index(self._stage) + 1 :]
-        tries = [
+        tries: list[tuple[float, list[Forecast]]] = [
             (1.0, [whole]),
             (_SHARE, others[::-1]),
             (_HOPE, [whole]),
@@ -217,9 +217,15 @@ class StagedFit:
         ]
         for share, stages in tries:
             for stage in stages:
-                if stage.seconds <= share * left:
+                if self._seconds(stage) <= share * left:
                     return stage
         return None
+
+    def _seconds(self, stage: Forecast) -> float:
+        """Return the forecast of a stage, less a choice that an earlier stage has made."""
+        assert self.planner is not None
+        is_chosen = stage.learns and stage.n_rows in self._proposals
+        return self.planner.reserve(stage) if is_chosen else stage.seconds
 
     def _attempt(self, stage: Forecast, whole: Given) -> tuple[Any, list[Any]] | None:
         """Return the fit of a stage; None where it is out of time."""

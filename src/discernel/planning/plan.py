@@ -16,8 +16,6 @@ FIRST_STAGE_ROWS = 500
 _RANKS = (500, 700, 1000, 1400, 2000)
 #: A stage is run if it takes no more than this share of the whole.
 _WORTHWHILE = 0.8
-#: Equal weights are worth a stage if that takes no more than this share of one that learns them.
-_CHEAPER = 0.6
 
 
 @dataclass(frozen=True)
@@ -100,8 +98,9 @@ def plan_stages(
 ) -> list[Forecast]:
     """Return what could be fitted, by the time that it takes: the first is certain to be in time.
 
-    Between equal weights on 500 rows and the whole are more rows, low ranks of all rows, and both
-    with weights and metric learned.
+    Between equal weights on 500 rows and the whole are equal weights on more rows, as long as
+    that is faster than to learn anything, and learned weights and metric on some rows, or with a
+    low rank on all.
 
     Parameters
     ----------
@@ -133,7 +132,8 @@ def plan_stages(
         both = [(replace(problem, rank=rank), replace(equal, rank=rank)) for rank in ranks]
         pairs += [(low_rank(learned), low_rank(unlearned)) for learned, unlearned in both]
     between = [learned for learned, _ in pairs]
-    between += [one for learned, one in pairs if one.seconds <= _CHEAPER * learned.seconds]
+    cheapest = min((learned.seconds for learned in between), default=whole.seconds)
+    between += [one for _, one in pairs if one.seconds < cheapest]
     most = _WORTHWHILE * whole.seconds
     between = [each for each in between if first.seconds < each.seconds <= most]
     between = [replace(each, reason="the time limit") for each in between]
