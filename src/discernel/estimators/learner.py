@@ -450,9 +450,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             learned.regularization,
             proposal,
             X,
-            lambda kernels: self._make_bank(
-                X, _near(kernels, X, request), target, request, AUTOMATIC
-            ),
+            lambda kernels: self._exact_bank(X, _near(kernels, X, request), target, request),
         )
         return Learning(bank, weights, proposal, request, relearner)
 
@@ -555,6 +553,16 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             rank = default_rank(n_rows(X), n_bytes) if rank is None else rank
             return _blend(X, kernels, target, solver.proposal, rank, normalization)
         return make_bank(kind, kernels, X, normalization, n_bytes, target.sample_weights, rank)
+
+    def _exact_bank(self, X: Any, kernels: list[Kernel], target: Target, request: Request) -> Bank:
+        """Return a bank of kernels on all rows that is not approximated."""
+        normalization = request.criterion.normalization
+        if self._device is not None:
+            return self._bank_there(X, kernels, target, normalization, AUTOMATIC)
+        kind = choose_bank("auto", kernels, X, self._cache_bytes(request))
+        return make_bank(
+            kind, kernels, X, normalization, self._cache_bytes(), target.sample_weights
+        )
 
     def _bank_there(
         self,
