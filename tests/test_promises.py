@@ -62,7 +62,7 @@ def test_held_out_scores_are_those_of_refits(n_classes):
     model = learn(bank, target, request)
     ridge = np.full(45, model.regularization)
     fit = KernelLeastSquares(bank.system(model.weights, ridge), ridge, target.scores)
-    relearner = Relearner(target, request, bank, model.regularization, None, X, None)
+    relearner = Relearner(target, request, bank, model.weights, model.regularization, None, X, None)
     scores, folds = cross_fitted_scores(relearner, fit)
     assert sorted(np.bincount(folds)) == [9] * 5
 

@@ -341,7 +341,7 @@ def test_a_fit_takes_few_passes(monkeypatch):
     assert clf.gap_ <= 1e-6
     assert [bank.n_samples for bank in banks] == [1200]  # its part is small enough to be factored
     assert banks[0].passes.double <= 15 + 3 * 5  # three folds of held-out scores
-    assert banks[0].n_passes <= 45
+    assert banks[0].n_passes <= 45 + 3 * 10
 
 
 def test_systems_of_the_same_weights_share_a_factor():
@@ -443,7 +443,7 @@ def test_no_matrix_of_all_samples_is_made(monkeypatch):
     finally:
         tracemalloc.stop()
     assert clf.gap_ <= 1e-6
-    assert peak < 0.6 * 8 * n**2
+    assert peak < 0.8 * 8 * n**2
 
 
 @pytest.mark.parametrize(("n", "rank"), [(300, 40), (4000, 250), (50_000, 1600), (10**6, 80)])

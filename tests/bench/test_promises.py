@@ -51,7 +51,7 @@ def test_a_fit_that_raises_is_a_row_with_its_error():
     options = {"n": 30, "d": 3, "n_classes": 3, "kernels": "source", "criterion": "fdr"}
     rows = promises.measure(promises.Cell("noise", "fdr", options), [0, 1])
     assert [row["seed"] for row in rows] == [0, 1]
-    assert all(row["error"].startswith("InvalidInputError: criterion='fdr'") for row in rows)
+    assert all(row["error"].startswith("InvalidInputError: Only binary") for row in rows)
 
 
 def test_rows_are_kept_for_the_same_code_only(tmp_path):

@@ -77,6 +77,9 @@ EXPECTED_FAILED_CHECKS = {
         "decision_function stays as it is, as of scikit-learn's FixedThresholdClassifier"
     },
     "cosine": {"check_fit2d_1feature": "the cosine of positive numbers is constant"},
+    "priors": {
+        "check_class_weight_classifiers": "uniform priors are those of classes of equal weight"
+    },
     "labels": dict.fromkeys(
         [
             "check_classifiers_multilabel_representation_invariance",
@@ -103,6 +106,7 @@ def expected_failures(estimator):
         kinds += ["balanced"] * balanced + ["fdr"] * (params.get("criterion") == "fdr")
     kinds += ["labels"] * (balanced and isinstance(estimator, MultiLabelKernelDiscriminant))
     kinds += ["threshold"] * (params.get("threshold") is not None)
+    kinds += ["priors"] * (params.get("priors") == "uniform")
     kinds += ["cosine"] * (params.get("kernel") == Cosine())
     if isinstance(estimator, SeparabilityClassifier):
         kinds += ["neighbours"] + ["unlabelled"] * (params["unlabelled"] == -1)

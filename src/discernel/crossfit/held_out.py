@@ -53,6 +53,8 @@ class Relearner:
         What is learned, and how.
     bank : Bank
         The kernels of the model.
+    weights : ndarray of shape (n_kernels,)
+        Their weights.
     regularization : float
         Its λ.
     proposal : Proposal or None
@@ -66,6 +68,7 @@ class Relearner:
     target: Target
     request: Request
     bank: Bank
+    weights: FloatArray
     regularization: float
     proposal: Proposal | None
     X: Any
@@ -141,8 +144,11 @@ class Relearner:
         return tuple(refits)
 
     def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
-        part, target = bank.subset(outside), self.target.subset(outside)
-        learned = learn_part(part, target, self.request)
+        target = self.target.subset(outside)
+        if isinstance(target, ClassTarget) and target.n_classes < 2:
+            # The only row of the other class is in the fold: it counts as wrong, whatever is done.
+            return (Refit(self.bank, self.weights, self.regularization),)
+        learned = learn_part(bank.subset(outside), target, self.request)
         found = Refit(bank, learned.weights, learned.regularization)
         if learned.regularization == self.regularization:
             return (found,)

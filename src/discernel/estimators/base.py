@@ -58,6 +58,7 @@ class BaseKernelDiscriminant(
     threshold: Any
     statistics: Any
     n_components: Any
+    _holds_out = True
 
     # ---- fitting -----------------------------------------------------------------------------
 

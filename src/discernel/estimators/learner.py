@@ -140,6 +140,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
 
     #: Whether a kernel of low rank serves as well.
     _approximable: ClassVar[bool] = True
+    #: Whether kernels are learned again without each fold, to say what to expect of new rows.
+    _holds_out: ClassVar[bool] = False
     _computes_there: ClassVar[bool] = True
     #: The banks that compute on a device.
     _banks_there: ClassVar[tuple[str, ...]] = ("auto", "iterative")
@@ -283,8 +285,8 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         rows : ndarray of int, optional
             The rows to leave out in turn, or more; by default all.
         """
-        if not has_importances(X, self.kernels_):
-            return
+        if not has_importances(X, self.kernels_) or not fit.fitted.shape[1]:
+            return  # no columns, or one class, which depends on none
         every = np.arange(fit.n_samples) if rows is None else rows
         # Sorted by what they are, the same rows are drawn whatever order they were given in.
         every = every[np.lexsort(np.round(fit.fitted[every], _SAME_DIGITS).T)]
@@ -368,6 +370,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             rank=getattr(self, "rank", None),
             chooses=self._takes_tables() and isinstance(X, np.ndarray),
             approximable=self._approximable,
+            holds_out=self._holds_out,
             asked=getattr(self, "bank", "auto"),
             cache_bytes=self._cache_bytes(request),
             patience=patience,
@@ -447,6 +450,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             target,
             request,
             bank,
+            weights,
             learned.regularization,
             proposal,
             X,

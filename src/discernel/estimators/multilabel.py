@@ -83,6 +83,8 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
     array([[0, 0, 1, 0, 0]])
     """
 
+    _holds_out = True
+
     def __init__(
         self,
         kernels: Any = "auto",

@@ -94,6 +94,7 @@ class FitPlanner:
         rank: int | None,
         chooses: bool,
         approximable: bool,
+        holds_out: bool = False,
         **options: Any,
     ) -> FitPlanner:
         """Return the planner of a fit.
@@ -114,6 +115,8 @@ class FitPlanner:
             Whether the default chooses its kernels first.
         approximable : bool
             Whether kernels of low rank serve as well.
+        holds_out : bool
+            Whether kernels are learned again without each fold.
         **options
             Other attributes.
         """
@@ -135,6 +138,7 @@ class FitPlanner:
             and _needs_products_only(request, chooses)
             and all(kernel.trusted for kernel in kernels),
             rank=rank,
+            holds_out=holds_out,
         )
         return cls(X, measured, problem, **options)
 

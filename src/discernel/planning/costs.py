@@ -13,7 +13,7 @@ from discernel.bank.tiled import CACHE_BYTES
 from discernel.crossfit import FIRST_ROWS, rows_to_choose_on
 from discernel.planning.speed import Speed
 
-__all__ = ["Cost", "Work", "work_of"]
+__all__ = ["Cost", "Work", "held_out_factor", "work_of"]
 
 #: Operations of the choice on 1,000 rows, the power of rows that they grow with, columns that make
 #: it twice as dear, and the jobs that share the work, of which each has a thread.
@@ -36,6 +36,12 @@ _KEPT_SUM, _KEPT_ALL, _SUMMED = (20.0, 11.0), (8.0, 6.0), (80.0, 3.0)
 #: Operations of one program on 1,000 rows, and the power of rows that they grow with, beside its
 #: factorisations.
 _PROGRAM, _PROGRAM_POWER = 6e9, 1.5
+
+
+#: Up to so many rows, how much longer a fit takes that learns again without each fold: of the
+#: default, and of given kernels. Then the same of all others.
+_HELD_OUT = {600: (1.5, 5.0), 2000: (2.5, 2.7)}
+_HELD_OUT_OF_MANY = (1.1, 1.3)
 
 
 @dataclass(frozen=True)
@@ -138,6 +144,20 @@ def work_of(
         chosen=choice.chosen,
         numbers=own.numbers + choice.numbers,
     )
+
+
+def held_out_factor(n_rows: int, *, chooses: bool) -> float:
+    """Return how much longer a fit takes that says what to expect of new rows.
+
+    Parameters
+    ----------
+    n_rows : int
+        The training rows.
+    chooses : bool
+        Whether the default chooses its kernels first.
+    """
+    found = next((both for most, both in _HELD_OUT.items() if n_rows <= most), _HELD_OUT_OF_MANY)
+    return found[0] if chooses else found[1]
 
 
 def _low_rank(n: float, r: float, n_programs: float) -> Work:

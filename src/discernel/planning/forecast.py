@@ -12,7 +12,7 @@ from discernel.bank import Kind
 from discernel.exceptions import InvalidInputError
 from discernel.features import n_landmarks
 from discernel.machine import memory_limit
-from discernel.planning.costs import Cost, cost_of, work_of
+from discernel.planning.costs import Cost, cost_of, held_out_factor, work_of
 from discernel.planning.speed import Speed
 from discernel.progress import in_words
 
@@ -60,6 +60,8 @@ class Problem:
         The rates of a device on which features of a low rank are made and summed up; None: here.
     learns : bool
         Whether weights and metric are learned; False: they are equal.
+    holds_out : bool
+        Whether they are learned again without each fold, to say what to expect.
     """
 
     n_rows: int
@@ -71,6 +73,7 @@ class Problem:
     rank: int | None = None
     there: Speed | None = None
     learns: bool = True
+    holds_out: bool = False
 
     def cost(self, kind: Kind, speed: Speed, rank: int | None = None) -> Cost:
         """Return the forecast of one way."""
@@ -88,6 +91,9 @@ class Problem:
             learns=self.learns,
         )
         cost = cost_of(work, speed, here)
+        if self.holds_out and self.learns:
+            factor = held_out_factor(here, chooses=self.chooses)
+            cost = replace(cost, seconds=factor * cost.seconds)
         if summed is None:
             return cost
         entries, products = n * rank * summed.entry, 2.0 * n * rank**2 / summed.product
