@@ -298,6 +298,37 @@ def test_figures_of_importances_are_those_of_the_record():
     assert noise in measured
 
 
+def test_figures_on_promises_are_those_of_the_record():
+    page, found = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8"), {}
+    for entry in results("promises")["targets"]:
+        found.setdefault((entry["part"], entry["what"]), []).append(entry)
+    accuracy, loss = (
+        found["noise", f"claimed minus found {what}"] for what in ("accuracy", "log-loss")
+    )
+
+    def met(entries):
+        return f"in {sum(entry['is_met'] for entry in entries)} of {len(entries)}"
+
+    def furthest(entries):
+        return max((entry["value"] for entry in entries), key=abs)
+
+    assert f"at most {100 * furthest(accuracy):.1f} points above what is found" in page
+    assert f"within 2 points {met(accuracy)}" in page
+    assert f"within {abs(furthest(loss)):.3f} {met(loss)}" in page
+    tables = found["tables", "claimed minus found accuracy"]
+    assert f"within 1.5 points {met(tables)}" in page
+    assert f"{-100 * furthest(tables):.1f} points too low" in page
+    many, few = (entry["value"] for entry in found["tables", "log_loss_ratio"])
+    assert f"{many:.2f} times what is found; up to 200 rows {few:.2f} times" in page
+    for what, words in (("coverage", "covers {:.0%}"), ("width", "{:.1f} times as wide")):
+        for entry in found["tables", what]:
+            assert words.format(entry["value"]).replace("%", " %") in page
+    ratios = [entry["value"] for entry in found["few", "log-loss relative to logistic regression"]]
+    assert f"{min(ratios):.2f} to {max(ratios):.2f} times that of logistic regression" in page
+    claimed = found["few", "claimed minus found log-loss"]
+    assert f"claimed within 0.05 of found {met(claimed)}" in page
+
+
 def test_figures_of_the_measured_page_are_those_of_the_records():
     """Claims are computed, not typed: the page quotes what the benchmarks wrote."""
     page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
