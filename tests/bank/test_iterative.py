@@ -248,10 +248,11 @@ def test_leave_one_out_of_a_far_row_is_never_of_the_wrong_sign():
 @pytest.mark.parametrize("lam", [1e-1, 1e-2, 1e-3, 1e-4])
 def test_weights_and_objective_are_those_of_a_factorisation(kernels, lam, solver):
     X, y = rows(600)
+    options = {"criterion": "rkda", "solver": solver, "regularization": lam}
     found = {
-        bank: MultipleKernelDiscriminant(
-            kernels, criterion="rkda", solver=solver, regularization=lam, bank=bank
-        ).fit(X, y)
+        bank: MultipleKernelDiscriminant(kernels, **options, bank=bank, statistics="training").fit(
+            X, y
+        )
         for bank in ("tiled", "iterative")
     }
     one, other = found["tiled"].learned_kernel_, found["iterative"].learned_kernel_
@@ -382,7 +383,7 @@ def test_the_default_needs_no_large_matrix():
 )
 def test_lambda_can_be_chosen_or_learned(n, options):
     X, y = rows(n)
-    options = {"criterion": "rkda"} | options
+    options = {"criterion": "rkda", "statistics": "training"} | options
     one, other = (
         MultipleKernelDiscriminant(rbf_ladder(4), bank=bank, **options).fit(X, y)
         for bank in ("tiled", "iterative")

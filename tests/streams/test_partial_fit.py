@@ -106,13 +106,13 @@ def test_weights_that_decay_are_weights():
 
 
 def test_forgetting_follows_what_changes():
-    X, y = rings(2000)
+    X, y = rings(1200)
     turned = X[:, [2, 3, 0, 1]]  # the labels depend on other columns from now on
     kept = explicit().partial_fit(X, y)
     gone = deepcopy(kept)
-    for a in range(0, 2000, 500):
-        kept.partial_fit(turned[a : a + 500], y[a : a + 500])
-        gone.partial_fit(turned[a : a + 500], y[a : a + 500], forget=0.2)
+    for a in range(0, 1200, 300):
+        kept.partial_fit(turned[a : a + 300], y[a : a + 300])
+        gone.partial_fit(turned[a : a + 300], y[a : a + 300], forget=0.2)
     new, truth = rings(2000, seed=1)
     new = new[:, [2, 3, 0, 1]]
     assert gone.score(new, truth) > kept.score(new, truth) + 0.05
