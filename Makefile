@@ -41,7 +41,7 @@ demo: $(VENV)/.app
 
 # One BLAS thread per worker: two workers with two threads each only get in each other's way.
 test: $(VENV)/.dev
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 # In an environment of its own, with the lowest versions of pyproject.toml. PyTorch, Dask and ONNX
 # are left out, and what needs them is skipped; so are conic programs, whose last digits depend on

@@ -35,6 +35,7 @@ ESTIMATORS = [
     KernelDiscriminant(Cosine(), priors="uniform", class_weight="balanced"),
     KernelDiscriminant(Standardized(RBF()), n_components=1, threshold=0.3),
     KernelDiscriminant((RBF() + 1.0) ** 2, statistics="training"),
+    KernelDiscriminant(RBF() + Linear(), regularization=0.1),
     MultipleKernelDiscriminant(TWO, criterion="rkda", bank="tiled"),
     MultipleKernelDiscriminant(TWO, bank="lowrank", criterion="rkda", rank=10, regularization=0.1),
     MultipleKernelDiscriminant(TWO, bank="iterative", criterion="rkda", regularization=0.1),

@@ -10,7 +10,6 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from discernel.estimators import (
     AKFDClassifier,
@@ -34,18 +33,6 @@ from discernel.kernels import (
     Polynomial,
     Precomputed,
 )
-from tests.estimators.test_contract import expected_to_fail
-
-
-@parametrize_with_checks(
-    [
-        MultipleKernelDiscriminant({"a": RBF(width=2.0), "b": 2.0 * Linear()}, regularization=0.1),
-        KernelDiscriminant(RBF() + Linear(), regularization=0.1),
-    ],
-    expected_failed_checks=expected_to_fail,
-)
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ LEFT_OUT = (
 
 
 @parametrize_with_checks(
-    [MultiLabelKernelDiscriminant(), MultiLabelKernelDiscriminant(criterion="rkda")],
+    [MultiLabelKernelDiscriminant()],  # others are in test_estimator_checks.py
     expected_failed_checks=lambda _: {
         "check_sample_weight_equivalence_on_dense_data": LEFT_OUT,
         "check_sample_weight_equivalence_on_sparse_data": LEFT_OUT,
