@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.linalg
+from scipy.special import expit
 from sklearn.datasets import load_iris, load_wine, make_blobs, make_classification
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.metrics import log_loss
@@ -423,9 +424,10 @@ def test_few_rows_on_the_right_side_are_no_reason_to_be_certain():
         for distance in (1.0, 30.0):
             model = two_gaussians(right * distance / 2, distance, codes=target.codes)
             factor, likelihood = _fit_sharpness(model, target), left_out_log_likelihood(model)
-            odds = factor * np.abs(likelihood[:, 1] - likelihood[:, 0])
-            found.append(1.0 - 1.0 / (1.0 + np.exp(-odds.mean())))
-            assert found[-1] == pytest.approx(1.0 / (n + 2), rel=0.02) or factor > 12.0
+            odds = np.abs(likelihood[:, 1] - likelihood[:, 0]).mean()
+            found.append(expit(-factor * odds))
+            at_limit = expit(-np.exp(2.5) * odds)  # of the largest factor
+            assert found[-1] == pytest.approx(max(1.0 / (n + 2), at_limit), rel=0.02)
     assert found[0] > found[2] > found[4]
 
 

@@ -587,16 +587,16 @@ def _discriminant_coordinates(
 class Expectation:
     """What to expect of new rows, from rows that were predicted without their labels.
 
-    The class statistics are those of the other rows. The sharpness is one number of all of them:
-    of few rows the expectation is a little too good for that. A row that is a class of its own
-    counts as wrong: without it there is no such class.
+    Means, covariance and sharpness for a row are those of other folds. A row that is a class of its
+    own counts as wrong: without it there is no such class.
 
     Attributes
     ----------
     accuracy : float
         The share of rows whose class was right.
     low, high : float
-        Wilson's interval of 95 % for it, of the effective number of rows (Σω)²/Σω².
+        An interval of 95 % for it: Wilson's with the effective number of rows (Σω)²/Σω², a tenth
+        wider.
     log_loss : float
         Minus the mean logarithm of the probability of the right class.
     n_rows : int

@@ -366,9 +366,16 @@ def deal_folds(keys: FloatArray, codes: NDArray[np.intp], n_folds: int) -> NDArr
     """
     order = np.lexsort([*keys.T[::-1], codes])
     strata = by_appearance(codes[order])
-    order = order[np.lexsort([np.random.RandomState(0).permutation(len(order)), strata])]
+    shuffled = np.argsort(np.random.RandomState(0).permutation(len(order)))
     folds = np.empty(len(order), dtype=np.intp)
-    folds[order] = np.arange(len(order)) % min(n_folds, len(order))
+    folds[order[shuffled]] = deal(strata[shuffled], min(n_folds, len(order)))
+    return folds
+
+
+def deal(strata: NDArray[np.intp], n_folds: int) -> NDArray[np.intp]:
+    """Return a fold per row: every stratum is dealt out in turn, where the last one ended."""
+    folds = np.empty(len(strata), dtype=np.intp)
+    folds[np.argsort(strata, kind="stable")] = np.arange(len(strata)) % n_folds
     return folds
 
 

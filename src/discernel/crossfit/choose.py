@@ -34,7 +34,7 @@ STRENGTHS = (0.0, 0.5, 1.0)
 _LAMBDAS = tuple(10.0 ** (-k / 2) for k in range(12))
 #: A candidate that is less simple must be better by this many standard errors.
 _CLEARLY = 1.0
-#: Of so many rows, twice as many.
+#: With so many rows, by twice as many.
 _FEW_ROWS = 20.0
 #: Steps of the descent over weights.
 _EVALUATIONS = 20
@@ -285,8 +285,9 @@ def choose(
     # Some λ that users give are too small for single precision.
     dtype = np.float32 if regularization is None else np.float64
     fits = _try_strengths(sample, metrics, strengths, lambdas, dtype, device)
-    candidates = _ranked([fit.tried for fit in fits], sample.shares)
-    best, tried = candidates[0], [fit.tried for fit in fits]
+    tried = [fit.tried for fit in fits]
+    candidates = _ranked(tried, sample.shares)
+    best = candidates[0]
     without = [
         _ranked(tried, np.where(sample.folds == fold, 0.0, sample.shares))[0]
         for fold in range(sample.n_folds)

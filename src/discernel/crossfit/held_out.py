@@ -121,7 +121,7 @@ class Relearner:
         proposal = self.proposal
         if proposal is None:
             return self._relearned(self.bank, outside)
-        metric = fold_metric(proposal, self.X, proposal.spreads, self.target, fold, outside)
+        metric = fold_metric(proposal, self.X, self.target, fold, outside)
         chosen = proposal.chosen
         own = proposal.without[fold] if self.folds is not None else chosen
 
@@ -134,13 +134,12 @@ class Relearner:
             if own.strength == chosen.strength:
                 return found
             return found[0], *self._relearned(scaled(chosen.strength), outside)[-1:]
+        is_same = own.strength == chosen.strength and own.regularization == chosen.regularization
         refits = []
-        for one in (own, chosen):
+        for one in [own] if is_same else [own, chosen]:
             bank = scaled(one.strength)
             weights, ratio = one.weights[bank.kept], one.regularization / chosen.regularization
             refits.append(Refit(bank, weights / weights.sum(), self.regularization * ratio))
-            if (own.strength, own.regularization) == (chosen.strength, chosen.regularization):
-                break
         return tuple(refits)
 
     def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:

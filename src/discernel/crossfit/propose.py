@@ -176,7 +176,6 @@ def rows_to_choose_on(n_rows: int) -> int:
 def fold_metric(
     proposal: Proposal,
     X: FloatArray,
-    spreads: tuple[float, ...],
     target: Target,
     fold: int,
     outside: Positions,
@@ -189,8 +188,6 @@ def fold_metric(
         The default's choice, whose metrics of folds serve where its sample has all rows.
     X : ndarray of shape (n_samples, n_columns)
         The training rows.
-    spreads : tuple of float
-        What every column is divided by first.
     target : Target
         What is to be predicted.
     fold : int
@@ -200,7 +197,7 @@ def fold_metric(
     """
     if len(proposal.sample.positions) == len(X):
         return proposal.fold_metrics[fold]
-    rows, part = divided_columns(X[outside], spreads), target.subset(outside)
+    rows, part = divided_columns(X[outside], proposal.spreads), target.subset(outside)
     rng = np.random.RandomState(0)
     drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
     return _learned_metric(None, (drawn, np.arange(len(drawn.rows))))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.backend import FloatArray, typical_row
-from discernel.targets import ClassTarget, Target
+from discernel.targets import ClassTarget, Target, by_appearance, deal
 
 __all__ = ["Sample", "draw_sample"]
 
@@ -88,7 +88,7 @@ def draw_sample(
     order = _sorted(np.hstack([rows, _labels(target)]))
     strata = np.zeros(len(order), dtype=np.intp)
     if isinstance(target, ClassTarget):
-        strata = _by_appearance(target.codes[order])
+        strata = by_appearance(target.codes[order])
     chosen = _drawn(strata, most, rng)
     positions = order[chosen]
     weights, scores = np.ones(len(positions)), target.scores[positions]
@@ -103,14 +103,8 @@ def draw_sample(
         weights=weights,
         target=_part(target, positions),
         positions=positions,
-        folds=_dealt(strata[chosen], min(n_folds, len(chosen))),
+        folds=deal(strata[chosen], min(n_folds, len(chosen))),
     )
-
-
-def _by_appearance(codes: Positions) -> Positions:
-    """Return codes in the order in which they first appear: the names of classes do not matter."""
-    _, first, inverse = np.unique(codes, return_index=True, return_inverse=True)
-    return np.argsort(np.argsort(first))[inverse]
 
 
 def _part(target: Target, positions: Positions) -> Target:
@@ -145,11 +139,3 @@ def _drawn(strata: Positions, most: int, rng: np.random.RandomState) -> Position
         place[members] = (np.arange(len(members)) + rng.uniform()) / len(members)
         place[members[:2]] = 0.0
     return np.argsort(place, kind="stable")[:most]
-
-
-def _dealt(strata: Positions, n_folds: int) -> Positions:
-    """Return a fold per row: every stratum is dealt out in turn, where the last one ended."""
-    folds = np.empty(len(strata), dtype=np.intp)
-    order = np.argsort(strata, kind="stable")
-    folds[order] = np.arange(len(strata)) % n_folds
-    return folds

@@ -102,8 +102,6 @@ class Learning(NamedTuple):
     weights: FloatArray
     #: Where the kernels come from; None where they were given.
     proposal: Proposal | None
-    #: What was learned, and how.
-    request: Request
     #: What learns the same from some of the rows.
     relearner: Relearner
 
@@ -456,7 +454,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             X,
             lambda kernels: self._exact_bank(X, _near(kernels, X, request), target, request),
         )
-        return Learning(bank, weights, proposal, request, relearner)
+        return Learning(bank, weights, proposal, relearner)
 
     def _rows_vary(self, X: Any, kernels: list[Kernel]) -> bool:
         """Whether training rows differ as kernels see them; of what is no numbers, always."""
@@ -666,7 +664,7 @@ def held_out_scores(
     if proposal is not None and len(proposal.dependent):
         rows = proposal.independent(np.arange(target.n_samples))
         if len(rows):
-            where = "leave-one-out, of rows that had no part in the metric"
+            where = "leave-one-out, of rows held out from the metric"
             return lambda _, __: HeldOutScores(rows, where=where)
     scores, folds = cross_fitted_scores(relearner, fit)
     rows = np.flatnonzero(folds >= 0)

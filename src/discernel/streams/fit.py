@@ -176,16 +176,12 @@ def fit_stream(
     weights = sample.weights[rows]
     codes = np.searchsorted(state.classes, target.classes)[target.codes]
     summed = weights * sample.decays[rows] * state.factors[codes]
-    at = system.sampled(
-        state.features(sample.X[rows]),
-        summed,
-        table,
-    )
+    at = system.sampled(state.features(sample.X[rows]), summed, table)
     truth = table[codes]
     counted = np.flatnonzero(~sample.involved[rows])
     honest = HeldOutScores()
     if sample.involved.any():
-        where = f"leave-one-out, of {len(counted)} drawn rows that had no part in the metric"
+        where = f"leave-one-out, of {len(counted)} drawn rows held out from the kernel"
         honest = HeldOutScores(counted, where=where)
     elif len(rows) < state.survey.n_rows:
         honest = HeldOutScores(where=f"leave-one-out, of {len(rows)} drawn rows")
@@ -203,7 +199,7 @@ def fit_stream(
     # A share of all rows: where the sample stands for them, it has so much of the penalty.
     share = target.total / system.weight
     leave_one_out = truth - (truth - fitted) / left[:, None]
-    shares = weights * sample.decays[rows] * state.factors[codes] / float(state.sums.weight)
+    shares = summed / float(state.sums.weight)
     fit = SampledFit(
         coef=state.features.expansion(beta) * system.unit,
         intercept=intercept,
