@@ -29,7 +29,7 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 from discernel import MultipleKernelDiscriminant, learn_kernel
-from discernel.backend import blas_threads
+from discernel.arrays import blas_threads
 from discernel.bank import gram_stack
 from discernel.bench import work as bench
 from discernel.kernels import RBF, rbf_ladder

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.bench import work
 from discernel.displays.common import pyplot
 from discernel.experiments.progress import progress_bar

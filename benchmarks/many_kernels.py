@@ -19,12 +19,12 @@ import numpy as np
 from common import write_record
 
 from discernel import MultipleKernelDiscriminant
-from discernel.backend import blas_threads
+from discernel.arrays import blas_threads
 from discernel.bank import TiledBank
-from discernel.criteria.rkda import RKDAProgram
 from discernel.kernels import feature_kernels
-from discernel.learners import Newton
-from discernel.learners.solution import Task
+from discernel.learn import Newton
+from discernel.programs.rkda import RKDAProgram
+from discernel.programs.solution import Task
 from discernel.targets import ClassTarget
 
 REPEATS = 5

@@ -477,7 +477,7 @@ def dask_cells() -> Iterator[Cell]:
 @contextmanager
 def processor_as_device() -> Iterator[None]:
     """Take arrays of PyTorch in the memory of the processor for those of another device."""
-    from discernel.devices import Device
+    from discernel.arrays import Device
 
     before = Device.__dict__["is_host"]
     Device.is_host = False  # type: ignore[assignment, method-assign]

@@ -37,7 +37,7 @@ KEPT = 30
 #: Fits that one process takes at a time.
 CHUNK = 8
 #: Where the default computes in single precision.
-SINGLE = ("discernel.metric", "discernel.crossfit", "discernel.default")
+SINGLE = "discernel.default"
 
 Result = dict[str, Any]
 

@@ -37,7 +37,7 @@ from discernel.experiments.plan import Cell, Data, Method, Splits
 from discernel.experiments.runner import Summary
 from discernel.experiments.store import Record, Result
 from discernel.kernels import RBF, Linear
-from discernel.learners import Candidate
+from discernel.learn import Candidate
 
 FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]
 

@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 
 from discernel import learn_kernel
-from discernel.backend import Cholesky, in_threads
-from discernel.deadline import (
+from discernel.arrays import Cholesky, in_threads
+from discernel.exceptions import ConvergenceWarning
+from discernel.kernels import RBF
+from discernel.learn import Status
+from discernel.progress.deadline import (
     Deadline,
     OutOfTimeError,
     active_deadline,
@@ -15,9 +18,6 @@ from discernel.deadline import (
     must_stop_learning,
     seconds_left,
 )
-from discernel.exceptions import ConvergenceWarning
-from discernel.kernels import RBF
-from discernel.learners import Status
 
 
 class Clock:

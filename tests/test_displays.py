@@ -35,7 +35,7 @@ from discernel.displays import (
 from discernel.displays.common import candidate_name, format_number, kernel_sources, make_axes
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.kernels import RBF, Linear
-from discernel.learners import Candidate, Progress
+from discernel.learn import Candidate, Progress
 
 KERNELS = {"narrow": RBF(width=2.0), "wide": RBF(width=6.0), "linear": Linear()}
 BY_LEARNER = [

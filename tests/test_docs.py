@@ -29,7 +29,7 @@ ROOT = Path(__file__).parent.parent
 MODULES = sorted(
     info.name
     for info in pkgutil.walk_packages(discernel.__path__, prefix="discernel.")
-    if info.name != "discernel.devices.fused"  # needs Triton, which only GPUs have
+    if info.name != "discernel.arrays.fused"  # needs Triton, which only GPUs have
 )
 #: What is returned to users, not made by them: documented by attributes, not parameters.
 RESULTS = {"LearnedKernel", "Solution", "Solver", "Status", "Task"} | {

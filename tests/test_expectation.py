@@ -28,7 +28,7 @@ from discernel.discriminant import (
 from discernel.experiments.metrics import METRICS
 from discernel.experiments.plan import Data
 from discernel.kernels import RBF, Linear
-from discernel.learners import Candidate
+from discernel.learn import Candidate
 from discernel.report.model import _signed
 from discernel.report.words import percent
 from discernel.targets import ClassTarget, deal_folds

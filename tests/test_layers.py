@@ -13,27 +13,22 @@ ROOT = Path(discernel.__file__).parent
 ORDER = (
     "exceptions",
     "writing",
-    "machine",
     "notebook",
     "progress",
-    "deadline",
-    "backend",
-    "cluster",
-    "sample_weights",
+    "arrays",
     "kernels",
-    "devices",
-    "features",
     "tables",
     "views",
     "bank",
     "targets",
+    "programs",
+    "papers",
     "criteria",
-    "learners",
     "solvers",
+    "learn",
     "discriminant",
-    "metric",
-    "crossfit",
-    "planning",
+    "default",
+    "plan",
     "streams",
     "inspection",
     "estimators",
@@ -100,7 +95,7 @@ def is_backwards(here, used):
 
 
 def test_every_room_is_in_the_order():
-    assert {"kernels", "learners", "cli"} < ROOMS
+    assert {"kernels", "programs", "cli"} < ROOMS
     assert ROOMS - {"__init__"} <= set(ORDER)
 
 
@@ -170,9 +165,9 @@ def test_a_planted_import_of_the_top_is_noticed(statement, room, may):
         "from os import path",
         "from . import base",
         "from .base import Kernel",
-        "from discernel.backend import cli",
-        "from discernel import backend",
-        "import discernel.backend as backend",
+        "from discernel.arrays import cli",
+        "from discernel import arrays",
+        "import discernel.arrays as backend",
         "print('discernel.cli')",
     ],
 )

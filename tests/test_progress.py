@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from discernel import progress
 from discernel.progress import in_words, phase, reporting
+from discernel.progress import reporting as progress
 
 
 class Terminal(io.StringIO):

@@ -11,9 +11,9 @@ from sklearn.preprocessing import StandardScaler
 from discernel import KernelDiscriminant, MultiLabelKernelDiscriminant, MultipleKernelDiscriminant
 from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares
-from discernel.crossfit import Relearner, cross_fitted_scores
+from discernel.default import Relearner, cross_fitted_scores
 from discernel.kernels import RBF
-from discernel.learners import learn, make_request
+from discernel.learn import learn, make_request
 from discernel.targets import ClassTarget
 from tests import reference
 

@@ -7,7 +7,7 @@ import pytest
 
 import discernel
 from discernel import solvers
-from discernel.learners import SOLVERS
+from discernel.learn import SOLVERS
 
 #: A name more is a decision, not an accident: it is written here too. At most 18.
 NAMES = [

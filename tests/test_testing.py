@@ -7,10 +7,10 @@ import pytest
 
 from discernel.bank import DenseBank, FactoredBank, TiledBank, WithIdentity, gram_stack
 from discernel.criteria import CRITERIA, RKDA, Criterion
-from discernel.criteria.rkda import RKDAPoint, RKDAProgram
 from discernel.kernels import RBF, Cosine, Exponential, Laplace, Linear, Polynomial, rbf_ladder
 from discernel.kernels.adapters import Function, Pairwise
-from discernel.learners import Newton, Solution, Status
+from discernel.learn import Newton, Solution, Status
+from discernel.programs.rkda import RKDAPoint, RKDAProgram
 from discernel.solvers import QCQP, SDP, SILP, Columns, Galerkin
 from discernel.testing import check_bank, check_criterion, check_kernel, check_solver
 

@@ -12,7 +12,7 @@ from discernel.estimators import (
     MultipleKernelRidge,
     SeparabilityClassifier,
 )
-from discernel.learners import (
+from discernel.learn import (
     LearnedKernel,
     Status,
     align_kernels,
@@ -44,7 +44,7 @@ __version__ = version("discernel")
 #: Where names went that were here once.
 _ROOMS = {
     "criteria": "AKFD Alignment Margin Separability",
-    "learners": "AlignedKernels Candidate Progress RegularizationPath",
+    "learn": "AlignedKernels Candidate Progress RegularizationPath",
     "solvers": "Newton QCQP SDP SILP",
     "experiments.baselines": "ConformalKernelTransformer KDDA KernelNeighborsClassifier "
     "LearnedKernelSVC SingleKernelClassifier",

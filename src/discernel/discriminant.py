@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
+from discernel.arrays.sample_weights import SampleWeights, effective_number
 from discernel.criteria import LeastSquares
 from discernel.exceptions import InvalidInputError
-from discernel.sample_weights import SampleWeights, effective_number
 from discernel.targets import ClassTarget, deal_folds
 
 __all__ = [

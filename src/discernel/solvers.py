@@ -4,24 +4,18 @@ One of your own has a ``name`` and ``solve(program, task) -> Solution``; `Task`,
 `Status` are what it is given and what it returns.
 """
 
-from discernel.learners import (
-    QCQP,
-    SDP,
-    SILP,
-    Columns,
-    Galerkin,
-    InteriorPoint,
-    Newton,
-    Solution,
-    Solver,
-    Status,
-    Task,
-)
-from discernel.learners.alignment import Greedy, QuadraticProgram
-from discernel.learners.alternating import Alternating
-from discernel.learners.auto import LBFGS, Search
-from discernel.learners.separability import ClosedForm, Dinkelbach
-from discernel.learners.uniform import NoSolver
+from discernel.papers.akfd.solver import Alternating
+from discernel.papers.alignment.solvers import Greedy, QuadraticProgram
+from discernel.papers.margin.solver import InteriorPoint
+from discernel.papers.separability.solvers import ClosedForm, Dinkelbach
+from discernel.programs.columns import Columns
+from discernel.programs.conic import QCQP, SDP
+from discernel.programs.galerkin import Galerkin
+from discernel.programs.newton import Newton
+from discernel.programs.no_solver import NoSolver
+from discernel.programs.search import LBFGS, Search
+from discernel.programs.silp import SILP
+from discernel.programs.solution import Solution, Solver, Status, Task
 
 __all__ = [
     "LBFGS",

@@ -1,7 +1,7 @@
 """From labels to what is to be separated.
 
 Where rows have weights ω, all columns are multiplied by √ω, as a bank's matrices are: see
-`discernel.sample_weights`.
+`discernel.arrays.sample_weights`.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
-from discernel.sample_weights import SampleWeights
 
 __all__ = [
     "ClassTarget",

@@ -21,13 +21,13 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import Buffers, FloatArray
+from discernel.arrays import Buffers, FloatArray
 from discernel.bank import Bank, DenseBank, Normalization, System
 from discernel.criteria import Criterion, FisherRatio, Program, as_criterion, offers
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF, Kernel
 from discernel.kernels.evaluate import KernelSet, can_prepare
-from discernel.learners import Newton, Solution, Solver, Status, Task, learn_kernel
+from discernel.learn import Newton, Solution, Solver, Status, Task, learn_kernel
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["check_bank", "check_criterion", "check_kernel", "check_solver"]

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.gaussian_process.kernels import RationalQuadratic
 
 from discernel import MultipleKernelDiscriminant
-from discernel.backend import in_threads
+from discernel.arrays import in_threads
 from discernel.bank import Centering, CombinedKernel
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import (

@@ -12,7 +12,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from discernel.backend import ShiftedRows
+from discernel.arrays import ShiftedRows
 from discernel.bank import CombinedKernel, DenseBank, WithIdentity, gram_stack
 from discernel.exceptions import (
     DroppedKernelWarning,

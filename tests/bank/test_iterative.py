@@ -11,6 +11,7 @@ from discernel import (
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
 )
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import (
     IterativeBank,
     TiledBank,
@@ -21,11 +22,10 @@ from discernel.bank import (
     tiled,
 )
 from discernel.criteria import KernelLeastSquares
-from discernel.criteria.fdr import FisherRatioProgram
-from discernel.criteria.rkda import RKDAProgram
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.kernels import RBF, Laplace, Linear, Polynomial, Precomputed, rbf_ladder
-from discernel.sample_weights import SampleWeights
+from discernel.programs.fdr import FisherRatioProgram
+from discernel.programs.rkda import RKDAProgram
 from discernel.targets import ClassTarget
 from discernel.testing import check_bank
 

@@ -7,12 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import BlendBank, DenseBank, LowRankBank, TiledBank, choose_bank, gram_stack
 from discernel.bank.lowrank import default_rank, share_rank, spectra_of
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError, LowRankWarning
-from discernel.features import ExactMap, FourierMap, NystromMap
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
-from discernel.sample_weights import SampleWeights
+from discernel.kernels.features import ExactMap, FourierMap, NystromMap
 from discernel.testing import check_bank
 
 N = 120

@@ -53,7 +53,7 @@ def test_wide_kernels_keep_their_digits(width):
 
 def tile_values(bank, X):
     """The raw kernel as tiles have it: a square of another may differ in the last digit."""
-    from discernel.backend import Buffers
+    from discernel.arrays import Buffers
 
     out = np.empty((len(X), len(X)))
     for rows_, columns in bank._tiles():

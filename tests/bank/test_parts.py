@@ -5,8 +5,8 @@ import pytest
 import scipy.linalg
 
 from discernel.bank import DenseBank, FactoredBank, TiledBank, WithIdentity
-from discernel.criteria.rkda import RKDAProgram
 from discernel.kernels import RBF, Linear, Polynomial
+from discernel.programs.rkda import RKDAProgram
 from discernel.targets import ClassTarget
 from tests import reference
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from discernel.arrays.sample_weights import SampleWeights, centered, check_sample_weight
 from discernel.bank import DenseBank, FactoredBank, TiledBank, WithIdentity, gram_stack
 from discernel.kernels import RBF, Linear
-from discernel.sample_weights import SampleWeights, centered, check_sample_weight
 
 KERNELS = [RBF(width=1.0), RBF(width=3.0), Linear(), RBF(width=3e3)]
 COUNTS = np.array([1, 3, 2, 1, 4, 1, 2, 2, 1, 5, 1, 1, 3, 2])

@@ -9,11 +9,11 @@ import scipy.sparse as sp
 
 from discernel import MultipleKernelDiscriminant
 from discernel.bank import DenseBank, TiledBank, choose_bank, gram_stack, make, tiled
-from discernel.criteria.rkda import RKDAProgram
 from discernel.exceptions import DroppedKernelWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed, rbf_ladder
 from discernel.kernels.adapters import Function
 from discernel.kernels.evaluate import KernelSet
+from discernel.programs.rkda import RKDAProgram
 from discernel.targets import ClassTarget
 
 N = 150

@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from discernel import MultipleKernelDiscriminant, metric
-from discernel.crossfit import choose
-from discernel.crossfit.fold import Fold
+from discernel import MultipleKernelDiscriminant
+from discernel.default import metric
+from discernel.default import choose
+from discernel.default.fold import Fold
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
 import result_cells

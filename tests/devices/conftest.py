@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discernel.devices import Device, device_of
+from discernel.arrays import Device, device_of
 
 LIBRARIES = [
     "torch",

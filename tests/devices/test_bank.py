@@ -5,13 +5,13 @@ import pickle
 import numpy as np
 import pytest
 
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import TiledBank, gram_stack
 from discernel.bank import device as device_bank
 from discernel.bank.device import DeviceBank
-from discernel.devices import pairs
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Exponential, Function, Laplace, Linear, Polynomial
-from discernel.sample_weights import SampleWeights
+from discernel.kernels.device import pairs
 from discernel.testing import check_bank
 
 N = 160

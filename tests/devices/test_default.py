@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from discernel.crossfit import propose_kernels
-from discernel.crossfit.device_fold import DeviceFold
-from discernel.crossfit.fold import Fold
-from discernel.crossfit.menu import MENU
-from discernel.crossfit.sample import draw_sample
-from discernel.metric import learn_metric
-from discernel.sample_weights import SampleWeights
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.default import propose_kernels
+from discernel.default.device_fold import DeviceFold
+from discernel.default.fold import Fold
+from discernel.default.menu import MENU
+from discernel.default.metric import learn_metric
+from discernel.default.sample import draw_sample
 from discernel.targets import ClassTarget
 
 

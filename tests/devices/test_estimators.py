@@ -13,7 +13,7 @@ from discernel import (
     MultipleKernelDiscriminant,
     learn_kernel,
 )
-from discernel.devices import Device, as_host, check_given
+from discernel.arrays import Device, as_host, check_given
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace, rbf_ladder
 

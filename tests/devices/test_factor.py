@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discernel.devices import DeviceFactor, as_host
+from discernel.arrays import DeviceFactor, as_host
 from discernel.exceptions import NumericalError
 
 N, BLOCK = 150, 32

@@ -18,8 +18,8 @@ from discernel import (
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
 )
+from discernel.arrays import Device, device_errors
 from discernel.bank.device import DeviceBank
-from discernel.devices import Device, device_errors
 from discernel.exceptions import DeviceError, InvalidInputError, NumericalError
 from discernel.kernels import RBF, Function
 
@@ -202,7 +202,7 @@ class TestFits:
     def test_predictions(self, rows, monkeypatch):
         X, y = rows
         clf = MultipleKernelDiscriminant([RBF()], **OPTIONS).fit(torch.as_tensor(X), y)
-        monkeypatch.setattr("discernel.devices.pairs.DeviceSum.product", lost)
+        monkeypatch.setattr("discernel.kernels.device.pairs.DeviceSum.product", lost)
         for given in (X, torch.as_tensor(X)):
             with pytest.raises(DeviceError, match=r"give NumPy arrays to the model that `to_cpu"):
                 clf.predict(given)

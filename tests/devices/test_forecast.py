@@ -7,13 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
+from discernel.arrays import Device
 from discernel.bank.device import factor_bytes
-from discernel.devices import Device
 from discernel.estimators import planned
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import RBF, Function, Laplace, Linear, rbf_ladder
-from discernel.learners import Status
-from discernel.planning import Problem, Speed, measure_device, plan_there
+from discernel.learn import Status
+from discernel.plan import Problem, Speed, measure_device, plan_there
 
 #: A large GPU.
 SPEED = Speed(product=3e14, entry=6e-11, n_threads=1)

@@ -13,7 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.gaussian_process.kernels import RationalQuadratic, WhiteKernel
 
 from discernel import learn_kernel, reweigh_spectrum
-from discernel.devices import Device, as_host, calls, device_of
+from discernel.arrays import Device, as_host, device_of
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
     RBF,
@@ -41,6 +41,7 @@ from discernel.kernels import (
     resolve_kernels,
 )
 from discernel.kernels.base import Product, Scaled, Sum
+from discernel.kernels.device import calls
 
 torch = pytest.importorskip("torch")
 strict = pytest.importorskip("array_api_strict")

@@ -18,7 +18,7 @@ from discernel import (
     MultipleKernelDiscriminant,
     SeparabilityClassifier,
 )
-from discernel.devices import as_host, device_of
+from discernel.arrays import as_host, device_of
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF
 

@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose
 
 from discernel import MultipleKernelDiscriminant, open_rows
-from discernel.devices import Device
-from discernel.features import NystromMap
+from discernel.arrays import Device
 from discernel.kernels import RBF, Laplace, Linear, Standardized
+from discernel.kernels.features import NystromMap
 from discernel.streams import there as streams_there
 from discernel.streams.refine import squared_gradient
 from discernel.streams.summary import FeatureSums, Labelled, Summing, one_hot, sums_are_of_kernels

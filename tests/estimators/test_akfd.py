@@ -14,11 +14,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, minmax_scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from discernel.criteria.akfd import one_against_rest
 from discernel.estimators.akfd import AKFDClassifier
 from discernel.exceptions import ConvergenceWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF, Linear
-from discernel.learners.alternating import NUS, alternate, choose_nu
+from discernel.papers.akfd.criterion import one_against_rest
+from discernel.papers.akfd.solver import NUS, alternate, choose_nu
 from discernel.targets import ClassTarget
 
 #: The paper's family, Eq. (25).

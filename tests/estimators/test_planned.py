@@ -12,7 +12,7 @@ from discernel import LearnedKernelTransformer, MultipleKernelDiscriminant, open
 from discernel.estimators import planned
 from discernel.exceptions import InvalidInputError, LongFitWarning, LowRankWarning
 from discernel.kernels import rbf_ladder
-from discernel.planning import Forecast, Speed
+from discernel.plan import Forecast, Speed
 
 SLOW = Speed(product=1e7, entry=1e-6, n_threads=1)
 
@@ -26,7 +26,7 @@ def rows():
 
 def few_are_many(monkeypatch, speed=None):
     monkeypatch.setattr(planned, "FEW_ROWS", 100)
-    monkeypatch.setattr("discernel.planning.forecast.FEW_ROWS", 100)
+    monkeypatch.setattr("discernel.plan.forecast.FEW_ROWS", 100)
     if speed is not None:
         monkeypatch.setattr(planned, "measure_speed", lambda kernels, X: speed)
 
@@ -134,7 +134,7 @@ def test_criteria_that_need_whole_matrices_are_not_approximated(rows, monkeypatc
 
 def test_what_does_not_fit_into_memory_and_cannot_be_approximated_is_refused(rows, monkeypatch):
     few_are_many(monkeypatch)
-    monkeypatch.setattr("discernel.planning.forecast.memory_limit", lambda: 8 * 240**2)
+    monkeypatch.setattr("discernel.plan.forecast.memory_limit", lambda: 8 * 240**2)
     with pytest.raises(InvalidInputError, match="240 × 240 numbers must fit into memory"):
         MultipleKernelDiscriminant(rbf_ladder(3), criterion="loo", cache_size=1).fit(*rows)
 

@@ -24,9 +24,9 @@ from discernel import (
     SeparabilityClassifier,
     learn_kernel,
 )
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.criteria import AKFD, RKDA, Criterion, Margin
 from discernel.kernels import RBF, Linear
-from discernel.sample_weights import SampleWeights
 
 KERNELS = [RBF(width=2.0), RBF(width=6.0), Linear()]
 

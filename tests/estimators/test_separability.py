@@ -18,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from discernel import SeparabilityClassifier
 from discernel.exceptions import InvalidGramError, InvalidInputError
 from discernel.kernels import RBF, Linear
-from discernel.learners import reweigh_spectrum
+from discernel.learn import reweigh_spectrum
 
 METHODS = ["closed_form", "dinkelbach", "alignment"]
 

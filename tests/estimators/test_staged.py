@@ -13,13 +13,13 @@ from discernel import (
     MultipleKernelRidge,
     open_rows,
 )
-from discernel.deadline import check_deadline
 from discernel.estimators import planned
 from discernel.estimators.staged import StagedFit, active_stages
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
-from discernel.learners import Status
-from discernel.planning import Forecast, Speed
+from discernel.learn import Status
+from discernel.plan import Forecast, Speed
+from discernel.progress.deadline import check_deadline
 
 GIVEN = {"kernels": rbf_ladder(4), "criterion": "rkda", "regularization": 1e-2}
 

@@ -20,7 +20,7 @@ from discernel.experiments.runner import run, run_cell
 from discernel.experiments.store import Record, Result, Store
 from discernel.experiments.tasks import divide
 from discernel.kernels import RBF
-from discernel.learners import learn_kernel
+from discernel.learn import learn_kernel
 
 BY_ID = {found.id: found for found in REPRODUCTIONS}
 TASKS = (*ye.BINARY, *ye.MULTI)

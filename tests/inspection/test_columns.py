@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from discernel.features import ExactMap
 from discernel.inspection import columns as columns_module
 from discernel.inspection.columns import column_values
 from discernel.inspection.scoring import FeaturePart, KernelPart
 from discernel.kernels import RBF, Exponential, Laplace, Linear, Polynomial, Standardized
+from discernel.kernels.features import ExactMap
 from tests.inspection.brute import shapley
 
 KERNELS = {

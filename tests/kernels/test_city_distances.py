@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discernel import backend
-from discernel.backend import city_distances, in_threads
+from discernel.arrays import city_distances, in_threads
+from discernel.arrays import pairs, threads
 
 
 def plain(X, Z):
@@ -42,34 +42,34 @@ def test_distances_are_written_where_they_are_asked_for(n):
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_threads_give_the_same_distances(n_threads, monkeypatch):
-    monkeypatch.setattr(backend, "_ONE_THREAD_BELOW", 100)
-    monkeypatch.setattr(backend.joblib, "cpu_count", lambda: n_threads)
+    monkeypatch.setattr(threads, "_ONE_THREAD_BELOW", 100)
+    monkeypatch.setattr(threads.joblib, "cpu_count", lambda: n_threads)
     X, Z, seen = rows(700), rows(600, seed=1), set()
-    right = backend.cdist
+    right = pairs.cdist
 
     def watched(*args, **options):
         seen.add(threading.get_ident())
         return right(*args, **options)
 
-    monkeypatch.setattr(backend, "cdist", watched)
+    monkeypatch.setattr(pairs, "cdist", watched)
     np.testing.assert_allclose(city_distances(X, Z), right(X, Z, "cityblock"), rtol=1e-13)
     np.testing.assert_allclose(city_distances(X), right(X, X, "cityblock"), rtol=1e-13)
     assert (seen == {threading.get_ident()}) == (n_threads == 1)
 
 
 def test_within_threads_no_more_are_started(monkeypatch):
-    monkeypatch.setattr(backend, "_ONE_THREAD_BELOW", 1)
-    monkeypatch.setattr(backend.joblib, "cpu_count", lambda: 3)
+    monkeypatch.setattr(threads, "_ONE_THREAD_BELOW", 1)
+    monkeypatch.setattr(threads.joblib, "cpu_count", lambda: 3)
     found = {}
 
     def work(job, _):
-        found[job] = backend.free_threads(10)
+        found[job] = threads.free_threads(10)
 
     in_threads(work, ["two", "threads"], [None, None])
-    assert backend.free_threads(10) == 3
+    assert threads.free_threads(10) == 3
     in_threads(work, ["one"], [None])
     assert found == {"two": 1, "threads": 1, "one": 1}
-    assert backend.free_threads(10) == 3
+    assert threads.free_threads(10) == 3
 
 
 @pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])

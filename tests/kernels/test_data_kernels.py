@@ -15,7 +15,7 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from discernel import MultipleKernelDiscriminant
-from discernel.backend import Buffers
+from discernel.arrays import Buffers
 from discernel.bank import TiledBank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import (

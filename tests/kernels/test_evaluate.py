@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discernel.backend import Buffers, ShiftedRows, squared_distances
+from discernel.arrays import Buffers, ShiftedRows, squared_distances
 from discernel.kernels import RBF, Cosine, Exponential, Linear, Polynomial, rbf_ladder
 from discernel.kernels.evaluate import KernelSet
 

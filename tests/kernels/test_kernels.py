@@ -17,7 +17,7 @@ from sklearn.gaussian_process import kernels as gp
 from sklearn.metrics import pairwise
 
 from discernel import KernelDiscriminant
-from discernel.backend import squared_distances
+from discernel.arrays import squared_distances
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
     RBF,

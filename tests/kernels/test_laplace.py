@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import laplacian_kernel
 
 from discernel import MultipleKernelDiscriminant
-from discernel.backend import Buffers, city_distances
+from discernel.arrays import Buffers, city_distances
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Exponential, Laplace, Linear, as_kernel
 from discernel.kernels.distance import median_distance

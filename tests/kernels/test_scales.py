@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant
-from discernel.backend import Buffers
+from discernel.arrays import Buffers
 from discernel.bank import DenseBank, FactoredBank, TiledBank, gram_stack
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Exponential, Laplace, Linear, Standardized, resolve_kernels

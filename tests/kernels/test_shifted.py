@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
 
-from discernel.backend import Buffers
+from discernel.arrays import Buffers
 from discernel.bank.combined import gram_stack
 from discernel.bank.tiled import TiledBank
 from discernel.exceptions import InvalidInputError

@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 from discernel import MultipleKernelDiscriminant
-from discernel.backend import Buffers
+from discernel.arrays import Buffers
 from discernel.bank import CombinedKernel, gram_stack
 from discernel.bank.base import Centering
 from discernel.bank.dense import DenseBank

@@ -9,8 +9,8 @@ import pytest
 from scipy import sparse
 
 from discernel.exceptions import InvalidInputError
-from discernel.features import NystromMap
 from discernel.kernels import RBF, Linear
+from discernel.kernels.features import NystromMap
 from discernel.streams import open_rows
 from discernel.streams.summary import Labelled, Summing, one_hot
 from discernel.streams.survey import Surveying

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from discernel import MultipleKernelDiscriminant
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.distributed import DistributedBank, _added_up
 from discernel.bank.iterative import IterativeBank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace, Linear
-from discernel.sample_weights import SampleWeights
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

@@ -9,6 +9,7 @@ import pytest
 from scipy import sparse
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import _within_reach
@@ -16,7 +17,6 @@ from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer
 from discernel.inspection import contributions
 from discernel.kernels import RBF, Laplace
-from discernel.sample_weights import SampleWeights
 from discernel.streams import Chunk, Place
 from discernel.streams.sample import RowSample
 from discernel.streams.solve import SummedSystem

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares
 from discernel.exceptions import InvalidInputError
-from discernel.features import NystromMap
 from discernel.kernels import RBF, Laplace, Linear
-from discernel.sample_weights import SampleWeights
+from discernel.kernels.features import NystromMap
 from discernel.streams import open_rows
 from discernel.streams.solve import SummedSystem
 from discernel.streams.summary import Labelled, Summing, check_room, one_hot, sums_are_of_kernels

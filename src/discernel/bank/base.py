@@ -16,7 +16,8 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import Cholesky, FloatArray
+from discernel.arrays import Cholesky, FloatArray
+from discernel.arrays.sample_weights import SampleWeights, centered
 from discernel.bank.system import (
     CholeskySystem,
     Inverse,
@@ -24,7 +25,6 @@ from discernel.bank.system import (
     UnregularizedSystem,
     Workspace,
 )
-from discernel.sample_weights import SampleWeights, centered
 
 __all__ = ["Bank", "Centering", "Matrices", "Normalization", "Uncentered"]
 
@@ -94,7 +94,7 @@ class Matrices(ABC):
         How much ⟨B, K_iB⟩ can be wrong because of rounding, over ‖B‖².
     sample_weights : SampleWeights or None
         How much rows count; None where all count the same. Matrices then are D C G_i Cᵀ D, with
-        which vectors DV go (see `discernel.sample_weights`).
+        which vectors DV go (see `discernel.arrays.sample_weights`).
     """
 
     n_samples: int

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, draw_rows, matmul, n_rows, self_product
+from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, self_product
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.combined import CombinedFeatures
 from discernel.bank.lowrank import LANDMARKS, LowRankBank
@@ -17,12 +18,11 @@ from discernel.bank.normalize import check_normalization, kernel_scales, varying
 from discernel.bank.system import Inverse, System
 from discernel.bank.woodbury import SpectralSystem, WoodburySystem, feature_gram
 from discernel.exceptions import InvalidInputError
-from discernel.features import FeatureMap, NystromMap, draw_landmarks
-from discernel.features.landmarks import How
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.features import FeatureMap, NystromMap, draw_landmarks
+from discernel.kernels.features.landmarks import How
 from discernel.kernels.weighted import WeightedKernels, slices
-from discernel.sample_weights import SampleWeights
 
 __all__ = ["BlendBank", "FeatureBank", "true_traces"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from discernel.backend import Cholesky, FloatArray
+from discernel.arrays import Cholesky, FloatArray
 from discernel.bank.products import row_means
 from discernel.exceptions import (
     InvalidGramError,

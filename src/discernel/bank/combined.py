@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import Buffers, FloatArray, n_rows
+from discernel.arrays import Buffers, Device, FloatArray, n_rows
 from discernel.bank.base import Centering
-from discernel.devices import Device, DeviceSum
-from discernel.features import FeatureMap
 from discernel.kernels import Kernel
+from discernel.kernels.device import DeviceSum
 from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.features import FeatureMap
 from discernel.kernels.weighted import WeightedKernels
 
 __all__ = ["CombinedFeatures", "CombinedKernel", "gram_stack"]

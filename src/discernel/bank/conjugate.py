@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discernel.backend import FloatArray
-from discernel.deadline import check_deadline
+from discernel.arrays import FloatArray
+from discernel.progress.deadline import check_deadline
 
 __all__ = ["Solved", "conjugate_gradients", "solve_refined"]
 

@@ -9,7 +9,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, matmul
+from discernel.arrays import FloatArray, matmul
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.checks import check_no_indefinite, check_stack, check_values
 from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
@@ -23,7 +24,6 @@ from discernel.bank.products import (
     traces_of,
     weighted_sums,
 )
-from discernel.sample_weights import SampleWeights
 
 __all__ = ["DenseBank"]
 

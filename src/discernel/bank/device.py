@@ -12,16 +12,16 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.arrays import Device, DeviceFactor, FloatArray, as_host
 from discernel.bank.base import Bank
 from discernel.bank.device_system import DeviceInverse, DeviceSystem
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.products import centering_of_inner
 from discernel.bank.system import Inverse, System
-from discernel.devices import Device, DeviceFactor, DeviceKernels, as_host
-from discernel.devices.pairs import STRIP_ENTRIES
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
+from discernel.kernels.device import DeviceKernels
+from discernel.kernels.device.pairs import STRIP_ENTRIES
 from discernel.kernels.evaluate import PreparedRows
 
 __all__ = ["DeviceBank", "factor_bytes", "has_room", "is_refined"]

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.arrays import Device, DeviceFactor, FloatArray, as_host
 from discernel.bank.conjugate import Solved, solve_refined
 from discernel.bank.remembering import RememberingSystem
 from discernel.bank.system import Inverse
-from discernel.devices import Device, DeviceFactor, as_host
 from discernel.exceptions import ConvergenceWarning, NumericalError
 
 __all__ = ["DeviceInverse", "DeviceSystem"]

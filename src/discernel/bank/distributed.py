@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from discernel.arrays.cluster import active_client, large_graphs, saying_what_went
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.tiled import Tile, TiledBank
-from discernel.cluster import active_client, large_graphs, saying_what_went
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 

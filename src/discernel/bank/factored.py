@@ -14,13 +14,13 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, matmul, n_rows, self_product
+from discernel.arrays import FloatArray, matmul, n_rows, self_product
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
 from discernel.bank.products import rounding_errors, row_means
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
-from discernel.sample_weights import SampleWeights
 
 __all__ = ["FactoredBank", "factor_kernel", "have_low_rank"]
 

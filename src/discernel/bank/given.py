@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discernel.arrays import Device, as_host, check_given, elsewhere, on_host
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank, Normalization
 from discernel.bank.checks import ASYMMETRY, not_symmetric
 from discernel.bank.dense import DenseBank
 from discernel.bank.device import DeviceBank
-from discernel.devices import Device, MatrixThere, as_host, check_given, elsewhere, on_host
 from discernel.exceptions import InvalidInputError
-from discernel.sample_weights import SampleWeights
+from discernel.kernels.device import MatrixThere
 
 __all__ = ["bank_of_matrices", "device_of_matrices"]
 

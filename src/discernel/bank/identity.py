@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, matmul
+from discernel.arrays import FloatArray, matmul
 from discernel.bank.base import Bank, Centering
 from discernel.bank.system import System
 

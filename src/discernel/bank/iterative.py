@@ -14,7 +14,8 @@ from typing import Any, ClassVar, NoReturn, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import Buffers, FloatArray, in_threads
+from discernel.arrays import Buffers, FloatArray, in_threads
+from discernel.arrays.memory import memory_limit
 from discernel.bank.iterative_system import IterativeSystem, Operator
 from discernel.bank.preconditioner import PartialFactor
 from discernel.bank.system import Inverse, System, Workspace
@@ -22,7 +23,6 @@ from discernel.bank.tiled import Found, Tile, TiledBank, _added
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 from discernel.kernels.evaluate import PreparedRows
-from discernel.machine import memory_limit
 
 __all__ = ["IterativeBank", "Passes"]
 

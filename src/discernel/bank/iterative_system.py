@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from discernel.backend import FloatArray, matmul
+from discernel.arrays import FloatArray, matmul
 from discernel.bank.conjugate import Solved, solve_refined
 from discernel.bank.preconditioner import PartialFactor, Woodbury
 from discernel.bank.remembering import RememberingSystem

@@ -10,7 +10,8 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, draw_rows, matmul, n_rows
+from discernel.arrays import FloatArray, draw_rows, matmul, n_rows
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Normalization
 from discernel.bank.combined import CombinedFeatures, gram_stack
 from discernel.bank.factored import FactoredBank
@@ -23,11 +24,10 @@ from discernel.bank.woodbury import (
     feature_gram,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.features import ExactMap, FeatureMap, NystromMap, draw_landmarks, exact_rank
-from discernel.features.landmarks import How
 from discernel.kernels import Kernel, kernel_names
+from discernel.kernels.features import ExactMap, FeatureMap, NystromMap, draw_landmarks, exact_rank
+from discernel.kernels.features.landmarks import How
 from discernel.kernels.weighted import WeightedKernels, slices
-from discernel.sample_weights import SampleWeights
 
 __all__ = ["LANDMARKS", "LowRankBank", "default_rank", "share_rank", "spectra_of"]
 

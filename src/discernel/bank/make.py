@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, cast, get_args
 
-from discernel.backend import n_rows
+from discernel.arrays import n_rows
+from discernel.arrays.memory import memory_limit
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank, Normalization
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
@@ -16,8 +18,6 @@ from discernel.bank.lowrank import LowRankBank, default_rank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
-from discernel.machine import memory_limit
-from discernel.sample_weights import SampleWeights
 
 __all__ = ["Kind", "choose_bank", "make_bank"]
 

@@ -9,7 +9,7 @@ from typing import get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.bank.base import Normalization
 from discernel.bank.products import constant_by_traces
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError, unknown_choice

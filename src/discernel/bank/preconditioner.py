@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, matmul
+from discernel.arrays import FloatArray, matmul
 
 __all__ = ["PartialFactor", "Woodbury"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, matmul
-from discernel.sample_weights import SampleWeights
+from discernel.arrays import FloatArray, matmul
+from discernel.arrays.sample_weights import SampleWeights
 
 __all__ = [
     "CANCELLING",

@@ -7,7 +7,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.bank.conjugate import Solved
 from discernel.bank.system import System
 

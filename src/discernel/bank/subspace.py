@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.bank.base import Matrices
 
 __all__ = ["Subspace"]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from discernel.backend import Cholesky, FloatArray, matmul, self_product_less
+from discernel.arrays import Cholesky, FloatArray, matmul, self_product_less
 from discernel.exceptions import NumericalError
 
 __all__ = ["CholeskySystem", "Inverse", "System", "UnregularizedSystem", "Workspace"]

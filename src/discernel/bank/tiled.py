@@ -13,7 +13,8 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import Buffers, FloatArray, in_threads, larger_tiles, n_rows
+from discernel.arrays import Buffers, FloatArray, in_threads, larger_tiles, n_rows
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
@@ -30,7 +31,6 @@ from discernel.bank.system import CholeskySystem, System
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet, can_prepare
-from discernel.sample_weights import SampleWeights
 
 __all__ = ["TiledBank"]
 

@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from discernel.backend import Cholesky, FloatArray, matmul, self_product
+from discernel.arrays import Cholesky, FloatArray, matmul, self_product
 from discernel.bank.system import Inverse, System
 from discernel.kernels.weighted import slices
 

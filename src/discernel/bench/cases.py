@@ -15,7 +15,7 @@ from discernel.bench.work import fit, rows, seconds
 from discernel.estimators import MultipleKernelDiscriminant
 from discernel.exceptions import NumericalError, unknown_choice
 from discernel.kernels import Kernel, as_kernels, feature_kernels, rbf_ladder, resolve_kernels
-from discernel.learners import learn_kernel
+from discernel.learn import learn_kernel
 
 __all__ = ["CASES", "Case", "Direction", "Pair", "chosen_cases"]
 

@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.estimators import MultipleKernelDiscriminant
 from discernel.exceptions import NumericalError
 from discernel.kernels import RBF, Kernel

@@ -19,7 +19,7 @@ from discernel.experiments.plan import Data
 from discernel.experiments.preparation import Preparation
 from discernel.experiments.reading import read_table
 from discernel.experiments.views import ViewsFile, build_kernels, join_files, read_views
-from discernel.planning import FEW_ROWS
+from discernel.plan import FEW_ROWS
 from discernel.views import kernel_sources
 
 __all__ = ["WhereFiles", "fit_views", "joiner"]

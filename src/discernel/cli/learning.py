@@ -27,7 +27,7 @@ from discernel.experiments.plan import Data
 from discernel.experiments.preparation import Preparation, one_spelling
 from discernel.experiments.reading import read_table
 from discernel.experiments.tasks import Division, encoded_views
-from discernel.planning import FEW_ROWS, parse_duration
+from discernel.plan import FEW_ROWS, parse_duration
 from discernel.tables import TableEncoder
 
 __all__ = [

@@ -195,7 +195,7 @@ def _opened(
     if scheduler is None:
         yield source
         return
-    from discernel.cluster import connected, spread_files
+    from discernel.arrays.cluster import connected, spread_files
 
     assert isinstance(source, FileSource)
     with connected(scheduler):

@@ -13,7 +13,7 @@ from discernel.cli.models import Model
 from discernel.displays.common import are_by_folds, kernel_sources, sum_by
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import source_importances
-from discernel.learners import Candidate
+from discernel.learn import Candidate
 from discernel.report.words import candidate_label
 
 __all__ = ["summarize"]

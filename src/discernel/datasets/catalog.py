@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn import datasets as sklearn_datasets
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.datasets.generators import make_monks
 
 __all__ = ["CATALOG", "PRIVATE", "CatalogEntry", "OpenML", "Private", "names", "private_names"]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 
 __all__ = ["base_waves", "make_monks", "make_waveform"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.datasets.catalog import CATALOG, PRIVATE, CatalogEntry, names
 from discernel.datasets.sources import (
     FOLDER_VARIABLE,

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.datasets import fetch_openml
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.datasets.catalog import CatalogEntry, OpenML
 from discernel.exceptions import DataUnavailableError, InvalidInputError
 

@@ -18,7 +18,7 @@ from discernel.displays.common import (
     place_legend,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.learners import Candidate, LearnedKernel
+from discernel.learn import Candidate, LearnedKernel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from discernel.crossfit.menu import MENU
+from discernel.default.menu import MENU
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.inspection.learner import fitted_learner
 from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
-from discernel.learners import Candidate, LearnedKernel
+from discernel.learn import Candidate, LearnedKernel
 from discernel.views import kernel_sources, sum_by
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.displays.common import class_colors, ink_color, make_axes, wrap
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.inspection import Contributions, contributions

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.displays.common import (
     MARKERS,
     class_colors,

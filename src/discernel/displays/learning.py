@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.displays.common import (
     LearnedDisplay,
     class_colors,
@@ -18,7 +18,7 @@ from discernel.displays.common import (
     place_legend,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.learners import LearnedKernel, Progress
+from discernel.learn import LearnedKernel, Progress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ from discernel.displays.common import (
     wrap,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.learners import LearnedKernel, RegularizationPath
+from discernel.learn import LearnedKernel, RegularizationPath
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

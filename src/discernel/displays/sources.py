@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.displays.common import class_colors, fitted_learner, ink_color, make_axes, wrap
 from discernel.displays.weights import common_names
 from discernel.exceptions import InvalidInputError

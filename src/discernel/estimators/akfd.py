@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads
+from discernel.arrays import FloatArray, blas_threads
 from discernel.bank import CombinedKernel, Uncentered, gram_stack
 from discernel.bank.checks import check_grams
-from discernel.criteria.akfd import AKFD, decide, one_against_rest
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, levels_to_the_caller
 from discernel.kernels import Kernel, kernel_names
-from discernel.learners.alternating import Alternation, alternate, choose_nu
-from discernel.learners.simplex import normalize
+from discernel.papers.akfd.criterion import AKFD, decide, one_against_rest
+from discernel.papers.akfd.solver import Alternation, alternate, choose_nu
+from discernel.programs.simplex import normalize
 from discernel.targets import ClassTarget
 
 __all__ = ["AKFDClassifier"]

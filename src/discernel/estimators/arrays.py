@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 
 from sklearn.utils._set_output import _get_output_config
 
-from discernel.devices import check_given, device_errors, device_failure, device_of, on_host
+from discernel.arrays import check_given, device_errors, device_failure, device_of, on_host
 
 __all__ = ["ScoresAnywhere", "where_rows_are", "whole_or_nothing"]
 

@@ -12,9 +12,9 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discernel.backend import FloatArray, n_rows
+from discernel.arrays import FloatArray, check_given, n_rows, on_host
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.criteria import KernelLeastSquares, takes_two_classes
-from discernel.devices import check_given, on_host
 from discernel.discriminant import (
     Decision,
     Discriminant,
@@ -29,8 +29,7 @@ from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.inspection.importances import Loss
-from discernel.learners import Request
-from discernel.sample_weights import SampleWeights
+from discernel.learn import Request
 from discernel.streams import Source, open_rows
 from discernel.streams.chunks import is_dask
 from discernel.streams.fit import StreamedFit

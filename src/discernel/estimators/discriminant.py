@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from discernel.estimators.base import BaseKernelDiscriminant
-from discernel.learners import Request, make_request
+from discernel.learn import Request, make_request
 
 __all__ = ["KernelDiscriminant", "MultipleKernelDiscriminant"]
 

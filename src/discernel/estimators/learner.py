@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads, draw_rows, n_rows, one_blas_thread
+from discernel.arrays import FloatArray, blas_threads, draw_rows, n_rows, one_blas_thread
 from discernel.bank import (
     Bank,
     BlendBank,
@@ -38,7 +38,7 @@ from discernel.criteria import (
     LowRankLoss,
     low_rank_loss,
 )
-from discernel.crossfit import (
+from discernel.default import (
     CrossFitted,
     Proposal,
     Relearner,
@@ -46,7 +46,7 @@ from discernel.crossfit import (
     propose_kernels,
     residual_landmarks,
 )
-from discernel.deadline import Clock
+from discernel.default.metric import Metric
 from discernel.discriminant import HeldOutScores
 from discernel.estimators.planned import FitPlanner, showing
 from discernel.estimators.rows import are_precomputed
@@ -69,10 +69,10 @@ from discernel.inspection.importances import (
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.columns import Table
 from discernel.kernels.weighted import WeightedKernels
-from discernel.learners import Request, learn, make_request
-from discernel.metric import Metric
-from discernel.planning import PATIENCE, FitPlan, Stage
+from discernel.learn import Request, learn, make_request
+from discernel.plan import PATIENCE, FitPlan, Stage
 from discernel.progress import phase
+from discernel.progress.deadline import Clock
 from discernel.targets import ClassTarget, Target
 
 __all__ = [

@@ -14,7 +14,8 @@ from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import fit_discriminant
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
@@ -22,7 +23,6 @@ from discernel.estimators.learner import BaseKernelLearner, held_out_scores
 from discernel.estimators.staged import in_stages
 from discernel.exceptions import InvalidInputError, levels_to_the_caller
 from discernel.inspection.importances import Loss
-from discernel.sample_weights import SampleWeights
 from discernel.targets import ClassTarget, LabelsTarget
 
 __all__ = ["MultiLabelKernelDiscriminant"]

@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import n_rows as count_rows
+from discernel.arrays import Device
+from discernel.arrays import n_rows as count_rows
 from discernel.bank import choose_bank
 from discernel.criteria import RKDA, Auto, FisherRatio, LeaveOneOut, Uniform
-from discernel.crossfit import menu_kernels
-from discernel.devices import Device
+from discernel.default import menu_kernels
 from discernel.exceptions import InvalidInputError, LongFitWarning, levels_to_the_caller
 from discernel.kernels import Kernel
-from discernel.learners import Request
-from discernel.planning import (
+from discernel.learn import Request
+from discernel.plan import (
     FEW_ROWS,
     FEW_ROWS_THERE,
     PATIENCE,

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner

@@ -14,8 +14,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.validation import validate_data
 
-from discernel.backend import FloatArray
-from discernel.devices import Device, check_given, elsewhere, on_host
+from discernel.arrays import Device, FloatArray, check_given, elsewhere, on_host
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, Linear, Standardized, as_kernels, kernel_names
 from discernel.kernels.anywhere import refuse_sparse

@@ -17,19 +17,19 @@ from sklearn.utils.validation import (
     has_fit_parameter,
 )
 
-from discernel.backend import FloatArray, as_rows, blas_threads, squared_norms
+from discernel.arrays import FloatArray, as_rows, blas_threads, squared_norms
+from discernel.arrays.sample_weights import check_sample_weight
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel, kernel_names
-from discernel.learners.spectrum import Labels, Method
-from discernel.learners.spectrum_choice import (
+from discernel.papers.spectrum.choice import (
     choose_reweighing,
     neighbor_votes,
 )
-from discernel.sample_weights import check_sample_weight
+from discernel.papers.spectrum.reweigh import Labels, Method
 from discernel.targets import ClassTarget, labels_without_weight
 
 __all__ = ["SeparabilityClassifier", "check_n_neighbors"]

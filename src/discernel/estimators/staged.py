@@ -17,11 +17,11 @@ from sklearn.base import is_regressor
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
-from discernel.crossfit import Proposal
-from discernel.deadline import Clock, Deadline, OutOfTimeError, is_late, keep_deadline
+from discernel.arrays.sample_weights import check_sample_weight
+from discernel.default import Proposal
 from discernel.estimators.planned import FitPlanner
-from discernel.planning import FIRST_STAGE_ROWS, FitPlan, Forecast, Stage, parse_duration
-from discernel.sample_weights import check_sample_weight
+from discernel.plan import FIRST_STAGE_ROWS, FitPlan, Forecast, Stage, parse_duration
+from discernel.progress.deadline import Clock, Deadline, OutOfTimeError, is_late, keep_deadline
 from discernel.targets import ClassTarget
 
 __all__ = ["StagedFit", "active_stages", "in_stages"]

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from discernel.backend import FloatArray, blas_threads, n_rows
+from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.bank import CombinedKernel, Uncentered, make_bank
 from discernel.criteria import KernelLeastSquares
-from discernel.crossfit import Proposal, scaled_kernels
-from discernel.deadline import check_deadline, must_stop_learning
+from discernel.default import Proposal, scaled_kernels
+from discernel.default.metric import Metric
 from discernel.discriminant import HeldOutScores, class_factors
 from discernel.estimators.arrays import where_rows_are
 from discernel.estimators.learner import (
@@ -31,13 +31,13 @@ from discernel.estimators.learner import (
 from discernel.estimators.staged import active_stages
 from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError
-from discernel.features import NystromMap, draw_landmarks, n_landmarks
 from discernel.inspection.importances import importance_rows
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.columns import divided_columns
-from discernel.learners import Request
-from discernel.metric import Metric
+from discernel.kernels.features import NystromMap, draw_landmarks, n_landmarks
+from discernel.learn import Request
 from discernel.progress import phase
+from discernel.progress.deadline import check_deadline, must_stop_learning
 from discernel.streams import ArraySource, Chunk, Place, RowProgress, Source
 from discernel.streams.chunks import is_dask, is_frame, stack_rows
 from discernel.streams.fit import (

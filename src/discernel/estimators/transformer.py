@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
-from discernel.backend import FloatArray, n_rows
+from discernel.arrays import FloatArray, n_rows
+from discernel.arrays.sample_weights import check_sample_weight
 from discernel.bank import Centering, CombinedKernel
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.arrays import where_rows_are, whole_or_nothing
 from discernel.estimators.learner import BaseKernelLearner
 from discernel.estimators.staged import in_stages
 from discernel.exceptions import InvalidInputError
-from discernel.sample_weights import check_sample_weight
 from discernel.targets import ClassTarget
 
 __all__ = ["LearnedKernelTransformer"]

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _num_samples
 
+from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
 from discernel.discriminant import class_factors
 from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
-from discernel.sample_weights import SampleWeights, check_sample_weight
 from discernel.targets import ClassTarget, labels_without_weight
 
 __all__ = ["BaseWeightedEstimator", "with_class_weight"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.formats import import_pandas
 

@@ -12,9 +12,9 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
+from discernel.arrays.memory import memory_limit
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.plan import Method, Plan
-from discernel.machine import memory_limit
 
 __all__ = [
     "DEFAULT_METHODS",

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from discernel.arrays.memory import memory_limit
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.machine import memory_limit
 from discernel.streams.formats import file_ending, file_stamp
 
 __all__ = [

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.exceptions import unknown_choice
 
 __all__ = ["LEAST_PROBABILITY", "METRICS", "PredictionMetric", "find_metric", "measure"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from sklearn.metrics import auc, roc_curve
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.experiments.store import Record
 
 __all__ = ["MeanCurve", "mean_roc"]

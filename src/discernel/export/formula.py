@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, as_rows, typical_row
+from discernel.arrays import FloatArray, as_rows, typical_row
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError
@@ -26,9 +26,9 @@ from discernel.export._scorer import (
     ValueColumn,
 )
 from discernel.export.terms import Piece, Term, View, known_part, terms_of
-from discernel.features import ExactMap, FeatureMap, NystromMap
 from discernel.kernels import Kernel, WhereKnown
 from discernel.kernels.columns import Table
+from discernel.kernels.features import ExactMap, FeatureMap, NystromMap
 from discernel.kernels.weighted import WeightedKernels
 from discernel.tables import TableEncoder
 from discernel.tables.encoder import EncodedNumbers, EncodedValues

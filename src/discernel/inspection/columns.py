@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, n_rows
+from discernel.arrays import FloatArray, n_rows
 from discernel.inspection.forms import Form, ProductForm, SumForm, kernel_forms
 from discernel.inspection.games import product_values, sampled_values
 from discernel.inspection.reference import dense, mixed_rows, moved_columns

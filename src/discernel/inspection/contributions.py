@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.inspection.columns import column_values
 from discernel.inspection.explained import ExplainedRows

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.pipeline import Pipeline
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.learner import column_names, fitted_learner, learner_rows
 from discernel.inspection.reference import dense, has_columns, typical_rows

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.kernels import RBF, Kernel, Laplace, Linear, Standardized
 from discernel.kernels.base import Named, Offset, Power, Product, Restricted, Scaled, Sum
 from discernel.kernels.distance import DistanceKernel

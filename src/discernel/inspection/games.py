@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 
 __all__ = ["n_nodes", "product_integrals", "product_values", "sampled_values"]
 

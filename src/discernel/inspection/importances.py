@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from discernel.backend import Buffers, FloatArray, draw_rows, in_threads, n_rows
+from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, n_rows
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.criteria import LeftOutRows
 from discernel.exceptions import InvalidInputError

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, city_distances, n_rows, squared_distances
+from discernel.arrays import FloatArray, city_distances, n_rows, squared_distances
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.columns import seen_columns
 from discernel.inspection.forms import ProductForm, SumForm, kernel_forms

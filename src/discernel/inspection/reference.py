@@ -10,7 +10,7 @@ import scipy.sparse
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import csc_median_axis_0
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.kernels.columns import Table
 from discernel.tables import TableEncoder
 from discernel.tables.encoder import EncodedNumbers

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, n_rows
+from discernel.arrays import FloatArray, n_rows
 from discernel.bank import CombinedFeatures, CombinedKernel, Uncentered
 from discernel.bank.base import Centering
 from discernel.exceptions import InvalidInputError
-from discernel.features import FeatureMap, NystromMap
 from discernel.kernels import Kernel
+from discernel.kernels.features import FeatureMap, NystromMap
 from discernel.kernels.weighted import WeightedKernels
 
 __all__ = ["FeaturePart", "KernelExpansion", "KernelPart", "Part", "Scoring", "expand"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, n_rows
+from discernel.arrays import FloatArray, n_rows
 from discernel.bank import CombinedKernel
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.inspection.explained import explained_learner

@@ -15,7 +15,7 @@ import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import Buffers, FloatArray, city_distances, squared_distances
+from discernel.arrays import Buffers, FloatArray, city_distances, squared_distances
 from discernel.inspection.columns import seen_columns
 from discernel.inspection.forms import ProductForm, SumForm, kernel_forms
 from discernel.inspection.reference import dense, swapped_columns

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.contributions import Contributions
 from discernel.kernels.columns import is_missing

@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from discernel.backend import as_rows
+from discernel.arrays import as_rows
 from discernel.exceptions import InvalidInputError
 
 __all__ = ["Elsewhere", "anywhere", "refuse_sparse", "take_anywhere"]

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from discernel.backend import FloatArray, as_rows, n_rows
+from discernel.arrays import FloatArray, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.anywhere import Elsewhere, anywhere, take_anywhere
 from discernel.kernels.columns import (

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from discernel.backend import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows
+from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows
 from discernel.exceptions import InvalidInputError
 
 __all__ = [

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
-from discernel.backend import (
+from discernel.arrays import (
     ROUNDING,
     SQUARED_ROUNDING,
     FloatArray,

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import Buffers, FloatArray, ShiftedRows, n_rows
+from discernel.arrays import Buffers, FloatArray, ShiftedRows, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table

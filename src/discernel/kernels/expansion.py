@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import free_threads, in_threads
+from discernel.arrays import free_threads, in_threads
 from discernel.exceptions import InvalidInputError
 
 __all__ = ["Array", "Expansion", "common_ranks", "difference_sums", "sign_sums"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import additive_chi2_kernel
 
-from discernel.backend import FloatArray, as_rows, city_distances, draw_rows
+from discernel.arrays import FloatArray, as_rows, city_distances, draw_rows
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.distance import MEDIAN_ROWS, DistanceKernel, Width, median_factor
 from discernel.kernels.expansion import Array, Expansion

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics.pairwise import cosine_similarity
 
-from discernel.backend import FloatArray, as_rows, inner_products, squared_norms, typical_row
+from discernel.arrays import FloatArray, as_rows, inner_products, squared_norms, typical_row
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
 

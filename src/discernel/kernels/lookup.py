@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.similarity import SimilarityKernel, one_column
 

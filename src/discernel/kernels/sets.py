@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from discernel.backend import FloatArray, as_rows, inner_products, n_rows, squared_norms
+from discernel.arrays import FloatArray, as_rows, inner_products, n_rows, squared_norms
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import Table, is_missing
 from discernel.kernels.similarity import SimilarityKernel, one_column

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import CountVectorizer
 
-from discernel.backend import FloatArray, inner_products, squared_norms
+from discernel.arrays import FloatArray, inner_products, squared_norms
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.similarity import SimilarityKernel, one_column
 

@@ -9,7 +9,7 @@ from typing import Any
 import joblib
 import numpy as np
 
-from discernel.backend import Buffers, FloatArray, in_threads, larger_tiles, n_rows
+from discernel.arrays import Buffers, FloatArray, in_threads, larger_tiles, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.evaluate import KernelSet, can_prepare

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.displays import (
     CandidatesDisplay,
     DiscriminantEmbeddingDisplay,
@@ -31,7 +31,7 @@ from discernel.displays.common import (
 from discernel.experiments.roc import MeanCurve, mean_roc
 from discernel.experiments.store import Record
 from discernel.experiments.tables import ResultTable
-from discernel.learners import Candidate, Progress
+from discernel.learn import Candidate, Progress
 from discernel.report.svg import new_figure
 from discernel.report.words import candidate_label, join, seconds
 

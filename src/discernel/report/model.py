@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.discriminant import held_out_log_posterior
 from discernel.displays.common import fitted_learner, kernel_sources, sum_by
 from discernel.displays.importances import column_names
@@ -18,7 +18,7 @@ from discernel.experiments.exports import Trace
 from discernel.experiments.formats import printable
 from discernel.experiments.writing import check_place, write_file
 from discernel.inspection.words import speaking_rows
-from discernel.learners import Candidate
+from discernel.learn import Candidate
 from discernel.report.contents import trace_contents
 from discernel.report.page import page_parts, shown_trace
 from discernel.report.words import candidate_label, count, percent

@@ -9,7 +9,7 @@ from discernel.experiments.metrics import PredictionMetric
 from discernel.experiments.plan import Splits
 from discernel.experiments.statistics import ALPHA, Interval
 from discernel.experiments.tables import Entry, Failure, Ranking, ResultTable
-from discernel.learners import Candidate
+from discernel.learn import Candidate
 
 __all__ = [
     "candidate_label",

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from discernel.backend import FloatArray, n_rows
+from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError
 
 __all__ = [

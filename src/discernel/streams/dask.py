@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from discernel.cluster import SMALLER, active_client, computed, memory_of_threads, reduced
+from discernel.arrays.cluster import SMALLER, active_client, computed, memory_of_threads, reduced
 from discernel.exceptions import InvalidInputError
 from discernel.streams.chunks import (
     Chunk,

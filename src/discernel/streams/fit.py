@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.criteria import LeftOutRows
-from discernel.criteria.least_squares import center_left_out
-from discernel.crossfit.losses import row_losses
+from discernel.default.losses import row_losses
 from discernel.discriminant import HeldOutScores
 from discernel.exceptions import InvalidInputError
-from discernel.features import NystromMap
-from discernel.learners.loo import find_limit
-from discernel.learners.solution import Limit
+from discernel.kernels.features import NystromMap
+from discernel.programs.lbfgs import find_limit
+from discernel.programs.least_squares import center_left_out
+from discernel.programs.solution import Limit
 from discernel.streams.sample import Positions, chosen_rows
 from discernel.streams.solve import SampledFit, SummedSystem
 from discernel.streams.summary import FeatureSums

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from discernel.arrays.containers import convert_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.containers import convert_rows
 from discernel.streams.chunks import is_dask, is_frame
 from discernel.streams.files import FileSource
 from discernel.streams.formats import file_ending

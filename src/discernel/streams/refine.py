@@ -11,16 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from discernel.backend import FloatArray
+from discernel.arrays import Device, FloatArray
 from discernel.bank import make_bank
-from discernel.crossfit import scaled_kernels
-from discernel.crossfit.choose import clearly_better
-from discernel.crossfit.losses import row_losses
-from discernel.deadline import must_stop_learning
-from discernel.devices import Device
-from discernel.features import NystromMap
+from discernel.default import scaled_kernels
+from discernel.default.choose import clearly_better
+from discernel.default.losses import row_losses
 from discernel.kernels import Kernel
 from discernel.kernels.columns import divided_columns
+from discernel.kernels.features import NystromMap
+from discernel.progress.deadline import must_stop_learning
 from discernel.streams.sample import Positions
 from discernel.streams.solve import SummedSystem
 from discernel.streams.summary import Labelled, Summing, one_hot

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.streams.chunks import Chunk, Place, stack_rows, take_rows
 
 __all__ = ["Positions", "RowSample", "chosen_rows", "comparable", "row_keys"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
-from discernel.features import NystromMap
-from discernel.sample_weights import SampleWeights
+from discernel.kernels.features import NystromMap
 from discernel.streams.summary import FeatureSums, sums_are_of_kernels
 
 __all__ = ["SampledFit", "SummedSystem"]

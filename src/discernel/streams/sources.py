@@ -10,11 +10,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import n_rows
-from discernel.deadline import is_late
+from discernel.arrays import n_rows
+from discernel.arrays.containers import convert_rows
+from discernel.arrays.memory import memory_limit
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.containers import convert_rows
-from discernel.machine import memory_limit
+from discernel.progress.deadline import is_late
 from discernel.streams.chunks import (
     Chunk,
     Place,

@@ -11,11 +11,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray, n_rows, rows_for_threads
-from discernel.devices import Device, as_host
+from discernel.arrays import Device, FloatArray, as_host, n_rows, rows_for_threads
+from discernel.arrays.memory import memory_limit
 from discernel.exceptions import InvalidInputError
-from discernel.features import NystromMap
-from discernel.machine import memory_limit
+from discernel.kernels.features import NystromMap
 from discernel.streams.chunks import Chunk
 from discernel.streams.there import LandmarksThere
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
-from discernel.sample_weights import SampleWeights
 from discernel.streams.chunks import Chunk, few_of, is_frame
 from discernel.streams.sample import Positions, RowSample, comparable
 from discernel.streams.sources import Source

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from discernel.backend import FloatArray
-from discernel.devices import Device, DeviceSum, as_host
-from discernel.devices.pairs import STRIP_ENTRIES
-from discernel.features import NystromMap
+from discernel.arrays import Device, FloatArray, as_host
 from discernel.kernels import RBF, Kernel, Laplace, Standardized
 from discernel.kernels.columns import divided_columns
+from discernel.kernels.device import DeviceSum
+from discernel.kernels.device.pairs import STRIP_ENTRIES
+from discernel.kernels.features import NystromMap
 
 __all__ = ["LandmarksThere"]
 

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
+from discernel.arrays.containers import convert_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, frame_column, is_missing
-from discernel.kernels.containers import convert_rows
 
 __all__ = [
     "LARGEST",

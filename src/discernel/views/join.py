@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from discernel.backend import n_rows
+from discernel.arrays import n_rows
+from discernel.arrays.containers import convert_rows
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.kernels.columns import column_cells
-from discernel.kernels.containers import convert_rows
 
 __all__ = ["JoinedViews", "join_views", "refuse_views"]
 

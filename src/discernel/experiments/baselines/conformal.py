@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads
+from discernel.arrays import FloatArray, blas_threads
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.estimators.rows import BaseRowEstimator

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from discernel.backend import FloatArray, matmul
+from discernel.arrays import FloatArray, matmul
 from discernel.targets import ClassTarget
 
 __all__ = ["ConformalFactor", "ConformalSeparability", "ascend", "factor_design", "maximize"]

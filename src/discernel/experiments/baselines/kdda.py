@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads
+from discernel.arrays import FloatArray, blas_threads
 from discernel.bank import Bank, CombinedKernel, DenseBank, gram_stack
 from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError, check_number

@@ -12,12 +12,12 @@ from sklearn.utils import gen_batches
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray, blas_threads, n_rows
+from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.bank.checks import check_grams
 from discernel.estimators.rows import BaseRowEstimator
 from discernel.estimators.separability import check_n_neighbors
 from discernel.exceptions import InvalidInputError
-from discernel.learners.spectrum_choice import neighbor_votes
+from discernel.papers.spectrum.choice import neighbor_votes
 
 __all__ = ["KernelNeighborsClassifier"]
 

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.bank.products import is_constant
@@ -19,7 +19,7 @@ from discernel.estimators.rows import BaseRowEstimator
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.baselines.svm import LearnedKernelSVC
 from discernel.kernels import Kernel, Precomputed, kernel_names
-from discernel.learners.learn import DEFAULT_REGULARIZATIONS
+from discernel.learn.learn import DEFAULT_REGULARIZATIONS
 from discernel.targets import ClassTarget
 
 __all__ = ["SingleKernelClassifier"]

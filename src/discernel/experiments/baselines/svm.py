@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.criteria import takes_two_classes
 from discernel.estimators.transformer import LearnedKernelTransformer
 from discernel.exceptions import check_number, unknown_choice

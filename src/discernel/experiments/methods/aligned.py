@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from discernel import align_kernels
-from discernel.backend import FloatArray
-from discernel.criteria.alignment import alignment, class_signs, stack_products
+from discernel.arrays import FloatArray
 from discernel.exceptions import ConvergenceWarning, unknown_choice
 from discernel.experiments.baselines import LearnedKernelSVC
 from discernel.experiments.methods.base import Outcome, make_kernels
 from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, Exponential, Kernel, Polynomial, kernel_names
-from discernel.learners.alignment import greedy, qp
+from discernel.papers.alignment.criterion import alignment, class_signs, stack_products
+from discernel.papers.alignment.solvers import greedy, qp
 from discernel.targets import ClassTarget
 
 __all__ = ["aligned", "alignment_seconds"]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel import kernels as kernel_families
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.displays.common import given_names, kernel_sources, sum_by
 from discernel.exceptions import unknown_choice
 from discernel.experiments.tasks import Division

@@ -18,8 +18,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 
 from discernel import AKFDClassifier, MultipleKernelDiscriminant
-from discernel.backend import FloatArray
-from discernel.criteria.akfd import decide, one_against_rest
+from discernel.arrays import FloatArray
 from discernel.experiments.baselines import SingleKernelClassifier
 from discernel.experiments.methods.base import (
     Outcome,
@@ -29,7 +28,8 @@ from discernel.experiments.methods.base import (
 )
 from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, kernel_names
-from discernel.learners.alternating import NUS
+from discernel.papers.akfd.criterion import decide, one_against_rest
+from discernel.papers.akfd.solver import NUS
 from discernel.targets import ClassTarget
 
 __all__ = [

@@ -21,15 +21,15 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 from discernel import SeparabilityClassifier
-from discernel.backend import FloatArray
+from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.baselines import ConformalKernelTransformer, KernelNeighborsClassifier
 from discernel.experiments.baselines.conformal_factor import factor_design
 from discernel.experiments.methods.base import Outcome
 from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, Kernel
-from discernel.learners.spectrum import GramSpectrum, Labels, reweigh
-from discernel.learners.spectrum_choice import SHARES
+from discernel.papers.spectrum.choice import SHARES
+from discernel.papers.spectrum.reweigh import GramSpectrum, Labels, reweigh
 
 __all__ = ["conformal", "plain", "separability"]
 

@@ -1,0 +1,198 @@
+"""Dense linear algebra on the host: products, Cholesky factorisations, inverses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from discernel.arrays.rows import FloatArray
+from discernel.exceptions import NumericalError
+from discernel.progress.deadline import check_deadline
+
+__all__ = [
+    "Cholesky",
+    "inner",
+    "matmul",
+    "orthonormal",
+    "pairwise_inner",
+    "quadratic_forms",
+    "self_product",
+    "self_product_less",
+    "weighted_sum",
+]
+
+
+def quadratic_forms(products: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return every ⟨B, K_iB⟩ from every K_iB, of shape (n_kernels, n_samples, n), and B."""
+    return np.asarray(np.einsum("ijk,jk->i", products, vectors))
+
+
+def pairwise_inner(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return ⟨A_i, B_j⟩ of two stacks of arrays of one shape, of shape (n_left, n_right)."""
+    return matmul(left.reshape(len(left), -1), right.reshape(len(right), -1).T)
+
+
+def weighted_sum(weights: FloatArray, arrays: FloatArray) -> FloatArray:
+    """Return Σ w_i A_i of a stack of arrays."""
+    return np.asarray(np.tensordot(weights, arrays, axes=1))
+
+
+def orthonormal(columns: FloatArray, tol: float) -> FloatArray:
+    """Return an orthonormal basis of what columns span, but for a share ``tol`` of the largest."""
+    norms = np.linalg.norm(columns, axis=0)
+    columns = columns[:, norms > 0] / norms[norms > 0]
+    left, singular, _ = scipy.linalg.svd(columns, full_matrices=False)
+    return np.asarray(left[:, singular > tol * singular[0]])
+
+
+def inner(left: FloatArray, right: FloatArray) -> float:
+    """Return Σ left·right of two arrays of one shape, without BLAS, for the reason of `matmul`."""
+    return float(np.sum(left * right))
+
+
+def matmul(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return left @ right for float64 matrices, by the same BLAS as the factorisations.
+
+    The wheels of NumPy and SciPy each bring an OpenBLAS with threads of its own, and those of
+    the one keep spinning for a while after they are done. Where calls alternate, each library
+    waits for the other's threads: on two cores a product of 462 × 462 by 462 × 6 between
+    factorisations took 2.4 ms with ``@`` and 0.1 ms with this function.
+    """
+    a, trans_a = (left.T, 1) if left.flags.c_contiguous else (left, 0)
+    b, trans_b = (right.T, 1) if right.flags.c_contiguous else (right, 0)
+    product = scipy.linalg.blas.dgemm(1.0, a, b, trans_a=trans_a, trans_b=trans_b)
+    return np.asarray(product, dtype=np.float64)
+
+
+def self_product(matrix: FloatArray) -> FloatArray:
+    """Return AAᵀ, symmetric, with one triangle computed and mirrored."""
+    return _mirror(scipy.linalg.blas.dsyrk(1.0, matrix, lower=1))
+
+
+def self_product_less(
+    matrix: FloatArray, left: FloatArray, right: FloatArray, scale: float
+) -> FloatArray:
+    """Return scale·(AAᵀ − ½(LRᵀ + RLᵀ)), symmetric, with one triangle computed and mirrored."""
+    lower = scipy.linalg.blas.dsyrk(scale, matrix, lower=1)
+    lower = scipy.linalg.blas.dsyr2k(
+        -0.5 * scale, left, right, beta=1.0, c=lower, lower=1, overwrite_c=1
+    )
+    return _mirror(lower)
+
+
+#: Rows and columns of the tiles that are mirrored: a tile and its image fit the cache.
+_TILE = 128
+
+
+def _mirror(matrix: FloatArray) -> FloatArray:
+    """Copy the lower triangle to the upper one, in place, and return the matrix, C-ordered.
+
+    Tile by tile: ``lower + lower.T`` reads one of them against the grain of the memory, which at
+    3,000 rows takes as long as their Cholesky factorisation.
+    """
+    for top in range(0, len(matrix), _TILE):
+        rows = slice(top, top + _TILE)
+        for left in range(0, top, _TILE):
+            columns = slice(left, left + _TILE)
+            matrix[columns, rows] = matrix[rows, columns].T
+        corner = matrix[rows, rows]
+        corner[:] = np.tril(corner) + np.tril(corner, -1).T
+    return matrix.T if matrix.flags.f_contiguous else matrix
+
+
+class Cholesky:
+    """A symmetric positive definite matrix, factored once and in place.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n_samples, n_samples)
+        C-contiguous, of double or single precision; **overwritten** by its factor.
+
+    Raises
+    ------
+    NumericalError
+        If the matrix is not positive definite in floating point.
+    """
+
+    def __init__(self, matrix: NDArray[np.floating[Any]]) -> None:
+        # The transpose of a C-ordered array is Fortran-ordered, which LAPACK overwrites without
+        # a copy; the matrix is symmetric, so it is the same matrix.
+        check_deadline(_operations(matrix))
+        single, lapack = matrix.dtype == np.float32, scipy.linalg.lapack
+        potrf = lapack.spotrf if single else lapack.dpotrf
+        self._potrs = lapack.spotrs if single else lapack.dpotrs
+        factor, info = potrf(matrix.T, lower=1, clean=1, overwrite_a=1)
+        if info != 0:
+            raise NumericalError(
+                "The regularised kernel matrix must be positive definite, but its Cholesky "
+                f"factorisation broke down at row {info} of {len(matrix)}. A kernel is not "
+                "positive semidefinite, or the regularization is too small for its rounding "
+                "errors: check the kernels or raise the regularization."
+            )
+        self._lower = factor
+
+    def solve(self, right: NDArray[np.floating[Any]]) -> FloatArray:
+        """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n)."""
+        solution, _ = self._potrs(self._lower, right, lower=1)
+        return np.asarray(solution, dtype=np.float64)
+
+    def half_solve(self, right: FloatArray) -> FloatArray:
+        """Return L⁻¹ times ``right`` of a matrix LLᵀ of double precision."""
+        return np.asarray(scipy.linalg.blas.dtrsm(1.0, self._lower, right, lower=1))
+
+    @property
+    def least_pivot(self) -> float:
+        """The least of the pivots L_ii² of a matrix LLᵀ, which is 0 if its rank is not full."""
+        return float(np.diagonal(self._lower).min()) ** 2
+
+    def log_determinant(self) -> float:
+        """Return the logarithm of the determinant."""
+        return 2.0 * float(np.log(np.diagonal(self._lower)).sum(dtype=np.float64))
+
+    def inverse(self) -> FloatArray:
+        """Return the inverse, symmetric, in the memory of the factor, which is lost.
+
+        About the price of two factorisations.
+        """
+        check_deadline(2.0 * _operations(self._lower))
+        inverse, _ = scipy.linalg.lapack.dpotri(self._lower, lower=1, overwrite_c=1)
+        return _mirror(inverse)
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Return the diagonal of the inverse, for the price of the factorisation; this is lost."""
+        check_deadline(_operations(self._lower))
+        inverse = _triangular_inverse(self._lower)
+        return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
+
+
+def _operations(matrix: NDArray[np.floating[Any]]) -> float:
+    """Return the operations of a factorisation."""
+    return len(matrix) ** 3 / 3.0
+
+
+#: Triangles up to the first size LAPACK inverts fast, and from the second on again.
+_SMALL_TRIANGLE, _LARGE_TRIANGLE = 128, 1500
+
+
+def _triangular_inverse(lower: FloatArray) -> FloatArray:
+    """Return the inverse of a lower triangle, Fortran-ordered, mostly in its memory.
+
+    By halves, L⁻¹ = [[A⁻¹, 0], [−C⁻¹BA⁻¹, C⁻¹]]: at some hundred rows, where LAPACK's own routine
+    takes twice the time of the factorisation, this takes once.
+    """
+    n = len(lower)
+    single, lapack, blas = lower.dtype == np.float32, scipy.linalg.lapack, scipy.linalg.blas
+    if n <= _SMALL_TRIANGLE or n >= _LARGE_TRIANGLE:
+        trtri = lapack.strtri if single else lapack.dtrtri
+        return np.asarray(trtri(lower, lower=1, overwrite_c=1)[0])
+    trmm = blas.strmm if single else blas.dtrmm
+    half = n // 2
+    inverse = np.zeros((n, n), order="F", dtype=lower.dtype)
+    inverse[:half, :half] = first = _triangular_inverse(np.asfortranarray(lower[:half, :half]))
+    inverse[half:, half:] = second = _triangular_inverse(np.asfortranarray(lower[half:, half:]))
+    corner = trmm(-1.0, second, np.asfortranarray(lower[half:, :half]), lower=1)
+    inverse[half:, :half] = trmm(1.0, first, corner, side=1, lower=1)
+    return inverse

@@ -1,0 +1,80 @@
+"""Rows of numbers: their number, conversion to floats, and draws from them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from discernel.exceptions import InvalidInputError
+
+__all__ = ["FloatArray", "as_rows", "draw_rows", "fill_masked", "n_rows", "typical_row"]
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+#: Rows of which an origin and a scale are taken, and the seed with which they are drawn.
+DRAWN_ROWS, _SEED = 64, 0
+
+
+def n_rows(X: Any) -> int:
+    """Return the number of rows of an array, a sparse matrix or a sequence."""
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def as_rows(X: Any) -> Any:
+    """Return rows as a float64 array or CSR matrix, or raise an error if they have one dimension.
+
+    Integers then cannot overflow. The indices of a sparse matrix are of 32 bits where these are
+    enough: scikit-learn's distances take no others.
+    """
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+        parts = X.data, X.indices, X.indptr
+        return sp.csr_matrix(parts, shape=X.shape, dtype=np.float64, copy=True)
+    rows = np.asarray(fill_masked(X), dtype=np.float64)
+    if rows.ndim < 2:
+        raise InvalidInputError(
+            f"Rows must be an array of shape (n_rows, n_features). Got shape {rows.shape}. Write "
+            "X[None, :] for a single row, X[:, None] for rows of a single feature."
+        )
+    return rows
+
+
+def fill_masked(array: Any) -> Any:
+    """Return a masked array with NaN, beside other cells than floats None, for what is masked.
+
+    Anything else is returned as it is.
+    """
+    if not isinstance(array, np.ma.MaskedArray):
+        return array
+    is_float, cells = array.dtype.kind == "f", np.asarray(array.data)
+    if not np.ma.is_masked(array):
+        return cells
+    filled = cells.astype(cells.dtype if is_float else object)
+    filled[np.ma.getmaskarray(array)] = np.nan if is_float else None
+    return filled
+
+
+def draw_rows(X: Any, most: int) -> Any:
+    """Return at most so many rows of X, in their order: the same ones for the same number of rows.
+
+    Drawn, because every n-th row of data in some periodic order can be of one kind.
+    """
+    return X if n_rows(X) <= most else X[_drawn(n_rows(X), most)]
+
+
+@lru_cache(maxsize=64)
+def _drawn(n: int, most: int) -> NDArray[np.intp]:
+    return np.sort(np.random.default_rng(_SEED).choice(n, most, replace=False, shuffle=False))
+
+
+def typical_row(X: FloatArray) -> FloatArray:
+    """Return the median of every column, of at most 64 rows: few far rows cannot move it.
+
+    It is a number of that column, so that integers less their typical row are integers.
+    """
+    drawn = draw_rows(X, DRAWN_ROWS)
+    return np.asarray(np.partition(drawn, len(drawn) // 2, axis=0)[len(drawn) // 2])

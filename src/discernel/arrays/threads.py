@@ -1,0 +1,215 @@
+"""Threads of BLAS and of tiles, never multiplied, and the buffers of a thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import joblib
+import numpy as np
+import threadpoolctl
+from threadpoolctl import ThreadpoolController
+
+from discernel.arrays.rows import FloatArray
+from discernel.progress.deadline import active_deadline
+
+__all__ = [
+    "Buffers",
+    "blas_threads",
+    "free_threads",
+    "in_threads",
+    "larger_tiles",
+    "one_blas_thread",
+    "rows_for_threads",
+]
+
+Job = TypeVar("Job")
+Part = TypeVar("Part")
+
+#: Below this size a second thread gains a third at best and, on a busy machine, costs far more.
+_ONE_THREAD_BELOW = 2000
+
+
+@lru_cache(maxsize=1)
+def _thread_pools() -> tuple[ThreadpoolController, ThreadpoolController]:
+    """Return the BLAS libraries with threads per process, and those with threads per thread.
+
+    An OpenBLAS on OpenMP has a number of threads for each thread that calls it.
+    """
+    blas = ThreadpoolController().select(user_api="blas")  # looks through all loaded libraries
+    own = blas.select(internal_api="openblas").select(threading_layer="openmp")
+    others = set(blas.lib_controllers) - set(own.lib_controllers)
+    return blas.select(filepath=[library.filepath for library in others]), own
+
+
+class SharedLimit:
+    """One BLAS thread for the whole process, for as long as anybody is inside.
+
+    The number of threads belongs to the process. Were every context to restore what it found, then
+    of two that overlap the last would restore the limit of the first, for good. The first to enter
+    saves and limits; the last to leave, be it another thread, restores.
+
+    Parameters
+    ----------
+    pools : callable
+        Returns what is limited, a `ThreadpoolController`.
+    """
+
+    def __init__(self, pools: Callable[[], Any]) -> None:
+        self._pools = pools
+        self._lock = threading.Lock()
+        self._n_inside = 0
+        self._limit: Any = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._n_inside == 0:
+                self._limit = self._pools().limit(limits=1)
+                _let_others_limit()
+            self._n_inside += 1
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                self._limit.restore_original_limits()
+                _let_others_limit()
+
+
+def _let_others_limit() -> None:
+    """Give up the control that threadpoolctl, from 3.8 on, leaves to the thread that limits.
+
+    It ignores all other threads, while the last to leave may be any.
+    """
+    give_up = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    if give_up is not None:
+        give_up()
+
+
+_ONE_THREAD = SharedLimit(lambda: _thread_pools()[0])
+
+
+def blas_threads(n_samples: int) -> AbstractContextManager[object]:
+    """Return a context in which BLAS uses as many threads as matrices of this size are worth.
+
+    OpenBLAS starts all its threads for a matrix of 100 rows and lets them spin. On an idle
+    machine that gains little; on a busy one, small fits were seen to take 100 times longer.
+    """
+    return one_blas_thread() if n_samples < _ONE_THREAD_BELOW else nullcontext()
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Return a context in which BLAS uses one thread, because the threads are those of others.
+
+    Threads may be inside at the same time, and contexts within each other: see `SharedLimit`.
+    """
+    with _ONE_THREAD, _thread_pools()[1].limit(limits=1):
+        yield
+
+
+#: What a thread is at: inside `in_threads` it starts no others.
+_THREAD = threading.local()
+
+
+def free_threads(n_samples: int) -> int:
+    """Return how many threads work on matrices of this size is worth; one within `in_threads`."""
+    if n_samples < _ONE_THREAD_BELOW or getattr(_THREAD, "is_busy", False):
+        return 1
+    return int(joblib.cpu_count())
+
+
+#: Threads up to which tiles of a core's cache are right.
+_FEW_THREADS = 4
+#: What is made at a time, for all threads together.
+_BLOCK_BYTES = 2**28
+
+
+def larger_tiles(n_threads: int) -> int:
+    """Return how many times larger tiles are to be for so many threads: 1, 2 or 4.
+
+    Python runs in one thread at a time, and changes to the next some 10 µs after each operation on
+    a tile: more threads need longer operations. A pass over 10,000 rows and ten kernels took 16
+    threads 0.64 s with tiles of 256 × 512, 0.42 s with 512 × 512 and 0.25 s with 512 × 1024, though
+    these do not fit into the cache. One thread took 1.4, 1.7 and 2.6 s.
+    """
+    if n_threads <= _FEW_THREADS:
+        return 1
+    return 2 if n_threads <= 2 * _FEW_THREADS else 4
+
+
+def rows_for_threads(row_bytes: int, thread_bytes: int) -> int:
+    """Return how many rows are made at a time, so that every thread has enough of them.
+
+    Parameters
+    ----------
+    row_bytes : int
+        What a row takes.
+    thread_bytes : int
+        What the rows of one thread may take; all together no more than 256 MiB.
+    """
+    room = min(thread_bytes * max(2, int(joblib.cpu_count())), _BLOCK_BYTES)
+    return max(1, room // max(1, row_bytes))
+
+
+class Buffers:
+    """Arrays that one thread uses again and again, instead of fresh ones a tile.
+
+    Parameters
+    ----------
+    single : bool, default=False
+        Whether they are of single precision.
+    """
+
+    def __init__(self, single: bool = False) -> None:
+        self._arrays: dict[str, FloatArray] = {}
+        self._type = np.float32 if single else np.float64
+
+    def __call__(self, name: str, shape: tuple[int, int]) -> FloatArray:
+        """Return an array of this shape, the memory of which is that of the name."""
+        size = shape[0] * shape[1]
+        if name not in self._arrays or self._arrays[name].size < size:
+            self._arrays[name] = np.empty(size, self._type)
+        return self._arrays[name][:size].reshape(shape)
+
+
+def in_threads(
+    work: Callable[[Job, Part], None], jobs: Iterable[Job], parts: Sequence[Part]
+) -> None:
+    """Call ``work(job, part)`` for every job, in one thread per part, each BLAS call in one.
+
+    Whatever ends it, be it an error in one of the threads or an interrupt, none of them is left
+    behind: each ends with the job that it is at.
+    """
+    waiting = iter(list(jobs))  # an iterator of a list gives each job to one thread only
+    stopped, deadline = threading.Event(), active_deadline()
+
+    def run(part: Part) -> None:
+        was_busy, _THREAD.is_busy = getattr(_THREAD, "is_busy", False), True
+        try:
+            for job in waiting:
+                if stopped.is_set():
+                    break
+                if deadline is not None:
+                    deadline.check()
+                work(job, part)
+        except BaseException:
+            stopped.set()  # at once, not only when the thread that waits gets to know
+            raise
+        finally:
+            _THREAD.is_busy = was_busy
+
+    with one_blas_thread():
+        if len(parts) == 1:
+            return run(parts[0])
+        threads = ThreadPoolExecutor(len(parts))
+        try:
+            for done in as_completed([threads.submit(run, part) for part in parts]):
+                done.result()
+        finally:
+            stopped.set()
+            threads.shutdown(cancel_futures=True)

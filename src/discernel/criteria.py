@@ -1,0 +1,107 @@
+"""What to learn weights by: one object per criterion, the equations of one paper per file.
+
+Value, gradient, Hessian, bound, and what else a program offers to solvers. No iterations here.
+"""
+
+from typing import Any
+
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.papers.akfd.criterion import AKFD
+from discernel.papers.alignment.criterion import Alignment
+from discernel.papers.margin.criterion import Margin
+from discernel.papers.separability.criterion import Separability
+from discernel.programs.base import (
+    ConicModel,
+    ConvexProgram,
+    Criterion,
+    Point,
+    Program,
+    Split,
+    offers,
+    relative_gap,
+)
+from discernel.programs.fdr import FisherRatio
+from discernel.programs.least_squares import KernelLeastSquares, LeastSquares, LeftOutRows
+from discernel.programs.loo import Auto, LeaveOneOut
+from discernel.programs.low_rank import LowRankLoss, low_rank_loss
+from discernel.programs.rkda import RKDA
+from discernel.programs.uniform import GivenWeights, Uniform
+
+__all__ = [
+    "AKFD",
+    "CRITERIA",
+    "RKDA",
+    "Alignment",
+    "Auto",
+    "ConicModel",
+    "ConvexProgram",
+    "Criterion",
+    "FisherRatio",
+    "GivenWeights",
+    "KernelLeastSquares",
+    "LeastSquares",
+    "LeaveOneOut",
+    "LeftOutRows",
+    "LowRankLoss",
+    "Margin",
+    "Point",
+    "Program",
+    "Separability",
+    "Split",
+    "Uniform",
+    "as_criterion",
+    "low_rank_loss",
+    "offers",
+    "relative_gap",
+    "takes_two_classes",
+]
+
+#: What the names stand for, with their defaults.
+CRITERIA: dict[str, type[Criterion]] = {
+    made.name: made
+    for made in (
+        Auto,
+        RKDA,
+        FisherRatio,
+        AKFD,
+        Alignment,
+        Margin,
+        Separability,
+        LeaveOneOut,
+        Uniform,
+    )
+}
+
+
+def as_criterion(criterion: Any) -> Criterion:
+    """Return the criterion that is meant, or raise a clear error.
+
+    Parameters
+    ----------
+    criterion : str or Criterion
+        A name is that of a criterion with its defaults.
+    """
+    if isinstance(criterion, Criterion):
+        return criterion
+    if isinstance(criterion, str):
+        if criterion not in CRITERIA:
+            raise unknown_choice("criterion", criterion, list(CRITERIA))
+        return CRITERIA[criterion]()
+    raise InvalidInputError(
+        f"The criterion must be one of {', '.join(map(repr, CRITERIA))} or an object of "
+        f"discernel.criteria. Got {criterion!r} of type {type(criterion).__name__}. A criterion of "
+        "your own is a subclass of discernel.criteria.Criterion."
+        + (" Call the class to make one." if isinstance(criterion, type) else "")
+    )
+
+
+def takes_two_classes(criterion: Any) -> bool:
+    """Whether a criterion is for two classes only; False for what is no criterion.
+
+    Parameters
+    ----------
+    criterion : str or Criterion
+        As a user gives it.
+    """
+    made = CRITERIA.get(criterion) if isinstance(criterion, str) else criterion
+    return getattr(made, "takes", None) == "two classes"

@@ -1,0 +1,26 @@
+"""The default: kernels chosen by what they predict for rows that had no part in the choice."""
+
+from discernel.default.held_out import Relearner, cross_fitted_scores
+from discernel.default.landmarks import residual_landmarks
+from discernel.default.propose import (
+    FIRST_ROWS,
+    CrossFitted,
+    Proposal,
+    menu_kernels,
+    propose_kernels,
+    rows_to_choose_on,
+    scaled_kernels,
+)
+
+__all__ = [
+    "FIRST_ROWS",
+    "CrossFitted",
+    "Proposal",
+    "Relearner",
+    "cross_fitted_scores",
+    "menu_kernels",
+    "propose_kernels",
+    "residual_landmarks",
+    "rows_to_choose_on",
+    "scaled_kernels",
+]

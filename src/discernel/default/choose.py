@@ -1,0 +1,374 @@
+"""Which metric and which kernels: what predicts the rows of folds best that had no part in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, TypeVar
+
+import joblib
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import softmax
+
+from discernel.arrays import Device, FloatArray, in_threads
+from discernel.arrays.sample_weights import effective_number
+from discernel.default.device_fold import DeviceFold
+from discernel.default.fold import Fold
+from discernel.default.losses import row_losses
+from discernel.default.menu import MENU, Menu
+from discernel.default.metric import Metric
+from discernel.default.sample import Positions, Sample
+from discernel.exceptions import NumericalError
+from discernel.programs.lbfgs import pull_to_equal
+from discernel.programs.simplex import normalize, uniform
+from discernel.programs.walk import downhill
+from discernel.progress.deadline import must_stop_learning
+
+__all__ = ["Contender", "CrossFit", "Judged", "Selection", "choose", "clearly_better", "each"]
+
+#: Powers of the learned scales: no metric, half of it, all of it.
+STRENGTHS = (0.0, 0.5, 1.0)
+#: λ to choose from, falling; smaller ones are too small for single precision.
+_LAMBDAS = tuple(10.0 ** (-k / 2) for k in range(12))
+#: A candidate that is less simple must be better by this many standard errors.
+_CLEARLY = 1.0
+#: With so many rows, by twice as many.
+_FEW_ROWS = 20.0
+#: Steps of the descent over weights.
+_EVALUATIONS = 20
+_WORTHWHILE, _NEGLIGIBLE = 1e-4, 1e-3
+
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A candidate: a strength of the metric, weights, λ, and what it predicts for left-out rows.
+
+    Attributes
+    ----------
+    name : str
+        ``"average"`` or ``"weights"``.
+    strength : float
+        The power of the learned scales.
+    weights : ndarray of shape (n_kernels,)
+        Of the kernels of the menu.
+    regularization : float
+        λ.
+    predicted : ndarray of shape (n_rows, n_outputs)
+        For every row, by the fit and the metric of the other folds.
+    losses : ndarray of shape (n_rows,)
+        What each row costs; see `row_losses`.
+    mean_loss : float
+        Their mean, by the weights of the rows.
+    accuracy : float or None
+        The share of rows whose class was right; None where there are no classes.
+    """
+
+    name: str
+    strength: float
+    weights: FloatArray
+    regularization: float
+    predicted: FloatArray
+    losses: FloatArray
+    mean_loss: float
+    accuracy: float | None
+
+
+class CrossFit:
+    """Scores candidates by folds; the metric of each fold is learned without it.
+
+    Parameters
+    ----------
+    sample : Sample
+        The rows.
+    metrics : sequence of Metric
+        One per fold.
+    strength : float
+        The power of their scales.
+    menu : Menu
+        The kernels.
+    dtype : type
+        The precision. Single is enough to compare.
+    memory : CrossFit, optional
+        One of the same sample, kernels and precision that is not needed any more.
+    device : Device, optional
+        Where matrices are made and solved with, always in double precision; by default here.
+    """
+
+    def __init__(
+        self,
+        sample: Sample,
+        metrics: Sequence[Metric],
+        strength: float,
+        *,
+        menu: Menu = MENU,
+        dtype: type[np.floating[Any]] = np.float32,
+        memory: CrossFit | None = None,
+        device: Device | None = None,
+    ) -> None:
+        self.sample, self.strength, self.n_kernels = sample, strength, menu.n_kernels
+        self._device = device
+
+        def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Fold | DeviceFold:
+            metric, (outside, inside), old = job
+            scales = metric.of_strength(strength)
+            if device is not None:
+                return DeviceFold(sample, outside, inside, scales, menu, device)
+            return Fold(sample, outside, inside, scales, menu, dtype, old)
+
+        olds: Sequence[Any] = [None] * len(metrics) if memory is None else memory.folds
+        self.folds: list[Fold | DeviceFold] = each(
+            make, list(zip(metrics, sample.divisions(), olds, strict=True)), device
+        )
+        #: All that was tried.
+        self.tried: list[Contender] = []
+
+    def choices(self, name: str, weights: FloatArray) -> Callable[[float], Contender]:
+        """Return a function of λ: these weights, with what they predict."""
+        predictors = each(lambda fold: fold.predictor(weights), self.folds, self._device)
+
+        def at(regularization: float) -> Contender:
+            parts = each(lambda predict: predict(regularization), predictors, self._device)
+            predicted = np.empty_like(self.sample.scores)
+            for fold, part in zip(self.folds, parts, strict=True):
+                predicted[fold.inside] = part
+            losses, right = row_losses(predicted, self.sample.scores, self.sample.target)
+            found = Contender(
+                name=name,
+                strength=self.strength,
+                weights=weights,
+                regularization=regularization,
+                predicted=predicted,
+                losses=losses,
+                mean_loss=float(self.sample.shares @ losses),
+                accuracy=None if right is None else float(self.sample.shares @ right),
+            )
+            self.tried.append(found)
+            return found
+
+        return at
+
+    def best(
+        self,
+        name: str,
+        weights: FloatArray,
+        regularizations: Sequence[float],
+        start: float | None = None,
+    ) -> Contender:
+        """Return weights with the best of some λ: from a start downhill, until the loss grows.
+
+        λ that are too small for the precision are passed over.
+        """
+        at, found = self.choices(name, weights), dict[int, Contender]()
+
+        def loss(position: int) -> float:
+            try:
+                found[position] = at(regularizations[position])
+            except NumericalError:
+                if position == 0:  # the largest
+                    raise
+                return np.inf
+            return found[position].mean_loss
+
+        n, middle = len(regularizations), len(regularizations) // 2
+        return found[downhill(loss, n, middle if start is None else regularizations.index(start))]
+
+    def learn_weights(
+        self, start: Contender, pull: float, without: int | None = None
+    ) -> FloatArray:
+        """Return the weights that descent finds from a candidate, pulled towards equal ones.
+
+        Down the squared error of the scores, which has a gradient that costs little, for the λ of
+        the candidate; perhaps without the errors of a fold.
+        """
+        folds = [fold for number, fold in enumerate(self.folds) if number != without]
+        p, lam, by_row = self.n_kernels, start.regularization, self.sample.weights
+        n, n_numbers = effective_number(by_row), by_row.sum() * self.sample.scores.shape[1]
+        units: dict[str, float] = {}
+
+        def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
+            w = np.maximum(softmax(z), 1e-30)
+            found = each(lambda fold: fold.error(w, lam), folds, self._device)
+            value = pull_to_equal(w, pull, n) + sum(f.value for f in found) / n_numbers
+            by_w = pull / n * (np.log(w * p) + 1.0)
+            by_w = by_w + np.sum([f.by_weights for f in found], axis=0) / n_numbers
+            # In units of the first value: the tolerance of L-BFGS-B is absolute for values below 1.
+            unit = units.setdefault("value", value)
+            return value / unit, w * (by_w - w @ by_w) / unit
+
+        result = minimize(
+            value_and_gradient,
+            np.log(start.weights),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxfun": _EVALUATIONS, "ftol": _WORTHWHILE},
+        )
+        weights = softmax(result.x)
+        return normalize(np.where(weights < _NEGLIGIBLE, 0.0, weights))
+
+
+def each(
+    work: Callable[[Job], Result], jobs: Sequence[Job], device: Device | None = None
+) -> list[Result]:
+    """Return what work makes of every job, in their order.
+
+    In as many threads as there are CPUs; on a device, which does the work of all, one by one.
+    """
+    if device is not None:
+        return [work(job) for job in jobs]
+    results: dict[int, Result] = {}
+
+    def run(position: int, _: None) -> None:
+        results[position] = work(jobs[position])
+
+    in_threads(run, range(len(jobs)), [None] * min(int(joblib.cpu_count()), len(jobs)))
+    return [results[position] for position in range(len(jobs))]
+
+
+class Judged(Protocol):
+    """What was judged by rows that had no part in it."""
+
+    @property
+    def losses(self) -> FloatArray:
+        """What each row costs."""
+
+
+def clearly_better(first: Judged, second: Judged, shares: FloatArray) -> bool:
+    """Whether the first is better by more than a standard error of the difference.
+
+    By more than that of few rows, whose standard errors are uncertain themselves.
+    """
+    gains = second.losses - first.losses
+    mean = float(shares @ gains)
+    clearly = _CLEARLY * (1.0 + _FEW_ROWS / effective_number(shares))
+    return mean > clearly * float(np.sqrt(shares**2 @ (gains - mean) ** 2))
+
+
+def choose(
+    sample: Sample,
+    metrics: Sequence[Metric],
+    *,
+    pull: float,
+    regularization: float | None = None,
+    strengths: Sequence[float] = STRENGTHS,
+    device: Device | None = None,
+    is_whole: bool = True,
+) -> Selection:
+    """Choose a strength of the metric, weights and λ.
+
+    The strength is chosen with equal weights, and then whether learned weights are better. What is
+    less simple must be clearly better: a metric or weights that have seen the labels of a small
+    sample look good by chance. Strengths are tried as long as the loss falls and there is time.
+
+    Parameters
+    ----------
+    sample : Sample
+        The rows.
+    metrics : sequence of Metric
+        One per fold, learned without it.
+    pull : float
+        As in `discernel.criteria.LeaveOneOut`.
+    regularization : float, optional
+        λ; chosen by default.
+    strengths : sequence of float
+        The powers of the scales to choose from, rising, 0 among them.
+    device : Device, optional
+        Where to compute; by default here.
+    is_whole : bool
+        Whether the sample has all rows, so that the weights without each fold are of use.
+    """
+    lambdas = _LAMBDAS if regularization is None else (regularization,)
+    # Some λ that users give are too small for single precision.
+    dtype = np.float32 if regularization is None else np.float64
+    fits = _try_strengths(sample, metrics, strengths, lambdas, dtype, device)
+    tried = [fit.tried for fit in fits]
+    candidates = _ranked(tried, sample.shares)
+    best = candidates[0]
+    without = [
+        _ranked(tried, np.where(sample.folds == fold, 0.0, sample.shares))[0]
+        for fold in range(sample.n_folds)
+    ]
+    if device is None:
+        # Weights and predictions are no choice between few things: in single precision their third
+        # and fifth digits would depend on the machine, and on the units of the columns.
+        fits.clear()
+        fit = CrossFit(sample, metrics, best.strength, dtype=np.float64)
+        candidates[0] = best = fit.choices("average", best.weights)(best.regularization)
+    else:
+        fit = next(fit for fit in fits if fit.strength == best.strength)
+    if must_stop_learning():
+        return Selection(candidates, without)
+    learned = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
+    if not clearly_better(learned, best, sample.shares):
+        return Selection([best, learned, *candidates[1:]], without)
+    for fold, one in enumerate(without if is_whole else ()):
+        weights = fit.learn_weights(best, pull, without=fold)
+        like = learned if one.strength == best.strength else one
+        without[fold] = replace(like, weights=weights)
+    return Selection([learned, *candidates], without)
+
+
+def _try_strengths(
+    sample: Sample,
+    metrics: Sequence[Metric],
+    strengths: Sequence[float],
+    lambdas: Sequence[float],
+    dtype: type[np.floating[Any]],
+    device: Device | None,
+) -> list[CrossFit]:
+    """Return the fits of strengths with equal weights, as long as the loss falls."""
+    fits: list[CrossFit] = []
+    equal, best, before = uniform(MENU.n_kernels), None, np.inf
+    for strength in strengths:
+        if fits and must_stop_learning():
+            break
+        # Matrices of the fit before are overwritten, where they are ours.
+        memory = fits[-1] if fits and device is None else None
+        fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=memory, device=device)
+        fits.append(fit)
+        start = None if best is None else best.regularization
+        found = fit.best("average", equal, lambdas, start)
+        if best is None or clearly_better(found, best, sample.shares):
+            best = found
+        if found.mean_loss >= before:
+            break  # more of a metric that does no good does none either
+        before = found.mean_loss
+    return fits
+
+
+def _ranked(tried: list[list[Contender]], shares: FloatArray) -> list[Contender]:
+    """Return the best of each strength, the chosen one first, by some shares of the rows.
+
+    The chosen one is the first that no other is clearly better than.
+    """
+    shares = shares / shares.sum()
+    found: list[Contender] = []
+    before = np.inf
+    for group in tried:
+        losses = [float(shares @ one.losses) for one in group]
+        best = group[int(np.argmin(losses))]
+        clearly = bool(found) and clearly_better(best, found[0], shares)
+        found.insert(0 if clearly else len(found), best)
+        if min(losses) >= before:
+            break
+        before = min(losses)
+    return found
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was chosen, from what, and what would have been chosen without each fold.
+
+    Attributes
+    ----------
+    candidates : list of Contender
+        The best of each kind, the chosen one first.
+    without : list of Contender
+        For each fold, the choice by the losses of the other rows.
+    """
+
+    candidates: list[Contender]
+    without: list[Contender]

@@ -1,0 +1,197 @@
+"""Held-out scores: of each row, by a kernel and a fit that have not seen its label.
+
+The rows are divided into folds. For the rows of a fold, the kernel is learned from the other folds,
+and the fit with this kernel is to all rows but one. So nothing that predicts a row knows its label,
+and every fit has one row less than that of the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from discernel.arrays import FloatArray
+from discernel.bank import Bank
+from discernel.criteria import GivenWeights, KernelLeastSquares, LeastSquares, Uniform
+from discernel.default.propose import CrossFitted, Proposal, fold_metric, scaled_kernels
+from discernel.default.sample import Positions
+from discernel.kernels import Kernel
+from discernel.learn import Request, learn_part
+from discernel.progress.deadline import must_stop_learning
+from discernel.targets import ClassTarget, Target, deal_folds
+
+__all__ = ["Relearner", "cross_fitted_scores"]
+
+#: The number of folds up to so many rows. Of more, half of the rows are predicted by what was
+#: learned from some of the other half.
+_FOLDS = {600: 5, 2000: 3}
+_FEW, _MOST_TO_LEARN_FROM = max(_FOLDS), 1000
+#: No division by less.
+_TINY = 1e-300
+
+
+class Refit(NamedTuple):
+    """Weights and λ, learned from some of the rows, and the kernels on all of them."""
+
+    bank: Bank
+    weights: FloatArray
+    regularization: float
+
+
+@dataclass(frozen=True)
+class Relearner:
+    """Learns from some of the rows what the model has learned from all of them.
+
+    Attributes
+    ----------
+    target : Target
+        What is to be predicted.
+    request : Request
+        What is learned, and how.
+    bank : Bank
+        The kernels of the model.
+    weights : ndarray of shape (n_kernels,)
+        Their weights.
+    regularization : float
+        Its λ.
+    proposal : Proposal or None
+        Where the kernels come from; None where they were given.
+    X : array-like
+        The training rows.
+    bank_of : callable
+        From kernels to a bank of them on all rows.
+    """
+
+    target: Target
+    request: Request
+    bank: Bank
+    weights: FloatArray
+    regularization: float
+    proposal: Proposal | None
+    X: Any
+    bank_of: Callable[[list[Kernel]], Bank]
+
+    @property
+    def folds(self) -> Positions | None:
+        """The folds of the proposal, where it has all rows."""
+        if self.proposal is None or len(self.proposal.sample.positions) < self.target.n_samples:
+            return None
+        folds = np.empty(self.target.n_samples, dtype=np.intp)
+        folds[self.proposal.sample.positions] = self.proposal.sample.folds
+        return folds
+
+    @property
+    def learns(self) -> bool:
+        """Whether anything that has seen labels has to be learned anew."""
+        n, given = self.target.n_samples, isinstance(self.request.regularization, float)
+        chooses_lambda = not given and n <= _FEW
+        if self.proposal is not None:
+            chosen = self.proposal.chosen
+            if chosen.strength == 0 and chosen.name == "average" and must_stop_learning():
+                return False  # nothing was learned in the time there was
+            if n <= _FEW or chosen.strength > 0:
+                return True
+        if self.request.criterion.name == GivenWeights.name:
+            return False
+        return self._learns_weights or chooses_lambda
+
+    @property
+    def _learns_weights(self) -> bool:
+        """Whether weights of given kernels depend on labels."""
+        known = (GivenWeights.name, Uniform.name)
+        return self.bank.n_kernels > 1 and self.request.criterion.name not in known
+
+    @property
+    def learned_rows(self) -> Positions:
+        """The rows whose labels had a part in the kernel."""
+        n, proposal = self.target.n_samples, self.proposal
+        if proposal is not None:
+            return proposal.dependent
+        return np.arange(n if self._learns_weights else 0)
+
+    def without(self, fold: int, outside: Positions) -> tuple[Refit, ...]:
+        """Return what is learned from the rows outside of a fold.
+
+        Two kernels where λ or the strength of the metric was chosen too: with the choice of these
+        rows, which is what predicts, and with that of the model, which has the units of its scores.
+        """
+        proposal = self.proposal
+        if proposal is None:
+            return self._relearned(self.bank, outside)
+        metric = fold_metric(proposal, self.X, self.target, fold, outside)
+        chosen = proposal.chosen
+        own = proposal.without[fold] if self.folds is not None else chosen
+
+        def scaled(strength: float) -> Bank:
+            scales = metric.of_strength(strength)
+            return self.bank_of(scaled_kernels(scales, proposal.spreads, proposal.sample.rows))
+
+        if not isinstance(self.request.solver, CrossFitted):
+            found = self._relearned(scaled(own.strength), outside)
+            if own.strength == chosen.strength:
+                return found
+            return found[0], *self._relearned(scaled(chosen.strength), outside)[-1:]
+        is_same = own.strength == chosen.strength and own.regularization == chosen.regularization
+        refits = []
+        for one in [own] if is_same else [own, chosen]:
+            bank = scaled(one.strength)
+            weights, ratio = one.weights[bank.kept], one.regularization / chosen.regularization
+            refits.append(Refit(bank, weights / weights.sum(), self.regularization * ratio))
+        return tuple(refits)
+
+    def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
+        target = self.target.subset(outside)
+        if isinstance(target, ClassTarget) and target.n_classes < 2:
+            # The only row of the other class is in the fold: it counts as wrong, whatever is done.
+            return (Refit(self.bank, self.weights, self.regularization),)
+        learned = learn_part(bank.subset(outside), target, self.request)
+        found = Refit(bank, learned.weights, learned.regularization)
+        if learned.regularization == self.regularization:
+            return (found,)
+        like_model = found._replace(regularization=self.regularization)
+        return (found, like_model) if self.target.n_samples <= _FEW else (like_model,)
+
+
+def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatArray, Positions]:
+    """Return the held-out score of each row, and its fold; rows of fold -1 have none.
+
+    Parameters
+    ----------
+    relearner : Relearner
+        Learns from some of the rows.
+    fit : LeastSquares
+        The fit of the model, by which rows are told apart.
+    """
+    target, folds, rng = relearner.target, relearner.folds, np.random.RandomState(0)
+    n, few = target.n_samples, target.n_samples <= _FEW
+    if folds is None:
+        codes = target.codes if isinstance(target, ClassTarget) else np.zeros(n, dtype=np.intp)
+        n_folds = next((k for most, k in _FOLDS.items() if n <= most), 2)
+        folds = deal_folds(fit.fitted, codes, n_folds)
+        folds = folds if few else -folds  # one half is predicted, from the other
+    scores = np.zeros_like(target.scores)
+    for fold in range(int(folds.max()) + 1):
+        outside, inside = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)
+        if not few and len(outside) > _MOST_TO_LEARN_FROM:
+            share = _MOST_TO_LEARN_FROM / len(outside)
+            outside = outside[target.subset(outside).draw(share, rng)]
+        own, *like_model = [
+            _left_out_scores(learned, relearner)[inside]
+            for learned in relearner.without(fold, outside)
+        ]
+        for other in like_model:
+            own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), _TINY)
+        scores[inside] = own
+    return scores, folds
+
+
+def _left_out_scores(learned: Refit, relearner: Relearner) -> FloatArray:
+    """Return the leave-one-out scores of all rows with a kernel."""
+    target = relearner.target
+    ridge = relearner.request.criterion.sample_ridge(target, learned.regularization)
+    system = learned.bank.system(learned.weights, ridge)
+    fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
+    return fit.left_out_scores

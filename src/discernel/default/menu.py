@@ -1,0 +1,95 @@
+"""What the default chooses from: two ladders of widths and the linear kernel, on some metric."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray, city_distances, draw_rows, squared_distances, typical_row
+from discernel.kernels import RBF, Kernel, Laplace, Linear
+from discernel.kernels.distance import median_distance
+
+__all__ = ["MEDIAN_ROWS", "MENU", "Array", "Menu"]
+
+#: Of single or double precision.
+Array: TypeAlias = NDArray[Any]
+
+#: Rows of which median distances are taken.
+MEDIAN_ROWS = 300
+#: Numbers below the smallest normal one take a hundred times as long: no number that is squared is
+#: below its root, which is the exponential of the first.
+_LEAST_EXPONENT, _LEAST = np.float32(-40.0), np.float32(1e-18)
+
+
+@dataclass(frozen=True)
+class Menu:
+    """Candidate kernels, their widths as multiples of the median distance.
+
+    Attributes
+    ----------
+    gaussian : tuple of float
+        Widths of Gaussian kernels, falling by 2: each is the fourth power of the one before.
+    laplace : tuple of float
+        Widths of Laplace kernels in the 1-norm, falling by 2: each is the square of the one before.
+    """
+
+    gaussian: tuple[float, ...] = (4.0, 2.0, 1.0, 0.5, 0.25, 0.125)
+    laplace: tuple[float, ...] = (4.0, 2.0, 1.0, 0.5, 0.25)
+
+    @property
+    def n_kernels(self) -> int:
+        """The number of kernels; the last is linear."""
+        return len(self.gaussian) + len(self.laplace) + 1
+
+    def kernels(self, rows: FloatArray) -> list[Kernel]:
+        """Return the kernels, with the median distances of some rows in comparable units."""
+        wide, far = _medians(rows)
+        return [
+            *(RBF(width=factor * wide) for factor in self.gaussian),
+            *(Laplace(width=factor * far) for factor in self.laplace),
+            Linear(),
+        ]
+
+    def fill(self, X: FloatArray, Z: FloatArray, out: Array) -> None:
+        """Write the matrices of all kernels between scaled rows, widths from those of Z.
+
+        Parameters
+        ----------
+        X, Z : ndarray of shape (n_rows_X, n_columns) and (n_rows_Z, n_columns)
+            Rows times scales.
+        out : ndarray of shape (n_kernels, n_rows_X, n_rows_Z)
+            Where to write.
+        """
+        wide, far = _medians(Z)
+        n = len(self.gaussian)
+        _fill_powers(squared_distances(X, Z), wide**2 * self.gaussian[0] ** 2, out[:n], 2)
+        _fill_powers(city_distances(X, Z), far * self.laplace[0], out[n:-1], 1)
+        origin = typical_row(Z)
+        out[-1] = (X - origin) @ (Z - origin).T
+
+
+def _medians(rows: FloatArray) -> tuple[float, float]:
+    """Return the median distance of some rows in the 2-norm and in the 1-norm."""
+    drawn = draw_rows(rows, MEDIAN_ROWS)
+    return median_distance(drawn), median_distance(drawn, norm=1)
+
+
+def _fill_powers(distances: FloatArray, widest: float, out: Array, squarings: int) -> None:
+    """Write exp(−distances/widest), and the square of the one before that many times, in turn."""
+    out[0] = distances
+    out[0] *= -1.0 / widest
+    np.maximum(out[0], _LEAST_EXPONENT, out=out[0])
+    np.exp(out[0], out=out[0])
+    for before, here in pairwise(out):
+        source = before
+        for _ in range(squarings):
+            np.maximum(source, _LEAST, out=here)
+            np.square(here, out=here)
+            source = here
+
+
+MENU = Menu()

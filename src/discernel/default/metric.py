@@ -1,0 +1,260 @@
+"""Which columns matter: one scale per column, learned from what is to be predicted.
+
+The diagonal of the average gradient outer product (recursive feature machines, [Radhakrishnan24]_):
+fit f by kernel ridge regression on s∘x, take the mean square of ∂f/∂x_l over the rows for the next
+scale s_l², and fit again. Columns that the fit does not look at fade within a few rounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import Cholesky, Device, DeviceFactor, FloatArray, as_host, draw_rows
+from discernel.exceptions import InvalidInputError, NumericalError
+from discernel.kernels import RBF
+from discernel.kernels.device import DeviceKernels
+from discernel.kernels.distance import median_distance
+from discernel.kernels.evaluate import KernelSet
+
+__all__ = ["Metric", "learn_metric"]
+
+#: λ to choose from in every round, falling, in units of the kernel normalised to trace 1.
+_LAMBDAS = (1e-1, 1e-2, 1e-3, 1e-4)
+#: A smaller λ must have a leave-one-out error smaller by this share.
+_WORTHWHILE = 0.01
+#: Differences of scores that are rounding errors, as a share of the scores.
+_ROUNDING = 1e-6
+#: Digits of a scale: single precision knows few more, and on another machine they are others.
+_DIGITS = 4
+#: Slopes that are computed at a time on a device.
+_THERE_AT_ONCE = 2**24
+#: Rows of which the median distance is taken.
+_MEDIAN_ROWS = 300
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A scale per column.
+
+    Attributes
+    ----------
+    scales : ndarray of shape (n_columns,)
+        From 0 to 1, that of the column that matters most.
+    """
+
+    scales: FloatArray
+
+    @property
+    def importances(self) -> FloatArray:
+        """The share of every column in the mean squared gradient; they sum to 1."""
+        squares = self.scales**2
+        return np.asarray(squares / squares.sum())
+
+    def of_strength(self, strength: float) -> FloatArray:
+        """Return the scales to a power: 0 is no metric at all, 1 the learned one."""
+        return np.asarray(self.scales**strength)
+
+
+def learn_metric(
+    X: Any,
+    scores: Any,
+    sample_weight: FloatArray | None = None,
+    *,
+    rounds: int = 3,
+    device: Device | None = None,
+) -> Metric:
+    """Return scales of columns, learned from the gradients of a kernel fit.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_rows, n_columns)
+        Rows, of columns in comparable units, with values near 0: single precision sees no
+        differences far from it.
+    scores : ndarray of shape (n_rows, n_outputs)
+        What is to be predicted, such as indicators of classes.
+    sample_weight : ndarray of shape (n_rows,), optional
+        How much each row counts, whatever their sum. Leave-one-out, by which λ is chosen, leaves
+        out the row.
+    rounds : int, default=3
+        Fits; the first has all scales 1.
+    device : Device, optional
+        Where to compute; by default here.
+
+    Returns
+    -------
+    Metric
+        The scales; all 1 where the fit finds nothing to go by.
+
+    Notes
+    -----
+    In single precision. A round takes one matrix of n_rows², one or some factorisations and
+    n_outputs · n_rows² · n_columns multiplications.
+    """
+    X, scores = np.asarray(X, dtype=np.float32), np.asarray(scores, dtype=np.float64)
+    if X.ndim != 2 or scores.ndim != 2 or len(X) != len(scores):
+        raise InvalidInputError(
+            "X and scores must be matrices with one row per sample. "
+            f"Got shapes {X.shape} and {scores.shape}."
+        )
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
+    scales, regularization = np.ones(X.shape[1]), None
+    of = _squared_gradient if device is None else partial(_gradient_there, device)
+    for _ in range(rounds if len(X) > 1 else 0):
+        gradient, regularization = of(X, scores, weights, scales, regularization)
+        if not gradient.max() > 0:
+            break
+        scales = np.round(np.sqrt(gradient / gradient.max()), _DIGITS)
+    return Metric(scales)
+
+
+def _squared_gradient(
+    X: FloatArray,
+    scores: FloatArray,
+    weights: FloatArray,
+    scales: FloatArray,
+    regularization: float | None,
+) -> tuple[FloatArray, float]:
+    """Return the mean square of every partial derivative of a fit on scaled rows, and its λ.
+
+    λ is chosen where it is not given.
+    """
+    width = median_distance(draw_rows(X * scales, _MEDIAN_ROWS))
+    kernel = RBF(width=width, scales=tuple(scales.tolist()))
+    gram: NDArray[np.float32] = kernel(X).astype(np.float32)
+    fit = _Ridge(gram, scores, weights)
+    if regularization is None:
+        regularization = fit.best_regularization()
+    coef = fit.coef(regularization)
+    return kernel.squared_gradient(X, coef, gram=gram, row_weights=weights), regularization
+
+
+def _best_regularization(error_of: Callable[[float], float]) -> float:
+    """Return the λ with the least error: downhill, until it grows again."""
+    best, least = _LAMBDAS[0], np.inf
+    for regularization in _LAMBDAS:
+        try:
+            error = error_of(regularization)
+        except NumericalError:
+            break
+        if error > (1.0 - _WORTHWHILE) * least:
+            break
+        best, least = regularization, error
+    return best
+
+
+def _gradient_there(
+    device: Device,
+    X: FloatArray,
+    scores: FloatArray,
+    weights: FloatArray,
+    scales: FloatArray,
+    regularization: float | None,
+) -> tuple[FloatArray, float]:
+    """Return what `_squared_gradient` does, computed on a device.
+
+    ∂f/∂x_l at row i is −2γs_l² Σ_j c_j k_ij (x_il − x_jl), two products with the kernel.
+    """
+    xp, put = device.xp, device.put
+    rows = np.asarray(X * scales, dtype=np.float64)
+    gamma = median_distance(draw_rows(rows, _MEDIAN_ROWS)) ** -2
+    kernels = KernelSet([RBF(gamma=gamma)])
+    there = DeviceKernels(kernels, kernels.prepare(rows), device)
+    every = slice(0, len(rows))
+    ((_, gram),) = there.strips(every, every)
+    fit = _DeviceRidge(gram, scores, weights, device)
+    if regularization is None:
+        regularization = _best_regularization(fit.leave_one_out_error)
+    coef, values = fit.coef(regularization), put(rows)[:, None, :]
+    fitted, total = xp.matmul(gram, coef)[:, :, None], np.zeros(rows.shape[1])
+    counts = put(weights[:, None, None] / weights.sum())
+    step = max(1, _THERE_AT_ONCE // rows.size)
+    for start in range(0, coef.shape[1], step):
+        some = slice(start, min(start + step, coef.shape[1]))
+        weighted = coef[:, some][:, :, None] * values
+        products = xp.matmul(gram, xp.reshape(weighted, (len(rows), -1)))
+        slopes = values * fitted[:, some, :] - xp.reshape(products, weighted.shape)
+        total += as_host(xp.sum(counts * slopes * slopes, axis=(0, 1)))
+    return np.asarray((2.0 * gamma * scales) ** 2 * total), regularization
+
+
+class _DeviceRidge:
+    """What `_Ridge` is, on a device and in double precision."""
+
+    def __init__(self, gram: Any, scores: FloatArray, weights: FloatArray, device: Device) -> None:
+        self._device, xp, put = device, device.xp, device.put
+        share, root = weights / weights.sum(), put(np.sqrt(weights)[:, None])
+        means = xp.matmul(gram, put(share[:, None]))
+        grand = float(as_host(means)[:, 0] @ share)
+        centered = (gram - means - means.T + grand) * root * root.T
+        trace = float(xp.sum(xp.linalg.diagonal(centered)))
+        self._centered, self._root = centered / (trace if trace > 0 else 1.0), root
+        self._share = share
+        differences = scores - share @ scores
+        varies = np.abs(differences).max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0)
+        self._right = root * put(differences * varies)
+
+    def _factor(self, regularization: float) -> DeviceFactor:
+        xp, n = self._device.xp, len(self._share)
+        eye = xp.eye(n, dtype=self._centered.dtype, device=self._device.where)
+        return DeviceFactor(self._centered + regularization * eye, self._device)
+
+    def coef(self, regularization: float) -> Any:
+        """Return the coefficients of the kernel at each row."""
+        return self._root * self._factor(regularization).solve(self._right)
+
+    def leave_one_out_error(self, regularization: float) -> float:
+        """Return the mean square of leave-one-out errors."""
+        factor = self._factor(regularization)
+        coef = as_host(factor.solve(self._right))
+        leverage = factor.inverse_diagonal() - self._share / regularization
+        return float(np.mean((coef / leverage[:, None]) ** 2))
+
+
+class _Ridge:
+    """Kernel ridge fits with an unpenalised intercept, in single precision.
+
+    With the weights ω of the rows, π = ω/Σω and D = diag(√ω), the kernel is D(I − 1πᵀ)K(I − π1ᵀ)D
+    of trace 1, of which √π is an eigenvector with eigenvalue 0.
+    """
+
+    def __init__(self, gram: NDArray[np.float32], scores: FloatArray, weights: FloatArray) -> None:
+        self._share = share = (weights / weights.sum()).astype(np.float32)
+        self._root = root = np.sqrt(weights).astype(np.float32)
+        means = gram @ share
+        centered = gram - means
+        centered += (share @ means - means)[:, None]
+        centered *= root
+        centered *= root[:, None]
+        trace = float(np.trace(centered))
+        centered /= np.float32(trace if trace > 0 else 1.0)
+        self._centered = centered
+        differences = scores - share @ scores
+        # Of what is constant, nothing is left but rounding errors.
+        varies = np.abs(differences).max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0)
+        self._right = root[:, None] * (differences * varies).astype(np.float32)
+
+    def coef(self, regularization: float) -> FloatArray:
+        """Return the coefficients of the kernel at each row."""
+        found = self._factor(regularization).solve(self._right)
+        return np.asarray(self._root[:, None] * found.astype(np.float32))
+
+    def best_regularization(self) -> float:
+        """Return the λ with the least leave-one-out error."""
+        return _best_regularization(self._leave_one_out_error)
+
+    def _leave_one_out_error(self, regularization: float) -> float:
+        factor = self._factor(regularization)
+        coef = factor.solve(self._right)
+        leverage = factor.inverse_diagonal() - self._share / regularization
+        return float(np.mean((coef / leverage[:, None]) ** 2))
+
+    def _factor(self, regularization: float) -> Cholesky:
+        system = self._centered.copy()
+        system[np.diag_indices(len(system))] += np.float32(regularization)
+        return Cholesky(system)

@@ -1,0 +1,316 @@
+"""The default's kernels: proposed from the rows and what is to be predicted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from discernel.arrays import Device, FloatArray, draw_rows
+from discernel.bank import Bank
+from discernel.criteria import KernelLeastSquares
+from discernel.default.choose import Contender, choose, each
+from discernel.default.losses import row_losses
+from discernel.default.menu import MEDIAN_ROWS, MENU
+from discernel.default.metric import Metric, learn_metric
+from discernel.default.sample import Positions, Sample, draw_sample
+from discernel.kernels import Kernel, Standardized
+from discernel.kernels.columns import divided_columns
+from discernel.programs.lbfgs import find_limit
+from discernel.programs.loo import LeaveOneOutProgram
+from discernel.programs.solution import Candidate, Solution, Status, Task
+from discernel.programs.walk import downhill
+from discernel.progress.deadline import must_stop_learning
+from discernel.targets import Target
+
+__all__ = [
+    "FIRST_ROWS",
+    "CrossFitted",
+    "Proposal",
+    "fold_metric",
+    "menu_kernels",
+    "propose_kernels",
+    "rows_to_choose_on",
+    "scaled_kernels",
+]
+
+#: Up to this many rows kernels are chosen on all of them; of more, on a quarter, no fewer than this
+#: and no more than the second number. The metric of the fit is learned on no more than the third.
+_FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500
+#: Rows that λ is chosen on where there is no time to choose anything else.
+FIRST_ROWS = 300
+_FOLDS = 5
+#: λ for all rows is looked for on no more than this many, unless many λ are as cheap as one.
+_MOST_FOR_REGULARIZATION = 1500
+#: What is tried there, in units of the λ of the sample, and the least of all. More rows want less
+#: of it, so it goes downhill from the third.
+_FACTORS, _LEAST = tuple(10.0**power for power in (0.5, 0.0, -0.5, -1.0, -1.5, -2.0)), 1e-7
+_START = 2
+#: Beyond these λ there was nothing to choose from.
+_LIMITS = (1.0, _LEAST)
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """Kernels on the chosen metric, and how they were chosen.
+
+    Attributes
+    ----------
+    kernels : list of Kernel
+        The kernels of the menu, resolved.
+    candidates : list of Contender
+        All that was compared, the chosen one first.
+    without : list of Contender
+        What would have been chosen without each fold.
+    sample : Sample
+        The rows it was compared on.
+    metric : Metric
+        Learned on all rows of the sample, or on some more.
+    fold_metrics : list of Metric
+        One per fold, learned without it.
+    spreads : tuple of float
+        What every column was divided by first.
+    dependent : ndarray of int
+        The training rows whose labels had a part in the metric of the kernels; none where that is
+        no metric at all.
+    """
+
+    kernels: list[Kernel]
+    candidates: list[Contender]
+    without: list[Contender]
+    sample: Sample
+    metric: Metric
+    fold_metrics: list[Metric]
+    spreads: tuple[float, ...]
+    dependent: Positions
+
+    @property
+    def chosen(self) -> Contender:
+        """The candidate that won."""
+        return self.candidates[0]
+
+    def independent(self, rows: Positions) -> Positions:
+        """Return which of some training rows had no part in the metric; none if they are few.
+
+        Leaving such a row out of the fit is enough to predict it honestly.
+        """
+        if not len(self.dependent):
+            return np.arange(len(rows))
+        found = np.flatnonzero(~np.isin(rows, self.dependent))
+        return found if len(found) >= len(self.sample.rows) // 2 else found[:0]
+
+
+def propose_kernels(
+    X: FloatArray,
+    spreads: tuple[float, ...],
+    target: Target,
+    *,
+    pull: float = 5.0,
+    regularization: float | None = None,
+    random_state: Any = None,
+    device: Device | None = None,
+) -> Proposal:
+    """Return the kernels that predict rows best that had no part in choosing them.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_columns)
+        The training rows.
+    spreads : tuple of float
+        What every column is divided by first; 0 leaves it out.
+    target : Target
+        What is to be predicted, and how much each row counts.
+    pull : float, default=5.0
+        As in `discernel.criteria.LeaveOneOut`.
+    regularization : float, optional
+        λ; chosen by default.
+    random_state : int or RandomState, optional
+        Draws rows and folds; None is 0.
+    device : Device, optional
+        Where to compute; by default here.
+    """
+    rng = check_random_state(0 if random_state is None else random_state)
+    rows = divided_columns(X, spreads)
+    n, hurries = len(rows), must_stop_learning()
+    most = max(FIRST_ROWS if hurries else rows_to_choose_on(n), 3 * target.scores.shape[1])
+    sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
+    wider = sample
+    if n > len(sample.rows) and not hurries:
+        wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
+    jobs = [(sample, outside) for outside, _ in sample.divisions()]
+    jobs.append((wider, np.arange(len(wider.rows))))
+    if hurries:
+        jobs = jobs[-1:]  # no metric will be chosen: one is enough to say which columns matter
+    *fold_metrics, metric = each(partial(_learned_metric, device), jobs, device)
+    fold_metrics = fold_metrics or [metric] * sample.n_folds
+    choice = choose(
+        sample,
+        fold_metrics,
+        pull=pull,
+        regularization=regularization,
+        device=device,
+        is_whole=len(sample.positions) == n,
+    )
+    strength = choice.candidates[0].strength
+    return Proposal(
+        kernels=scaled_kernels(metric.of_strength(strength), spreads, wider.rows),
+        candidates=choice.candidates,
+        without=choice.without,
+        sample=sample,
+        metric=metric,
+        fold_metrics=fold_metrics,
+        spreads=spreads,
+        dependent=wider.positions if strength > 0 else wider.positions[:0],
+    )
+
+
+def rows_to_choose_on(n_rows: int) -> int:
+    """Return how many of so many rows kernels are chosen on, if there are as many."""
+    return max(_FEW, min(n_rows // 4, _MOST))
+
+
+def fold_metric(
+    proposal: Proposal,
+    X: FloatArray,
+    target: Target,
+    fold: int,
+    outside: Positions,
+) -> Metric:
+    """Return a metric that was learned without the rows of a fold.
+
+    Parameters
+    ----------
+    proposal : Proposal
+        The default's choice, whose metrics of folds serve where its sample has all rows.
+    X : ndarray of shape (n_samples, n_columns)
+        The training rows.
+    target : Target
+        What is to be predicted.
+    fold : int
+        The fold.
+    outside : ndarray of int
+        The rows outside of it.
+    """
+    if len(proposal.sample.positions) == len(X):
+        return proposal.fold_metrics[fold]
+    rows, part = divided_columns(X[outside], proposal.spreads), target.subset(outside)
+    rng = np.random.RandomState(0)
+    drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
+    return _learned_metric(None, (drawn, np.arange(len(drawn.rows))))
+
+
+def _learned_metric(device: Device | None, job: tuple[Sample, Positions]) -> Metric:
+    sample, rows = job
+    X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights[rows]
+    return learn_metric(X, scores, weights, device=device)
+
+
+def scaled_kernels(
+    scales: FloatArray, spreads: tuple[float, ...], rows: FloatArray
+) -> list[Kernel]:
+    """Return the kernels of the menu on columns over spreads, times scales.
+
+    Parameters
+    ----------
+    scales : ndarray of shape (n_columns,)
+        The metric.
+    spreads : tuple of float
+        What every column is divided by first; 0 leaves it out.
+    rows : ndarray of shape (n_rows, n_columns)
+        Rows over spreads, of which median distances are taken.
+    """
+    divisors = np.divide(spreads, scales, out=np.zeros(len(scales)), where=scales > 0)
+    kept = tuple(divisors.tolist())
+    return [Standardized(kernel, kept) for kernel in MENU.kernels(rows * scales)]
+
+
+def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:
+    """Return the kernels of the menu without a metric: what the default's kernels cost."""
+    rows = divided_columns(draw_rows(X, MEDIAN_ROWS), spreads)
+    return scaled_kernels(np.ones(rows.shape[1]), spreads, rows)
+
+
+@dataclass(frozen=True)
+class CrossFitted:
+    """The weights of a proposal, with a λ for the number of rows there are."""
+
+    proposal: Proposal
+    name: ClassVar[str] = "crossfit"
+    needs: ClassVar[tuple[str, ...]] = ("bank", "target", "pull")
+
+    def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
+        chosen = self.proposal.chosen
+        weights = _of_kept(chosen.weights, program.bank)
+        given = program.regularization
+        lam = self._regularization(program.bank, program.target) if given is None else given
+        task.monitor(0, chosen.mean_loss, None, weights)
+        return Solution(
+            weights,
+            chosen.mean_loss,
+            -np.inf,
+            Status.NO_CERTIFICATE,
+            len(self.proposal.candidates),
+            regularization=lam,
+            regularization_at_limit=None if given is not None else find_limit(lam, _LIMITS),
+            considered=tuple(_candidate(choice) for choice in self.proposal.candidates),
+        )
+
+    def _regularization(self, bank: Bank, target: Target) -> float:
+        """Return λ for all rows: more rows want less of it.
+
+        By the leave-one-out losses of rows that had no part in the metric, where there are enough
+        of them. Else that of the folds, for the share of rows that these had.
+        """
+        chosen, n = self.proposal.chosen, bank.n_samples
+        rows = np.arange(n)
+        if n > _MOST_FOR_REGULARIZATION and not bank.cheap_path:
+            drawn = np.random.RandomState(0).permutation(n)[:_MOST_FOR_REGULARIZATION]
+            rows = np.sort(drawn)
+        counted = self.proposal.independent(rows)
+        if not len(counted):
+            return chosen.regularization * (1.0 - 1.0 / self.proposal.sample.n_folds)
+        if len(rows) < n:
+            bank, target = bank.subset(rows), target.subset(rows)
+        return _best_regularization(bank, target, chosen, counted)
+
+
+def _of_kept(weights: FloatArray, bank: Bank) -> FloatArray:
+    """Return the weights of the kernels that vary on the rows of a bank."""
+    kept = weights[bank.kept]
+    total = float(kept.sum())
+    return kept / total if total > 0 else np.full(len(kept), 1.0 / len(kept))
+
+
+def _best_regularization(
+    bank: Bank, target: Target, chosen: Contender, counted: Positions
+) -> float:
+    """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
+    system, part = bank.systems(_of_kept(chosen.weights, bank)), target.subset(counted)
+    weights, truth = target.sample_weights, target.scores
+    if weights is not None:
+        truth = truth / weights.roots[:, None]
+    shares = None if part.sample_weights is None else part.sample_weights.shares
+    lambdas: list[float] = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
+
+    def loss(position: int) -> float:
+        ridge = np.full(bank.n_samples, lambdas[position])
+        fit = KernelLeastSquares(system(ridge), ridge, target.scores, weights)
+        found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
+        return float(np.average(found, weights=shares))
+
+    return lambdas[downhill(loss, len(lambdas), _START)]
+
+
+def _candidate(choice: Contender) -> Candidate:
+    return Candidate(
+        choice.name,
+        choice.weights,
+        choice.regularization,
+        choice.mean_loss,
+        0.0,
+        strength=choice.strength,
+        accuracy=choice.accuracy,
+    )

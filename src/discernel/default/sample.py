@@ -1,0 +1,141 @@
+"""The rows that kernels are chosen on, and how they are divided into folds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray, typical_row
+from discernel.targets import ClassTarget, Target, by_appearance, deal
+
+__all__ = ["Sample", "draw_sample"]
+
+Positions = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Rows of a training set, at random, divided into folds.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows, n_columns)
+        Columns in comparable units, less a typical row.
+    scores : ndarray of shape (n_rows, n_outputs)
+        What is to be predicted.
+    weights : ndarray of shape (n_rows,)
+        How much each row counts.
+    target : Target
+        The target of these rows.
+    positions : ndarray of shape (n_rows,)
+        Where each row stands in the training set.
+    folds : ndarray of shape (n_rows,)
+        The fold of each row, from 0.
+    """
+
+    rows: FloatArray
+    scores: FloatArray
+    weights: FloatArray
+    target: Target
+    positions: Positions
+    folds: Positions
+
+    @property
+    def shares(self) -> FloatArray:
+        """The weights, summing to 1."""
+        return np.asarray(self.weights / self.weights.sum())
+
+    @property
+    def n_folds(self) -> int:
+        """The number of folds."""
+        return int(self.folds.max()) + 1
+
+    def divisions(self) -> Iterator[tuple[Positions, Positions]]:
+        """Yield the rows outside of each fold and those in it."""
+        for fold in range(self.n_folds):
+            yield np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
+
+
+def draw_sample(
+    rows: FloatArray,
+    target: Target,
+    *,
+    most: int,
+    n_folds: int,
+    rng: np.random.RandomState,
+) -> Sample:
+    """Return at most so many rows, and folds of them, with a share of every class.
+
+    Nothing depends on the order of the rows: they are sorted before any are drawn.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_columns)
+        The training rows, in comparable units.
+    target : Target
+        What is to be predicted, and how much each row counts.
+    most : int
+        The most rows.
+    n_folds : int
+        The number of folds; fewer where there are fewer rows.
+    rng : RandomState
+        Draws.
+    """
+    known = target.sample_weights
+    order = _sorted(np.hstack([rows, _labels(target)]))
+    strata = np.zeros(len(order), dtype=np.intp)
+    if isinstance(target, ClassTarget):
+        strata = by_appearance(target.codes[order])
+    chosen = _drawn(strata, most, rng)
+    positions = order[chosen]
+    weights, scores = np.ones(len(positions)), target.scores[positions]
+    if known is not None:
+        weights = known.values[positions]
+        scores = scores / known.roots[positions, None]
+    drawn = rows[positions]
+    return Sample(
+        # Far from the origin, single precision would see no differences at all.
+        rows=drawn - typical_row(drawn),
+        scores=scores,
+        weights=weights,
+        target=_part(target, positions),
+        positions=positions,
+        folds=deal(strata[chosen], min(n_folds, len(chosen))),
+    )
+
+
+def _part(target: Target, positions: Positions) -> Target:
+    """Return the target of some rows."""
+    if isinstance(target, ClassTarget):
+        return target.part(positions)  # the same codes, and all classes are there
+    return target.subset(positions)
+
+
+def _labels(target: Target) -> FloatArray:
+    """Return what a row is labelled with, as numbers that do not depend on the other rows."""
+    for name in ("codes", "values", "has"):
+        if hasattr(target, name):
+            found = np.asarray(getattr(target, name), dtype=np.float64)
+            return found[:, None] if found.ndim == 1 else found
+    return np.asarray(target.scores)
+
+
+def _sorted(rows: FloatArray) -> Positions:
+    """Return an order of rows that depends on what is in them, but not on the units of columns."""
+    first = np.argsort(rows[:, 0], kind="stable")
+    if (np.diff(rows[first, 0]) > 0).all():  # the others would not be looked at
+        return first
+    return np.lexsort(rows.T[::-1])
+
+
+def _drawn(strata: Positions, most: int, rng: np.random.RandomState) -> Positions:
+    """Return at most so many rows in a random order: a share of each stratum, two at least."""
+    place = np.empty(len(strata))
+    for stratum in np.unique(strata):
+        members = rng.permutation(np.flatnonzero(strata == stratum))
+        place[members] = (np.arange(len(members)) + rng.uniform()) / len(members)
+        place[members[:2]] = 0.0
+    return np.argsort(place, kind="stable")[:most]

@@ -1,0 +1,214 @@
+"""From the words of `learn_kernel` to what is to be learned, checked before any work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, cast
+
+import numpy as np
+
+from discernel.bank import Bank
+from discernel.criteria import RKDA, Auto, Criterion, Program, as_criterion, offers
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.papers.akfd.solver import Alternating
+from discernel.papers.alignment.solvers import Greedy, QuadraticProgram
+from discernel.papers.margin.solver import InteriorPoint
+from discernel.papers.separability.solvers import ClosedForm, Dinkelbach
+from discernel.programs.columns import MANY_KERNELS, Columns
+from discernel.programs.conic import QCQP, SDP
+from discernel.programs.galerkin import Galerkin
+from discernel.programs.newton import Newton
+from discernel.programs.no_solver import NoSolver
+from discernel.programs.search import LBFGS, Search
+from discernel.programs.silp import SILP
+from discernel.programs.solution import Callback, Solver
+from discernel.targets import Target
+
+__all__ = ["SOLVERS", "Request", "check_solver", "faster_solver", "make_request"]
+
+#: `Galerkin` is faster than `Newton` from so many samples on, and so many per column of directions.
+_GALERKIN_SAMPLES, _GALERKIN_COLUMNS = 500, 25
+
+
+#: What the names stand for.
+SOLVERS: dict[str, Callable[[], Solver]] = {
+    "newton": Newton,
+    "galerkin": Galerkin,
+    "columns": Columns,
+    "sdp": SDP,
+    "sdp_approximate": lambda: SDP(approximate=True),
+    "qcqp": QCQP,
+    "silp": SILP,
+    "interior_point": InteriorPoint,
+    "greedy": Greedy,
+    "qp": QuadraticProgram,
+    "closed_form": ClosedForm,
+    "dinkelbach": Dinkelbach,
+    "alternating": Alternating,
+    "lbfgs": LBFGS,
+    "search": Search,
+    "none": NoSolver,
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to learn and how.
+
+    Attributes
+    ----------
+    criterion : Criterion
+        What to learn by.
+    solver : Solver
+        What finds the weights.
+    automatic : bool
+        Whether the user left the choice of it to us.
+    regularization : float, "loo" or "joint"
+        ``"loo"`` chooses λ, ``"joint"`` learns it with the weights.
+    tol, max_iter, random_state, callback
+        As in `learn_kernel`.
+    """
+
+    criterion: Criterion
+    solver: Solver
+    automatic: bool
+    regularization: float | Literal["loo", "joint"]
+    tol: float = 1e-6
+    max_iter: int | None = None
+    random_state: Any = None
+    callback: Callback | None = None
+
+    def on_bank(self, bank: Bank) -> Request:
+        """Return the request with what its criterion takes from the candidates fixed."""
+        return replace(self, criterion=self.criterion.on_bank(bank))
+
+    def check_target(self, target: Target) -> None:
+        """Raise a clear error if the target cannot be learned as asked."""
+        self.criterion.check_target(target, self.regularization)
+
+
+def make_request(
+    *,
+    criterion: Any = "auto",
+    solver: str | Solver = "auto",
+    regularization: float | str = "auto",
+    tol: float = 1e-6,
+    max_iter: int | None = None,
+    random_state: Any = None,
+    callback: Callback | None = None,
+) -> Request:
+    """Return the request these words stand for, or raise a clear error."""
+    automatic = isinstance(solver, str) and solver == "auto"
+    joint = isinstance(regularization, str) and regularization == "joint"
+    made = as_criterion(criterion)
+    named = getattr(solver, "name", solver)
+    is_word = isinstance(criterion, str) and criterion == Auto.name
+    if is_word and (joint or not (automatic or named in made.solvers)):
+        made = RKDA()  # who names a solver of the convex program means that program
+    ridge = _check_regularization(regularization, made)
+    if not (isinstance(tol, (int, float)) and tol > 0):
+        raise InvalidInputError(f"tol must be a positive number. Got {tol!r}.")
+    if max_iter is not None and not (isinstance(max_iter, (int, np.integer)) and max_iter > 0):
+        raise InvalidInputError(f"max_iter must be a positive integer or None. Got {max_iter!r}.")
+    chosen = _as_solver(made.solvers[0] if automatic else solver, made)
+    made.check(chosen.name, ridge)
+    return Request(
+        criterion=made,
+        solver=chosen,
+        automatic=automatic,
+        regularization=ridge,
+        tol=float(tol),
+        max_iter=max_iter,
+        random_state=random_state,
+        callback=callback,
+    )
+
+
+def _as_solver(solver: Any, criterion: Criterion) -> Solver:
+    """Return the solver that is meant, or raise a clear error.
+
+    One of ours must be among those of the criterion. One of the user's need only be one: what it
+    needs of the program is checked when there is a program.
+    """
+    what, known = f"solver of criterion='{criterion.name}'", ["auto", *criterion.solvers]
+    if isinstance(solver, str):
+        if solver not in criterion.solvers:
+            raise unknown_choice(what, solver, known)
+        if solver not in SOLVERS:
+            raise InvalidInputError(
+                f"The {what} must be one of ours to be known by its name. Got '{solver}'. Give "
+                "the solver itself, as an object."
+            )
+        chosen = SOLVERS[solver]()
+    elif _is_solver(solver):
+        chosen = cast(Solver, solver)
+        if chosen.name in SOLVERS and chosen.name not in criterion.solvers:
+            raise unknown_choice(what, chosen.name, known)
+    else:
+        raise InvalidInputError(
+            f"The {what} must be one of {', '.join(map(repr, known))}, an object of "
+            "discernel.solvers, or an object with a name and a method solve(program, task). "
+            f"Got {solver!r}."
+        )
+    check = getattr(chosen, "check_installed", None)
+    if check is not None:
+        check()
+    return chosen
+
+
+def _is_solver(solver: Any) -> bool:
+    """Whether an object can be asked to solve; a class cannot."""
+    has_solve = callable(getattr(solver, "solve", None)) and not isinstance(solver, type)
+    return has_solve and isinstance(getattr(solver, "name", None), str)
+
+
+def check_solver(solver: Solver, program: Program, criterion: Criterion) -> None:
+    """Raise a clear error if a program does not offer what a solver needs."""
+    needs = tuple(getattr(solver, "needs", ()))
+    missing = [name for name in needs if not offers(program, name)]
+    if missing:
+        raise InvalidInputError(
+            f"solver='{solver.name}' needs a program that offers {', '.join(needs)}. That of "
+            f"criterion='{criterion.name}' does not offer {', '.join(missing)}. Use one of "
+            f"{', '.join(map(repr, criterion.solvers))}."
+        )
+
+
+def faster_solver(request: Request, program: Program, bank: Bank, target: Target) -> Solver:
+    """Return the fastest solver for a program, where the user named none.
+
+    A round of `Galerkin` saves about two factorisations and costs up to n_kernels products with
+    up to n_kernels · (n_classes − 1) columns: measured, it is ahead from these sizes on.
+    """
+    if not request.automatic or request.solver.name != Newton.name:
+        return request.solver
+    columns = bank.n_kernels * target.scores.shape[1]
+    many = bank.n_samples >= max(_GALERKIN_SAMPLES, _GALERKIN_COLUMNS * columns)
+    if many and offers(program, *Galerkin.needs):
+        return Galerkin()
+    if bank.n_kernels >= MANY_KERNELS and offers(program, *Columns.needs):
+        return Columns()
+    return request.solver
+
+
+def _check_regularization(
+    regularization: Any, criterion: Criterion
+) -> float | Literal["loo", "joint"]:
+    words = criterion.regularizations
+    if isinstance(regularization, str):
+        if regularization in ("auto", "loo"):
+            return "loo"
+        if regularization == "joint" and "joint" in words:
+            return "joint"
+        raise unknown_choice(
+            f"regularization of criterion='{criterion.name}', where it is not a number,",
+            regularization,
+            ["auto", *words],
+        )
+    if not (isinstance(regularization, (int, float, np.number)) and 0 <= regularization < np.inf):
+        raise InvalidInputError(
+            "The regularization must be a finite number of at least 0 or one of "
+            f"{['auto', *words]}. Got {regularization!r}."
+        )
+    return float(regularization)

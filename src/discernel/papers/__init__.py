@@ -1,0 +1,1 @@
+"""One folder per paper: its equations, its program and its solvers."""

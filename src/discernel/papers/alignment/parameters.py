@@ -1,0 +1,498 @@
+"""Alignment maximised over the kernels' own parameters, in turns with the weights.
+
+The algorithm of Pothin and Richard (2006), section 4: the one learner that sees rows, because
+moving a parameter makes a new matrix.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from sklearn.utils.multiclass import type_of_target
+
+from discernel.arrays import FloatArray, as_rows, blas_threads, n_rows, on_host
+from discernel.bank import DenseBank
+from discernel.bank.checks import check_grams
+from discernel.exceptions import ConvergenceWarning, InvalidInputError, check_number, unknown_choice
+from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
+from discernel.papers.alignment.criterion import (
+    MatrixAlignment,
+    alignment,
+    class_signs,
+    stack_products,
+)
+from discernel.papers.alignment.solvers import greedy, qp
+from discernel.programs.simplex import normalize
+from discernel.targets import ClassTarget, RegressionTarget
+
+__all__ = ["AlignedKernels", "align_kernels"]
+
+#: How far a parameter may move, as a factor of where it started. A width this much larger or
+#: smaller makes a kernel linear or the identity to eight digits.
+_REACH = 1e4
+#: The difference that second derivatives are taken over, in the units of `_Coordinate`.
+_DIFFERENCE = 1e-3
+#: Rounding error of a derivative of the alignment in those units.
+_ROUNDING = 1e-12
+#: The share of the promised gain that a step must bring. With a quarter, steps on a parabola
+#: end no further from the top than half of where they began.
+_SUFFICIENT = 0.25
+
+
+@dataclass(frozen=True)
+class AlignedKernels:
+    """Kernels whose parameters and combination were aligned with a target.
+
+    Attributes
+    ----------
+    kernels : list of Kernel
+        All candidates; those that carry weight with the parameters found, the others as they
+        were when they last did.
+    weights : ndarray of shape (n_kernels,)
+        At least 0, summing to 1, over the kernels scaled to equal trace (of the centred matrix
+        where they were centred).
+    coefficients : ndarray of shape (n_kernels,)
+        What the raw matrices are multiplied by: weights over traces.
+    alignment : float
+        The alignment reached on the training set.
+    history : tuple of float
+        The alignment with the first weights and after each iteration; it never falls.
+    held : tuple of (int, str)
+        Parameters of kernels with weight that ended at a bound: the kernel's position and the
+        name.
+    """
+
+    kernels: list[Kernel]
+    weights: FloatArray
+    coefficients: FloatArray
+    alignment: float
+    history: tuple[float, ...]
+    held: tuple[tuple[int, str], ...]
+
+
+def align_kernels(
+    kernels: Any,
+    X: Any,
+    y: Any,
+    *,
+    centered: bool = True,
+    step: float = 0.5,
+    method: Literal["gradient", "newton"] = "gradient",
+    epsilon: float = 1e-3,
+    tol: float = 1e-5,
+    max_iter: int = 100,
+) -> AlignedKernels:
+    """Maximise the alignment over weights and parameters of kernels, [Pothin06]_ section 4.
+
+    Greedy weights for the parameters as they are; then one step of the parameters of all kernels
+    that carry weight, by the derivatives of Eq. (12); again, until an iteration gains less than
+    ``tol``. A step is shortened until the alignment rises; where greedy weights are worse than
+    the present ones, those of Eq. (6) on the kernels that carry weight take their place. So the
+    alignment never falls. What is found is a local optimum.
+
+    Parameters
+    ----------
+    kernels : "auto", kernel, sequence of kernels, or mapping of name to kernel
+        The candidates, from whose parameters the search starts. A kernel without parameters is
+        left as it is. So is the factor of ``2.0 * kernel``, which is its weight.
+    X : array-like of shape (n_samples, n_features)
+        Training rows.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Class labels, or columns of numbers to regress on, which are centred in any case and count
+        the same. As everywhere in scikit-learn, whole numbers are labels; standardise them to
+        have them regressed on.
+    centered : bool, default=True
+        Whether kernels and target are centred. If not, the target of two classes is Eq. (3), with
+        labels ±1.
+    step : float, default=0.5
+        The first length that ``"gradient"`` tries, as a factor of the gradient; the paper's η.
+        Later steps start from the last one that rose.
+    method : {"gradient", "newton"}, default="gradient"
+        ``"newton"`` divides the gradient by second derivatives, each by one parameter and taken
+        by differences: three more matrices a parameter, which pay where ``tol`` is small.
+    epsilon : float, default=1e-3
+        The gain of alignment for which `greedy` takes one more kernel; at least 0.
+    tol : float, default=1e-5
+        The gain of alignment below which to stop.
+    max_iter : int, default=100
+        The limit of iterations.
+
+    Returns
+    -------
+    AlignedKernels
+        Kernels, weights, alignment, history and the parameters that are held at a bound.
+
+    Raises
+    ------
+    InvalidInputError
+        If kernels, rows, target or parameters cannot work.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If the last iteration allowed still gained ``tol``.
+    DroppedKernelWarning
+        If kernels are centred and one is constant on the training set.
+
+    Notes
+    -----
+    Positive parameters move by their logarithm, so that the units of X do not matter, and by no
+    more than a factor of e per step; ``coef0`` may reach 0. No parameter goes further than 10,000
+    times up or down from where it starts. One at a bound moves again as soon as the derivative
+    points inwards.
+
+    Memory: all Gram matrices and one matrix of distances or inner products for each kind of
+    kernel.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from discernel.kernels import RBF, Linear
+    >>> X, y = load_wine(return_X_y=True)
+    >>> aligned = align_kernels([RBF(width=2.0), Linear()], scale(X), y, method="newton")
+    >>> aligned.kernels
+    [RBF(width=4.8...), Linear()]
+    >>> [round(aligned.history[0], 3), round(aligned.alignment, 3)]
+    [0.711, 0.748]
+    """
+    if method not in ("gradient", "newton"):
+        raise unknown_choice("method of align_kernels", method, ["gradient", "newton"])
+    X, y = on_host(X), on_host(y)
+    check_number("step", step, positive=True)
+    check_number("epsilon", epsilon)
+    check_number("tol", tol, positive=True)
+    if not (isinstance(max_iter, (int, np.integer)) and max_iter > 0):
+        raise InvalidInputError(f"max_iter must be a positive integer. Got {max_iter!r}.")
+    columns = _target_columns(y, centered=centered)
+    found, rows = _resolve(kernels, X)
+    if n_rows(rows) != len(columns):
+        raise InvalidInputError(
+            f"There must be one target per row. Got {n_rows(rows)} rows and {len(columns)} targets."
+        )
+    with blas_threads(len(columns)):
+        search = _Search(found, rows, columns, centered=centered, epsilon=epsilon)
+        return search.run(method, step, tol, max_iter)
+
+
+def _target_columns(y: Any, *, centered: bool) -> FloatArray:
+    """Return T, of shape (n_samples, n_columns), from labels or from numbers to regress on."""
+    y = np.asarray(y)
+    numbers = y.dtype.kind == "f" and bool(np.isfinite(y).all())
+    if numbers and type_of_target(y).startswith("continuous"):
+        return RegressionTarget.from_values(y).scores
+    target = ClassTarget.from_labels(y)
+    return class_signs(target) if target.n_classes == 2 and not centered else target.scores
+
+
+def _resolve(kernels: Any, X: Any) -> tuple[list[Kernel], Any]:
+    """Return kernels made of numbers only, and the rows as they take them."""
+    found = as_kernels(kernels, n_precomputed=X.shape[2] if getattr(X, "ndim", 2) == 3 else 1)
+    rows = X if all(kernel.takes_any_rows for kernel in found) else as_rows(X)
+    if found[0].precomputed:
+        return found, rows
+    frame = X if hasattr(X, "columns") else rows
+    return resolve_kernels(found, rows, frame), rows
+
+
+@dataclass(frozen=True)
+class _Coordinate:
+    """One parameter of one kernel, in units in which a step of 1 is a long one.
+
+    A positive parameter is measured by the logarithm of its ratio to the start, so that steps do
+    not depend on units and cannot leave the domain; coef0, which may be 0, by the inverse
+    hyperbolic sine of that ratio, which is the ratio itself near 0 and a logarithm far from it.
+    """
+
+    kernel: int
+    name: str
+    start: float
+
+    @property
+    def is_logarithm(self) -> bool:
+        return self.start > 0 and self.name.rpartition(".")[2] != "coef0"
+
+    @property
+    def unit(self) -> float:
+        return abs(self.start) or 1.0
+
+    @property
+    def origin(self) -> float:
+        return 0.0 if self.is_logarithm else math.asinh(self.start / self.unit)
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        if self.is_logarithm:
+            return -math.log(_REACH), math.log(_REACH)
+        return min(0.0, self.origin), math.asinh(_REACH)
+
+    def value(self, at: float) -> float:
+        """Return the parameter."""
+        if at == self.origin:
+            return self.start  # to the last digit, where it has not moved
+        return self.unit * (math.exp(at) if self.is_logarithm else math.sinh(at))
+
+    def slope(self, at: float) -> float:
+        """Return the derivative of the parameter."""
+        return self.unit * (math.exp(at) if self.is_logarithm else math.cosh(at))
+
+
+def _coordinates(kernels: Sequence[Kernel]) -> list[_Coordinate]:
+    return [
+        _Coordinate(position, name, start)
+        for position, kernel in enumerate(kernels)
+        for name, start in kernel.parameters.items()
+        if name != "factor"  # of the whole kernel: its weight does the same
+    ]
+
+
+class _Search:
+    """Weights and parameters of kernels on one training set, and the way they go up.
+
+    While parameters move, the weights over kernels of equal trace stay as they are. With the
+    factors of raw kernels held instead, a kernel that grows wider would fade away, and steps
+    would have to be short.
+
+    Attributes
+    ----------
+    point : ndarray of shape (n_parameters,)
+        The parameters, in the units of their `_Coordinate`.
+    grams : ndarray of shape (n_kernels, n_samples, n_samples)
+        The raw matrices at the point.
+    traces : ndarray of shape (n_kernels,)
+        Their traces, centred where kernels are; infinite for a kernel that is 0.
+    weights : ndarray of shape (n_kernels,)
+        Those over kernels of equal trace.
+    value : float
+        The alignment.
+    """
+
+    def __init__(
+        self,
+        kernels: list[Kernel],
+        rows: Any,
+        columns: FloatArray,
+        *,
+        centered: bool,
+        epsilon: float,
+    ) -> None:
+        self.kernels, self.rows, self.columns = kernels, rows, columns
+        self.centered, self.epsilon = centered, epsilon
+        self._bases: dict[Hashable, FloatArray] = {}
+        self.coordinates = _coordinates(kernels)
+        self.point = np.array([coordinate.origin for coordinate in self.coordinates])
+        bounds = np.array([c.bounds for c in self.coordinates]).reshape(-1, 2)
+        self.lower, self.upper = bounds.T
+        self.grams = self._first_grams()
+        self.traces = np.array([self._trace(gram) for gram in self.grams])
+        self.weights, self.value = np.zeros(len(kernels)), -np.inf
+        self._reweigh()
+
+    def _first_grams(self) -> FloatArray:
+        size = len(self.columns)
+        grams = np.empty((len(self.kernels), size, size))
+        for position in range(len(self.kernels)):
+            grams[position] = self._gram(position, self.point)
+        names, trusted = kernel_names(self.kernels), [k.trusted for k in self.kernels]
+        if self.centered:
+            DenseBank(grams, names, trusted=trusted)  # says which kernels are constant
+        else:
+            check_grams(grams, names, trusted)
+        return grams
+
+    def run(
+        self, method: Literal["gradient", "newton"], step: float, tol: float, max_iter: int
+    ) -> AlignedKernels:
+        """Alternate parameters and weights until an iteration gains less than ``tol``."""
+        history = [self.value]
+        for _ in range(max_iter):
+            gradient = self._gradient()
+            # A derivative this small promises less than tol from the longest step there is. Of a
+            # parameter that changes nothing it is rounding, which must not be divided by more.
+            gradient[np.abs(gradient) < max(tol, _ROUNDING)] = 0.0
+            if not gradient.any():
+                break
+            if method == "gradient":
+                step = self._climb(gradient, gradient, step, tol)
+            else:
+                self._climb(gradient, self._newton_direction(gradient), 1.0, tol)
+            self._reweigh()
+            history.append(self.value)
+            if history[-1] - history[-2] < tol:
+                break
+        else:
+            warnings.warn(
+                "The parameters of the kernels may not be optimal: iteration limit reached after "
+                f"{max_iter} iterations, the last of which gained {history[-1] - history[-2]:.1e} "
+                f"of alignment, asked for {tol:.1e}. Raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return self._result(history)
+
+    def _result(self, history: list[float]) -> AlignedKernels:
+        at_bound = (self.point <= self.lower) | (self.point >= self.upper)
+        return AlignedKernels(
+            kernels=[self._kernel(i, self.point) for i in range(len(self.kernels))],
+            weights=self.weights,
+            coefficients=self.weights / self.traces,
+            alignment=self.value,
+            history=tuple(history),
+            held=tuple(
+                (coordinate.kernel, coordinate.name)
+                for coordinate, held in zip(self.coordinates, at_bound, strict=True)
+                if held and self.weights[coordinate.kernel] > 0
+            ),
+        )
+
+    # ---- matrices ----------------------------------------------------------------------------
+
+    def _kernel(self, position: int, point: FloatArray) -> Kernel:
+        values = {
+            coordinate.name: coordinate.value(at)
+            for coordinate, at in zip(self.coordinates, point.tolist(), strict=True)
+            if coordinate.kernel == position
+        }
+        kernel = self.kernels[position]
+        return kernel.with_parameters(**values) if values else kernel
+
+    def _gram(self, position: int, point: FloatArray) -> FloatArray:
+        kernel = self._kernel(position, point)
+        key = kernel.base_key
+        if key is None:
+            return kernel(self.rows)
+        if key not in self._bases:  # parameters do not change it
+            self._bases[key] = kernel.base_matrix(self.rows)
+        return kernel.from_base(self._bases[key])
+
+    def _trace(self, gram: FloatArray) -> float:
+        trace = self._trace_slope(gram)
+        return trace if trace > 0 else np.inf
+
+    def _trace_slope(self, matrix: FloatArray) -> float:
+        """Return the trace, or the centred trace, of a matrix or of its derivative."""
+        return float(np.trace(matrix) - (matrix.sum() / len(matrix) if self.centered else 0.0))
+
+    def _term(self, position: int, point: FloatArray) -> FloatArray:
+        """Return one summand of the combined matrix."""
+        gram = self._gram(position, point)
+        return np.asarray(gram * (self.weights[position] / self._trace(gram)))
+
+    def _combined(self) -> FloatArray:
+        used = np.flatnonzero(self.weights)
+        coefficients = self.weights[used] / self.traces[used]
+        return np.asarray(np.tensordot(coefficients, self.grams[used], 1))
+
+    def _align(self, matrix: FloatArray) -> MatrixAlignment:
+        return MatrixAlignment(matrix, self.columns, centered=self.centered)
+
+    # ---- steps -------------------------------------------------------------------------------
+
+    def _gradient(self) -> FloatArray:
+        """Return the derivatives by all coordinates that can move, Eq. (12); 0 for the others."""
+        aligned = self._align(self._combined())
+        gradient = np.zeros(len(self.point))
+        for index, coordinate in enumerate(self.coordinates):
+            position = coordinate.kernel
+            coefficient = self.weights[position] / self.traces[position]
+            if coefficient > 0:
+                kernel = self._kernel(position, self.point)
+                slope = kernel.derivative(coordinate.name, self.rows)
+                # ∂(G/t) = (∂G − G ∂t/t)/t, for kernels that stay of equal trace.
+                slope -= self._trace_slope(slope) / self.traces[position] * self.grams[position]
+                scale = coefficient * coordinate.slope(self.point[index])
+                gradient[index] = scale * aligned.derivative(slope)
+        outwards = np.where(gradient > 0, self.point >= self.upper, self.point <= self.lower)
+        gradient[outwards] = 0.0
+        return gradient
+
+    def _newton_direction(self, gradient: FloatArray) -> FloatArray:
+        """Return gradient over curvature; no entry is longer than 1.
+
+        Where the alignment is not concave enough for that, the entry has length 1.
+        """
+        direction, combined = np.zeros_like(gradient), self._combined()
+        for index in np.flatnonzero(gradient).tolist():
+            curvature = max(-self._second_derivative(index, combined), abs(gradient[index]))
+            direction[index] = gradient[index] / curvature
+        return direction
+
+    def _second_derivative(self, index: int, combined: FloatArray) -> float:
+        position = self.coordinates[index].kernel
+        rest = combined - self._term(position, self.point)
+        # The middle moves inwards at a bound: a kernel is not defined beyond it.
+        middle = max(self.point[index], self.lower[index] + _DIFFERENCE)
+        middle = min(middle, self.upper[index] - _DIFFERENCE)
+        values = []
+        for at in (middle - _DIFFERENCE, middle, middle + _DIFFERENCE):
+            point = self.point.copy()
+            point[index] = at
+            values.append(self._align(rest + self._term(position, point)).value)
+        return (values[0] - 2.0 * values[1] + values[2]) / _DIFFERENCE**2
+
+    def _climb(self, gradient: FloatArray, direction: FloatArray, step: float, tol: float) -> float:
+        """Move along the direction to where the alignment is higher; return the step taken.
+
+        A step that gains less than a quarter of what the gradient promises is halved until it
+        does not, or until less than ``tol`` is promised. One that does at once is doubled while
+        that gains more.
+        """
+        longest = 1.0 / float(np.abs(direction).max())
+        step = min(step, longest)
+        point, value = self._trial(direction, step)
+        halved = False
+        while value - self.value < _SUFFICIENT * (promised := gradient @ (point - self.point)):
+            if promised < tol:
+                return step
+            step, halved = step / 2.0, True
+            point, value = self._trial(direction, step)
+        while not halved and 2.0 * step <= longest:
+            further, higher = self._trial(direction, 2.0 * step)
+            if not higher > value:
+                break
+            point, value, step = further, higher, 2.0 * step
+        self._move(point, value)
+        return step
+
+    def _trial(self, direction: FloatArray, step: float) -> tuple[FloatArray, float]:
+        point = np.clip(self.point + step * direction, self.lower, self.upper)
+        moved = self._moved(point)
+        matrix = np.zeros(self.grams.shape[1:])
+        for position in np.flatnonzero(self.weights).tolist():
+            if position in moved:
+                matrix += self._term(position, point)
+            else:
+                matrix += self.weights[position] / self.traces[position] * self.grams[position]
+        return point, self._align(matrix).value
+
+    def _moved(self, point: FloatArray) -> set[int]:
+        return {self.coordinates[index].kernel for index in np.flatnonzero(point != self.point)}
+
+    def _move(self, point: FloatArray, value: float) -> None:
+        for position in self._moved(point):
+            self.grams[position] = self._gram(position, point)
+            self.traces[position] = self._trace(self.grams[position])
+        self.point, self.value = point, value
+
+    def _reweigh(self) -> None:
+        """Take the greedy weights, or those of Eq. (6) on the kernels that carry weight now.
+
+        The former start afresh and may leave out a kernel that has come to add less than ε, which
+        would let the alignment fall. The latter cannot.
+        """
+        M, f, norm = stack_products(self.grams, self.columns, centered=self.centered)
+        path = greedy(M, f, self.epsilon, norm=norm)
+        mu, value = path.weights, path.alignments[-1]
+        if value < self.value:
+            used = np.flatnonzero(self.weights)
+            mu = np.zeros(len(f))
+            mu[used] = qp(M[np.ix_(used, used)], f[used])
+            value = float(alignment(M, f, mu, norm))
+        if value > self.value:  # not where rounding has the last word
+            scaled = mu * np.where(np.isfinite(self.traces), self.traces, 0.0)
+            self.weights, self.value = normalize(scaled), value

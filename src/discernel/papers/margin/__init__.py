@@ -1,0 +1,1 @@
+"""Lanckriet 2004: kernels chosen by the margin of a support vector machine."""

@@ -1,0 +1,381 @@
+"""The soft margin of a support vector machine: the criteria of Lanckriet et al. (2004).
+
+Two classes, y = ±1, kernels K_i scaled to trace n_samples, K(w) = Σ w_i K_i. With β = diag(y)α all
+three programs minimise over the simplex
+
+    f(w) = max 2αᵀ1 − βᵀ(K(w) + ρI)β   over   0 ≤ α ≤ B, Σβ = 0:
+
+* SM1: ρ = 0, B = C;
+* SM2: ρ = 1/C, B = ∞;
+* SM2_C: ρ = 0, B = ∞, and I is the first of the kernels, so that C is learned.
+
+Because β sums to 0, kernels may be centred first. f is a maximum of functions linear in w, hence
+convex, and both certificates hold for numbers of any accuracy. From any feasible α,
+
+    min_w f(w)  ≥  2αᵀ1 − ρ‖α‖² − max_i βᵀK_iβ,
+
+and from any β and threshold b, the machine itself, with the slacks ξ = max(0, 1 − y(K(w)β + b)),
+
+    f(w)  ≤  βᵀK(w)β + 2C Σξ    or    βᵀK(w)β + Σξ²/ρ.
+
+Of rows that count ω times, all vectors above are those of the rows times r = √ω, as the kernels
+are from both sides: r takes the place of the ones, and Br that of B.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, cast
+
+import numpy as np
+
+from discernel.arrays import FloatArray, matmul
+from discernel.bank import Bank, Normalization
+from discernel.exceptions import check_number, unknown_choice
+from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Point, Split
+from discernel.programs.rkda import square_root
+from discernel.targets import ClassTarget, Target
+
+__all__ = [
+    "FixedWeights",
+    "Machine",
+    "Margin",
+    "MarginKind",
+    "MarginPoint",
+    "MarginProgram",
+    "SoftMargin",
+]
+
+MarginKind = Literal["SM1", "SM2", "SM2_C"]
+
+_KINDS: tuple[MarginKind, ...] = ("SM1", "SM2", "SM2_C")
+
+#: Where C is learned, the least weight that all kernels together are left with.
+_SMALLEST_SHARE = 1e-9
+#: Keeps 0/0 away where no α is above 0.
+_TINY = 1e-300
+
+
+class Machine(NamedTuple):
+    """A support vector machine on the training set, of any accuracy.
+
+    Attributes
+    ----------
+    beta : ndarray of shape (n_samples,)
+        β = diag(y)α.
+    threshold : float
+        b.
+    """
+
+    beta: FloatArray
+    threshold: float
+
+
+class MarginPoint(Point):
+    """A program at some weights, as far as a machine shows it.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_weights,)
+    value : float
+        The primal value of the machine: f(w) is at most this.
+    """
+
+    def __init__(
+        self, program: MarginProgram, weights: FloatArray, machine: Machine, products: FloatArray
+    ) -> None:
+        self.weights = weights
+        self.value = program.upper_bound(weights, machine, products)
+        self._intercept = program.linear_part(machine.beta)
+        self._energies = products @ machine.beta  # βᵀK_iβ
+
+    @cached_property
+    def gradient(self) -> FloatArray:
+        return -self._energies
+
+    @property
+    def intercept(self) -> float:
+        return self._intercept  # not from the value, which is an upper bound of f(w)
+
+    @cached_property
+    def bound(self) -> float:
+        return self._intercept - float(self._energies.max())
+
+
+class MarginProgram(ABC):
+    """min over w of max over α, for some kernels K_i; and what of it needs no algorithm.
+
+    Attributes
+    ----------
+    signs : ndarray of shape (n_samples,)
+        y, 1 on the second class and −1 on the first.
+    roots : ndarray of shape (n_samples,)
+        r, the roots of the weights of rows; ones where they have none.
+    limit : float
+        B, the largest α allowed.
+    ridge : float
+        ρ.
+    identity_first : bool
+        Whether the first kernel is I.
+    """
+
+    signs: FloatArray
+    roots: FloatArray
+    limit: float
+    ridge: float
+    identity_first: bool = False
+
+    @property
+    @abstractmethod
+    def n_weights(self) -> int:
+        """The number of kernels."""
+
+    @abstractmethod
+    def matrix(self, weights: FloatArray) -> FloatArray:
+        """Return K(w) as a new matrix, without ρI."""
+
+    @abstractmethod
+    def products(self, beta: FloatArray) -> FloatArray:
+        """Return every K_iβ, of shape (n_weights, n_samples)."""
+
+    def feasible(self, beta: FloatArray) -> FloatArray:
+        """Return β cut to 0 ≤ α ≤ B, and scaled down on one class so that it sums to 0."""
+        alpha = np.clip(self.signs * beta, 0.0, self.limit * self.roots)
+        second, counted = self.signs > 0, self.roots * alpha
+        sums = np.where(second, counted[second].sum(), counted[~second].sum())
+        return np.asarray(self.signs * alpha * (sums.min() / np.maximum(sums, _TINY)))
+
+    def linear_part(self, beta: FloatArray) -> float:
+        """Return 2αᵀ1 − ρ‖α‖²: what of the maximum does not depend on the weights."""
+        return 2.0 * float((self.signs * self.roots) @ beta) - self.ridge * float(beta @ beta)
+
+    def lower_bound(self, beta: FloatArray) -> float:
+        """Return a value no weights fall below, from any β, which is made feasible."""
+        beta = self.feasible(beta)
+        return self.linear_part(beta) - float((self.products(beta) @ beta).max())
+
+    def upper_bound(self, weights: FloatArray, machine: Machine, products: FloatArray) -> float:
+        """Return the primal value of a machine, which f(w) does not exceed.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_weights,)
+            w.
+        machine : Machine
+            Any β, any threshold.
+        products : ndarray of shape (n_weights, n_samples)
+            Every K_iβ.
+
+        Notes
+        -----
+        ρI is a kernel of its own, whose features are the slacks. Where slacks are next to
+        forbidden, a machine without any is better: the same one, scaled up to a margin of 1.
+        """
+        beta, threshold = machine
+        ridge, weights = self.split_ridge(weights)
+        scores = weights @ products[-len(weights) :]
+        norm = float(scores @ beta)
+        constant = threshold * self.roots
+        slacks = np.maximum(0.0, self.roots - self.signs * (scores + constant))
+        if np.isfinite(self.limit):
+            soft = norm + 2.0 * self.limit * float((self.roots * slacks).sum())
+        else:
+            soft = norm + float(slacks @ slacks) / ridge if ridge > 0 else np.inf
+        margin = float(np.min(self.signs * (scores + ridge * beta + constant) / self.roots))
+        hard = (norm + ridge * float(beta @ beta)) / margin / margin if margin > 0 else np.inf
+        return min(soft, hard)
+
+    def split_ridge(self, weights: FloatArray) -> tuple[float, FloatArray]:
+        """Return ρ together with the weight of the identity, and the weights of the others."""
+        if self.identity_first:
+            return self.ridge + float(weights[0]), weights[1:]
+        return self.ridge, weights
+
+
+class SoftMargin(MarginProgram, ConvexProgram):
+    """Minimise the value of a support vector machine over the weights, [Lanckriet04]_.
+
+    Parameters
+    ----------
+    bank : Bank
+        The kernels, normalised to raw trace n_samples.
+    target : ClassTarget
+        Two classes.
+    kind : {"SM1", "SM2", "SM2_C"}
+        Slacks that count once, squared slacks, or squared slacks with C learned: the identity, of
+        trace n_samples too, is then the first of the kernels.
+    C : float
+        The cost of slacks; not used by ``"SM2_C"``.
+    maximize : callable, optional
+        From the program at fixed weights to the machine. Finding α takes an algorithm, which
+        has no place here; without one there is no `at`.
+    """
+
+    def __init__(
+        self,
+        bank: Bank,
+        target: ClassTarget,
+        kind: MarginKind,
+        C: float,
+        maximize: Callable[[MarginProgram], Machine] | None = None,
+    ) -> None:
+        self.bank = bank
+        self.signs = np.where(target.codes == 1, 1.0, -1.0)
+        weights = target.sample_weights
+        self.roots = np.ones(target.n_samples) if weights is None else weights.roots
+        self.limit = C if kind == "SM1" else np.inf
+        self.ridge = 1.0 / C if kind == "SM2" else 0.0
+        self.identity_first = kind == "SM2_C"
+        self.maximize = maximize
+
+    @property
+    def n_weights(self) -> int:
+        return self.bank.n_kernels + self.identity_first
+
+    def at(self, weights: FloatArray) -> MarginPoint:
+        if self.maximize is None:
+            raise TypeError("Give SoftMargin a `maximize` to evaluate it at some weights.")
+        machine = self.maximize(FixedWeights(self, weights))
+        return MarginPoint(self, weights, machine, self.products(machine.beta))
+
+    def matrix(self, weights: FloatArray) -> FloatArray:
+        if not self.identity_first:
+            return self.bank.combined(weights)
+        matrix = self.bank.combined(weights[1:])
+        matrix[np.diag_indices_from(matrix)] += weights[0]
+        return matrix
+
+    def products(self, beta: FloatArray) -> FloatArray:
+        products = self.bank.products(beta[:, None])[:, :, 0]
+        return np.vstack([beta, products]) if self.identity_first else products
+
+    def split(self, weights: FloatArray) -> Split:
+        """Return the weights of the kernels, summing to 1, and the learned C that goes with them.
+
+        w_0I + Σ w_iK_i is a multiple of K(w') + I/C, so the machine is the same but for its
+        scale. C is infinite where the identity has no weight, and no slack is allowed.
+        """
+        if not self.identity_first:
+            return Split(weights)
+        identity, kernels = self.split_ridge(weights)
+        share = float(kernels.sum())
+        if share < _SMALLEST_SHARE:  # no kernel tells the classes apart better than the identity
+            kernels, share = np.full(len(kernels), _SMALLEST_SHARE / len(kernels)), _SMALLEST_SHARE
+        cost = share / identity if identity > 0 else np.inf
+        return Split(kernels / share, parameters={"C": cost})
+
+    def qcqp(self, cp: Any) -> ConicModel:
+        """Return the quadratically constrained program of the dual.
+
+        Parameters
+        ----------
+        cp : module
+            CVXPY.
+        """
+        alpha, t = cp.Variable(len(self.signs), nonneg=True), cp.Variable()
+        beta = cp.multiply(self.signs, alpha)
+        limits = [
+            cp.sum_squares(square_root(self.matrix(unit)) @ beta) <= t
+            for unit in np.eye(self.n_weights)
+        ]
+        others = [cp.sum(cp.multiply(self.roots, beta)) == 0]
+        if np.isfinite(self.limit):
+            others.append(alpha <= self.limit * self.roots)
+        value = (
+            2.0 * cp.sum(cp.multiply(self.roots, alpha)) - t - self.ridge * cp.sum_squares(alpha)
+        )
+
+        def weights() -> FloatArray | None:
+            if alpha.value is None:
+                return None
+            return np.array([np.ravel(limit.dual_value)[0] for limit in limits])
+
+        def bound() -> float:
+            return -np.inf if alpha.value is None else self.lower_bound(self.signs * alpha.value)
+
+        return ConicModel(cp.Problem(cp.Maximize(value), limits + others), weights, bound)
+
+
+class FixedWeights(MarginProgram):
+    """One support vector machine: the program whose only kernel is K(w) of another one.
+
+    Parameters
+    ----------
+    criterion : SoftMargin
+        The other one.
+    weights : ndarray of shape (n_weights,)
+        w.
+    """
+
+    def __init__(self, criterion: SoftMargin, weights: FloatArray) -> None:
+        self.signs, self.roots = criterion.signs, criterion.roots
+        self.limit = criterion.limit
+        self.ridge, weights = criterion.split_ridge(weights)
+        self._kernel = criterion.bank.combined(weights)
+
+    @property
+    def n_weights(self) -> int:
+        return 1
+
+    def matrix(self, weights: FloatArray) -> FloatArray:
+        return np.asarray(weights[0] * self._kernel)
+
+    def products(self, beta: FloatArray) -> FloatArray:
+        return matmul(self._kernel, beta[:, None]).T
+
+
+@dataclass(frozen=True)
+class Margin(Criterion):
+    """Which soft margin is maximised, [Lanckriet04]_; two classes.
+
+    Parameters
+    ----------
+    kind : {"SM1", "SM2", "SM2_C"}, default="SM2"
+        What a slack ξ costs: ``"SM1"`` Cξ, ``"SM2"`` Cξ²; ``"SM2_C"`` is ``"SM2"`` with C learned
+        in the same program, found as ``parameters["C"]`` of the `LearnedKernel`.
+    C : float, default=1.0
+        The cost, above 0, for kernels of trace n_samples; ``"SM2_C"`` does not use it.
+
+    Notes
+    -----
+    All three are certified. The objective is the primal value of the support vector machine at
+    the weights, and the gap is relative to it. The learned C is that of the combined kernel, of
+    trace n_samples. It is infinite, or some 1e8, where no slack pays, and not unique where a
+    kernel is close to a multiple of the identity, such as a very narrow Gaussian.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import RBF
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> X, y = scale(X[:100]), y[:100]
+    >>> grams = [RBF(width=s)(X) for s in (1, 4, 16)]
+    >>> learned = learn_kernel(grams, y, criterion=Margin("SM1", C=10.0))
+    >>> learned.weights.round(2).tolist()
+    [0.46, 0.54, 0.0]
+    >>> learned.gap <= 1e-6
+    True
+    """
+
+    kind: MarginKind = "SM2"
+    C: float = 1.0
+    name: ClassVar[str] = "margin"
+    solvers: ClassVar[tuple[str, ...]] = ("interior_point", "silp", "qcqp")
+    normalization: ClassVar[Normalization] = "trace"
+    regularization_is: ClassVar[Literal["apart"]] = "apart"
+    takes: ClassVar[Literal["two classes"]] = "two classes"
+    balanced: ClassVar[bool] = True  # as for fdr: λ times class sizes suits kernels of that trace
+    weighs_samples: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise unknown_choice("kind of Margin", self.kind, list(_KINDS))
+        check_number("C of Margin", self.C, positive=True)
+
+    def program(self, bank: Bank, target: Target, regularization: float | None) -> SoftMargin:
+        return SoftMargin(bank, cast(ClassTarget, target), self.kind, float(self.C))

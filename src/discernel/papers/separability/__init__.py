@@ -1,0 +1,1 @@
+"""Yeung 2006: kernels chosen by class separability, transductive ones too."""

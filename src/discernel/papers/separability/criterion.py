@@ -1,0 +1,387 @@
+"""Class separability: the criterion of Yeung, Chang and Dai (2006).
+
+The traces of the scatter between and within classes are linear in the kernel: of Σ μ_r² K_r they
+are Σ μ_r² f_r and Σ μ_r² g_r, with f_r and g_r those of one base kernel, Eq. (5) and (9). Base
+kernels are
+
+* v_r v_rᵀ, the eigenvectors of one kernel matrix on labelled and unlabelled rows, Eq. (2); the
+  labels are those of some rows only;
+* or any given kernels, all of whose rows are labelled.
+
+The criterion is Q(μ) = Σ μ_r² (f_r − α g_r) on 1ᵀμ = c, Eq. (12). In all functions the base kernels
+are on the last axis; axes before it are problems of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray, inner
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank import Bank
+from discernel.exceptions import InvalidInputError, check_number
+from discernel.programs.base import Criterion, Program
+from discernel.targets import ClassTarget, Target
+
+__all__ = [
+    "ALPHA",
+    "Scatter",
+    "Separability",
+    "SeparabilityProgram",
+    "bank_scatter",
+    "check_cap",
+    "closed_form",
+    "critical_alpha",
+    "critical_factor",
+    "is_maximum",
+    "is_visible",
+    "left_out_scatter",
+    "ratio",
+    "resolve_alpha",
+    "spectral_alignment",
+    "vector_scatter",
+]
+
+#: The α of the paper.
+ALPHA = 1e4
+#: A base kernel whose scatter is below this share of the largest is constant on the labelled rows.
+_NULL = 1e-14
+
+
+class Scatter(NamedTuple):
+    """What class separability depends on, of every base kernel.
+
+    Attributes
+    ----------
+    between : ndarray of shape (..., n_kernels)
+        f, the trace of the scatter between classes, Eq. (7).
+    within : ndarray of shape (..., n_kernels)
+        g, the trace of the scatter within classes, Eq. (10).
+    """
+
+    between: FloatArray
+    within: FloatArray
+
+
+def bank_scatter(bank: Bank, target: Target) -> Scatter:
+    """Return the scatter of the normalised kernels of a bank, in one pass over it.
+
+    With A − 11ᵀ/m = TTᵀ/m, T the class scores, f = ⟨T, GT⟩/m²; and f + g is the whole scatter,
+    which is the centred trace over m.
+
+    Parameters
+    ----------
+    bank : Bank
+        The kernels, of any normalisation.
+    target : Target
+        The classes.
+    """
+    columns, m = target.scores, bank.total
+    products = bank.products(columns)
+    between = np.array([inner(product, columns) for product in products]) / m**2
+    return Scatter(between, np.maximum(bank.traces() / m - between, 0.0))
+
+
+def vector_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
+    """Return the scatter of the base kernels v_r v_rᵀ, Eq. (7) and (10) of [Yeung06]_.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_labelled, n_vectors)
+        The labelled rows of the eigenvectors.
+    target : ClassTarget
+        The classes of these rows.
+    """
+    means, weights = _class_means(vectors, target), target.sample_weights
+    deviations = (vectors - means[target.codes]) ** 2
+    if weights is None:
+        mean, within = vectors.mean(axis=0), np.mean(deviations, axis=0)
+    else:
+        mean, within = weights.shares @ vectors, weights.shares @ deviations
+    return Scatter(target.shares @ (means - mean) ** 2, within)
+
+
+def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
+    """Return the scatter without each labelled row in turn, of shape (n_labelled, n_vectors).
+
+    Leaving row i out takes (v_i − m)² l/(l − 1) from the sum of squares around the mean of l
+    rows, and the same from that around the mean of its class, so no pass over the rows is needed.
+    Leaving out a row of weight ω takes (v_i − m)² ωl/(l − ω).
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_labelled, n_vectors)
+        The labelled rows of the eigenvectors.
+    target : ClassTarget
+        The classes of these rows.
+    """
+    if target.sample_weights is not None:
+        return _weighted_left_out_scatter(vectors, target, target.sample_weights)
+    n = target.n_samples
+    sizes = target.counts[target.codes][:, None]
+    from_mean = (vectors - vectors.mean(axis=0)) ** 2
+    from_class = (vectors - _class_means(vectors, target)[target.codes]) ** 2
+    total = from_mean.sum(axis=0) - n / (n - 1) * from_mean
+    # A row that is a class of its own is at its mean, and takes nothing.
+    within = from_class.sum(axis=0) - sizes / np.maximum(sizes - 1, 1) * from_class
+    within = np.maximum(within, 0.0)
+    return Scatter(np.maximum(total - within, 0.0) / (n - 1), within / (n - 1))
+
+
+def _weighted_left_out_scatter(
+    vectors: FloatArray, target: ClassTarget, weights: SampleWeights
+) -> Scatter:
+    n, sizes = weights.total, target.sizes[target.codes][:, None]
+    taken = weights.values[:, None]
+    from_mean = (vectors - weights.shares @ vectors) ** 2
+    from_class = (vectors - _class_means(vectors, target)[target.codes]) ** 2
+    total = weights.values @ from_mean - taken * n / (n - taken) * from_mean
+    rest = sizes - taken
+    alone = rest <= 1e-9 * sizes  # such a row is at the mean of its class, and takes nothing
+    within = weights.values @ from_class - taken * sizes / np.where(alone, 1.0, rest) * from_class
+    within = np.maximum(within, 0.0)
+    return Scatter(np.maximum(total - within, 0.0) / (n - taken), within / (n - taken))
+
+
+def _class_means(vectors: FloatArray, target: ClassTarget) -> FloatArray:
+    weights = target.sample_weights
+    rows = vectors if weights is None else vectors * weights.roots[:, None]
+    return np.asarray(target.membership.T @ rows / target.sizes[:, None])
+
+
+def is_visible(scatter: Scatter) -> NDArray[np.bool_]:
+    """Return which base kernels vary over the labelled rows at all.
+
+    One that does not adds the same to the distances of a row to all labelled rows. No weight of
+    it changes what a classifier learns from them.
+
+    Parameters
+    ----------
+    scatter : Scatter
+        f and g.
+    """
+    total = scatter.between + scatter.within
+    return np.asarray(total > _NULL * total.max(axis=-1, keepdims=True))
+
+
+def critical_alpha(scatter: Scatter) -> FloatArray:
+    """Return the largest f_r/g_r: above it f − αg < 0 everywhere, and Eq. (16) is a maximum.
+
+    It is also the supremum of tr S_b / tr S_w over all μ. Kernels with g = 0 have no such α and
+    are left aside; 0 where there are no others.
+
+    Parameters
+    ----------
+    scatter : Scatter
+        f and g.
+    """
+    between, within = scatter
+    there = is_visible(scatter) & (within > 0)
+    ratios = np.divide(between, within, out=np.zeros_like(between), where=there)
+    return np.asarray(ratios.max(axis=-1))
+
+
+def closed_form(scatter: Scatter, alpha: float | FloatArray, total: float = 1.0) -> FloatArray:
+    """Return μ = c D⁻¹1 / (1ᵀD⁻¹1) with D = diag(f − αg), Eq. (16) of [Yeung06]_.
+
+    Parameters
+    ----------
+    scatter : Scatter
+        f and g.
+    alpha : float or ndarray that broadcasts to f
+        α, the weight of the scatter within classes.
+    total : float, default=1.0
+        c, what μ sums to.
+
+    Returns
+    -------
+    ndarray of shape (..., n_kernels)
+        μ, of either sign: the kernel depends on μ² only.
+
+    Notes
+    -----
+    Two kinds of zero entries must not be divided by.
+
+    Where f = g = 0 the labelled rows do not see the base kernel. Taken literally, the limit of
+    Eq. (16) puts all weight there, where nothing can be learned. Such entries get μ = 0, and the
+    sum is over the others.
+
+    Where f = αg > 0, the limit of Eq. (16) puts all weight on this entry, and shares it equally
+    among several of them.
+
+    Where 1ᵀD⁻¹1 = 0 there is no stationary point, and μ = 0.
+    """
+    visible = is_visible(scatter)
+    slopes = np.where(visible, scatter.between - alpha * scatter.within, 1.0)
+    zero = slopes == 0
+    inverse = visible / np.where(zero, 1.0, slopes)
+    inverse = np.where(zero.any(axis=-1, keepdims=True), zero, inverse)
+    divisor = inverse.sum(axis=-1, keepdims=True)
+    scale = np.divide(total, divisor, out=np.zeros_like(divisor), where=divisor != 0)
+    return np.asarray(inverse * scale)
+
+
+def is_maximum(scatter: Scatter, alpha: float) -> bool:
+    """Return whether Eq. (16) maximises Q on 1ᵀμ = c, and is not just a stationary point.
+
+    It does if D = diag(f − αg) is negative on 1⊥. With all d_r ≤ 0 that is so. With two entries
+    d_r > 0 or d_r > 0 = d_s it is not, along e_r − e_s. With one positive entry and all others
+    negative, the bordered matrix [[0, 1ᵀ], [1, D]] has one more positive and one more negative
+    eigenvalue than D on 1⊥, and those of D and −1ᵀD⁻¹1 together; so D is negative on 1⊥ exactly
+    if Σ 1/d_r > 0.
+
+    Parameters
+    ----------
+    scatter : Scatter
+        f and g, of shape (n_kernels,).
+    alpha : float
+        α.
+    """
+    slopes = (scatter.between - alpha * scatter.within)[is_visible(scatter)]
+    if (slopes <= 0).all():
+        return True
+    if np.count_nonzero(slopes >= 0) > 1:
+        return False
+    return bool(np.sum(1.0 / slopes) > 0)
+
+
+def ratio(scatter: Scatter, weights: FloatArray) -> FloatArray:
+    """Return tr S_b / tr S_w of Σ w_r K_r; infinite where the latter is 0, and 0 where both are.
+
+    Parameters
+    ----------
+    scatter : Scatter
+        f and g.
+    weights : ndarray of shape (..., n_kernels)
+        w = μ², at least 0.
+    """
+    between = np.sum(scatter.between * weights, axis=-1)
+    within = np.sum(scatter.within * weights, axis=-1)
+    infinite = np.where(between > 0, np.inf, 0.0)
+    return np.asarray(np.divide(between, within, out=infinite, where=within > 0))
+
+
+def spectral_alignment(vectors: FloatArray, columns: FloatArray) -> FloatArray:
+    """Return the weights w of Σ w_r v_r v_rᵀ that align best with TTᵀ, [Cristianini02]_.
+
+    The alignment Σ w_r ‖Tᵀv_r‖² / (‖w‖ ‖TTᵀ‖) is largest for w_r ∝ ‖Tᵀv_r‖². Rows without a
+    label are 0 in T, so only the labelled rows are needed. With T the class scores, w = l² f:
+    alignment looks at the scatter between classes alone.
+
+    Parameters
+    ----------
+    vectors : ndarray of shape (n_labelled, n_vectors)
+        The labelled rows of the eigenvectors.
+    columns : ndarray of shape (n_labelled, n_columns)
+        T: labels ±1 of two classes, or the class scores of any number.
+    """
+    return np.asarray(np.sum((columns.T @ vectors) ** 2, axis=0))
+
+
+def resolve_alpha(alpha: float | str, scatter: Scatter) -> FloatArray:
+    """Return α as numbers, one per problem."""
+    factor = critical_factor(alpha)
+    critical = critical_alpha(scatter)
+    if factor is None:
+        return np.full_like(critical, float(alpha))
+    # Where no direction has any scatter within classes, any α says the same.
+    return np.where(critical > 0, factor * critical, 1.0)
+
+
+def critical_factor(alpha: Any) -> float | None:
+    """Return the factor of an α written ``"2*critical"``, None for a number; or raise."""
+    if not isinstance(alpha, str):
+        check_number("alpha of class separability", alpha, positive=True)
+        return None
+    factor, _, word = alpha.rpartition("*")
+    try:
+        value = float(factor)
+    except ValueError:
+        value = np.nan
+    if word.strip() != "critical" or not 1 < value < np.inf:
+        raise InvalidInputError(
+            "The alpha of class separability must be a positive number or a multiple above 1 of "
+            f"the critical one, such as '2*critical'. Got {alpha!r}."
+        )
+    return value
+
+
+def check_cap(cap: Any) -> None:
+    """Raise a clear error if the largest multiple of an average weight is not one."""
+    if not (isinstance(cap, Real) and 1 <= float(cap) < np.inf):
+        raise InvalidInputError(
+            "The cap of class separability must be a finite number of at least 1, how many times "
+            f"its plain weight a kernel may have. Got {cap!r}."
+        )
+
+
+class SeparabilityProgram(Program):
+    """Scatter between and within classes, per kernel.
+
+    Attributes
+    ----------
+    scatter : Scatter
+        f and g.
+    alpha, cap
+        As in `Separability`.
+    """
+
+    def __init__(self, scatter: Scatter, alpha: float | str, cap: float) -> None:
+        self.scatter, self.alpha, self.cap = scatter, alpha, cap
+
+    @property
+    def n_weights(self) -> int:
+        return int(self.scatter.between.shape[-1])
+
+
+@dataclass(frozen=True)
+class Separability(Criterion):
+    """The scatter between the classes against that within them, [Yeung06]_.
+
+    Its solvers are ``"closed_form"``, Eq. (16), the maximum of tr S_b − α tr S_w with weights μ²
+    and 1ᵀμ given, and ``"dinkelbach"``, the largest tr S_b / tr S_w of all weights with an upper
+    limit.
+
+    Parameters
+    ----------
+    alpha : float or str, default=1e4
+        The α of ``"closed_form"``, positive. ``"2*critical"`` is twice the α above which the
+        closed form is a maximum for certain: the nearer to it, the fewer kernels matter.
+    cap : float, default=2.0
+        ``"dinkelbach"`` gives a kernel at most this many times the weight it has in the plain
+        average; at least 1, which is the plain average. Without a limit the best is one kernel.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.criteria import Separability
+    >>> learned = learn_kernel(grams, y[::3], criterion=Separability(), regularization=0.01)
+    >>> learned.criterion, learned.gap is None
+    ('separability', True)
+    """
+
+    alpha: float | str = ALPHA
+    cap: float = 2.0
+    name: ClassVar[str] = "separability"
+    solvers: ClassVar[tuple[str, ...]] = ("closed_form", "dinkelbach")
+    regularization_is: ClassVar[Literal["apart"]] = "apart"
+    takes: ClassVar[Literal["classes"]] = "classes"
+    weighs_samples: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        critical_factor(self.alpha)
+        check_cap(self.cap)
+
+    def program(
+        self, bank: Bank, target: Target, regularization: float | None
+    ) -> SeparabilityProgram:
+        return SeparabilityProgram(bank_scatter(bank, target), self.alpha, self.cap)

@@ -1,0 +1,450 @@
+"""The spectrum of one kernel matrix, re-weighted so that the labelled classes lie apart.
+
+Yeung, Chang and Dai (2006), and spectral alignment, which they compare with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from discernel.arrays import (
+    Device,
+    FloatArray,
+    blas_threads,
+    check_given,
+    device_errors,
+    device_of,
+    matmul,
+    on_host,
+)
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank.checks import check_grams
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.papers.alignment.criterion import class_signs
+from discernel.papers.separability.criterion import (
+    Scatter,
+    check_cap,
+    closed_form,
+    critical_factor,
+    is_maximum,
+    is_visible,
+    ratio,
+    resolve_alpha,
+    spectral_alignment,
+    vector_scatter,
+)
+from discernel.papers.separability.solvers import dinkelbach, quotient
+from discernel.targets import ClassTarget
+
+__all__ = [
+    "GramSpectrum",
+    "Labels",
+    "Method",
+    "ReweighedSpectrum",
+    "alignment_columns",
+    "check_rule",
+    "check_share",
+    "left_out_alignment",
+    "reweigh",
+    "reweigh_spectrum",
+    "spectral_weights",
+]
+
+#: How a spectrum is re-weighted.
+Method = Literal["closed_form", "dinkelbach", "alignment"]
+
+#: Eigenvalues below this share of the largest are rounding errors, and two that differ by less
+#: are equal.
+_NOISE = 1e-10
+#: Vectors whose variance is below this share of their mean square are constant up to rounding.
+_CONSTANT = 1e-24
+
+
+@dataclass(frozen=True)
+class Labels:
+    """The labels of some rows.
+
+    Attributes
+    ----------
+    target : ClassTarget
+        The classes of the labelled rows.
+    rows : ndarray of shape (n_labelled,)
+        Their positions.
+    n_samples : int
+        All rows.
+    weights : SampleWeights, optional
+        How much each of all rows counts. Those of the target may be others.
+    """
+
+    target: ClassTarget
+    rows: NDArray[np.intp]
+    n_samples: int
+    weights: SampleWeights | None = None
+
+    @classmethod
+    def from_partial(
+        cls,
+        y: Any,
+        unlabelled: Any = -1,
+        *,
+        required: bool = True,
+        weights: SampleWeights | None = None,
+    ) -> Labels:
+        """Return the labels, or raise a clear error.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Labels. Rows without one are marked by ``unlabelled``, None or NaN.
+        unlabelled : object, default=-1
+            The mark; None if -1 is a class.
+        required : bool, default=True
+            Whether there must be rows without label.
+        weights : SampleWeights, optional
+            How much each row counts.
+        """
+        declared = getattr(getattr(y, "dtype", None), "categories", None)
+        y = np.asarray(y)
+        if y.ndim != 1:
+            raise InvalidInputError(f"y should be a 1d array of labels. Got shape {y.shape}.")
+        if unlabelled is not None and y.dtype.kind in "US" and str(unlabelled) in y:
+            raise InvalidInputError(
+                f"Rows without label must be marked by {unlabelled!r} itself or by None, in an "
+                f"array of dtype object. Got an array of text with the label '{unlabelled}'."
+            )
+        marked = np.array([_is_marked(label, unlabelled) for label in y.tolist()], dtype=bool)
+        if required and not marked.any():
+            raise InvalidInputError(
+                f"There must be rows without label, marked by {unlabelled!r}, None or NaN: they "
+                f"are what is to be classified. All {len(y)} rows have one. Append the rows to "
+                "be classified, or use an inductive classifier."
+            )
+        if marked.all():
+            raise InvalidInputError(
+                "There must be labelled rows of at least two classes. Got none: all labels are "
+                f"{unlabelled!r}, None or NaN."
+            )
+        known = y[~marked]
+        if known.dtype.kind == "O":
+            known = np.array(known.tolist())
+        rows = np.flatnonzero(~marked)
+        target = ClassTarget.from_labels(known, None if weights is None else weights.subset(rows))
+        if declared is not None:
+            present = set(target.classes.tolist())
+            absent = [c for c in declared if c not in present and not _is_marked(c, unlabelled)]
+            if absent:
+                raise InvalidInputError(
+                    f"Every class must have a labelled row. Got none of {absent}. Label some, or "
+                    "remove the unused categories of y."
+                )
+        return cls(target, rows, len(y), weights)
+
+
+def _is_marked(label: Any, unlabelled: Any) -> bool:
+    """Whether this is the mark of rows without label: that itself, None, NaN or pandas' NA."""
+    if label is None or type(label).__name__ in ("NAType", "NaTType"):
+        return True
+    if isinstance(label, float) and label != label:
+        return True
+    return unlabelled is not None and not isinstance(label, str) and bool(label == unlabelled)
+
+
+@dataclass(frozen=True)
+class ReweighedSpectrum:
+    """A kernel matrix with other eigenvalues: K_μ = Σ μ_r² v_r v_rᵀ, Eq. (2) of [Yeung06]_.
+
+    Attributes
+    ----------
+    vectors : ndarray of shape (n_samples, n_vectors)
+        The leading eigenvectors v_r of the kernel matrix.
+    eigenvalues : ndarray of shape (n_vectors,)
+        Their eigenvalues λ_r, falling.
+    mu : ndarray of shape (n_vectors,)
+        μ.
+    scatter : Scatter
+        f and g of the eigenvectors.
+    method : {"closed_form", "dinkelbach", "alignment", "plain"}
+        How μ was found; ``"plain"`` is μ_r = √λ_r.
+    share : float
+        The share of the trace that was asked for.
+    alpha : float or None
+        The α of the closed form; None for other methods.
+    is_maximum : bool or None
+        Whether μ is the maximum of its program; None where there is no program.
+    row_weights : ndarray of shape (n_samples,) or None
+        How much rows count, if not all the same.
+    device : Device or None
+        Where the kernel matrix lay, if it was not NumPy's.
+    """
+
+    vectors: FloatArray
+    eigenvalues: FloatArray
+    mu: FloatArray
+    scatter: Scatter
+    method: str
+    share: float
+    alpha: float | None = None
+    is_maximum: bool | None = None
+    row_weights: FloatArray | None = None
+    device: Device | None = None
+
+    @property
+    def matrix(self) -> FloatArray:
+        """K_μ, of shape (n_samples, n_samples); made anew, so that a fitted model stays small.
+
+        An array of the library and on the device of the matrix it was made of.
+        """
+        device = self.device
+        if device is None or device.is_host:
+            made = matmul(self.vectors * self.mu**2, self.vectors.T)
+            return made if device is None else device.returned(made)
+        with device_errors(device):
+            there = device.put(self.vectors * self.mu)
+            return device.xp.matmul(there, there.T)  # type: ignore[no-any-return]
+
+    @property
+    def ratio(self) -> float:
+        """The ratio tr S_b / tr S_w on the labelled rows."""
+        return float(ratio(self.scatter, self.mu**2))
+
+    def extend(self, cross: Any) -> Any:
+        """Return K_μ between new rows and those it was made of.
+
+        Eigenvectors are extended by v_r(x) = k(x, X)v_r / λ_r, which on X is v_r itself.
+
+        Parameters
+        ----------
+        cross : array of shape (n_rows, n_samples)
+            The original kernel between them. What is returned is of its library and device.
+        """
+        device, found = check_given(cross), on_host(cross)
+        if self.method != "plain":
+            vectors, counted = self.vectors, self.row_weights
+            if counted is not None:
+                vectors = vectors * counted[:, None]
+            extended = matmul(found, vectors) / self.eigenvalues
+            found = matmul(extended * self.mu**2, self.vectors.T)
+        return found if device is None else device.returned(found)
+
+
+class GramSpectrum(NamedTuple):
+    """Eigenvalues, falling, eigenvectors, and where a new eigenvalue begins.
+
+    Any basis of the eigenvectors of one eigenvalue is as good as another, and LAPACK returns what
+    it likes. Nothing learned may depend on it, so these vectors are kept or left out together and
+    share the mean of f and g: the base kernel is then the projection on the whole eigenspace.
+    """
+
+    values: FloatArray
+    vectors: FloatArray
+    starts: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, K: FloatArray, weights: SampleWeights | None = None) -> GramSpectrum:
+        """Return the spectrum of a matrix, on rows that are repeated as often as they count."""
+        if weights is not None:
+            K = weights.scale_both(K.copy())
+        # All are wanted, and many may be equal: "evr", the default, is several times slower.
+        values, vectors = scipy.linalg.eigh(K, driver="evd")
+        there = np.flatnonzero(values > _NOISE * values[-1])[::-1]
+        values = values[there]
+        is_new = np.concatenate([[True], values[:-1] - values[1:] > _NOISE * values[0]])
+        vectors = np.ascontiguousarray(vectors[:, there])
+        if weights is not None:
+            vectors /= weights.roots[:, None]
+        return cls(values, vectors, np.flatnonzero(is_new))
+
+    def leading(self, share: float) -> GramSpectrum:
+        """Return the fewest leading eigenspaces with a share of the trace."""
+        ends = np.append(self.starts[1:], len(self.values))
+        sums = np.cumsum(self.values)[ends - 1]
+        # Rounding must not ask for one more than there are.
+        n = min(int(np.searchsorted(sums, share * sums[-1] * (1 - 1e-12))) + 1, len(sums))
+        return GramSpectrum(
+            self.values[: ends[n - 1]], self.vectors[:, : ends[n - 1]], self.starts[:n]
+        )
+
+    def spread(self, totals: FloatArray) -> FloatArray:
+        """Return totals of the eigenspaces, on the last axis, spread over their eigenvectors."""
+        sizes = np.diff(np.append(self.starts, len(self.values)))
+        return np.asarray(np.repeat(totals / sizes, sizes, axis=-1))
+
+    def pooled(self, numbers: FloatArray) -> FloatArray:
+        """Return numbers of the eigenvectors, on the last axis, averaged over each eigenspace."""
+        return self.spread(np.add.reduceat(numbers, self.starts, axis=-1))
+
+
+def reweigh_spectrum(
+    K: Any,
+    y: Any,
+    *,
+    method: Method = "closed_form",
+    alpha: float | str = 1e4,
+    cap: float = 2.0,
+    share: float = 0.8,
+    unlabelled: Any = -1,
+) -> ReweighedSpectrum:
+    """Give the leading eigenvectors of one kernel matrix the weights that separate the classes.
+
+    The matrix is that of labelled and unlabelled rows together: labels choose the weights, all
+    rows the eigenvectors.
+
+    Parameters
+    ----------
+    K : array-like of shape (n_samples, n_samples)
+        The kernel matrix.
+    y : array-like of shape (n_samples,)
+        Labels; -1, None or NaN where there is none.
+    method : {"closed_form", "dinkelbach", "alignment"}, default="closed_form"
+        ``"closed_form"`` is Eq. (16) of [Yeung06]_ with c = Σ √λ_r. ``"dinkelbach"`` has the
+        largest tr S_b / tr S_w of all weights with w_r ≤ cap · λ_r and Σ w_r = Σ λ_r.
+        ``"alignment"`` is the spectral alignment of [Cristianini02]_.
+    alpha : float or str, default=1e4
+        The α of ``"closed_form"``: a number, or a multiple such as ``"2*critical"`` of the one
+        above which it is a maximum for certain.
+    cap : float, default=2.0
+        The limit of ``"dinkelbach"``; 1 leaves the eigenvalues as they are, and without a limit
+        one eigenvector alone is best.
+    share : float, default=0.8
+        The share of the trace that the eigenvectors kept have. With 1, the last eigenvectors,
+        which are noise and small on the labelled rows, get most of the weight, and little is left
+        of the kernel.
+    unlabelled : object, default=-1
+        The mark of rows without label; None if -1 is a class.
+
+    Returns
+    -------
+    ReweighedSpectrum
+        Its ``matrix`` is for any method that takes kernel matrices. It lies where K does.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import scale
+    >>> from discernel.kernels import RBF
+    >>> X, y = load_wine(return_X_y=True)
+    >>> y[np.arange(len(y)) % 5 != 0] = -1
+    >>> found = reweigh_spectrum(RBF(width=5.0)(scale(X)), y)
+    >>> found.matrix.shape, len(found.mu), found.is_maximum
+    ((178, 178), 10, True)
+    """
+    check_rule(method, alpha, cap)
+    check_share(share)
+    check_given(K, y)
+    device = device_of(K)
+    labels = Labels.from_partial(on_host(y), unlabelled)
+    grams, _ = check_grams(np.asarray(on_host(K))[None], ["K"], None)
+    if grams.shape[1] != labels.n_samples:
+        raise InvalidInputError(
+            "There must be one label per row of the kernel matrix. "
+            f"Got {labels.n_samples} labels and a matrix of shape {grams.shape[1:]}."
+        )
+    with blas_threads(labels.n_samples):
+        leading = GramSpectrum.of(grams[0]).leading(share)
+        found = reweigh(leading, labels, method, alpha, cap, share)
+    return found if device is None else replace(found, device=device)
+
+
+def reweigh(
+    spectrum: GramSpectrum,
+    labels: Labels,
+    method: str,
+    alpha: float | str,
+    cap: float,
+    share: float,
+) -> ReweighedSpectrum:
+    """Re-weigh what is kept of a spectrum."""
+    values, vectors, _ = spectrum
+    known = vectors[labels.rows]
+    scatter = Scatter(*map(spectrum.pooled, vector_scatter(known, labels.target)))
+    if (scatter.between + scatter.within).max() <= _CONSTANT * np.mean(known**2, axis=0).max():
+        raise InvalidInputError(
+            "The kernel must vary over the labelled rows. It is constant on all "
+            f"{len(labels.rows)} of them. Use a smaller width or other columns."
+        )
+    number = float(resolve_alpha(alpha, scatter)) if method == "closed_form" else None
+    maximal = is_maximum(scatter, number) if number is not None else None
+    if method == "plain":
+        mu = np.sqrt(values)
+    elif number is not None:
+        mu = closed_form(scatter, number, float(np.sqrt(values).sum()))
+    else:
+        columns = alignment_columns(labels.target)
+        rows = _times_roots(known, labels.target)
+        aligned = spectrum.pooled(spectral_alignment(rows, columns))
+        mu = np.sqrt(spectral_weights(method, spectrum, scatter, aligned, alpha, cap))
+    if method == "dinkelbach":
+        maximal = True
+    counted = None if labels.weights is None else labels.weights.values
+    return ReweighedSpectrum(vectors, values, mu, scatter, method, share, number, maximal, counted)
+
+
+def spectral_weights(
+    method: str,
+    spectrum: GramSpectrum,
+    scatter: Scatter,
+    aligned: FloatArray,
+    alpha: float | str,
+    cap: float,
+) -> FloatArray:
+    """Return μ² of shape (..., n_vectors); ``aligned`` is what spectral alignment gives."""
+    if method == "closed_form":
+        numbers = resolve_alpha(alpha, scatter)[..., None]
+        return closed_form(scatter, numbers, float(np.sqrt(spectrum.values).sum())) ** 2
+    if method == "dinkelbach":
+        # Whole eigenspaces: a knapsack would fill up one vector after the other.
+        spaces = Scatter(*(numbers[..., spectrum.starts] for numbers in scatter))
+        seen = np.add.reduceat(spectrum.values, spectrum.starts) * is_visible(spaces)
+        found = dinkelbach(spaces, cap * seen, seen.sum(axis=-1, keepdims=True)).weights
+        return spectrum.spread(found)
+    return aligned * quotient(spectrum.values.sum(), aligned.sum(axis=-1, keepdims=True))
+
+
+def alignment_columns(target: ClassTarget) -> FloatArray:
+    """Return ±1 for two classes, as published, and the class scores for more."""
+    if target.n_classes != 2:
+        return target.scores
+    return _times_roots(class_signs(target), target)
+
+
+def _times_roots(rows: FloatArray, target: ClassTarget) -> FloatArray:
+    weights = target.sample_weights
+    return rows if weights is None else rows * weights.roots[:, None]
+
+
+def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArray) -> FloatArray:
+    """Return what spectral alignment gives without each labelled row in turn."""
+    if target.n_classes != 2:
+        return between  # with the class scores, the weights are those of f
+    signed, weights = class_signs(target) * known, target.sample_weights
+    if weights is None:
+        return np.asarray((signed.sum(axis=0) - signed) ** 2)
+    return np.asarray((weights.values @ signed - weights.values[:, None] * signed) ** 2)
+
+
+# ---- what to choose --------------------------------------------------------------------------
+
+
+def check_share(share: Any) -> float:
+    """Return a share of the trace, or raise a clear error."""
+    if not (isinstance(share, Real) and 0 < float(share) <= 1):
+        raise InvalidInputError(
+            "The share of the trace to be kept must be a number above 0 and at most 1, or 'auto' "
+            f"where it is to be chosen. Got {share!r}."
+        )
+    return float(share)
+
+
+def check_rule(method: Any, alpha: Any, cap: Any) -> None:
+    """Raise a clear error if a spectrum cannot be re-weighted this way."""
+    if method not in get_args(Method):
+        raise unknown_choice("method of class separability", method, list(get_args(Method)))
+    critical_factor(alpha)
+    check_cap(cap)

@@ -1,0 +1,1 @@
+"""Criteria as programs with certificates, and the solvers that minimise them."""

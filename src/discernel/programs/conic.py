@@ -1,0 +1,139 @@
+"""The semidefinite and quadratically constrained programs of both papers, through CVXPY.
+
+They exist to be compared with: `newton` finds the same weights some thousand times faster. The
+programs themselves are written down beside the papers' other equations, in `discernel.criteria`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from discernel.exceptions import missing_extra, unknown_choice
+from discernel.programs.base import ConicModel, Point
+from discernel.programs.simplex import normalize, uniform
+from discernel.programs.solution import Solution, Status, Task
+from discernel.progress.deadline import must_stop_learning, seconds_left
+
+__all__ = ["QCQP", "SDP"]
+
+#: What conic solvers call the seconds that they may take.
+_TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
+
+
+def _import_cvxpy() -> Any:
+    try:
+        import cvxpy
+    except ImportError as error:
+        raise missing_extra(
+            "The solvers 'sdp', 'sdp_approximate' and 'qcqp' need CVXPY",
+            "conic",
+            "use solver='newton'",
+        ) from error
+    return cvxpy
+
+
+@dataclass(frozen=True)
+class _Conic:
+    backend: str = "CLARABEL"
+
+    def check_installed(self) -> None:
+        """Raise a clear error if CVXPY or the conic solver is missing, before any work."""
+        installed = _import_cvxpy().installed_solvers()
+        if self.backend not in installed:
+            raise unknown_choice("conic solver", self.backend, sorted(installed))
+
+    def _solve(self, problem: Any) -> bool:
+        """Solve and return whether the conic solver is satisfied with its answer."""
+        cp = _import_cvxpy()
+        with warnings.catch_warnings():
+            # CVXPY says 'inaccurate' by a warning; the status and the certified gap say more.
+            warnings.simplefilter("ignore")
+            try:
+                problem.solve(solver=self.backend, **self._time_limit())
+            except cp.SolverError:
+                return False
+        return bool(problem.status == cp.OPTIMAL)
+
+    def _time_limit(self) -> dict[str, float]:
+        """Return the option that has a conic solver end in time, where there is a deadline."""
+        name, seconds = _TIME_LIMITS.get(self.backend), seconds_left()
+        return {} if name is None or seconds == float("inf") else {name: max(seconds, 0.01)}
+
+    def _solution(
+        self, program: Any, model: ConicModel, task: Task, *, approximate: bool = False
+    ) -> Solution:
+        """Solve, then evaluate and certify the weights with the program itself."""
+        satisfied, weights = False, None
+        if not must_stop_learning():
+            satisfied, weights = self._solve(model.problem), model.weights()
+        point: Point = program.at(
+            uniform(program.n_weights) if weights is None else normalize(weights)
+        )
+        bound = max(model.bound(), point.bound)
+        solution = Solution.at(point, bound, Status.CONVERGED, 1)
+        task.monitor(1, point.value, solution.gap, point.weights)
+        # The certificate is ours and rigorous: where it holds, the solver's own doubts, about
+        # tolerances of other quantities, do not matter.
+        if solution.gap <= task.tol:
+            return solution
+        if must_stop_learning():
+            return replace(solution, status=Status.OUT_OF_TIME)
+        by_design = approximate and satisfied
+        return replace(solution, status=Status.APPROXIMATE if by_design else Status.INACCURATE)
+
+
+@dataclass(frozen=True)
+class SDP(_Conic):
+    """The semidefinite programs: [Ye08]_ Eq. (8), (29), (32), (41), (45) and [Kim06]_ Eq. (9).
+
+    Parameters
+    ----------
+    backend : str, default="CLARABEL"
+        The name of a conic solver CVXPY has installed.
+    approximate : bool, default=False
+        One matrix inequality for all classes together, Eq. (32) and (45), instead of one per
+        class: stricter, so its weights are in general not optimal.
+
+    Examples
+    --------
+    >>> SDP().name, SDP(approximate=True).name
+    ('sdp', 'sdp_approximate')
+    """
+
+    approximate: bool = False
+    needs: ClassVar[tuple[str, ...]] = ("at", "sdp")
+
+    @property
+    def name(self) -> str:
+        """The name of the solver."""
+        return "sdp_approximate" if self.approximate else "sdp"
+
+    def solve(self, program: Any, task: Task) -> Solution:
+        model = program.sdp(_import_cvxpy(), approximate=self.approximate)
+        return self._solution(program, model, task, approximate=self.approximate)
+
+
+@dataclass(frozen=True)
+class QCQP(_Conic):
+    """The quadratically constrained programs of [Ye08]_, Eq. (13), (34), (43) and (46).
+
+    And those of [Lanckriet04]_ for the soft margins.
+
+    Parameters
+    ----------
+    backend : str, default="CLARABEL"
+        The name of a conic solver CVXPY has installed.
+
+    Examples
+    --------
+    >>> QCQP().name
+    'qcqp'
+    """
+
+    name: ClassVar[str] = "qcqp"
+    needs: ClassVar[tuple[str, ...]] = ("at", "qcqp")
+
+    def solve(self, program: Any, task: Task) -> Solution:
+        return self._solution(program, program.qcqp(_import_cvxpy()), task)

@@ -1,0 +1,234 @@
+"""Kernel least squares with an intercept, and its leave-one-out predictions in closed form.
+
+The discriminants of both papers are least-squares fits of class scores: with equal weights for
+all samples it is that of [Ye08]_, with weights inverse to the class sizes that of [Kim06]_.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank import System
+from discernel.bank.iterative_system import IterativeSystem
+
+__all__ = ["KernelLeastSquares", "LeastSquares", "LeftOutRows", "center_left_out"]
+
+
+class LeastSquares(Protocol):
+    """A fit with an intercept, as far as what is made of it needs to know."""
+
+    @property
+    def coef(self) -> FloatArray:
+        """The expansion of f in rows."""
+
+    @property
+    def intercept(self) -> FloatArray:
+        """The constant b."""
+
+    @property
+    def fitted(self) -> FloatArray:
+        """The predictions for the training rows."""
+
+    @property
+    def leave_one_out(self) -> FloatArray:
+        """The prediction for each training row of the fit to all the others."""
+
+    @property
+    def left_out_scores(self) -> FloatArray:
+        """The same in the units of ``fitted``; see `center_left_out`."""
+
+    @property
+    def ridge(self) -> FloatArray:
+        """What each row is fitted with."""
+
+    @property
+    def penalty(self) -> FloatArray:
+        """‖f‖², between all pairs of targets."""
+
+    @property
+    def sample_weights(self) -> SampleWeights | None:
+        """How much each row counts."""
+
+
+@dataclass(frozen=True)
+class LeftOutRows:
+    """Some training rows, and what the fit is without each of them.
+
+    With a_i the fit to 1 at row i and 0 at all others, the fit without row i is
+    f_{−i}(x) = f(x) − a_i(x) e_i, where e_i = t_i − f_{−i}(x_i) is its error at that row.
+
+    Attributes
+    ----------
+    rows : ndarray of shape (n_rows,)
+        Their positions.
+    scores : ndarray of shape (n_rows, n_targets)
+        f_{−i}(x_i).
+    errors : ndarray of shape (n_rows, n_targets)
+        e_i.
+    influence : ndarray of shape (n_terms, n_rows)
+        The coefficients of a_i, in the terms that those of f belong to.
+    weights : ndarray of shape (n_rows,)
+        How much each row counts.
+    """
+
+    rows: NDArray[np.intp]
+    scores: FloatArray
+    errors: FloatArray
+    influence: FloatArray
+    weights: FloatArray
+
+
+class KernelLeastSquares:
+    """Minimise Σ_i ω_i‖t_i − f(x_i) − b‖²/ρ_i + ‖f‖² over f and b, where N = diag(ρ) + G̃.
+
+    Parameters
+    ----------
+    system : System
+        N, factored.
+    ridge : ndarray of shape (n_samples,)
+        ρ.
+    targets : ndarray of shape (n_samples, n_targets)
+        The rows t_i; with weights, √ω_i t_i, as of `Target.scores`.
+    sample_weights : SampleWeights, optional
+        ω, those of the bank that N is of.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (n_samples, n_targets)
+        The expansion of f in the training rows: f(x) = Σ_i coef_i K̃(x_i, x).
+    intercept : ndarray of shape (n_targets,)
+    """
+
+    def __init__(
+        self,
+        system: System,
+        ridge: FloatArray,
+        targets: FloatArray,
+        sample_weights: SampleWeights | None = None,
+    ) -> None:
+        self._system, self._ridge, self._targets = system, ridge, targets
+        self.sample_weights = sample_weights
+        ones = np.ones((len(targets), 1))
+        if sample_weights is not None:
+            ones = sample_weights.roots[:, None]
+        solved = system.solve(np.hstack([ones, targets]))
+        self._solved_ones = solved[:, 0]  # N⁻¹1
+        if sample_weights is None:
+            self._sum = float(self._solved_ones.sum())
+            self.intercept = solved[:, 1:].sum(axis=0) / self._sum
+        else:
+            self._sum = float(self._solved_ones @ sample_weights.roots)
+            self.intercept = sample_weights.roots @ solved[:, 1:] / self._sum
+        # QT with Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1), and the roots of the weights for ones
+        self._dual = solved[:, 1:] - self._solved_ones[:, None] * self.intercept
+        self.coef = self._dual if sample_weights is None else self._dual * ones
+
+    @property
+    def by_iteration(self) -> bool:
+        """Whether every column that is solved costs passes over the kernels."""
+        return isinstance(self._system, IterativeSystem)
+
+    @property
+    def n_samples(self) -> int:
+        """How many rows it is fitted to."""
+        return len(self._targets)
+
+    @property
+    def fitted(self) -> FloatArray:
+        """The predictions for the training rows: G̃·coef + b, without a product."""
+        return self._unweighted(self._targets - self._ridge[:, None] * self._dual)
+
+    @property
+    def truth(self) -> FloatArray:
+        """The targets t_i, without weights."""
+        return self._unweighted(self._targets)
+
+    @property
+    def ridge(self) -> FloatArray:
+        """ρ_i/ω_i: what row i is fitted with."""
+        weights = self.sample_weights
+        return self._ridge if weights is None else self._ridge / weights.values
+
+    @property
+    def penalty(self) -> FloatArray:
+        """‖f‖², between all pairs of targets."""
+        return np.asarray(self.coef.T @ (self.fitted - self.intercept))
+
+    @cached_property
+    def leave_one_out(self) -> FloatArray:
+        """The prediction for each training row of the fit to all the others."""
+        return self._unweighted(self._targets - self._residuals)
+
+    @property
+    def left_out_scores(self) -> FloatArray:
+        """`leave_one_out` in the units of ``fitted``; see `center_left_out`."""
+        targets, known = self._unweighted(self._targets), self.sample_weights
+        if self._ridge.any():
+            shares = 1.0 / self.ridge
+        else:
+            shares = np.ones(len(targets)) if known is None else known.values
+        shares = shares / shares.sum()
+        return center_left_out(self.leave_one_out, targets - shares @ targets, shares)
+
+    @cached_property
+    def _residuals(self) -> FloatArray:
+        """The leave-one-out errors, times the roots of the weights."""
+        diagonal = self._system.inverse_diagonal() - self._solved_ones**2 / self._sum  # Q_ii
+        return np.asarray(self._dual / diagonal[:, None])
+
+    def left_out(self, rows: NDArray[np.intp]) -> LeftOutRows:
+        """Return what the fit is without each of some rows, with all that it stands for.
+
+        Parameters
+        ----------
+        rows : ndarray of int
+            Their positions.
+        """
+        weights, places = self.sample_weights, np.arange(len(rows))
+        units = np.zeros((self.n_samples, len(rows)))
+        units[rows, places] = 1.0 if weights is None else weights.roots[rows]
+        unit = KernelLeastSquares(self._system, self._ridge, units, weights)
+        left = 1.0 - unit.fitted[rows, places]
+        truth = self.truth[rows]
+        errors = (truth - self.fitted[rows]) / left[:, None]
+        counted = np.ones(len(rows)) if weights is None else weights.values[rows]
+        return LeftOutRows(rows, truth - errors, errors, unit.coef, counted)
+
+    def leave_one_out_error(self) -> float:
+        """Return the mean squared leave-one-out error."""
+        if not self._targets.shape[1]:
+            return 0.0  # a single class, of which there is nothing to predict
+        if self.sample_weights is None:
+            return float(np.mean((self._targets - self.leave_one_out) ** 2))
+        n_columns = self._targets.shape[1]
+        return float(np.sum(self._residuals**2) / (self.sample_weights.total * n_columns))
+
+    def _unweighted(self, rows: FloatArray) -> FloatArray:
+        weights = self.sample_weights
+        return np.asarray(rows if weights is None else rows / weights.roots[:, None])
+
+
+def center_left_out(
+    leave_one_out: FloatArray, targets: FloatArray, shares: FloatArray
+) -> FloatArray:
+    """Return leave-one-out predictions, all with the mean of the fit to all rows.
+
+    The mean of the fit without a row is that of the other targets, which lies away from the target
+    of the row. In one fit that changes nothing: all classes have the same mean. But among rows that
+    have a fit each, the classes would seem to lie reversed.
+
+    Parameters
+    ----------
+    leave_one_out, targets : ndarray of shape (n_samples, n_targets)
+        The predictions, and the targets less their mean.
+    shares : ndarray of shape (n_samples,)
+        The share of each row in the mean.
+    """
+    return np.asarray(leave_one_out + (shares / (1.0 - shares))[:, None] * targets)

@@ -1,0 +1,241 @@
+"""What low rank costs: in the trace, in the objective and in left-out rows.
+
+With E = K − K̃, which is positive semidefinite for Nyström features, N = λI + K and Ñ = λI + K̃, the
+value of `RKDA` at the same weights is too large by
+
+    0 ≤ λ⟨T, Ñ⁻¹T⟩ − λ⟨T, N⁻¹T⟩ = λ(⟨B, EB⟩ − ⟨EB, N⁻¹EB⟩) ≤ λ⟨B, EB⟩,  B = Ñ⁻¹T,
+
+as Ñ⁻¹ − N⁻¹ = Ñ⁻¹EN⁻¹ and N⁻¹T = B − N⁻¹EB. Of E the diagonal is known, and
+|E_ij| ≤ √(E_iiE_jj), so that ⟨B, EB⟩ ≤ Σ_c (Σ_i |B_ic| √E_ii)², and ⟨B, EB⟩ ≤ tr E · ‖B‖₂². B sums
+to 0, so that E need not be centred. On many rows these bounds say little, as they allow for errors
+that all conspire. ⟨B, EB⟩ itself takes the kernel between all pairs of rows; that of some rows with
+all others estimates it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray, draw_rows, inner, n_rows, self_product
+from discernel.bank import CholeskySystem, FeatureBank
+from discernel.kernels.weighted import WeightedKernels
+from discernel.programs.base import Criterion
+from discernel.programs.least_squares import KernelLeastSquares
+from discernel.targets import Target
+
+__all__ = ["LowRankLoss", "low_rank_loss"]
+
+#: Banks that know kernels by features only.
+
+#: Rows on which the exact kernel is compared with the approximated one.
+_SAMPLE = 1500
+#: A larger rank pays clearly where twice the rank made the error of left-out rows less by this
+#: share, or where the exact kernel does on the sample.
+_CLEARLY = 0.1
+
+
+@dataclass(frozen=True)
+class LowRankLoss:
+    """What was lost by approximating kernels by features.
+
+    Attributes
+    ----------
+    rank : int
+        The number of features.
+    captured : ndarray of shape (n_kernels,) or (1,)
+        The share of the trace of every centred kernel, or of their sum, that the features hold.
+    objective : float
+        λ⟨T, Ñ⁻¹T⟩, the value of ``"rkda"`` for the approximated kernel.
+    objective_bound : float
+        By how much the value for the exact kernel can be less, at most; it is never larger.
+    objective_estimate : float
+        The same, λ⟨B, EB⟩, estimated from 1,500 rows; of no more rows it is exact, and the bound.
+    leave_one_out, leave_one_out_of_half : float and float or None
+        The mean squared leave-one-out error of all rows, at this rank and at half of it; None
+        where all rows are landmarks.
+    sample_error, exact_sample_error : float
+        The same on at most 1,500 rows alone: with the features, and with the exact kernel.
+    """
+
+    rank: int
+    captured: FloatArray
+    objective: float
+    objective_bound: float
+    objective_estimate: float
+    leave_one_out: float
+    leave_one_out_of_half: float | None
+    sample_error: float
+    exact_sample_error: float
+
+    @property
+    def gain_of_doubling(self) -> float:
+        """The share of the error that went when the rank was doubled to what it is."""
+        if self.leave_one_out_of_half is None or self.leave_one_out_of_half <= 0:
+            return 0.0
+        return 1.0 - self.leave_one_out / self.leave_one_out_of_half
+
+    @property
+    def gain_of_exact(self) -> float:
+        """The share of the error on the sample that goes with the exact kernel."""
+        return 1.0 - self.exact_sample_error / self.sample_error if self.sample_error > 0 else 0.0
+
+    @property
+    def advice(self) -> str:
+        """What to do where a larger rank would clearly pay; empty where it would not."""
+        gains = max(self.gain_of_doubling, self.gain_of_exact)
+        if self.leave_one_out_of_half is None or gains < _CLEARLY:
+            return ""
+        if self.gain_of_doubling >= self.gain_of_exact:
+            why = (
+                f"from half of the rank to rank {self.rank:,} the leave-one-out error fell from "
+                f"{self.leave_one_out_of_half:.3g} to {self.leave_one_out:.3g}"
+            )
+        else:
+            why = (
+                f"on a sample of the rows the leave-one-out error is {self.sample_error:.3g} at "
+                f"rank {self.rank:,} and {self.exact_sample_error:.3g} with the exact kernel"
+            )
+        return (
+            f"A larger rank would clearly pay: {why}. Try rank={2 * self.rank}, or another bank "
+            "if there is time for it."
+        )
+
+    def __repr__(self) -> str:
+        half = ""
+        if self.leave_one_out_of_half is not None:
+            half = f" ({self.leave_one_out_of_half:.4g} at half of the rank)"
+        return (
+            f"rank {self.rank}: {self.captured.min():.2%} of the trace; objective "
+            f"{self.objective:.4g}, above the exact one by about {self.objective_estimate:.2g}, "
+            f"at most {self.objective_bound:.2g}; "
+            f"leave-one-out error {self.leave_one_out:.4g}{half}; on a sample "
+            f"{self.sample_error:.4g}, exact {self.exact_sample_error:.4g}"
+        )
+
+
+def low_rank_loss(
+    bank: FeatureBank,
+    weights: FloatArray,
+    regularization: float,
+    criterion: Criterion,
+    target: Target,
+    kernel: WeightedKernels,
+    X: Any,
+) -> LowRankLoss:
+    """Return what a bank of features loses, at some weights and λ.
+
+    Parameters
+    ----------
+    bank : BlendBank or LowRankBank
+        The features of the training rows.
+    weights : ndarray of shape (n_kernels,)
+        Those of the fit.
+    regularization : float
+        λ.
+    criterion : Criterion
+        What λ belongs to.
+    target : Target
+        What is to be predicted.
+    kernel : WeightedKernels
+        The raw kernels with their coefficients: what is approximated.
+    X : array or CSR of shape (n_samples, n_features)
+        The training rows.
+    """
+    T, ridge = target.scores, criterion.sample_ridge(target, regularization)
+    system = bank.system(weights, ridge)
+    B = system.solve(T)
+    half = None
+    if bank.rank < bank.n_samples:
+        few = bank.halved().system(weights, ridge)
+        half = KernelLeastSquares(few, ridge, T, target.sample_weights).leave_one_out_error()
+    fit = KernelLeastSquares(system, ridge, T, target.sample_weights)
+    drawn = draw_rows(np.arange(n_rows(X)), _SAMPLE)
+    value = regularization * inner(T, B)
+    estimate = regularization * _estimated_change(bank, weights, B, kernel, X, drawn)
+    bound = regularization * objective_change(B, bank.remainder(weights))
+    if len(drawn) == n_rows(X):
+        bound = min(bound, estimate)
+    low, exact = _sample_errors(bank, weights, regularization, criterion, target, kernel, X, drawn)
+    return LowRankLoss(
+        rank=bank.rank,
+        captured=bank.captured(),
+        objective=value,
+        objective_bound=min(bound, value),  # the exact value is above 0
+        objective_estimate=min(estimate, value),
+        leave_one_out=fit.leave_one_out_error(),
+        leave_one_out_of_half=half,
+        sample_error=low,
+        exact_sample_error=exact,
+    )
+
+
+def objective_change(B: FloatArray, remainder: FloatArray) -> float:
+    """Return a number that ⟨B, EB⟩ is not above, for any E ≽ 0 of this diagonal.
+
+    Parameters
+    ----------
+    B : ndarray of shape (n_samples, n)
+        Any matrix.
+    remainder : ndarray of shape (n_samples,)
+        The diagonal of E.
+    """
+    by_rows = float(np.sum((np.sqrt(remainder) @ np.abs(B)) ** 2))
+    by_trace = float(remainder.sum()) * float(np.linalg.norm(B, 2)) ** 2
+    return min(by_rows, by_trace)
+
+
+def _estimated_change(
+    bank: FeatureBank,
+    weights: FloatArray,
+    B: FloatArray,
+    kernel: WeightedKernels,
+    X: Any,
+    drawn: NDArray[np.intp],
+) -> float:
+    """Return ⟨B, EB⟩, from the rows of E of some samples; at least 0."""
+    dual = B if bank.sample_weights is None else B * bank.sample_weights.roots[:, None]
+    rows = X[drawn]
+    change = kernel.product(rows, X, dual)
+    change -= bank.combined_features(weights).product(rows, bank.feature_coef(weights, dual))
+    # Centring takes one number per column, which B, summing to 0 over all samples, does not see.
+    change -= change.mean(axis=0)
+    return max(0.0, len(B) / len(drawn) * float(np.sum(dual[drawn] * change)))
+
+
+def _sample_errors(
+    bank: FeatureBank,
+    weights: FloatArray,
+    regularization: float,
+    criterion: Criterion,
+    target: Target,
+    kernel: WeightedKernels,
+    X: Any,
+    drawn: NDArray[np.intp],
+) -> tuple[float, float]:
+    """Return the leave-one-out errors on some rows: of the features, and of the exact kernel."""
+    part, rows = target.subset(drawn), X[drawn]
+    total = len(drawn) if part.sample_weights is None else part.sample_weights.total
+    shares = None if part.sample_weights is None else part.sample_weights.shares
+    factor = 1.0
+    if criterion.normalization == "centered_trace":  # of trace 1, however many rows
+        factor = bank.total / total
+    ridge = criterion.sample_ridge(part, regularization)
+
+    def error(gram: FloatArray) -> float:
+        gram *= factor
+        for _ in range(2):  # of rows, then of columns
+            gram -= gram.mean(axis=0) if shares is None else shares @ gram
+            gram = gram.T
+        if part.sample_weights is not None:
+            gram = part.sample_weights.scale_both(gram)
+        # Solved first and then asked for its diagonal, the matrix is factored once, in place.
+        system = CholeskySystem(lambda: np.ascontiguousarray(gram), ridge)
+        fit = KernelLeastSquares(system, ridge, part.scores, part.sample_weights)
+        return fit.leave_one_out_error()
+
+    features = bank.combined_features(weights)(rows)
+    return error(self_product(np.asfortranarray(features))), error(kernel(rows, rows))

@@ -1,0 +1,120 @@
+"""Newton's method on the simplex: the default for both convex criteria."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from discernel.arrays import FloatArray
+from discernel.programs.base import Point
+from discernel.programs.simplex import minimize_quadratic, uniform
+from discernel.programs.solution import Solution, Status, Task
+
+__all__ = ["Newton", "newton_target"]
+
+#: Proximal weight, relative to the mean curvature: keeps the step unique where kernels are
+#: duplicates of each other, and is too small to slow the quadratic convergence down.
+_PROXIMAL = 1e-9
+#: The least mean curvature, relative to how much the slope differs between kernels.
+_LEAST_CURVATURE = 1e-6
+_SUFFICIENT_DECREASE = 1e-4
+_SMALLEST_STEP = 1e-8
+#: Relative rounding error of a value: differences below it mean nothing.
+_NOISE = 1e-13
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Minimise a smooth convex criterion over the simplex by exact Newton steps.
+
+    Each step minimises the second-order model over the simplex (a quadratic program in
+    n_kernels variables) and is shortened until the criterion falls enough.
+
+    Notes
+    -----
+    One factorisation of size n_samples and n_kernels · (n_classes − 1) triangular solves per step;
+    some 5 to 9 steps reach a relative gap of 1e-8.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import Newton
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="rkda", solver=Newton(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('newton', 'converged')
+    """
+
+    name: ClassVar[str] = "newton"
+    needs: ClassVar[tuple[str, ...]] = ("at",)
+
+    def solve(self, program: Any, task: Task) -> Solution:
+        max_iter = 100 if task.max_iter is None else task.max_iter
+        start = uniform(program.n_weights) if task.init is None else task.init
+        point: Point = program.at(start)
+        bound = -np.inf
+        for iteration in range(max_iter + 1):
+            bound = max(bound, point.bound)
+            solution = Solution.at(point, bound, Status.CONVERGED, iteration)
+            task.monitor(iteration, point.value, solution.gap, point.weights)
+            if solution.gap <= task.tol:
+                return solution
+            if iteration == max_iter:
+                break
+            following = self._step(program, point)
+            if following is None or not self._is_progress(point, following):
+                return Solution.at(point, bound, Status.STALLED, iteration)
+            point = following
+        return Solution.at(point, bound, Status.MAX_ITERATIONS, max_iter)
+
+    @staticmethod
+    def _is_progress(point: Point, following: Point) -> bool:
+        """Whether a step was worth it.
+
+        The gap is of first order in the distance to the optimum and the value of second order:
+        long after the value has stopped falling in floating point, steps still close the gap.
+        """
+        falls = following.value < point.value - _NOISE * abs(point.value)
+        return falls or following.gap < point.gap
+
+    @staticmethod
+    def _step(program: Any, point: Point) -> Point | None:
+        """Return the next point, or None where no step along the direction is good enough."""
+        weights, target = point.weights, newton_target(point)
+        slope = float(point.gradient @ (target - weights))
+        noise, step = _NOISE * abs(point.value), 1.0
+        while slope < noise and step >= _SMALLEST_STEP:
+            trial: Point = program.at(
+                target if step == 1.0 else weights + step * (target - weights)
+            )
+            if trial.value <= point.value + _SUFFICIENT_DECREASE * step * min(slope, 0.0) + noise:
+                return trial
+            step /= 2.0
+        return None
+
+
+def newton_target(point: Point) -> FloatArray:
+    """Return the weights that minimise the second-order model of the criterion at a point."""
+    weights, gradient, hessian = point.weights, point.gradient, point.hessian
+    # Next to no curvature is that of rounding errors: the model is then as good as linear.
+    least = _LEAST_CURVATURE * float(np.ptp(gradient))
+    curvature = max(float(np.trace(hessian)) / len(weights), least, np.finfo(np.float64).tiny)
+    model = _definite(hessian / curvature)
+    return minimize_quadratic(gradient / curvature - model @ weights, model, weights)
+
+
+def _definite(model: FloatArray) -> FloatArray:
+    """Return the model with a proximal weight: more where rounding made curvatures negative."""
+    shifted = model + _PROXIMAL * np.eye(len(model))
+    try:
+        np.linalg.cholesky(shifted)
+    except np.linalg.LinAlgError:
+        shifted += max(0.0, -2.0 * float(np.linalg.eigvalsh(model)[0])) * np.eye(len(model))
+    return shifted

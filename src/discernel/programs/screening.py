@@ -1,0 +1,110 @@
+"""Which kernels can have weight at an optimum of `rkda`, from a duality gap.
+
+With P(w) = ⟨T, N(w)⁻¹T⟩, N(w) = λI + Σ w_iK_i and q_i(B) = ⟨B, K_iB⟩, the criterion is
+
+    min_w P(w)  =  min_w max_B L(w, B)  =  max_B D(B),
+    L(w, B) = 2⟨T, B⟩ − λ‖B‖² − Σ w_i q_i(B),    D(B) = 2⟨T, B⟩ − λ‖B‖² − max_i q_i(B).
+
+D is strongly concave, so its maximiser B* is one point, and every optimal w* makes L(·, B*) least
+on the simplex: it gives weight only to kernels whose q_i(B*) is the largest of all.
+
+The ball. For any w on the simplex, B = N(w)⁻¹T and number t:
+
+* D(tB) ≤ D(B*) − λ‖tB − B*‖², because D plus λ‖·‖² is concave and B* is its maximiser;
+* D(B*) ≤ L(w, B*) = P(w) − ⟨B − B*, N(w)(B − B*)⟩ ≤ P(w) − λ‖B − B*‖².
+
+Their sum is λ‖tB − B*‖² + λ‖B − B*‖² ≤ P(w) − D(tB) = g. The left side is, with the midpoint
+C = ½(1 + t)B, equal to 2λ‖C − B*‖² + ½λ(1 − t)²‖B‖², hence
+
+    ‖C − B*‖²  ≤  r² = g / (2λ) − ¼(1 − t)²‖B‖²,
+
+half the squared radius that either of them gives alone. The t with the largest D(tB) is that of
+`RKDAProgram.lower_bound`.
+
+The bounds. q_i is convex and its curvature is at most 2‖K_i‖, so in the ball
+
+    q_i(C) − 2r‖K_iC‖  ≤  q_i(B*)  ≤  q_i(C) + 2r‖K_iC‖ + r²‖K_i‖.
+
+A kernel whose upper bound is below some kernel's lower bound has weight 0 at every optimum. This
+is the gap-safe rule [Ndiaye17]_ for a sum of kernels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray, inner
+
+__all__ = ["DualBall", "dual_ball"]
+
+#: Relative rounding error of a value: no gap is known to be smaller.
+_NOISE = 1e-12
+
+
+@dataclass(frozen=True)
+class DualBall:
+    """The ball around ``scale`` times B in which B* lies.
+
+    Attributes
+    ----------
+    scale : float
+        ½(1 + t).
+    radius : float
+        r.
+    """
+
+    scale: float
+    radius: float
+
+    def can_enter(
+        self,
+        energies: FloatArray,
+        lengths: FloatArray,
+        norms: FloatArray,
+        noise: float | FloatArray = 0.0,
+    ) -> NDArray[np.bool_]:
+        """Return which kernels may have weight at an optimum; the others have none at any.
+
+        Parameters
+        ----------
+        energies : ndarray of shape (n_kernels,)
+            ⟨B, K_iB⟩.
+        lengths : ndarray of shape (n_kernels,)
+            ‖K_iB‖.
+        norms : ndarray of shape (n_kernels,)
+            ‖K_i‖ or more.
+        noise : float or ndarray of shape (n_kernels,), default=0.0
+            How much the energies can be wrong because of rounding.
+        """
+        center = self.scale**2 * energies
+        slack = 2.0 * self.radius * self.scale * lengths + self.scale**2 * noise
+        largest = float((center - slack).max())
+        return np.asarray(center + slack + self.radius**2 * norms >= largest)
+
+
+def dual_ball(
+    scores: FloatArray, ridge: float, primal: float, dual: FloatArray, energies: FloatArray
+) -> DualBall:
+    """Return the ball that holds B*, from the criterion at some weights.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (n_samples, n_columns)
+        T.
+    ridge : float
+        λ.
+    primal : float
+        P(w) at the weights.
+    dual : ndarray of shape (n_samples, n_columns)
+        B = N(w)⁻¹T.
+    energies : ndarray of shape (n_kernels,)
+        ⟨B, K_iB⟩ of all kernels that may have weight.
+    """
+    norm, strength = inner(dual, dual), inner(scores, dual)
+    t = strength / (ridge * norm + float(energies.max()))
+    gap = max(primal - t * strength, _NOISE * primal)
+    squared = gap / (2.0 * ridge) - 0.25 * (1.0 - t) ** 2 * norm
+    return DualBall(0.5 * (1.0 + t), float(np.sqrt(max(squared, 0.0))))

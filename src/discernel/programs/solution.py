@@ -1,0 +1,451 @@
+"""What a solver returns, and what a user gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from discernel.arrays import FloatArray
+from discernel.notebook import bars, facts, panel, top_bars
+from discernel.programs.base import Point, relative_gap
+
+__all__ = [
+    "Callback",
+    "Candidate",
+    "LearnedKernel",
+    "Limit",
+    "Monitor",
+    "Progress",
+    "Solution",
+    "Solver",
+    "Status",
+    "StoppedError",
+    "Task",
+    "silent",
+]
+
+
+#: So many kernels have bars even if all have the same weight.
+_FEW = 3
+_BY_FOLDS = (
+    "The simplest is chosen, unless another one has a log-loss that is lower by more than a "
+    "standard error."
+)
+_BY_LEAVING_OUT = (
+    "The error is the mean squared error of the class scores of rows that were left out: 1 is "
+    "knowing nothing, and it is no share of wrong rows. The least sum of error and pull is chosen."
+)
+
+
+class Status(StrEnum):
+    """How a solver ended; `advice` says what to do about it.
+
+    Examples
+    --------
+    >>> Status.CONVERGED.value
+    'converged'
+    """
+
+    CONVERGED = "converged"
+    FLOOR = "converged at the floor of the regularization"
+    APPROXIMATE = "approximate by design"
+    MAX_ITERATIONS = "iteration limit reached"
+    STALLED = "no further progress in floating point"
+    INACCURATE = "the conic solver ended inaccurately"
+    NO_PROGRAM = "nothing to optimise"
+    NO_CERTIFICATE = "the best found; the program is not convex"
+    OUT_OF_TIME = "stopped by the time limit"
+
+    @property
+    def is_success(self) -> bool:
+        """Whether the solver did what was asked of it."""
+        return self in (
+            Status.CONVERGED,
+            Status.FLOOR,
+            Status.APPROXIMATE,
+            Status.NO_PROGRAM,
+            Status.NO_CERTIFICATE,
+        )
+
+    @property
+    def advice(self) -> str:
+        """What to do."""
+        return {
+            Status.FLOOR: "The learned λ is the smallest allowed; give a number if it overfits.",
+            Status.MAX_ITERATIONS: "Raise max_iter or tol.",
+            Status.STALLED: "Raise the regularization or tol.",
+            Status.INACCURATE: "Use solver='auto', raise tol, or try another conic solver.",
+            Status.OUT_OF_TIME: "Raise max_time or tol.",
+        }.get(self, "")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a callback is told, once per iteration.
+
+    Attributes
+    ----------
+    iteration : int
+        From 0, within the present value of the regularization.
+    objective : float
+        The criterion's value at the present weights.
+    gap : float or None
+        The certified relative gap so far; None where there is no certificate.
+    n_active : int
+        The number of kernels with weight.
+    regularization : float or None
+        The present λ; None while it is being learned with the weights.
+    stage, n_stages : int
+        How many λ were taken up before, and how many there are on the path; where λ is chosen by
+        leave-one-out, not all of them need to be. For ``"auto"``, whether a part of the samples
+        or all of them are looked at.
+    """
+
+    iteration: int
+    objective: float
+    gap: float | None
+    n_active: int
+    regularization: float | None = None
+    stage: int = 0
+    n_stages: int = 1
+
+
+#: Which end of the λ considered was chosen.
+Limit = Literal["smallest", "largest"]
+Callback = Callable[[Progress], Any]
+
+
+class Monitor(Protocol):
+    """What a solver tells of its iterations."""
+
+    def __call__(
+        self,
+        iteration: int,
+        value: float,
+        gap: float | None,
+        weights: FloatArray,
+        /,
+        **stage: int,
+    ) -> None:
+        """Take note of an iteration; ``stage`` and ``n_stages`` say where it is on a way."""
+
+
+def silent(*_: Any, **__: Any) -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """How a solver is to go about its work.
+
+    Attributes
+    ----------
+    tol : float
+        The relative gap to certify.
+    max_iter : int or None
+        The limit of iterations; None is the solver's own.
+    init : ndarray of shape (n_weights,) or None
+        Weights to start from; None is the solver's own choice, mostly equal weights.
+    monitor : callable
+        To be called with iteration, value, gap (None without a certificate) and weights.
+    random_state : int, RandomState or None
+        Draws whatever is to be drawn; None is 0.
+    """
+
+    tol: float
+    max_iter: int | None = None
+    init: FloatArray | None = None
+    monitor: Monitor = silent
+    random_state: Any = None
+
+
+class StoppedError(Exception):
+    """Raised by a monitor to end a solver that is out of time; never seen by users.
+
+    Parameters
+    ----------
+    solution : Solution, optional
+        The weights that the solver has; None where whoever catches it knows them.
+    """
+
+    def __init__(self, solution: Solution | None = None) -> None:
+        super().__init__("The solver is out of time.")
+        self.solution = solution
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What a solver found.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_weights,)
+        At least 0, summing to 1.
+    value : float
+        What is optimised, at the weights; NaN if nothing is.
+    bound : float
+        No weights have a smaller value; minus infinity if nothing is known.
+    status : Status
+        How it ended.
+    n_iter : int
+        Iterations.
+    screened : int
+        Kernels that are proven to have no weight at any optimum.
+    error : float
+        How far the true value can be above ``value``.
+    regularization : float or None
+        λ, where the solver has chosen it.
+    regularization_at_limit : {"smallest", "largest"} or None
+        Whether that is an end of the values considered.
+    considered : tuple of Candidate
+        What was chosen from, the chosen one first.
+    """
+
+    weights: FloatArray
+    value: float
+    bound: float
+    status: Status
+    n_iter: int
+    screened: int = 0
+    error: float = 0.0
+    regularization: float | None = None
+    regularization_at_limit: Limit | None = None
+    considered: tuple[Candidate, ...] = ()
+
+    @classmethod
+    def at(cls, point: Point, bound: float, status: Status, n_iter: int) -> Solution:
+        """Return the solution that a point is, with the best bound known."""
+        return cls(point.weights, point.value, bound, status, n_iter, error=point.error)
+
+    @property
+    def gap(self) -> float:
+        """The certified relative duality gap; infinite where nothing is certified."""
+        return relative_gap(self.value, self.bound, self.error)
+
+
+class Solver(Protocol):
+    """An algorithm that finds the weights of a program.
+
+    It may say what a program must offer for it, as the tuple of names ``needs``; programs without
+    are then refused before any work.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the solver."""
+
+    def solve(self, program: Any, task: Task) -> Solution:
+        """Return a solution with a gap of at most ``task.tol``, or a status that says why not."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One of the combinations that ``"auto"`` chooses from.
+
+    Attributes
+    ----------
+    name : str
+        How the weights were found.
+    weights : ndarray of shape (n_kernels,)
+        The weights.
+    regularization : float
+        λ.
+    error : float
+        What left-out rows cost. With ``kernels="auto"`` the mean log-loss over folds, of numbers
+        the mean squared error; else the mean squared leave-one-out error of the class scores, of
+        which 1 is that of knowing nothing.
+    pull : float
+        What is added for being away from equal weights.
+    strength : float
+        The power of the learned scales of columns that the kernels are on; 0: no metric.
+    accuracy : float or None
+        The share of left-out rows whose class was right, where it is known.
+    """
+
+    name: str
+    weights: FloatArray
+    regularization: float
+    error: float
+    pull: float
+    strength: float = 0.0
+    accuracy: float | None = None
+
+    @property
+    def score(self) -> float:
+        """Error and pull together: the least is chosen."""
+        return self.error + self.pull
+
+    def __repr__(self) -> str:
+        if self.accuracy is None:
+            what = f"error {self.error:z.4f} + pull {self.pull:z.4f}"
+        else:
+            what = f"log-loss {self.error:z.4f}, accuracy {self.accuracy:.1%}"
+        metric = f", scales to the power {self.strength:g}" if self.strength else ""
+        n_kernels = np.count_nonzero(self.weights)
+        return f"{self.name}: {what} at λ = {self.regularization:.1e}, {n_kernels} kernels{metric}"
+
+
+@dataclass(frozen=True)
+class LearnedKernel:
+    """A combination of kernels, learned, with its certificate.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_kernels,)
+        At least 0, summing to 1, over the normalised kernels.
+    coefficients : ndarray of shape (n_kernels,)
+        What the raw matrices are multiplied by: weights times normalisation.
+    regularization : float
+        The λ used, chosen or learned.
+    objective : float or None
+        The value of the criterion's program at the weights.
+    gap : float or None
+        The certified relative duality gap; None where the program has no certificate.
+    status : Status
+        How the solver ended.
+    n_iter : int
+        Its iterations on all samples, over all λ where it was chosen on a path. Of ``"newton"``
+        they are its steps, also where many kernels are solved for few at a time.
+    history : list of Progress
+        One entry an iteration.
+    criterion, solver : str
+        What it was learned by, and the algorithm that ran.
+    leave_one_out : dict of float to float
+        The leave-one-out error of every λ that was tried on all samples, λ falling; empty where λ
+        was not chosen by it. `learn_kernel` says which are tried.
+    considered : tuple of Candidate
+        What ``"auto"`` chose from, the chosen one first.
+    parameters : dict of str to float
+        What else the criterion's program learned: the ``"C"`` of ``Margin("SM2_C")``.
+    screened : int
+        How many kernels are proven to have no weight at any optimum; counted for ``"rkda"`` with
+        λ given and many kernels only.
+    regularization_at_limit : {"smallest", "largest"} or None
+        Whether λ was chosen and is the smallest or largest that was considered, so that a better
+        one may lie beyond; `regularization_advice` says what to make of it. None for a given λ.
+        There is no warning: on separable classes λ is often the smallest, on pure noise the
+        largest, and nothing is wrong with either.
+    rank : int or None
+        The number of features that kernels were approximated by, with ``bank="lowrank"``:
+        objective and gap are then those of the approximated problem, and
+        ``LowRankLoss.objective_bound`` says how far from the exact one. None for exact kernels.
+    names : tuple of str
+        What the weights belong to.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> learned = learn_kernel(grams, y[::3], criterion="rkda", regularization=0.01)
+    >>> learned.criterion, learned.solver, learned.gap <= 1e-6
+    ('rkda', 'newton', True)
+    >>> len(learned.weights), round(float(learned.weights.sum()), 6)
+    (4, 1.0)
+    """
+
+    weights: FloatArray
+    coefficients: FloatArray
+    regularization: float
+    objective: float | None
+    gap: float | None
+    status: Status
+    n_iter: int
+    criterion: str
+    solver: str
+    history: list[Progress] = field(default_factory=list, repr=False)
+    leave_one_out: dict[float, float] = field(default_factory=dict, repr=False)
+    considered: tuple[Candidate, ...] = ()
+    parameters: dict[str, float] = field(default_factory=dict)
+    screened: int = 0
+    regularization_at_limit: Limit | None = None
+    rank: int | None = None
+    names: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def regularization_advice(self) -> str:
+        """What to make of a λ at the limit of those considered; empty where it is not."""
+        found = f"λ = {self.regularization:.1e} is the {self.regularization_at_limit} considered. "
+        return {
+            None: "",
+            "smallest": found + "Left-out samples want no more regularization than this, as is "
+            "usual for classes that are easily told apart. If more accuracy is needed, give a "
+            "smaller number, or try other kernels.",
+            "largest": found + "The kernels tell little about left-out samples, perhaps nothing: "
+            "look at the leave-one-out errors, where 1 is that of knowing nothing. Try other "
+            "kernels, widths or columns, or give a larger number.",
+        }[self.regularization_at_limit]
+
+    def combine(self, grams: Any) -> FloatArray:
+        """Return the learned combination of raw matrices, between any rows.
+
+        Parameters
+        ----------
+        grams : array-like of shape (n_kernels, n_rows, n_columns)
+            Raw matrices of the same kernels, for example between new rows and training rows.
+        """
+        return np.tensordot(self.coefficients, np.asarray(grams, dtype=np.float64), 1)
+
+    @property
+    def certificate(self) -> str:
+        """What is certified of the weights, in a sentence."""
+        if self.considered:
+            return (
+                "None: the weights were chosen by how well left-out rows are predicted, which has "
+                "no proof of being best. The criterion rkda has one."
+            )
+        if self.solver == "none":
+            how = "given" if self.criterion == "given" else "equal"
+            return f"None needed: the weights are {how}, nothing was optimised."
+        if self.gap is None or not np.isfinite(self.gap):
+            return f"None: {self.status}."
+        about = "" if self.rank is None else f", for kernels approximated with rank {self.rank}"
+        return (
+            f"No other weights of these kernels improve the criterion {self.criterion} by more "
+            f"than {self.gap:.0e} of its value{about}."
+        )
+
+    def _repr_html_(self) -> str:
+        """Return weights as bars, and what the solver says, for a notebook."""
+        return panel(self._html())
+
+    def _html(self) -> str:
+        """Return the same without a panel around it."""
+        known = [
+            ("criterion", self.criterion),
+            ("solver", f"{self.solver}, {self.n_iter} iterations: {self.status}"),
+            ("regularization λ", f"{self.regularization:.3g}"),
+        ]
+        if self.gap is not None:
+            known.append(("certified relative gap", f"{self.gap:.1e}"))
+        return (
+            self._html_weights()
+            + facts("How they were learned", known)
+            + self._html_considered()
+            + f"<p>{self.certificate}</p>"
+        )
+
+    def _html_weights(self) -> str:
+        names = list(self.names) or [f"kernel {i}" for i in range(len(self.weights))]
+        n, first = len(self.weights), float(self.weights[0])
+        if n > _FEW and np.ptp(self.weights) <= 1e-12:
+            return facts("Kernel weights", [(f"each of {n} kernels", f"{first:.3f}")])
+        texts = [f"{weight:z.3f}" for weight in self.weights]
+        return bars("Kernel weights", top_bars(names, self.weights.tolist(), texts, most=12))
+
+    def _html_considered(self) -> str:
+        if not self.considered:
+            return ""
+        pairs = [
+            (f"{each.name}{' (chosen)' if i == 0 else ''}", repr(each).partition(": ")[2])
+            for i, each in enumerate(self.considered)
+        ]
+        by_folds = self.considered[0].accuracy is not None
+        note = _BY_FOLDS if by_folds else _BY_LEAVING_OUT
+        return facts("Chosen from, by rows that were left out", pairs) + f"<p>{note}</p>"

@@ -1,0 +1,179 @@
+"""Symmetric products and factors, against plain NumPy; threads of BLAS."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from discernel.arrays import (
+    Cholesky,
+    larger_tiles,
+    rows_for_threads,
+    self_product_less,
+)
+from discernel.arrays.threads import SharedLimit
+
+
+@pytest.mark.parametrize("n", [1, 5, 127, 128, 129, 300])
+def test_symmetric_products_are_those_of_numpy(n):
+    rng = np.random.default_rng(n)
+    A, L, R = rng.standard_normal((n, 7)), rng.standard_normal((n, 2)), rng.standard_normal((n, 2))
+    found = self_product_less(A, L, R, 0.25)
+    np.testing.assert_allclose(found, 0.25 * (A @ A.T - (L @ R.T + R @ L.T) / 2), atol=1e-12)
+    np.testing.assert_array_equal(found, found.T)
+    assert found.flags.c_contiguous
+
+
+@pytest.mark.parametrize("n", [1, 5, 127, 128, 129, 300])
+def test_inverse_is_whole_and_symmetric(n):
+    A = np.random.default_rng(n).standard_normal((n, n))
+    matrix = A @ A.T + n * np.eye(n)
+    found = Cholesky(matrix.copy()).inverse()
+    np.testing.assert_allclose(found, np.linalg.inv(matrix), atol=1e-12)
+    np.testing.assert_array_equal(found, found.T)
+    factor = Cholesky(matrix.copy())
+    assert factor.log_determinant() == pytest.approx(np.linalg.slogdet(matrix)[1])
+    np.testing.assert_allclose(factor.inverse_diagonal(), found.diagonal(), rtol=1e-10)
+
+
+# ---- threads ---------------------------------------------------------------------------------
+
+
+class Pools:
+    """A library with one number of threads for the whole process, as threadpoolctl shows it."""
+
+    def __init__(self):
+        self.n_threads, self.n_limits = 8, 0
+
+    def limit(self, limits):
+        self.before, self.n_threads = self.n_threads, limits
+        self.n_limits += 1
+        return self
+
+    def restore_original_limits(self):
+        self.n_threads = self.before
+
+
+@pytest.mark.parametrize("order", ["ABab", "ABba", "AaBb", "AABaBbba", "ABCacb"])
+def test_the_last_thread_to_leave_gives_the_threads_back(order):
+    """In whatever order they enter (A) and leave (a), each in a thread of its own."""
+    pools = Pools()
+    limit = SharedLimit(lambda: pools)
+    threads = {name: ThreadPoolExecutor(1) for name in "ABC"}
+    inside = 0
+    for step in order:
+        enters = step.isupper()
+        call = limit.__enter__ if enters else limit.__exit__
+        threads[step.upper()].submit(call, *([] if enters else [None] * 3)).result()
+        inside += 1 if enters else -1
+        assert pools.n_threads == (1 if inside else 8)
+    assert pools.n_limits == (2 if order == "AaBb" else 1)
+    for thread in threads.values():
+        thread.shutdown()
+
+
+def test_an_error_inside_or_on_entering_leaves_nothing_behind():
+    pools = Pools()
+    limit = SharedLimit(lambda: pools)
+    with pytest.raises(ZeroDivisionError, match="division"), limit, limit:
+        1 / 0  # noqa: B018
+    assert pools.n_threads == 8
+    broken = SharedLimit(lambda: None)
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="limit"):
+            broken.__enter__()
+
+
+CONCURRENT = """
+import threading
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+from threadpoolctl import threadpool_info, threadpool_limits
+from discernel import KernelDiscriminant
+from discernel.arrays.threads import _let_others_limit, blas_threads
+
+def threads():
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+X = np.random.default_rng(0).standard_normal((60, 3))
+y = np.arange(60) % 2
+KernelDiscriminant().fit(X, y)
+threadpool_limits(2, "blas")  # also where there is one core, or the environment asks for one
+_let_others_limit()
+before = threads()
+assert set(before) == {2}, before
+
+# The interleaving that a plain limit does not survive; the thread that came first stays alive.
+steps = [threading.Event() for _ in range(4)]
+seen = []
+
+def first():
+    with blas_threads(60):
+        steps[0].set(); steps[1].wait()
+    steps[2].set(); steps[3].wait()
+
+def second():
+    steps[0].wait()
+    with blas_threads(60), blas_threads(60):
+        steps[1].set(); steps[2].wait()
+        seen.append(threads())
+
+one, two = (threading.Thread(target=each, daemon=True) for each in (first, second))
+one.start(); two.start(); two.join()
+assert seen == [[1] * len(before)], seen
+assert threads() == before, (threads(), before)
+steps[3].set(); one.join()
+
+# Fits at the same time, every second of which fails when all are inside.
+barrier = threading.Barrier(4)
+
+def kernel(left, right):
+    barrier.wait(20)
+    if threading.current_thread().name.endswith("fails"):
+        raise RuntimeError("a kernel of the user's")
+    return left @ right.T
+
+def fit():
+    try:
+        KernelDiscriminant(kernel, regularization=0.1).fit(X, y)
+    except RuntimeError:
+        pass
+
+names = ["1", "2 fails", "3", "4 fails"]
+fits = [threading.Thread(target=fit, name=name) for name in names]
+for each in fits: each.start()
+for each in fits: each.join()
+assert threads() == before, (threads(), before)
+
+Parallel(n_jobs=4, backend="threading")(
+    delayed(clone(KernelDiscriminant()).fit)(X, y) for _ in range(16)
+)
+assert threads() == before, (threads(), before)
+print("as before")
+"""
+
+
+def test_concurrent_fits_leave_the_threads_of_blas_as_they_were():
+    """In a process of its own, where BLAS has more than one thread."""
+    done = subprocess.run(
+        [sys.executable, "-c", CONCURRENT],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.endswith("as before\n"), done.stderr
+
+
+@pytest.mark.parametrize(("cores", "rows"), [(1, 2), (2, 2), (16, 16), (200, 16)])
+def test_every_thread_has_rows_and_all_together_are_limited(monkeypatch, cores, rows):
+    monkeypatch.setattr("discernel.arrays.threads.joblib.cpu_count", lambda: cores)
+    assert rows_for_threads(2**24, 2**24) == rows
+    assert rows_for_threads(2**40, 2**24) == 1
+
+
+def test_more_threads_get_larger_tiles():
+    assert [larger_tiles(n) for n in (1, 4, 5, 8, 9, 64)] == [1, 1, 2, 2, 4, 4]

@@ -1,0 +1,243 @@
+"""Which candidate is chosen: what is less simple must be clearly better."""
+
+import numpy as np
+import pytest
+
+from discernel.default import choose as module
+from discernel.default.choose import Contender, CrossFit, choose, clearly_better
+from discernel.default.losses import row_losses
+from discernel.default.menu import MENU
+from discernel.default.metric import Metric, learn_metric
+from discernel.default.sample import draw_sample
+from discernel.exceptions import NumericalError
+from discernel.programs.lbfgs import pull_to_equal
+from tests.default.tables import few_matter, make_sample, make_target
+
+EQUAL = np.full(MENU.n_kernels, 1.0 / MENU.n_kernels)
+
+
+def choice(losses):
+    losses = np.asarray(losses, dtype=float)
+    return Contender("average", 0.0, EQUAL, 0.1, losses[:, None], losses, losses.mean(), None)
+
+
+@pytest.mark.parametrize(
+    ("gains", "shares", "expected"),
+    [
+        ([1.0, 1.0, 1.0, 1.0], [0.25] * 4, True),
+        ([0.0, 0.0, 0.0, 0.0], [0.25] * 4, False),
+        ([-1.0, -1.0, -1.0, -1.0], [0.25] * 4, False),
+        # Deviations of 2 from the mean: a standard error of √(2²/80) = 0.2236, times 1 + 20/80.
+        ([2.28, -1.72] * 40, [1 / 80] * 80, True),
+        ([2.27, -1.73] * 40, [1 / 80] * 80, False),
+        # A mean of 1, and √(0.9² · 0.1² + 0.1² · 0.9²) = 0.13, times 1 + 20/1.22.
+        ([1.1, 0.1], [0.9, 0.1], False),
+        ([2.6, 1.6], [0.9, 0.1], True),
+    ],
+)
+def test_clearly_better_is_by_more_than_a_standard_error_the_more_the_fewer_rows(
+    gains, shares, expected
+):
+    shares = np.array(shares)
+    base = np.arange(float(len(gains)))
+    assert clearly_better(choice(base), choice(base + gains), shares) is expected
+
+
+@pytest.fixture(scope="module")
+def few():
+    """A sample in which few columns matter, and the metrics of its folds."""
+    X, y = few_matter(160, 12)
+    target = make_target("classes", X, y)
+    sample = draw_sample(X, target, most=1000, n_folds=4, rng=np.random.RandomState(0))
+    metrics = [
+        learn_metric(sample.rows[outside], sample.scores[outside])
+        for outside, _ in sample.divisions()
+    ]
+    return sample, metrics
+
+
+@pytest.fixture(scope="module")
+def candidates(few):
+    return choose(*few, pull=5.0).candidates
+
+
+def test_what_is_chosen_comes_first(few, candidates):
+    sample, _ = few
+    assert sorted((found.name, found.strength) for found in candidates) == [
+        ("average", 0.0),
+        ("average", 0.5),
+        ("average", 1.0),
+        ("weights", next(c.strength for c in candidates if c.name == "weights")),
+    ]
+    averages = {found.strength: found for found in candidates if found.name == "average"}
+    best = averages[0.0]
+    for strength in (0.5, 1.0):
+        if clearly_better(averages[strength], best, sample.shares):
+            best = averages[strength]
+    assert best.strength > 0  # here a metric helps
+    learned = next(found for found in candidates if found.name == "weights")
+    assert learned.strength == best.strength
+    expected = learned if clearly_better(learned, best, sample.shares) else best
+    assert candidates[0] is expected
+
+
+def test_candidates_say_what_they_predict(few, candidates):
+    sample, metrics = few
+    for found in candidates:
+        fit = CrossFit(sample, metrics, found.strength, dtype=np.float64)
+        again = fit.choices(found.name, found.weights)(found.regularization)
+        np.testing.assert_allclose(found.predicted, again.predicted, atol=2e-2)
+        losses, right = row_losses(found.predicted, sample.scores, sample.target)
+        np.testing.assert_allclose(found.losses, losses)
+        assert found.mean_loss == pytest.approx(sample.shares @ losses)
+        assert found.accuracy == pytest.approx(sample.shares @ right)
+
+
+def test_losses_and_accuracies_are_means_by_the_weights_of_rows():
+    given = np.where(np.arange(80) % 4 == 0, 30.0, 1.0)
+    sample = make_sample(80, given=given)
+    metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
+    found = CrossFit(sample, metrics, 0.0).choices("average", EQUAL)(0.1)
+    weights = given[sample.positions]
+    assert found.mean_loss == pytest.approx(np.average(found.losses, weights=weights))
+    assert abs(found.mean_loss - found.losses.mean()) > 1e-3
+    _, right = row_losses(found.predicted, sample.scores, sample.target)
+    assert found.accuracy == pytest.approx(np.average(right, weights=weights))
+
+
+def test_weights_are_pulled_by_the_effective_number_of_rows(monkeypatch):
+    seen = []
+
+    def spy(weights, pull, n_samples):
+        seen.append(n_samples)
+        return pull_to_equal(weights, pull, n_samples)
+
+    monkeypatch.setattr(module, "pull_to_equal", spy)
+    given = np.where(np.arange(60) % 6 == 0, 20.0, 1.0)
+    sample = make_sample(given=given)
+    metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
+    fit = CrossFit(sample, metrics, 0.0, dtype=np.float64)
+    fit.learn_weights(fit.choices("average", EQUAL)(0.1), 5.0)
+    np.testing.assert_allclose(seen, given.sum() ** 2 / (given @ given))
+
+
+def test_weights_lie_on_the_simplex(candidates):
+    for found in candidates:
+        assert (found.weights >= 0).all()
+        assert found.weights.sum() == pytest.approx(1.0)
+    assert all(np.array_equal(c.weights, EQUAL) for c in candidates if c.name == "average")
+
+
+def test_a_given_regularization_is_kept(few):
+    for regularization in (0.1, 1e-8):  # the second is too small for single precision
+        for found in choose(*few, pull=5.0, regularization=regularization).candidates:
+            assert found.regularization == regularization
+            assert np.isfinite(found.mean_loss)
+
+
+def test_a_regularization_too_small_for_any_precision_is_refused(few):
+    with pytest.raises(NumericalError, match="raise the regularization"):
+        choose(*few, pull=5.0, regularization=1e-25)
+
+
+def test_strengths_may_be_few(few):
+    found = choose(*few, pull=5.0, strengths=(0.0,)).candidates
+    assert {candidate.strength for candidate in found} == {0.0}
+
+
+def test_more_of_a_metric_that_does_no_good_is_not_tried(few):
+    """Strengths are tried as long as the loss falls."""
+    sample, metrics = few
+    wrong = [Metric(1.0 - metric.scales) for metric in metrics]  # what matters most is left out
+    found = choose(sample, wrong, pull=5.0).candidates
+    assert [c.strength for c in found if c.name == "average"] == [0.0, 0.5]
+    losses = {c.strength: c.mean_loss for c in found if c.name == "average"}
+    assert losses[0.5] >= losses[0.0]
+
+
+@pytest.mark.parametrize("start", [None, 1.0, 10.0**-5.5])
+def test_the_search_for_lambda_finds_the_least_of_all(few, start):
+    sample, metrics = few
+    fit, lambdas = CrossFit(sample, metrics, 1.0), module._LAMBDAS
+    at = fit.choices("average", EQUAL)
+    start = None if start is None else min(lambdas, key=lambda lam: abs(np.log(lam / start)))
+    found = fit.best("average", EQUAL, lambdas, start)
+    losses = {}
+    for regularization in lambdas:
+        try:
+            losses[regularization] = at(regularization).mean_loss
+        except NumericalError:
+            continue
+    assert found.mean_loss == pytest.approx(min(losses.values()), rel=1e-3)
+
+
+def test_lambdas_that_break_down_are_passed_over(few):
+    sample, metrics = few
+    fit = CrossFit(sample, metrics, 0.0)
+    tiny = (0.1, 1e-12, 1e-13, 1e-14, 1e-15)
+    assert fit.best("average", EQUAL, tiny).regularization == 0.1
+    assert fit.best("average", EQUAL, tiny, 1e-15).regularization == 0.1
+
+
+@pytest.mark.parametrize("pull", [0.0, 5.0, 1e4])
+def test_learned_weights_have_a_smaller_error_and_pull(few, candidates, pull):
+    sample, metrics = few
+    start = next(c for c in candidates if c.name == "average" and c.strength == 1.0)
+    fit = CrossFit(sample, metrics, 1.0, dtype=np.float64)
+    weights = fit.learn_weights(start, pull)
+
+    def value(w):
+        errors = sum(fold.error(w, start.regularization).value for fold in fit.folds)
+        return errors / sample.scores.size + pull_to_equal(w, pull, len(sample.rows))
+
+    assert value(weights) <= value(EQUAL)
+    if pull < 100:
+        assert value(weights) < 0.97 * value(EQUAL)
+    else:
+        np.testing.assert_allclose(weights, EQUAL, atol=1e-2)
+
+
+def test_the_gradient_of_the_descent_is_that_of_its_value(few, candidates, monkeypatch):
+    sample, metrics = few
+    fit = CrossFit(sample, metrics, 1.0, dtype=np.float64)
+    seen = {}
+
+    def spy(function, x, **_):
+        seen["function"] = function
+        return type("Result", (), {"x": x})()
+
+    monkeypatch.setattr(module, "minimize", spy)
+    fit.learn_weights(candidates[-1], 5.0)
+    x = np.random.default_rng(0).standard_normal(MENU.n_kernels)
+    _, found = seen["function"](x)
+    expected = [
+        (seen["function"](x + step)[0] - seen["function"](x - step)[0]) / 2e-5
+        for step in 1e-5 * np.eye(len(x))
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-5 * np.abs(expected).max() + 1e-9)
+
+
+def test_folds_use_the_metric_of_their_own(few):
+    """The metric of one fold changes the predictions of no other."""
+    sample, metrics = few
+    other = [*metrics[:-1], Metric(metrics[-1].scales[::-1].copy())]
+    first, second = (
+        CrossFit(sample, given, 1.0).choices("average", EQUAL)(1e-2).predicted
+        for given in (metrics, other)
+    )
+    last = sample.folds == sample.n_folds - 1
+    np.testing.assert_array_equal(first[~last], second[~last])
+    assert np.abs(first[last] - second[last]).max() > 0.01
+
+
+@pytest.mark.parametrize("kind", ["numbers", "labels"])
+def test_other_targets_are_chosen_by_squared_errors(kind):
+    sample = make_sample(90, kind=kind)
+    metrics = [
+        learn_metric(sample.rows[outside], sample.scores[outside])
+        for outside, _ in sample.divisions()
+    ]
+    for found in choose(sample, metrics, pull=5.0).candidates:
+        assert found.accuracy is None
+        expected = np.mean((found.predicted - sample.scores) ** 2, axis=1)
+        np.testing.assert_allclose(found.losses, expected)

@@ -1,0 +1,275 @@
+"""Few λ are scored, and the choice is that of all of them."""
+
+import itertools
+from importlib import import_module
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+
+from discernel import MultipleKernelDiscriminant, learn_kernel, regularization_path
+from discernel.bank import DenseBank
+from discernel.criteria import RKDA
+from discernel.kernels import RBF, rbf_ladder
+from discernel.learn.learn import DEFAULT_REGULARIZATIONS
+from discernel.programs.lbfgs import leave_one_out_error
+from discernel.programs.walk import as_good_as_the_least, walk
+from discernel.solvers import SILP, Status
+from discernel.targets import ClassTarget
+from tests.conftest import make_problem
+from tests.programs.test_part import problem_with_unseen
+
+N = len(DEFAULT_REGULARIZATIONS)
+
+
+def best_of_all(errors):
+    """The rule on the whole path: the first error within 1 % of the least."""
+    errors = np.asarray(errors)
+    return int(np.argmax(errors <= 1.01 * errors.min()))
+
+
+def valleys():
+    """Errors with one valley: steep or slow on its sides, with a floor that is flat or not."""
+    steps = np.arange(N)
+    for low, left, right in itertools.product(range(N), (0.05, 0.2, 1.0), (0.0, 1e-9, 0.02, 0.3)):
+        yield 1.0 + left * np.maximum(low - steps, 0) + right * np.maximum(steps - low, 0)
+
+
+# ---- the walk alone --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("start", [None, 0, 3, 6, 9, 12])
+def test_of_one_valley_the_walk_chooses_what_the_whole_path_would(start):
+    for errors in valleys():
+        asked = []
+        found = walk(lambda i, e=errors, a=asked: (a.append(i), e[i])[1], N, start)
+        assert as_good_as_the_least(found) == best_of_all(errors)
+        assert sorted(asked) == sorted(found)  # each was asked for once
+        assert all(found[i] == errors[i] for i in found)
+
+
+def test_a_good_start_takes_three_and_no_start_about_half():
+    from_good, from_nothing = [], []
+    for errors in valleys():
+        from_good.append(len(walk(errors.__getitem__, N, best_of_all(errors))))
+        from_nothing.append(len(walk(errors.__getitem__, N)))
+    assert np.mean(from_good) <= 3.5
+    assert np.mean(from_nothing) <= 8
+
+
+def test_between_two_that_are_as_good_lies_a_better_one():
+    errors = [3.0, 2.5, 2.0, 1.5, 1.0, 0.8, 0.7, 0.8, 1.0, 1.2, 1.3, 1.4, 1.5]
+    assert as_good_as_the_least(walk(errors.__getitem__, N)) == 6
+
+
+def test_without_a_start_the_lower_of_two_wide_valleys_is_found():
+    errors = [1.0, 0.9, 0.8, 0.7, 0.6, 0.8, 1.0, 0.9, 0.5, 0.3, 0.4, 0.9, 1.0]
+    assert as_good_as_the_least(walk(errors.__getitem__, N)) == 9
+
+
+@pytest.mark.parametrize("errors", [[0.4], [0.5, 0.4], [0.4, 0.5], [0.4, 0.4, 0.4]])
+@pytest.mark.parametrize("start", [None, 0])
+def test_short_paths(errors, start):
+    found = walk(errors.__getitem__, len(errors), start)
+    assert as_good_as_the_least(found) == best_of_all(errors)
+
+
+# ---- few samples: all of them are looked at ---------------------------------------------------
+
+
+CRITERIA = ["rkda", "fdr", "alignment", "uniform", "separability", "akfd", RKDA(shrinkage=0.1)]
+
+
+@pytest.mark.parametrize("criterion", CRITERIA, ids=str)
+@pytest.mark.parametrize("seed", range(3))
+def test_few_samples_the_same_lambda_weights_and_errors_as_on_the_whole_path(criterion, seed):
+    grams, y = make_problem(60, 2, 4, seed=seed)
+    learned = learn_kernel(grams, y, criterion=criterion, tol=1e-8)
+    path = regularization_path(grams, y, criterion=criterion, tol=1e-8)
+    assert learned.regularization == path.best.regularization
+    assert learned.regularization_at_limit == path.best.regularization_at_limit
+    np.testing.assert_allclose(learned.weights, path.best.weights, atol=2e-3)
+    errors = dict(zip(path.regularizations, path.leave_one_out_errors, strict=True))
+    lambdas = list(learned.leave_one_out)
+    assert lambdas == sorted(lambdas, reverse=True)
+    assert {1.0, 1e-2, 1e-4, 1e-6} <= set(lambdas) < set(errors)
+    for lam, error in learned.leave_one_out.items():
+        assert error == pytest.approx(errors[lam], rel=1e-3)
+
+
+def test_stages_count_the_lambdas_as_they_are_taken_up(three_classes):
+    grams, y = three_classes
+    seen = []
+    learned = learn_kernel(grams, y, criterion="rkda", callback=seen.append)
+    assert seen == learned.history
+    stages = [progress.stage for progress in seen]
+    assert stages == sorted(stages)
+    assert set(stages) == set(range(len(learned.leave_one_out)))
+    assert {progress.n_stages for progress in seen} == {N}
+    assert {progress.regularization for progress in seen} == set(learned.leave_one_out)
+    assert learned.n_iter == sum(progress.iteration > 0 for progress in seen)
+
+
+# ---- many samples: a part of them says where to start -----------------------------------------
+
+
+def rows_of(name, n, paper_data):
+    if name == "synthetic":
+        return make_classification(
+            n, 20, n_informative=6, n_classes=3, class_sep=0.8, random_state=0
+        )
+    X, y = paper_data(name)
+    rows = np.random.default_rng(0).permutation(len(y))[:n]
+    return (X[rows] - X[rows].mean(axis=0)) / (X[rows].std(axis=0) + 1e-12), y[rows]
+
+
+def grams_of(X):
+    return np.array([kernel.resolve(X)(X) for kernel in rbf_ladder(6)])
+
+
+@pytest.mark.parametrize(
+    ("name", "criterion"),
+    [
+        ("synthetic", "rkda"),
+        ("synthetic", RKDA(shrinkage=0.1)),
+        ("synthetic", "alignment"),
+        ("waveform", "rkda"),
+        ("segment", "rkda"),
+        ("segment", "uniform"),
+        ("pima", "rkda"),
+        ("pima", "fdr"),
+    ],
+    ids=str,
+)
+def test_many_samples_an_error_within_one_percent_of_the_best_of_the_whole_path(
+    name, criterion, paper_data
+):
+    X, y = rows_of(name, 700, paper_data)
+    grams = grams_of(X)
+    learned = learn_kernel(grams, y, criterion=criterion)
+    path = regularization_path(grams, y, criterion=criterion)
+    errors = dict(zip(path.regularizations, path.leave_one_out_errors, strict=True))
+    assert errors[learned.regularization] <= 1.01 * min(errors.values()) * (1 + 1e-6)
+    assert learned.regularization == path.best.regularization
+    assert len(learned.leave_one_out) <= 5
+    for lam, error in learned.leave_one_out.items():
+        assert error == pytest.approx(errors[lam], rel=2e-3)
+    if learned.gap is not None:
+        assert learned.gap <= 1e-6
+        np.testing.assert_allclose(learned.objective, path.best.objective, rtol=2e-6)
+
+
+@pytest.fixture
+def blurred():
+    X, y = make_classification(620, 8, n_informative=5, n_classes=3, class_sep=0.6, random_state=1)
+    return grams_of(X), y
+
+
+def test_the_chosen_lambda_alone_is_solved_to_the_gap_asked_for(blurred):
+    grams, y = blurred
+    seen = []
+    learned = learn_kernel(grams, y, criterion="rkda", tol=1e-10, callback=seen.append)
+    assert learned.gap <= 1e-10
+    assert seen == learned.history
+    last = {(p.stage, p.regularization): p.gap for p in seen}
+    assert all(gap <= 1e-4 for gap in last.values())
+    assert min(gap for (_, lam), gap in last.items() if lam != learned.regularization) > 1e-10
+    assert len(last) == len(learned.leave_one_out) + 1
+    assert seen[-1].regularization == learned.regularization
+    assert seen[-1].gap == learned.gap
+    assert learned.n_iter == sum(progress.iteration > 0 for progress in seen)
+
+
+def test_the_errors_are_those_of_all_samples(blurred):
+    grams, y = blurred
+    learned = learn_kernel(grams, y, criterion="rkda")
+    bank, lam = DenseBank(grams), learned.regularization
+    error = leave_one_out_error(bank, ClassTarget.from_labels(y), learned.weights, lam)
+    assert learned.leave_one_out[lam] == pytest.approx(error, rel=1e-3)
+
+
+def test_the_same_samples_give_the_same_kernel_and_others_may_be_drawn(blurred, monkeypatch):
+    grams, y = blurred
+    learn = import_module("discernel.learn.learn")
+    drawn = []
+
+    def draw(bank, target, share, rng):
+        drawn.append(rng.get_state()[1].tolist())
+        return original(bank, target, share, rng)
+
+    original = learn.draw_part
+    monkeypatch.setattr(learn, "draw_part", draw)
+    first, again, zero, other = (
+        learn_kernel(grams, y, criterion="rkda", random_state=seed) for seed in (None, None, 0, 1)
+    )
+    for same in (again, zero):
+        np.testing.assert_array_equal(first.weights, same.weights)
+        assert first.leave_one_out == same.leave_one_out
+        assert first.history == same.history
+    assert drawn[0] == drawn[1] == drawn[2] != drawn[3]
+    assert other.regularization == first.regularization
+
+
+@pytest.mark.parametrize("n_noise", [0, 3])
+def test_a_part_that_does_not_see_the_kernel_that_matters_costs_steps_and_no_error(n_noise):
+    grams, y = problem_with_unseen(n_noise)
+    learned = learn_kernel(grams, y, criterion="rkda")
+    path = regularization_path(grams, y, criterion="rkda")
+    assert learned.regularization == path.best.regularization
+    assert learned.weights.argmax() == 0
+    assert learned.gap <= 1e-6
+
+
+def test_a_solver_that_takes_no_start_is_asked_once_per_lambda(blurred):
+    grams, y = blurred
+    learned = learn_kernel(grams[:3], y, criterion="rkda", solver=SILP(), tol=1e-5)
+    assert learned.gap <= 1e-5
+    stages = {progress.stage for progress in learned.history}
+    assert len(stages) == len(learned.leave_one_out)
+    path = regularization_path(grams[:3], y, criterion="rkda", tol=1e-5)
+    assert learned.regularization == path.best.regularization
+
+
+@pytest.mark.filterwarnings("ignore::discernel.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("solver", "status", "n_more"), [
+    (SILP(), Status.MAX_ITERATIONS, 0),
+    ("newton", Status.STALLED, 1),
+])  # fmt: skip
+def test_what_does_not_reach_the_gap_is_asked_again_only_with_another(
+    blurred, solver, status, n_more
+):
+    grams, y = blurred
+    max_iter = 3 if status is Status.MAX_ITERATIONS else None
+    learned = learn_kernel(
+        grams[:3], y, criterion="rkda", solver=solver, tol=1e-18, max_iter=max_iter
+    )
+    assert learned.status is status
+    stages = {progress.stage for progress in learned.history}
+    assert len(stages) == len(learned.leave_one_out) + n_more
+
+
+@pytest.mark.parametrize("bank", ["dense", "tiled", "factored"])
+def test_every_bank_takes_the_same_lambda(bank):
+    X, y = make_classification(560, 3, n_informative=3, n_redundant=0, random_state=2)
+    kernels = [RBF(width=width) for width in (1.0, 3.0, 9.0)]
+    clf = MultipleKernelDiscriminant(kernels, criterion="rkda", bank=bank).fit(X, y)
+    path = regularization_path([kernel(X) for kernel in kernels], y)
+    assert clf.regularization_ == path.best.regularization
+    assert clf.gap_ <= 1e-6
+
+
+def test_the_last_factorisation_of_the_solver_scores_lambda_too(monkeypatch):
+    """Solver and leave-one-out ask for the same system, which is factored once."""
+    system = import_module("discernel.bank.system")
+    made = []
+
+    class Counted(system.Cholesky):
+        def __init__(self, matrix):
+            made.append(len(matrix))
+            super().__init__(matrix)
+
+    monkeypatch.setattr(system, "Cholesky", Counted)
+    grams, y = make_problem(80, 2, 4, seed=0)
+    learned = learn_kernel(grams, y, criterion="rkda", solver="newton")
+    # One at the start of each λ and one per step, where no step was shortened.
+    assert made.count(80) == len(learned.history)
