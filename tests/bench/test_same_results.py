@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from discernel import MultipleKernelDiscriminant
-from discernel.default import metric
-from discernel.default import choose
+from discernel.default import choose, metric
 from discernel.default.fold import Fold
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from discernel.arrays import city_distances, in_threads
-from discernel.arrays import pairs, threads
+from discernel.arrays import city_distances, in_threads, pairs, threads
 
 
 def plain(X, Z):
