@@ -145,7 +145,7 @@ class Engine(ABC):
     n_samples: int
     xp: Any = np
     put: Callable[[FloatArray], Any] = staticmethod(np.asarray)
-    empty: Callable[[tuple[int, ...]], Any] = staticmethod(np.empty)
+    empty: Callable[..., Any] = staticmethod(np.empty)
     matmul: Callable[[Any, Any], Any] = staticmethod(np.matmul)
     dot: Callable[[Any, Any], Any] = staticmethod(_dot)
     passes: Passes
