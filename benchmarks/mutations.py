@@ -96,8 +96,8 @@ TESTS = {
     ],
     "papers/alignment/solvers.py": ["tests/papers/test_alignment*.py"],
     "papers/separability/solvers.py": ["tests/papers/test_separability*.py"],
-    "papers/spectrum/reweigh.py": ["tests/papers/test_separability*.py"],
-    "papers/spectrum/choice.py": [
+    "papers/separability/spectrum.py": ["tests/papers/test_separability*.py"],
+    "papers/separability/spectrum_choice.py": [
         "tests/programs/test_*choices.py",
         "tests/papers/test_separability*.py",
     ],
