@@ -47,8 +47,8 @@ test: $(VENV)/.dev
 # are left out, and what needs them is skipped; so are conic programs, whose last digits depend on
 # the solver. What these versions say of newer ones of their own dependencies is no error.
 OLDEST ?= .venv-oldest
-OLDEST_TESTS := arrays bank default estimators inspection kernels papers plan programs tables
-  views
+OLDEST_TESTS := arrays bank default estimators inspection kernels papers plan programs \
+  tables views
 $(OLDEST)/.made: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)
 	$(OLDEST)/bin/pip install --quiet --disable-pip-version-check -c tests/oldest.txt -e ".[app,conic]" \
