@@ -14,8 +14,8 @@ from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Normalization
 from discernel.bank.checks import check_no_indefinite, check_stack, check_values
 from discernel.bank.exact import ExactBank
-from discernel.bank.products import row_means
-from discernel.bank.tiles import Centered, Engine, Passes, Task
+from discernel.bank.products import CANCELLING, centered_twice, row_means, traces_of
+from discernel.bank.tiles import Engine, Passes, TilePass
 
 __all__ = ["DenseBank"]
 
@@ -43,38 +43,36 @@ class Stored(Engine):
     dot = staticmethod(_dot)
 
     def __init__(self, matrices: Any, n_samples: int) -> None:
-        self._matrices = list(matrices)
+        self.matrices = list(matrices)
         self.n_kernels, self.n_samples = len(matrices), n_samples
         self.passes = Passes()
 
-    def run(self, task: Task) -> FloatArray:
+    def run(self, task: TilePass) -> FloatArray:
         out, n, factors = np.zeros(task.shape), self.n_samples, task.factors
         step = n if task.n_alive <= 1 else max(1, _BLOCK_ENTRIES // (task.n_alive * n))
         wanted = range(self.n_kernels) if task.active is None else task.active.tolist()
         for start in range(0, n, step):
             rows, columns = slice(start, min(start + step, n)), slice(start, n)
-            found: Any = ((i, self._matrices[i][rows, columns]) for i in wanted)
+            found: Any = ((i, self.matrices[i][rows, columns]) for i in wanted)
             task.work((rows, columns), found if factors is None else self._sum(task), out)
         return out
 
-    def _sum(self, task: Task) -> FloatArray:
-        total: FloatArray = task.memory
+    def _sum(self, task: TilePass) -> FloatArray:
+        total, whole = task.memory, slice(0, self.n_samples)
         total.fill(0.0)
-        for matrix, factor in zip(self._matrices, task.factors, strict=True):  # type: ignore[arg-type]
+        for matrix, factor in zip(self.matrices, task.factors, strict=True):  # type: ignore[arg-type]
             if factor != 0.0:  # one pass in place, where NumPy would need two
                 scipy.linalg.blas.daxpy(matrix.ravel(), total.ravel(), a=factor)
-        return total
+        if task.centered is not None:
+            task.centered.subtract((whole, whole), total, self.put)
+        return np.asarray(total)
 
     def of(self, positions: NDArray[np.intp]) -> Stored:
-        return Stored([self._matrices[i] for i in positions], self.n_samples)
+        return Stored([self.matrices[i] for i in positions], self.n_samples)
 
-    def less(self, means: dict[int, FloatArray], weights: SampleWeights | None) -> Stored:
-        """Return the engine with centred copies in the place of some matrices."""
-        whole, shares = slice(0, self.n_samples), None if weights is None else weights.shares
-        made = list(self._matrices)
-        for i, each in means.items():
-            made[i] = Centered(each, shares)((whole, whole), made[i].copy(), self.put)
-        return Stored(made, self.n_samples)
+    def replaced(self, copies: dict[int, FloatArray]) -> Stored:
+        """Return the engine with copies in the place of some matrices."""
+        return Stored([copies.get(i, one) for i, one in enumerate(self.matrices)], self.n_samples)
 
 
 class DenseBank(ExactBank):
@@ -103,6 +101,8 @@ class DenseBank(ExactBank):
         If a kernel is constant on the training set; it is left out.
     """
 
+    _engine: Stored
+
     def __init__(
         self,
         grams: Any,
@@ -127,6 +127,14 @@ class DenseBank(ExactBank):
 
     def _check_values(self, means: FloatArray) -> None:
         check_values(self._grams, means, self.names, self._trusted)
+
+    def _center_cancelling(self, traces: FloatArray, diagonals: FloatArray) -> None:
+        """Put a centred copy in the place of matrices that are nearly constant."""
+        self._means, weights, copies = self._row_means.copy(), self.sample_weights, {}
+        for i in np.flatnonzero(traces > CANCELLING * self._centered_traces):
+            copies[int(i)] = centered_twice(self._engine.matrices[i], weights)
+            self._means[i], self._centered_traces[i] = 0.0, traces_of(copies[int(i)], weights)
+        self._engine = self._engine.replaced(copies)
 
     def check_definite(self) -> None:
         check_no_indefinite(self._grams, self.names)

@@ -21,7 +21,7 @@ from discernel.bank.device_system import DeviceInverse, DeviceSystem
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.system import Inverse, System
 from discernel.bank.tiled import Threads
-from discernel.bank.tiles import Centered, Task, Tile
+from discernel.bank.tiles import Centered, Tile, TilePass
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 from discernel.kernels.device import DeviceKernels
@@ -141,7 +141,7 @@ class Strips(Threads):
             yield slice(start, stop), slice(start, n)
             start = stop
 
-    def run(self, task: Task) -> FloatArray:
+    def run(self, task: TilePass) -> FloatArray:
         self._count()
         wanted = None if task.active is None else task.active.tolist()
         out = self._device.zeros(task.shape, single=self._is_single)
@@ -153,6 +153,8 @@ class Strips(Threads):
                 found = self._there.weighted_sum(*tile, task.factors)
                 for off in self._scaled_off(task.factors):
                     found = off(tile, found, self.put)
+                if task.centered is not None:
+                    task.centered.subtract(tile, found, self.put)
             task.work(tile, found, out)
         return as_host(out)
 

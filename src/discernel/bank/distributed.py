@@ -14,7 +14,7 @@ from discernel.arrays import FloatArray
 from discernel.arrays.cluster import active_client, large_graphs, saying_what_went
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.tiled import Threads
-from discernel.bank.tiles import Passes, Task, Tile
+from discernel.bank.tiles import Passes, Tile, TilePass
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 
@@ -85,7 +85,7 @@ class Workers(Threads):
         self._client, self._held = client, list[tuple[Any, Any]]()
         self._n_bands = _BANDS * max(1, sum(client.nthreads().values()))
 
-    def run(self, task: Task) -> FloatArray:
+    def run(self, task: TilePass) -> FloatArray:
         import cloudpickle
 
         self._count()

@@ -22,7 +22,7 @@ from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.exact import ExactBank
 from discernel.bank.system import CholeskySystem, System
-from discernel.bank.tiles import Centered, Engine, Found, Passes, Task, Tile
+from discernel.bank.tiles import Centered, Engine, Found, Passes, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet, PreparedRows, can_prepare
@@ -105,7 +105,7 @@ class Threads(Engine):
             for left in range(rows.stop, self.n_samples, width):
                 yield rows, slice(left, min(left + width, self.n_samples))
 
-    def run(self, task: Task) -> FloatArray:
+    def run(self, task: TilePass) -> FloatArray:
         # Each thread adds to an array of its own.
         self._count()
         active = task.active if task.factors is None else np.flatnonzero(task.factors)
@@ -122,7 +122,11 @@ class Threads(Engine):
                 found = self._less_means(tile, found)
             if task.factors is not None:
                 shape = rows.stop - rows.start, columns.stop - columns.start
-                found = _weighted_sum(found, task.factors, buffers, shape)
+                total = buffers("total", shape)
+                total[:] = 0.0
+                if task.centered is not None:
+                    task.centered.subtract(tile, total, self.put)
+                found = _add_weighted(total, found, task.factors, buffers)
             task.work(tile, found, part)
 
         parts = [np.zeros(task.shape) for _ in range(self._n_threads)]
@@ -156,7 +160,9 @@ class Threads(Engine):
             tile: Any = rows, at
             found: Any = kernels.matrices(self.rows[rows], there, buffers)
             found = self._less_means(tile, ((int(active[i]), each) for i, each in found))
-            total = _weighted_sum(found, factors, buffers, (rows.stop - rows.start, len(at)))
+            total = buffers("total", (rows.stop - rows.start, len(at)))
+            total[:] = 0.0
+            _add_weighted(total, found, factors, buffers)
             out[:, rows] = centered(tile, total, self.put).T
 
         n = self.n_samples
@@ -169,12 +175,11 @@ def _in_single(array: FloatArray) -> Any:
     return array.astype(np.float32)
 
 
-def _weighted_sum(
-    matrices: Found, factors: FloatArray, buffers: Buffers, shape: tuple[int, int]
+def _add_weighted(
+    total: FloatArray, matrices: Found, factors: FloatArray, buffers: Buffers
 ) -> FloatArray:
-    """Return Σ f_i G_i of a tile, in one of the buffers."""
-    total, term = buffers("total", shape), buffers("term", shape)
-    total[:] = 0.0
+    """Add Σ f_i G_i of a tile to a total, in place, and return it."""
+    term = buffers("term", (total.shape[0], total.shape[1]))
     for position, matrix in matrices:
         np.multiply(matrix, factors[position], out=term, casting="same_kind")
         total += term

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights
 
-__all__ = ["Centered", "Engine", "Found", "Passes", "Task", "Tile"]
+__all__ = ["Centered", "Engine", "Found", "Passes", "Tile", "TilePass"]
 
 #: Rows and columns, the latter from the first of the rows on or further right. What is not among
 #: the rows has a mirror image below the diagonal, which no tile shows.
@@ -67,7 +67,7 @@ class Centered:
         return made
 
     def __call__(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
-        """Change the values of a tile in place, and return them.
+        """Do both to the values of a tile in place, and return them.
 
         Parameters
         ----------
@@ -78,9 +78,18 @@ class Centered:
         put : callable
             From an array of NumPy to one of the library of the values.
         """
+        return self.weigh(tile, self.subtract(tile, values, put), put)
+
+    def subtract(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
+        """Take means off the values of a tile, in place, and return them."""
         rows, columns = tile
         values -= put(self.means[rows, None])
         values -= put(self._across[None, columns])
+        return values
+
+    def weigh(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
+        """Multiply the values of a tile by the roots of weights, in place, and return them."""
+        rows, columns = tile
         if self._roots is not None:
             values *= put(self._roots[rows, None])
             values *= put(self._roots[None, columns])
@@ -88,8 +97,8 @@ class Centered:
 
 
 @dataclass(frozen=True)
-class Task:
-    """What is to be done with all tiles.
+class TilePass:
+    """Work that is to be done with all tiles.
 
     Attributes
     ----------
@@ -106,6 +115,8 @@ class Task:
         How many matrices of a tile are kept at a time.
     memory : array of shape (n_samples, n_samples) or None
         Where the sum may be made, if all of it is one tile.
+    centered : Centered or None
+        What takes means off the sum.
     """
 
     work: Callable[[Tile, Any, Any], None]
@@ -114,6 +125,7 @@ class Task:
     factors: FloatArray | None = None
     n_alive: int = 1
     memory: Any = None
+    centered: Centered | None = None
 
 
 def _dot(left: FloatArray, right: FloatArray) -> Any:
@@ -152,8 +164,8 @@ class Engine(ABC):
     taken_off: dict[int, Centered]
 
     @abstractmethod
-    def run(self, task: Task) -> FloatArray:
-        """Return what the work of a task has added to zeros when it was done with all tiles."""
+    def run(self, task: TilePass) -> FloatArray:
+        """Return what the work has added to zeros when it was done with all tiles."""
 
     @abstractmethod
     def of(self, positions: NDArray[np.intp]) -> Self:
@@ -215,7 +227,7 @@ def product(
             if rest.start < rest.stop:
                 out[i, rest, :] += matmul(matrix[:, own:].T, V[rows, :])
 
-    return engine.run(Task(work, (engine.n_kernels, *vectors.shape), active))
+    return engine.run(TilePass(work, (engine.n_kernels, *vectors.shape), active))
 
 
 def compress(engine: Engine, basis: FloatArray) -> FloatArray:
@@ -229,7 +241,7 @@ def compress(engine: Engine, basis: FloatArray) -> FloatArray:
         for i, matrix in matrices:
             out[i, :, :] += matmul(left, matmul(matrix, right))
 
-    half = engine.run(Task(work, (engine.n_kernels, basis.shape[1], basis.shape[1])))
+    half = engine.run(TilePass(work, (engine.n_kernels, basis.shape[1], basis.shape[1])))
     return np.asarray(half + half.transpose(0, 2, 1))
 
 
@@ -246,7 +258,7 @@ def inner(engine: Engine, matrix: Any) -> FloatArray:
         for i, values in matrices:
             out[i] += dot(values, part)
 
-    return engine.run(Task(work, (engine.n_kernels,)))
+    return engine.run(TilePass(work, (engine.n_kernels,)))
 
 
 def inner_products(engine: Engine, means: FloatArray, weights: SampleWeights | None) -> FloatArray:
@@ -271,7 +283,7 @@ def inner_products(engine: Engine, means: FloatArray, weights: SampleWeights | N
         flat = xp.reshape(stack, (p, -1))
         out += matmul(flat, flat.T)
 
-    return engine.run(Task(work, (p, p), n_alive=p))
+    return engine.run(TilePass(work, (p, p), n_alive=p))
 
 
 def combine(engine: Engine, factors: FloatArray, centered: Centered, out: Any) -> Any:
@@ -280,12 +292,12 @@ def combine(engine: Engine, factors: FloatArray, centered: Centered, out: Any) -
 
     def work(tile: Tile, total: Any, _: Any) -> None:
         (rows, columns), (own, rest) = tile, _split(tile)
-        total = centered(tile, total, put)
+        total = centered.weigh(tile, total, put)
         if total is not out:
             out[rows, columns] = total
             out[rest, rows] = total[:, own:].T
 
-    engine.run(Task(work, factors=factors, memory=out))
+    engine.run(TilePass(work, factors=factors, memory=out, centered=centered))
     return out
 
 
@@ -302,5 +314,5 @@ def combined_product(engine: Engine, factors: FloatArray, vectors: FloatArray) -
         if rest.start < rest.stop:
             out[rest, :] += matmul(total[:, own:].T, V[rows, :])
 
-    found = engine.run(Task(work, vectors.shape, factors=factors))
+    found = engine.run(TilePass(work, vectors.shape, factors=factors))
     return np.asarray(found.astype(np.float64) * lengths)
