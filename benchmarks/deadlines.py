@@ -8,12 +8,14 @@ the difference), and with twice the time the predictions are those of the fit wi
 The load average of every fit is recorded: what else runs on the machine counts too.
 
 ``python deadlines.py`` is the whole, for a machine with 16 cores; ``python deadlines.py --rows 2000
-8000 --load idle`` is a part of it. ``--record`` writes what was run.
+8000 --load idle`` is a part of it. ``--record`` writes what was run, beside the recorded fits of
+other numbers of rows and other loads.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import multiprocessing
 import os
 import time
@@ -23,7 +25,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from common import write_record
+from common import RECORDS, write_record
 from forecasts import draw
 
 from discernel import MultipleKernelDiscriminant
@@ -141,6 +143,12 @@ def summary(results: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def recorded() -> list[dict[str, Any]]:
+    """Return the fits of the record; none where there is no record yet."""
+    path = RECORDS / "deadlines.json"
+    return json.loads(path.read_text(encoding="utf-8"))["results"]["fits"] if path.exists() else []
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=ROWS)
@@ -150,16 +158,17 @@ def main() -> None:
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
     timed_fit(*draw(500, N_COLUMNS, N_CLASSES))  # what is set up once
-    results = []
+    results = recorded() if asked.record else []
     for load in asked.load:
         for n_rows in asked.rows:
+            results = [each for each in results if (each["rows"], each["load"]) != (n_rows, load)]
             for found in measure(n_rows, load, list(asked.shares)):
                 results.append(found)
                 shown = {name: value for name, value in found.items() if name != "stages"}
                 print(shown, *found.get("stages", []), sep="\n    ", flush=True)
+            if asked.record:
+                write_record("deadlines", {"summary": summary(results), "fits": results})
     print(summary(results))
-    if asked.record:
-        write_record("deadlines", {"summary": summary(results), "fits": results})
 
 
 if __name__ == "__main__":
