@@ -21,7 +21,7 @@ from discernel.learners.margin import InteriorPoint
 from discernel.learners.newton import Newton
 from discernel.learners.separability import ClosedForm, Dinkelbach
 from discernel.learners.silp import SILP
-from discernel.learners.solution import Callback, Solver
+from discernel.learners.solution import FEW_SAMPLES, Callback, Solver
 from discernel.learners.uniform import NoSolver
 from discernel.targets import Target
 
@@ -68,6 +68,8 @@ class Request:
         ``"loo"`` chooses λ, ``"joint"`` learns it with the weights.
     tol, max_iter, random_state, callback
         As in `learn_kernel`.
+    few : int
+        Up to so many samples λ and candidates are looked for on all of them, else first on a part.
     """
 
     criterion: Criterion
@@ -78,6 +80,7 @@ class Request:
     max_iter: int | None = None
     random_state: Any = None
     callback: Callback | None = None
+    few: int = FEW_SAMPLES
 
     def on_bank(self, bank: Bank) -> Request:
         """Return the request with what its criterion takes from the candidates fixed."""
