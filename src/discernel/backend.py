@@ -676,9 +676,7 @@ _EIGEN_ALONE = 1500
 _EIGEN_FACTORISATIONS = 12.0
 
 
-def symmetric_eigen(
-    matrix: FloatArray, driver: str | None = None
-) -> tuple[FloatArray, FloatArray]:
+def symmetric_eigen(matrix: FloatArray, driver: str | None = None) -> tuple[FloatArray, FloatArray]:
     """Return the eigenvalues of a symmetric matrix, rising, and its eigenvectors.
 
     Parameters

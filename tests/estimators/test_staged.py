@@ -266,14 +266,14 @@ def test_the_largest_stage_is_run_that_is_sure_to_be_in_time(limit, expected):
 @pytest.mark.parametrize("factor", [0.5, 0.7, 1.0, 1.4, 2.0])
 def test_with_twice_its_time_the_whole_is_in_time_though_forecasts_are_wrong_by_two(factor):
     taken = {n_rows: factor * seconds for n_rows, seconds in FORECASTS.items()}
-    found, stages = run_stages(2.0 * taken[4000] + 0.2, FORECASTS, taken)
+    found, _ = run_stages(2.0 * taken[4000] + 0.2, FORECASTS, taken)
     assert found.plan_.is_whole
 
 
 @pytest.mark.parametrize("limit", [3.0, 5.0, 8.0, 11.0, 15.0])
 def test_a_whole_that_is_not_in_time_does_not_cost_all_other_stages(limit):
     late = {500: 0.1, 1000: 1.0, 2000: 4.0, 4000: 25.0}
-    found, stages = run_stages(limit, FORECASTS, late)
+    found, _ = run_stages(limit, FORECASTS, late)
     assert found.stage in (1000, 2000)
     assert not found.plan_.is_whole
 

@@ -33,7 +33,7 @@ Given = tuple[Any, Any, Any]
 #: share of the time that is left is sure to be in time; one of the second leaves time for a whole
 #: that takes half of what is left.
 _SURE, _SECURED = 0.5, 0.25
-#: Once a stage has said how good forecasts are, and where none is sure, one up to this share is run.
+#: Once a stage has shown how good forecasts are, or where none is sure, the share is this.
 _SHARE = 0.7
 #: Where no stage is in time, one is tried up to this multiple of the time that is left, and the
 #: whole up to twice as much: forecasts may be too high, and a stage that does not end in time costs
