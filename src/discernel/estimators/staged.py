@@ -33,8 +33,9 @@ Given = tuple[Any, Any, Any]
 #: share of the time that is left is sure to be in time; one of the second leaves time for a whole
 #: that takes half of what is left.
 _SURE, _SECURED = 0.5, 0.25
-#: Once a stage has shown how good forecasts are, or where none is sure, the share is this.
-_SHARE = 0.7
+#: Once a stage has shown how good forecasts are, or where none is sure, the share is this; that of
+#: the whole is larger, because with twice its time it should not be missed for a smaller stage.
+_SHARE, _WHOLE_SHARE = 0.7, 1.25
 #: Where no stage is in time, one is tried up to this multiple of the time that is left, and the
 #: whole up to twice as much: forecasts may be too high, and a stage that does not end in time costs
 #: only time that there is.
@@ -218,7 +219,7 @@ class StagedFit:
         *others, whole = self._stages[self._stages.index(self._stage) + 1 :]
         is_secured = self._stage is not self._stages[0]
         tries: list[tuple[float, list[Forecast]]] = [
-            (1.0 if is_secured else _SURE, [whole]),
+            (_WHOLE_SHARE if is_secured else _SURE, [whole]),
             (_SHARE if is_secured else _SECURED, others[::-1]),
             (_SHARE, others),
             (_HOPE, [whole]),

@@ -47,8 +47,9 @@ _DEFERRED, _IMPORTANCE_ROWS, _IMPORTANCE_ENTRIES, _IMPORTANCE = 2000, 500, 2**22
 
 
 #: Up to so many rows, how much longer a fit takes that learns again without each fold: of the
-#: default, and of given kernels. Then the same of all others.
-_HELD_OUT = {600: (1.5, 5.0), 2000: (2.5, 2.7)}
+#: default, and of given kernels. Then the same of all others. Those of the default were 1.2, 1.3,
+#: 1.4, 1.6 and 1.1 at 300, 600, 1,000, 1,200 and 2,000 rows.
+_HELD_OUT = {600: (1.3, 5.0), 2000: (1.6, 2.7)}
 _HELD_OUT_OF_MANY = (1.1, 1.3)
 
 
