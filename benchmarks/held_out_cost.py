@@ -59,13 +59,13 @@ def measure(n_rows: int, kind: str) -> dict[str, Any]:
     }
 
 
-def summary(results: list[dict[str, Any]]) -> dict[str, float]:
-    """Return the most that held-out scores cost, in fits."""
+def summary(results: list[dict[str, Any]]) -> dict[str, float | None]:
+    """Return the most that held-out scores cost, in fits; None for sizes that were not run."""
     few = [each["further_fits"] for each in results if each["rows"] <= FEW_ROWS]
     many = [each["further_fits"] for each in results if each["rows"] > FEW_ROWS]
     return {
-        "further_fits_of_few_rows": max(few, default=0.0),
-        "further_fits_of_many_rows": max(many, default=0.0),
+        "further_fits_of_few_rows": max(few, default=None),
+        "further_fits_of_many_rows": max(many, default=None),
     }
 
 
