@@ -317,7 +317,7 @@ class TiledBank(ExactBank):
         return DenseBank(stack, kernel_names(kernels), trusted=trusted, **options)
 
     def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank]:
-        """Return what the bank of some of the rows is, where it stores nothing."""
+        """Return what makes the bank of some of the rows, where it stores nothing."""
         return TiledBank
 
 

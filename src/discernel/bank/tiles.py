@@ -14,13 +14,16 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, matmul
 from discernel.arrays.sample_weights import SampleWeights
 
-__all__ = ["Centered", "Engine", "Found", "Passes", "Tile", "TilePass"]
+__all__ = ["Centered", "Engine", "Found", "Passes", "Stored", "Tile", "TilePass"]
 
+#: Entries of the rows of all matrices that are taken at a time where work keeps them.
+_BLOCK_ENTRIES = 2**17
 #: Rows and columns, the latter from the first of the rows on or further right. What is not among
 #: the rows has a mirror image below the diagonal, which no tile shows.
 Tile = tuple[slice, slice]
@@ -202,6 +205,58 @@ class Engine(ABC):
     def host(self, array: Any) -> FloatArray:
         """Return an array of the library of the tiles as one of NumPy."""
         return np.asarray(array)
+
+
+def _blas_dot(left: FloatArray, right: FloatArray) -> float:
+    return float(scipy.linalg.blas.ddot(left.ravel(), right.ravel()))
+
+
+class Stored(Engine):
+    """Matrices that are there, each as one tile, or some of its rows.
+
+    Parameters
+    ----------
+    matrices : sequence of ndarray of shape (n_samples, n_samples)
+        The G_i.
+    n_samples : int
+        Their rows.
+    """
+
+    # By the BLAS of the factorisations.
+    matmul = staticmethod(matmul)
+    dot = staticmethod(_blas_dot)
+
+    def __init__(self, matrices: Any, n_samples: int) -> None:
+        self.matrices = list(matrices)
+        self.n_kernels, self.n_samples = len(matrices), n_samples
+        self.passes = Passes()
+
+    def run(self, task: TilePass) -> FloatArray:
+        out, n, factors = np.zeros(task.shape), self.n_samples, task.factors
+        step = n if task.n_alive <= 1 else max(1, _BLOCK_ENTRIES // (task.n_alive * n))
+        wanted = range(self.n_kernels) if task.active is None else task.active.tolist()
+        for start in range(0, n, step):
+            rows, columns = slice(start, min(start + step, n)), slice(start, n)
+            found: Any = ((i, self.matrices[i][rows, columns]) for i in wanted)
+            task.work((rows, columns), found if factors is None else self._sum(task), out)
+        return out
+
+    def _sum(self, task: TilePass) -> FloatArray:
+        total, whole = task.memory, slice(0, self.n_samples)
+        total.fill(0.0)
+        for matrix, factor in zip(self.matrices, task.factors, strict=True):  # type: ignore[arg-type]
+            if factor != 0.0:  # one pass in place, where NumPy would need two
+                scipy.linalg.blas.daxpy(matrix.ravel(), total.ravel(), a=factor)
+        if task.centered is not None:
+            task.centered.subtract((whole, whole), total, self.put)
+        return np.asarray(total)
+
+    def of(self, positions: NDArray[np.intp]) -> Stored:
+        return Stored([self.matrices[i] for i in positions], self.n_samples)
+
+    def replaced(self, copies: dict[int, FloatArray]) -> Stored:
+        """Return the engine with copies in the place of some matrices."""
+        return Stored([copies.get(i, one) for i, one in enumerate(self.matrices)], self.n_samples)
 
 
 def _split(tile: Tile) -> tuple[int, slice]:
