@@ -137,7 +137,7 @@ class Cholesky:
     def solve(self, right: NDArray[np.floating[Any]]) -> FloatArray:
         """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n)."""
         solution, _ = self._potrs(self._lower, right, lower=1)
-        return np.asarray(solution, dtype=np.float64)
+        return np.asarray(solution)
 
     def half_solve(self, right: FloatArray) -> FloatArray:
         """Return L⁻¹ times ``right`` of a matrix LLᵀ of double precision."""

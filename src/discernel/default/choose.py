@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import joblib
@@ -13,11 +14,10 @@ from scipy.special import softmax
 
 from discernel.arrays import Device, FloatArray, in_threads
 from discernel.arrays.sample_weights import effective_number
-from discernel.default.device_fold import DeviceFold
-from discernel.default.fold import Fold
 from discernel.default.losses import row_losses
 from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric
+from discernel.default.ridge import Ridge
 from discernel.default.sample import Positions, Sample
 from discernel.exceptions import NumericalError
 from discernel.programs.lbfgs import pull_to_equal
@@ -112,15 +112,21 @@ class CrossFit:
         self.sample, self.strength, self.n_kernels = sample, strength, menu.n_kernels
         self._device = device
 
-        def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Fold | DeviceFold:
-            metric, (outside, inside), old = job
-            scales = metric.of_strength(strength)
+        def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Ridge:
+            metric, (outside, inside), stack = job
+            scales, order = metric.of_strength(strength), np.concatenate([outside, inside])
+            rows, n = (sample.rows * scales)[:, scales > 0][order], len(outside)
             if device is not None:
-                return DeviceFold(sample, outside, inside, scales, menu, device)
-            return Fold(sample, outside, inside, scales, menu, dtype, old)
+                stack = menu.matrices_on_device(rows, n, device)
+            else:
+                shape = menu.n_kernels, len(rows), n
+                stack = np.empty(shape, dtype=dtype) if stack is None else stack
+                stack = menu.matrices(rows, n, stack)
+            return Ridge(stack, sample.scores[order], sample.weights[order], device)
 
-        olds: Sequence[Any] = [None] * len(metrics) if memory is None else memory.folds
-        self.folds: list[Fold | DeviceFold] = each(
+        olds = [None] * len(metrics) if memory is None else [fold.stack for fold in memory.folds]
+        #: One fit per fold, which is held out.
+        self.folds: list[Ridge] = each(
             make, list(zip(metrics, sample.divisions(), olds, strict=True)), device
         )
         #: All that was tried.
@@ -128,13 +134,15 @@ class CrossFit:
 
     def choices(self, name: str, weights: FloatArray) -> Callable[[float], Contender]:
         """Return a function of λ: these weights, with what they predict."""
-        predictors = each(lambda fold: fold.predictor(weights), self.folds, self._device)
+        predictors = each(
+            lambda fold: partial(fold.predict, fold.combined(weights)), self.folds, self._device
+        )
 
         def at(regularization: float) -> Contender:
             parts = each(lambda predict: predict(regularization), predictors, self._device)
             predicted = np.empty_like(self.sample.scores)
-            for fold, part in zip(self.folds, parts, strict=True):
-                predicted[fold.inside] = part
+            for (_, inside), part in zip(self.sample.divisions(), parts, strict=True):
+                predicted[inside] = part
             losses, right = row_losses(predicted, self.sample.scores, self.sample.target)
             found = Contender(
                 name=name,
