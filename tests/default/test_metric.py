@@ -5,14 +5,13 @@ import pytest
 
 from discernel.default.metric import (
     _LAMBDAS,
-    _WORTHWHILE,
+    _RULE,
     Metric,
-    _best_regularization,
     _fit,
     learn_metric,
 )
 from discernel.default.ridge import Ridge
-from discernel.exceptions import InvalidInputError, NumericalError
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF
 
 
@@ -72,7 +71,7 @@ def slow_metric(X, scores, weights=None, rounds=3):
             least = np.inf
             for candidate in _LAMBDAS:
                 error = refitted_error(gram / unit, scores, weights, candidate)
-                if error > (1.0 - _WORTHWHILE) * least:
+                if error > (1.0 - _RULE.worthwhile) * least:
                     break
                 regularization, least = candidate, error
         coef, _ = fit(gram / unit, scores, weights, regularization)
@@ -123,31 +122,6 @@ def test_best_regularization_stops_where_the_error_grows():
     gram = RBF(width=3.0)(X).astype(np.float32)
     assert _fit(Ridge(gram[None], scores, np.ones(len(X))), None)[1] < _LAMBDAS[0]
     assert _fit(Ridge(gram[None], noise, np.ones(len(X))), None)[1] == _LAMBDAS[0]
-
-
-@pytest.mark.parametrize(
-    ("gains", "position"),
-    [
-        ([2.0, 2.0, 2.0], 3),
-        ([0.5, 2.0, 2.0], 0),  # hardly smaller is not worth a smaller λ
-        ([2.0, 0.5, 2.0], 1),
-        ([2.0, -2.0, 2.0], 1),
-    ],
-)
-def test_a_smaller_regularization_must_be_worth_it(gains, position):
-    """Each error is smaller than the one before by so many times what is worthwhile."""
-    errors = np.cumprod([1.0, *(1.0 - _WORTHWHILE * np.array(gains))])
-    of_lambda = dict(zip(_LAMBDAS, errors, strict=True))
-    assert _best_regularization(of_lambda.__getitem__) == _LAMBDAS[position]
-
-
-def test_a_regularization_that_breaks_down_ends_the_search():
-    def error(regularization):
-        if regularization < _LAMBDAS[1]:
-            raise NumericalError
-        return regularization
-
-    assert _best_regularization(error) == _LAMBDAS[1]
 
 
 # ---- weights ---------------------------------------------------------------------------------

@@ -19,18 +19,17 @@ from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric
 from discernel.default.ridge import Ridge
 from discernel.default.sample import Positions, Sample
-from discernel.exceptions import NumericalError
+from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
 from discernel.programs.lbfgs import pull_to_equal
 from discernel.programs.simplex import normalize, uniform
-from discernel.programs.walk import downhill
 from discernel.progress.deadline import must_stop_learning
 
 __all__ = ["Contender", "CrossFit", "Judged", "Selection", "choose", "clearly_better", "each"]
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
-#: λ to choose from, falling; smaller ones are too small for single precision.
-_LAMBDAS = tuple(10.0 ** (-k / 2) for k in range(12))
+#: λ to choose from; smaller ones are too small for single precision.
+_LAMBDAS, _RULE = lambda_grid(0.0, -5.5), Rule(skips_failures=True)
 #: A candidate that is less simple must be better by this many standard errors.
 _CLEARLY = 1.0
 #: With so many rows, by twice as many.
@@ -170,19 +169,15 @@ class CrossFit:
 
         λ that are too small for the precision are passed over.
         """
-        at, found = self.choices(name, weights), dict[int, Contender]()
+        at, found = self.choices(name, weights), dict[float, Contender]()
 
-        def loss(position: int) -> float:
-            try:
-                found[position] = at(regularizations[position])
-            except NumericalError:
-                if position == 0:  # the largest
-                    raise
-                return np.inf
-            return found[position].mean_loss
+        def loss(regularization: float) -> float:
+            found[regularization] = at(regularization)
+            return found[regularization].mean_loss
 
-        n, middle = len(regularizations), len(regularizations) // 2
-        return found[downhill(loss, n, middle if start is None else regularizations.index(start))]
+        middle = len(regularizations) // 2
+        position = middle if start is None else regularizations.index(start)
+        return found[search_lambda(regularizations, loss, _RULE, position).regularization]
 
     def learn_weights(
         self, start: Contender, pull: float, without: int | None = None

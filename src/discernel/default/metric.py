@@ -7,7 +7,6 @@ scale s_l², and fit again. Columns that the fit does not look at fade within a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,18 +16,19 @@ import numpy as np
 from discernel.arrays import Device, FloatArray, as_host, draw_rows
 from discernel.default.menu import MEDIAN_ROWS
 from discernel.default.ridge import Ridge
-from discernel.exceptions import InvalidInputError, NumericalError
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF
 from discernel.kernels.device import DeviceKernels
 from discernel.kernels.distance import median_distance
 from discernel.kernels.evaluate import KernelSet
+from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
 
 __all__ = ["Metric", "learn_metric"]
 
-#: λ to choose from in every round, falling, in units of the kernel normalised to trace 1.
-_LAMBDAS = (1e-1, 1e-2, 1e-3, 1e-4)
-#: A smaller λ must have a leave-one-out error smaller by this share.
-_WORTHWHILE = 0.01
+#: λ to choose from, in units of the kernel normalised to trace 1: a smaller one must have a
+#: leave-one-out error that is smaller by 1 %.
+_LAMBDAS = lambda_grid(-1.0, -4.0, per_decade=1)
+_RULE = Rule(worthwhile=0.01, tries_both_sides=False, skips_failures=True)
 #: Differences of scores that are rounding errors, as a share of the scores.
 _ROUNDING = 1e-6
 #: Digits of a scale: single precision knows few more, and on another machine they are others.
@@ -139,22 +139,9 @@ def _fit(ridge: Ridge, regularization: float | None) -> tuple[Any, float]:
     """Return the coefficients of a fit, and its λ, chosen by leave-one-out where it is None."""
     combined = ridge.combined(np.ones(1))
     if regularization is None:
-        regularization = _best_regularization(partial(ridge.leave_one_out_error, combined))
+        error = partial(ridge.leave_one_out_error, combined)
+        regularization = search_lambda(_LAMBDAS, error, _RULE, start=0).regularization
     return ridge.coef(combined, regularization), regularization
-
-
-def _best_regularization(error_of: Callable[[float], float]) -> float:
-    """Return the λ with the least error: downhill, until it grows again."""
-    best, least = _LAMBDAS[0], np.inf
-    for regularization in _LAMBDAS:
-        try:
-            error = error_of(regularization)
-        except NumericalError:
-            break
-        if error > (1.0 - _WORTHWHILE) * least:
-            break
-        best, least = regularization, error
-    return best
 
 
 def _gradient_on_device(

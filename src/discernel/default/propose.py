@@ -19,10 +19,9 @@ from discernel.default.metric import Metric, learn_metric
 from discernel.default.sample import Positions, Sample, draw_sample
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
-from discernel.programs.lbfgs import find_limit
+from discernel.programs.lambdas import find_limit, lambda_grid, search_lambda
 from discernel.programs.loo import LeaveOneOutProgram
 from discernel.programs.solution import Candidate, Solution, Status, Task
-from discernel.programs.walk import downhill
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
 
@@ -47,7 +46,7 @@ _FOLDS = 5
 _MOST_FOR_REGULARIZATION = 1500
 #: What is tried there, in units of the λ of the sample, and the least of all. More rows want less
 #: of it, so it goes downhill from the third.
-_FACTORS, _LEAST = tuple(10.0**power for power in (0.5, 0.0, -0.5, -1.0, -1.5, -2.0)), 1e-7
+_FACTORS, _LEAST = lambda_grid(0.5, -2.0), 1e-7
 _START = 2
 #: Beyond these λ there was nothing to choose from.
 _LIMITS = (1.0, _LEAST)
@@ -295,13 +294,13 @@ def _best_regularization(
     shares = None if part.sample_weights is None else part.sample_weights.shares
     lambdas: list[float] = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
 
-    def loss(position: int) -> float:
-        ridge = np.full(bank.n_samples, lambdas[position])
+    def loss(regularization: float) -> float:
+        ridge = np.full(bank.n_samples, regularization)
         fit = KernelLeastSquares(system(ridge), ridge, target.scores, weights)
         found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
         return float(np.average(found, weights=shares))
 
-    return lambdas[downhill(loss, len(lambdas), _START)]
+    return search_lambda(lambdas, loss, start=_START).regularization
 
 
 def _candidate(choice: Contender) -> Candidate:

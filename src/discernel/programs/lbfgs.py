@@ -11,25 +11,20 @@ from scipy.special import softmax
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
+from discernel.programs.lambdas import NEAR_LEAST, search_lambda
 from discernel.programs.least_squares import KernelLeastSquares
 from discernel.programs.loo import LeaveOneOutError
 from discernel.programs.simplex import normalize
-from discernel.programs.solution import Limit
 from discernel.targets import Target
 
 __all__ = [
-    "FLAT",
     "LooSolution",
     "choose_regularization",
-    "find_limit",
     "leave_one_out_error",
     "minimize_leave_one_out",
     "pull_to_equal",
 ]
 
-#: Leave-one-out errors that differ by less than this share count as equal. Towards λ = 0 the error
-#: often becomes flat: of λ that are as good, the largest is the simplest.
-FLAT = 0.01
 #: λ that the descent may reach.
 _LAMBDA_BOUNDS = (1e-7, 10.0)
 #: Softmax weights never vanish: what is below this share is rounded to 0.
@@ -79,35 +74,15 @@ def choose_regularization(
         it is followed downhill, and some λ are never tried. By default all are.
     """
     system = bank.systems(weights)
-    errors: dict[int, float] = {}
 
-    def error(position: int) -> float:
-        if not 0 <= position < len(regularizations):
-            return np.inf
-        if position not in errors:
-            ridge = np.full(bank.n_samples, regularizations[position])
-            fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
-            errors[position] = fit.leave_one_out_error()
-        return errors[position]
+    def error(regularization: float) -> float:
+        ridge = np.full(bank.n_samples, regularization)
+        fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
+        return fit.leave_one_out_error()
 
-    if start is None:
-        here = min(range(len(regularizations)), key=error)
-    else:
-        here = regularizations.index(start)
-        while (there := min((here, here + 1, here - 1), key=error)) != here:
-            here = there
-    limit = (1.0 + FLAT) * error(here)
-    best = next(position for position in range(here + 1) if errors.get(position, np.inf) <= limit)
-    return regularizations[best], errors[best]
-
-
-def find_limit(regularization: float, considered: Sequence[float]) -> Limit | None:
-    """Return whether a chosen λ is the smallest or largest of those considered, or beyond."""
-    if len(considered) < 2:
-        return None
-    if regularization <= min(considered) * (1.0 + 1e-9):
-        return "smallest"
-    return "largest" if regularization >= max(considered) * (1.0 - 1e-9) else None
+    first = None if start is None else regularizations.index(start)
+    found = search_lambda(regularizations, error, NEAR_LEAST, first)
+    return found.regularization, found.loss
 
 
 def pull_to_equal(weights: FloatArray, pull: float, n_samples: float) -> float:

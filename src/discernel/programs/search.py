@@ -10,9 +10,9 @@ from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
+from discernel.programs.lambdas import find_limit, lambda_grid
 from discernel.programs.lbfgs import (
     choose_regularization,
-    find_limit,
     minimize_leave_one_out,
     pull_to_equal,
 )
@@ -40,7 +40,7 @@ _SMALL = 500
 _REFINEMENTS = 3
 #: A candidate on a part of the samples counts as close up to this multiple of the best score.
 _CLOSE = 1.1
-_LAMBDAS = tuple(10.0**-k for k in range(7))
+_LAMBDAS = lambda_grid(0.0, -6.0, per_decade=1)
 _SHRINKAGES = (0.0, 0.03, 0.1, 0.3)
 
 
