@@ -10,6 +10,7 @@ from discernel.default.menu import MENU
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.sample import draw_sample
 from discernel.exceptions import NumericalError
+from discernel.programs import lbfgs
 from discernel.programs.lbfgs import pull_to_equal
 from tests.default.tables import few_matter, make_sample, make_target
 
@@ -112,7 +113,7 @@ def test_weights_are_pulled_by_the_effective_number_of_rows(monkeypatch):
         seen.append(n_samples)
         return pull_to_equal(weights, pull, n_samples)
 
-    monkeypatch.setattr(module, "pull_to_equal", spy)
+    monkeypatch.setattr(lbfgs, "pull_to_equal", spy)
     given = np.where(np.arange(60) % 6 == 0, 20.0, 1.0)
     sample = make_sample(given=given)
     metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
@@ -206,7 +207,7 @@ def test_the_gradient_of_the_descent_is_that_of_its_value(few, candidates, monke
         seen["function"] = function
         return type("Result", (), {"x": x})()
 
-    monkeypatch.setattr(module, "minimize", spy)
+    monkeypatch.setattr(lbfgs, "minimize", spy)
     fit.learn_weights(candidates[-1], 5.0)
     x = np.random.default_rng(0).standard_normal(MENU.n_kernels)
     _, found = seen["function"](x)

@@ -9,8 +9,6 @@ from typing import Any, Protocol, TypeVar
 
 import joblib
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import softmax
 
 from discernel.arrays import Device, FloatArray, in_threads
 from discernel.arrays.sample_weights import effective_number
@@ -20,8 +18,9 @@ from discernel.default.metric import Metric
 from discernel.default.ridge import Ridge
 from discernel.default.sample import Positions, Sample
 from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
-from discernel.programs.lbfgs import pull_to_equal
-from discernel.programs.simplex import normalize, uniform
+from discernel.programs.lbfgs import minimize_error
+from discernel.programs.loo import ErrorPoint
+from discernel.programs.simplex import uniform
 from discernel.progress.deadline import must_stop_learning
 
 __all__ = ["Contender", "CrossFit", "Judged", "Selection", "choose", "clearly_better", "each"]
@@ -34,9 +33,8 @@ _LAMBDAS, _RULE = lambda_grid(0.0, -5.5), Rule(skips_failures=True)
 _CLEARLY = 1.0
 #: With so many rows, by twice as many.
 _FEW_ROWS = 20.0
-#: Steps of the descent over weights.
-_EVALUATIONS = 20
-_WORTHWHILE, _NEGLIGIBLE = 1e-4, 1e-3
+#: Evaluations of the descent over weights, and the decrease that is worth one more.
+_EVALUATIONS, _WORTHWHILE = 20, 1e-4
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
@@ -188,29 +186,24 @@ class CrossFit:
         the candidate; perhaps without the errors of a fold.
         """
         folds = [fold for number, fold in enumerate(self.folds) if number != without]
-        p, lam, by_row = self.n_kernels, start.regularization, self.sample.weights
-        n, n_numbers = effective_number(by_row), by_row.sum() * self.sample.scores.shape[1]
-        units: dict[str, float] = {}
+        by_row = self.sample.weights
+        n_numbers = by_row.sum() * self.sample.scores.shape[1]
 
-        def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
-            w = np.maximum(softmax(z), 1e-30)
-            found = each(lambda fold: fold.error(w, lam), folds, self._device)
-            value = pull_to_equal(w, pull, n) + sum(f.value for f in found) / n_numbers
-            by_w = pull / n * (np.log(w * p) + 1.0)
-            by_w = by_w + np.sum([f.by_weights for f in found], axis=0) / n_numbers
-            # In units of the first value: the tolerance of L-BFGS-B is absolute for values below 1.
-            unit = units.setdefault("value", value)
-            return value / unit, w * (by_w - w @ by_w) / unit
+        def at(weights: FloatArray, regularization: float) -> ErrorPoint:
+            found = each(lambda fold: fold.error(weights, regularization), folds, self._device)
+            by_weights = np.sum([f.by_weights for f in found], axis=0)
+            return ErrorPoint(sum(f.value for f in found) / n_numbers, by_weights / n_numbers)
 
-        result = minimize(
-            value_and_gradient,
-            np.log(start.weights),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxfun": _EVALUATIONS, "ftol": _WORTHWHILE},
+        weights, _ = minimize_error(
+            at,
+            start.weights,
+            start.regularization,
+            pull=pull,
+            n_samples=effective_number(by_row),
+            max_evaluations=_EVALUATIONS,
+            worthwhile=_WORTHWHILE,
         )
-        weights = softmax(result.x)
-        return normalize(np.where(weights < _NEGLIGIBLE, 0.0, weights))
+        return weights
 
 
 def each(

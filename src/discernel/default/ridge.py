@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from discernel.arrays import Cholesky, Device, DeviceFactor, FloatArray, as_host
+from discernel.programs.loo import ErrorPoint
 
-__all__ = ["Ridge", "RidgeError"]
-
-
-@dataclass(frozen=True)
-class RidgeError:
-    """How wrong some weights and λ are about held-out rows.
-
-    Attributes
-    ----------
-    value : float
-        The sum of squared errors, times the weights of the rows.
-    by_weights : ndarray of shape (n_kernels,)
-        Its derivatives by the weights of the kernels.
-    """
-
-    value: float
-    by_weights: FloatArray
+__all__ = ["Ridge"]
 
 
 class Ridge:
@@ -96,8 +80,8 @@ class Ridge:
         leverage = factor.inverse_diagonal() - self._share / regularization
         return float(np.mean((coef / leverage[:, None]) ** 2))
 
-    def error(self, weights: FloatArray, regularization: float) -> RidgeError:
-        """Return the error for the held-out rows and its gradient by the weights of kernels."""
+    def error(self, weights: FloatArray, regularization: float) -> ErrorPoint:
+        """Return the sum of squared errors of the held-out rows, times ω, and its gradient."""
         xp, n, combined = self._xp, self._n, self.combined(weights)
         factor = self._factor(combined, regularization)
         coef = factor.solve(self._right)
@@ -112,7 +96,7 @@ class Ridge:
         by_weights = xp.matmul(self._flat, xp.reshape(xp.matmul(left, expansion.T), (-1,)))
         means = xp.matmul(self._row_means[:, :n], expansion)
         by_weights -= xp.matmul(means, self._put(weighted.sum(axis=0)))
-        return RidgeError(value, 2.0 * self._units * as_host(by_weights))
+        return ErrorPoint(value, 2.0 * self._units * as_host(by_weights))
 
     def _predicted(self, combined: Any, coef: Any) -> FloatArray:
         return np.asarray(as_host(self._xp.matmul(combined[self._n :, :], coef)) + self._mean)

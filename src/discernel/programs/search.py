@@ -13,10 +13,11 @@ from discernel.bank import Bank
 from discernel.programs.lambdas import find_limit, lambda_grid
 from discernel.programs.lbfgs import (
     choose_regularization,
-    minimize_leave_one_out,
+    leave_one_out_error,
+    minimize_error,
     pull_to_equal,
 )
-from discernel.programs.loo import LeaveOneOutProgram
+from discernel.programs.loo import LeaveOneOutError, LeaveOneOutProgram
 from discernel.programs.newton import Newton
 from discernel.programs.part import Part, draw_part
 from discernel.programs.rkda import ShrunkRKDAProgram
@@ -133,20 +134,20 @@ class _Search:
     def try_loo(self, start: Candidate, max_evaluations: int = 60) -> None:
         """Try the least leave-one-out error that descent finds from a candidate, in time."""
         try:
-            solution = minimize_leave_one_out(
-                self.bank,
-                self.target,
+            weights, lam = minimize_error(
+                LeaveOneOutError(self.bank, self.target).at,
+                start.weights,
+                start.regularization,
                 pull=self.pull,
-                weights=start.weights,
-                regularization=start.regularization,
-                fixed_regularization=self.regularization is not None,
+                n_samples=self.bank.effective,
+                learns_regularization=self.regularization is None,
                 max_evaluations=max_evaluations,
                 monitor=self._monitor,
             )
         except StoppedError:
             self.is_stopped = True
             return
-        self.add("loo", solution.weights, solution.regularization, solution.error)
+        self.add("loo", weights, lam, leave_one_out_error(self.bank, self.target, weights, lam))
 
     def _monitor(self, value: float, weights: FloatArray) -> None:
         shown = np.where(weights > 1e-3, weights, 0.0)
