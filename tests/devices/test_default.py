@@ -70,4 +70,4 @@ def test_the_same_kernels_are_proposed(rows, device):
     assert there.chosen.strength == here.chosen.strength
     assert there.chosen.regularization == here.chosen.regularization
     assert_allclose(there.chosen.weights, here.chosen.weights, atol=2e-2)
-    assert there.chosen.mean_loss == pytest.approx(here.chosen.mean_loss, rel=1e-2)
+    assert there.chosen.error == pytest.approx(here.chosen.error, rel=1e-2)

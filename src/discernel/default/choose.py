@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import joblib
 import numpy as np
@@ -21,9 +21,10 @@ from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
 from discernel.programs.lbfgs import minimize_error
 from discernel.programs.loo import ErrorPoint
 from discernel.programs.simplex import uniform
+from discernel.programs.solution import Candidate
 from discernel.progress.deadline import must_stop_learning
 
-__all__ = ["Contender", "CrossFit", "Judged", "Selection", "choose", "clearly_better", "each"]
+__all__ = ["CrossFit", "Scored", "Selection", "choose", "clearly_better", "each"]
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
@@ -40,38 +41,11 @@ Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Contender:
-    """A candidate: a strength of the metric, weights, λ, and what it predicts for left-out rows.
+class Scored(NamedTuple):
+    """A candidate, and what each row costs that had no part in it; see `row_losses`."""
 
-    Attributes
-    ----------
-    name : str
-        ``"average"`` or ``"weights"``.
-    strength : float
-        The power of the learned scales.
-    weights : ndarray of shape (n_kernels,)
-        Of the kernels of the menu.
-    regularization : float
-        λ.
-    predicted : ndarray of shape (n_rows, n_outputs)
-        For every row, by the fit and the metric of the other folds.
-    losses : ndarray of shape (n_rows,)
-        What each row costs; see `row_losses`.
-    mean_loss : float
-        Their mean, by the weights of the rows.
-    accuracy : float or None
-        The share of rows whose class was right; None where there are no classes.
-    """
-
-    name: str
-    strength: float
-    weights: FloatArray
-    regularization: float
-    predicted: FloatArray
+    candidate: Candidate
     losses: FloatArray
-    mean_loss: float
-    accuracy: float | None
 
 
 class CrossFit:
@@ -127,32 +101,41 @@ class CrossFit:
             make, list(zip(metrics, sample.divisions(), olds, strict=True)), device
         )
         #: All that was tried.
-        self.tried: list[Contender] = []
+        self.tried: list[Scored] = []
 
-    def choices(self, name: str, weights: FloatArray) -> Callable[[float], Contender]:
-        """Return a function of λ: these weights, with what they predict."""
+    def predictor(self, weights: FloatArray) -> Callable[[float], FloatArray]:
+        """Return a function of λ: what the fits to the other folds predict for every row."""
         predictors = each(
             lambda fold: partial(fold.predict, fold.combined(weights)), self.folds, self._device
         )
 
-        def at(regularization: float) -> Contender:
+        def at(regularization: float) -> FloatArray:
             parts = each(lambda predict: predict(regularization), predictors, self._device)
             predicted = np.empty_like(self.sample.scores)
             for (_, inside), part in zip(self.sample.divisions(), parts, strict=True):
                 predicted[inside] = part
+            return predicted
+
+        return at
+
+    def choices(self, name: str, weights: FloatArray) -> Callable[[float], Scored]:
+        """Return a function of λ: these weights, with what they cost."""
+        predicted_with = self.predictor(weights)
+
+        def at(regularization: float) -> Scored:
+            predicted = predicted_with(regularization)
             losses, right = row_losses(predicted, self.sample.scores, self.sample.target)
-            found = Contender(
-                name=name,
+            candidate = Candidate(
+                name,
+                weights,
+                regularization,
+                error=float(self.sample.shares @ losses),
+                pull=0.0,
                 strength=self.strength,
-                weights=weights,
-                regularization=regularization,
-                predicted=predicted,
-                losses=losses,
-                mean_loss=float(self.sample.shares @ losses),
                 accuracy=None if right is None else float(self.sample.shares @ right),
             )
-            self.tried.append(found)
-            return found
+            self.tried.append(Scored(candidate, losses))
+            return self.tried[-1]
 
         return at
 
@@ -162,23 +145,23 @@ class CrossFit:
         weights: FloatArray,
         regularizations: Sequence[float],
         start: float | None = None,
-    ) -> Contender:
+    ) -> Scored:
         """Return weights with the best of some λ: from a start downhill, until the loss grows.
 
         λ that are too small for the precision are passed over.
         """
-        at, found = self.choices(name, weights), dict[float, Contender]()
+        at, found = self.choices(name, weights), dict[float, Scored]()
 
         def loss(regularization: float) -> float:
             found[regularization] = at(regularization)
-            return found[regularization].mean_loss
+            return found[regularization].candidate.error
 
         middle = len(regularizations) // 2
         position = middle if start is None else regularizations.index(start)
         return found[search_lambda(regularizations, loss, _RULE, position).regularization]
 
     def learn_weights(
-        self, start: Contender, pull: float, without: int | None = None
+        self, start: Candidate, pull: float, without: int | None = None
     ) -> FloatArray:
         """Return the weights that descent finds from a candidate, pulled towards equal ones.
 
@@ -224,20 +207,19 @@ def each(
     return [results[position] for position in range(len(jobs))]
 
 
-class Judged(Protocol):
-    """What was judged by rows that had no part in it."""
-
-    @property
-    def losses(self) -> FloatArray:
-        """What each row costs."""
-
-
-def clearly_better(first: Judged, second: Judged, shares: FloatArray) -> bool:
-    """Whether the first is better by more than a standard error of the difference.
+def clearly_better(first: FloatArray, second: FloatArray, shares: FloatArray) -> bool:
+    """Whether the first losses are less by more than a standard error of the difference.
 
     By more than that of few rows, whose standard errors are uncertain themselves.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_rows,)
+        What each row costs that had no part in the one and the other.
+    shares : ndarray of shape (n_rows,)
+        How much each row counts, summing to 1.
     """
-    gains = second.losses - first.losses
+    gains = second - first
     mean = float(shares @ gains)
     clearly = _CLEARLY * (1.0 + _FEW_ROWS / effective_number(shares))
     return mean > clearly * float(np.sqrt(shares**2 @ (gains - mean) ** 2))
@@ -281,10 +263,10 @@ def choose(
     dtype = np.float32 if regularization is None else np.float64
     fits = _try_strengths(sample, metrics, strengths, lambdas, dtype, device)
     tried = [fit.tried for fit in fits]
-    candidates = _ranked(tried, sample.shares)
-    best = candidates[0]
+    ranking = _ranked(tried, sample.shares)
+    best = ranking[0].candidate
     without = [
-        _ranked(tried, np.where(sample.folds == fold, 0.0, sample.shares))[0]
+        _ranked(tried, np.where(sample.folds == fold, 0.0, sample.shares))[0].candidate
         for fold in range(sample.n_folds)
     ]
     if device is None:
@@ -292,13 +274,16 @@ def choose(
         # and fifth digits would depend on the machine, and on the units of the columns.
         fits.clear()
         fit = CrossFit(sample, metrics, best.strength, dtype=np.float64)
-        candidates[0] = best = fit.choices("average", best.weights)(best.regularization)
+        ranking[0] = fit.choices("average", best.weights)(best.regularization)
+        best = ranking[0].candidate
     else:
         fit = next(fit for fit in fits if fit.strength == best.strength)
+    candidates = [scored.candidate for scored in ranking]
     if must_stop_learning():
         return Selection(candidates, without)
-    learned = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
-    if not clearly_better(learned, best, sample.shares):
+    found = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
+    learned = found.candidate
+    if not clearly_better(found.losses, ranking[0].losses, sample.shares):
         return Selection([best, learned, *candidates[1:]], without)
     for fold, one in enumerate(without if is_whole else ()):
         weights = fit.learn_weights(best, pull, without=fold)
@@ -317,7 +302,7 @@ def _try_strengths(
 ) -> list[CrossFit]:
     """Return the fits of strengths with equal weights, as long as the loss falls."""
     fits: list[CrossFit] = []
-    equal, best, before = uniform(MENU.n_kernels), None, np.inf
+    equal, start, before = uniform(MENU.n_kernels), None, np.inf
     for strength in strengths:
         if fits and must_stop_learning():
             break
@@ -325,28 +310,26 @@ def _try_strengths(
         memory = fits[-1] if fits and device is None else None
         fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=memory, device=device)
         fits.append(fit)
-        start = None if best is None else best.regularization
-        found = fit.best("average", equal, lambdas, start)
-        if best is None or clearly_better(found, best, sample.shares):
-            best = found
-        if found.mean_loss >= before:
+        loss = fit.best("average", equal, lambdas, start).candidate.error
+        if loss >= before:
             break  # more of a metric that does no good does none either
-        before = found.mean_loss
+        before = loss
+        start = _ranked([fit.tried for fit in fits], sample.shares)[0].candidate.regularization
     return fits
 
 
-def _ranked(tried: list[list[Contender]], shares: FloatArray) -> list[Contender]:
+def _ranked(tried: list[list[Scored]], shares: FloatArray) -> list[Scored]:
     """Return the best of each strength, the chosen one first, by some shares of the rows.
 
     The chosen one is the first that no other is clearly better than.
     """
     shares = shares / shares.sum()
-    found: list[Contender] = []
+    found: list[Scored] = []
     before = np.inf
     for group in tried:
         losses = [float(shares @ one.losses) for one in group]
         best = group[int(np.argmin(losses))]
-        clearly = bool(found) and clearly_better(best, found[0], shares)
+        clearly = bool(found) and clearly_better(best.losses, found[0].losses, shares)
         found.insert(0 if clearly else len(found), best)
         if min(losses) >= before:
             break
@@ -360,11 +343,11 @@ class Selection:
 
     Attributes
     ----------
-    candidates : list of Contender
+    candidates : list of Candidate
         The best of each kind, the chosen one first.
-    without : list of Contender
+    without : list of Candidate
         For each fold, the choice by the losses of the other rows.
     """
 
-    candidates: list[Contender]
-    without: list[Contender]
+    candidates: list[Candidate]
+    without: list[Candidate]

@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from discernel.arrays import Device, FloatArray, draw_rows
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
-from discernel.default.choose import Contender, choose, each
+from discernel.default.choose import choose, each
 from discernel.default.losses import row_losses
 from discernel.default.menu import MEDIAN_ROWS, MENU
 from discernel.default.metric import Metric, learn_metric
@@ -60,9 +60,9 @@ class Proposal:
     ----------
     kernels : list of Kernel
         The kernels of the menu, resolved.
-    candidates : list of Contender
+    candidates : list of Candidate
         All that was compared, the chosen one first.
-    without : list of Contender
+    without : list of Candidate
         What would have been chosen without each fold.
     sample : Sample
         The rows it was compared on.
@@ -78,8 +78,8 @@ class Proposal:
     """
 
     kernels: list[Kernel]
-    candidates: list[Contender]
-    without: list[Contender]
+    candidates: list[Candidate]
+    without: list[Candidate]
     sample: Sample
     metric: Metric
     fold_metrics: list[Metric]
@@ -87,7 +87,7 @@ class Proposal:
     dependent: Positions
 
     @property
-    def chosen(self) -> Contender:
+    def chosen(self) -> Candidate:
         """The candidate that won."""
         return self.candidates[0]
 
@@ -245,16 +245,16 @@ class CrossFitted:
         weights = _of_kept(chosen.weights, program.bank)
         given = program.regularization
         lam = self._regularization(program.bank, program.target) if given is None else given
-        task.monitor(0, chosen.mean_loss, None, weights)
+        task.monitor(0, chosen.error, None, weights)
         return Solution(
             weights,
-            chosen.mean_loss,
+            chosen.error,
             -np.inf,
             Status.NO_CERTIFICATE,
             len(self.proposal.candidates),
             regularization=lam,
             regularization_at_limit=None if given is not None else find_limit(lam, _LIMITS),
-            considered=tuple(_candidate(choice) for choice in self.proposal.candidates),
+            considered=tuple(self.proposal.candidates),
         )
 
     def _regularization(self, bank: Bank, target: Target) -> float:
@@ -284,7 +284,7 @@ def _of_kept(weights: FloatArray, bank: Bank) -> FloatArray:
 
 
 def _best_regularization(
-    bank: Bank, target: Target, chosen: Contender, counted: Positions
+    bank: Bank, target: Target, chosen: Candidate, counted: Positions
 ) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
     system, part = bank.systems(_of_kept(chosen.weights, bank)), target.subset(counted)
@@ -301,15 +301,3 @@ def _best_regularization(
         return float(np.average(found, weights=shares))
 
     return search_lambda(lambdas, loss, start=_START).regularization
-
-
-def _candidate(choice: Contender) -> Candidate:
-    return Candidate(
-        choice.name,
-        choice.weights,
-        choice.regularization,
-        choice.mean_loss,
-        0.0,
-        strength=choice.strength,
-        accuracy=choice.accuracy,
-    )

@@ -112,7 +112,7 @@ def refine_metric(
     best = given
     if not np.array_equal(start, scales):
         found, gradient = judged(start)
-        best = found if clearly_better(found, given, shares) else given
+        best = found if clearly_better(found.losses, given.losses, shares) else given
     for _ in range(_ROUNDS):
         if must_stop_learning():
             break
@@ -120,7 +120,7 @@ def refine_metric(
             break
         found, gradient = judged(np.round(np.sqrt(gradient / gradient.max()), _DIGITS))
         # Columns fade from round to round, and more rows than these would want to keep more.
-        if not clearly_better(found, best, shares):
+        if not clearly_better(found.losses, best.losses, shares):
             break
         best = found
     return None if best is given else best.scales
