@@ -150,12 +150,21 @@ def test_strengths_may_be_few(few):
     assert {candidate.strength for candidate in found} == {0.0}
 
 
-def test_more_of_a_metric_that_does_no_good_is_not_tried(few):
+def test_more_of_a_metric_that_does_no_good_is_not_tried(few, monkeypatch):
     """Strengths are tried as long as the loss falls."""
     sample, metrics = few
+    tried = []
+
+    class SeenCrossFit(CrossFit):
+        def __init__(self, sample, metrics, strength, **options):
+            super().__init__(sample, metrics, strength, **options)
+            tried.append(strength)
+
+    monkeypatch.setattr(module, "CrossFit", SeenCrossFit)
     wrong = [Metric(1.0 - metric.scales) for metric in metrics]  # what matters most is left out
     found = choose(sample, wrong, pull=5.0).candidates
     assert [c.strength for c in found if c.name == "average"] == [0.0, 0.5]
+    assert tried == [0.0, 0.5, 0.0]  # the last in double precision
     losses = {c.strength: c.error for c in found if c.name == "average"}
     assert losses[0.5] >= losses[0.0]
 

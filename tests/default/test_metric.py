@@ -124,6 +124,23 @@ def test_best_regularization_stops_where_the_error_grows():
     assert _fit(Ridge(gram[None], noise, np.ones(len(X))), None)[1] == _LAMBDAS[0]
 
 
+@pytest.mark.parametrize(("gain", "position"), [(0.02, 3), (0.005, 0)])
+def test_a_smaller_regularization_must_be_worth_it(gain, position):
+    """A leave-one-out error that is smaller by less than 1 % is not."""
+
+    class FallingRidge:
+        def combined(self, weights):
+            return None
+
+        def leave_one_out_error(self, combined, regularization):
+            return (1.0 - gain) ** _LAMBDAS.index(regularization)
+
+        def coef(self, combined, regularization):
+            return regularization
+
+    assert _fit(FallingRidge(), None) == (_LAMBDAS[position],) * 2
+
+
 # ---- weights ---------------------------------------------------------------------------------
 
 
