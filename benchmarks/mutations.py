@@ -101,6 +101,7 @@ TESTS = {
         "tests/programs/test_*choices.py",
         "tests/papers/test_separability*.py",
     ],
+    "programs/lambdas.py": ["tests/programs/test_lambdas.py"],
     "programs/search.py": ["tests/programs/test_*choices.py", "tests/programs/test_auto*.py"],
     "programs/lbfgs.py": ["tests/programs/test_*choices.py", "tests/programs/test_auto*.py"],
     "default/": ["tests/default"],

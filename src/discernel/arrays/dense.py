@@ -144,7 +144,7 @@ class Cholesky:
         """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n)."""
         check_deadline()
         solution, _ = self._potrs(self._lower, right, lower=1)
-        return np.asarray(solution, dtype=np.float64)
+        return np.asarray(solution)
 
     def half_solve(self, right: FloatArray) -> FloatArray:
         """Return L⁻¹ times ``right`` of a matrix LLᵀ of double precision."""

@@ -10,13 +10,14 @@ from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
+from discernel.programs.lambdas import find_limit, lambda_grid
 from discernel.programs.lbfgs import (
     choose_regularization,
-    find_limit,
-    minimize_leave_one_out,
+    leave_one_out_error,
+    minimize_error,
     pull_to_equal,
 )
-from discernel.programs.loo import LeaveOneOutProgram
+from discernel.programs.loo import LeaveOneOutError, LeaveOneOutProgram
 from discernel.programs.newton import Newton
 from discernel.programs.part import Part, draw_part
 from discernel.programs.rkda import ShrunkRKDAProgram
@@ -38,7 +39,7 @@ __all__ = ["LBFGS", "Search"]
 _REFINEMENTS = 3
 #: A candidate on a part of the samples counts as close up to this multiple of the best score.
 _CLOSE = 1.1
-_LAMBDAS = tuple(10.0**-k for k in range(7))
+_LAMBDAS = lambda_grid(0.0, -6.0, per_decade=1)
 _SHRINKAGES = (0.0, 0.03, 0.1, 0.3)
 
 
@@ -131,20 +132,20 @@ class _Search:
     def try_loo(self, start: Candidate, max_evaluations: int = 60) -> None:
         """Try the least leave-one-out error that descent finds from a candidate, in time."""
         try:
-            solution = minimize_leave_one_out(
-                self.bank,
-                self.target,
+            weights, lam = minimize_error(
+                LeaveOneOutError(self.bank, self.target).at,
+                start.weights,
+                start.regularization,
                 pull=self.pull,
-                weights=start.weights,
-                regularization=start.regularization,
-                fixed_regularization=self.regularization is not None,
+                n_samples=self.bank.effective,
+                learns_regularization=self.regularization is None,
                 max_evaluations=max_evaluations,
                 monitor=self._monitor,
             )
         except StoppedError:
             self.is_stopped = True
             return
-        self.add("loo", solution.weights, solution.regularization, solution.error)
+        self.add("loo", weights, lam, leave_one_out_error(self.bank, self.target, weights, lam))
 
     def _monitor(self, value: float, weights: FloatArray) -> None:
         shown = np.where(weights > 1e-3, weights, 0.0)
