@@ -120,12 +120,13 @@ class ExactBank(Bank):
 
     def products(self, vectors: FloatArray) -> FloatArray:
         # G̃V = P G (P V): centring vectors is m·n work where centring G would be m².
-        vectors = np.ascontiguousarray(self._centered_vectors(vectors))
+        vectors = self._centered_vectors(vectors)
         return self._centered_products(tiles.product(self._engine, vectors))
 
     def compressed(self, basis: FloatArray) -> FloatArray:
-        basis = np.ascontiguousarray(self._centered_vectors(basis))
-        return np.asarray(tiles.compress(self._engine, basis) * self.scales[:, None, None])
+        basis = self._centered_vectors(basis)
+        half = tiles.compress(self._engine, basis) * self.scales[:, None, None]
+        return np.asarray(half + half.transpose(0, 2, 1))
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
         out = np.empty((self.n_samples, self.n_samples)) if out is None else out

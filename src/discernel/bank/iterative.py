@@ -85,7 +85,7 @@ class IterativeBank(TiledBank):
             The engine of single precision, from `single_engine`, where the product may be.
         """
         engine = self._engine if single is None else single
-        columns = np.ascontiguousarray(self._centered_vectors(vectors))
+        columns = self._centered_vectors(vectors)
         out = tiles.combined_product(engine, weights * self.scales, columns)
         self._center_rows(out[None])
         return out

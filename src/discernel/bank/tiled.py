@@ -172,7 +172,7 @@ class Threads(Engine):
 
 
 def _in_single(array: FloatArray) -> Any:
-    return array.astype(np.float32)
+    return np.ascontiguousarray(array, dtype=np.float32)
 
 
 def _add_weighted(

@@ -159,7 +159,7 @@ class Engine(ABC):
     n_kernels: int
     n_samples: int
     xp: Any = np
-    put: Callable[[FloatArray], Any] = staticmethod(np.asarray)
+    put: Callable[[FloatArray], Any] = staticmethod(np.ascontiguousarray)
     empty: Callable[..., Any] = staticmethod(np.empty)
     matmul: Callable[[Any, Any], Any] = staticmethod(np.matmul)
     dot: Callable[[Any, Any], Any] = staticmethod(_dot)
@@ -222,7 +222,8 @@ class Stored(Engine):
         Their rows.
     """
 
-    # By the BLAS of the factorisations.
+    # By the BLAS of the factorisations, which takes arrays of any order.
+    put = staticmethod(np.asarray)
     matmul = staticmethod(matmul)
     dot = staticmethod(_blas_dot)
 
@@ -286,7 +287,10 @@ def product(
 
 
 def compress(engine: Engine, basis: FloatArray) -> FloatArray:
-    """Return every SᵀG_iS, of shape (n_kernels, n_columns, n_columns)."""
+    """Return halves of every SᵀG_iS, of shape (n_kernels, n_columns, n_columns).
+
+    SᵀG_iS is such a half and its transpose, which is exactly symmetric.
+    """
     S, matmul = engine.put(basis), engine.matmul
 
     def work(tile: Tile, matrices: Found, out: Any) -> None:
@@ -296,8 +300,7 @@ def compress(engine: Engine, basis: FloatArray) -> FloatArray:
         for i, matrix in matrices:
             out[i, :, :] += matmul(left, matmul(matrix, right))
 
-    half = engine.run(TilePass(work, (engine.n_kernels, basis.shape[1], basis.shape[1])))
-    return np.asarray(half + half.transpose(0, 2, 1))
+    return engine.run(TilePass(work, (engine.n_kernels, basis.shape[1], basis.shape[1])))
 
 
 def inner(engine: Engine, matrix: Any) -> FloatArray:
