@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,7 +163,7 @@ class Strips(Threads):
         return [off.times(factors[i]) for i, off in self.taken_off.items() if factors[i]]
 
     def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
-        chosen = DeviceKernels(self.kernels, cast(Any, self.rows)[at], self._device)
+        chosen = DeviceKernels(self.kernels, self.rows[at], self._device)
         out, step = np.empty((len(at), self.n_samples)), max(1, self.entries // len(at))
         for start in range(0, self.n_samples, step):
             here = slice(start, min(start + step, self.n_samples))

@@ -8,7 +8,7 @@ entries, and whatever a criterion asks for costs rank · n_samples instead of n_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.linalg
@@ -285,7 +285,7 @@ class FactoredBank(Bank):
             sample_weights=self._weights_of(rows),
         )
 
-    def select(self, positions: NDArray[np.intp]) -> FactoredBank:
+    def select(self, positions: NDArray[np.intp]) -> Self:
         part = self._shallow_selection(positions)
         part._traces = self._traces[positions]
         part._factors = [self._factors[i] for i in positions]

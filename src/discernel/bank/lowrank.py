@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
@@ -351,9 +351,8 @@ class LowRankBank(FactoredBank):
             sample_weights=self._weights_of(rows),
         )
 
-    def select(self, positions: NDArray[np.intp]) -> LowRankBank:
+    def select(self, positions: NDArray[np.intp]) -> Self:
         part = super().select(positions)
-        assert isinstance(part, LowRankBank)
         part._left, part._diagonals = self._left[positions], self._diagonals[positions]
         part._maps = None if self._maps is None else [self._maps[i] for i in positions]
         part._adopt(np.concatenate([*part._factors, self._features[:0]]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import joblib
 import numpy as np
@@ -25,7 +25,7 @@ from discernel.bank.system import CholeskySystem, System
 from discernel.bank.tiles import Centered, Engine, Found, Passes, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.evaluate import KernelSet, PreparedRows, can_prepare
+from discernel.kernels.evaluate import KernelSet, can_prepare
 
 __all__ = ["Threads", "TiledBank"]
 
@@ -62,7 +62,8 @@ class Threads(Engine):
         self, kernels: Sequence[Kernel], X: Any, n_threads: int, cache_bytes: float
     ) -> None:
         self.kernels, self.n_samples = KernelSet(kernels), n_rows(X)
-        self.rows = self.kernels.prepare(X) if can_prepare(X) else X
+        self._is_prepared = can_prepare(X)
+        self.rows: Any = self.kernels.prepare(X) if self._is_prepared else X
         self._n_threads, self._tile_shape = n_threads, _tile_shape(cache_bytes, n_threads)
         self.taken_off: dict[int, Centered] = {}
         self._is_single, self.passes = False, Passes()
@@ -87,7 +88,7 @@ class Threads(Engine):
         active : sequence of int
             The positions of the kernels that are meant.
         """
-        if not isinstance(self.rows, PreparedRows) or any(i in self.taken_off for i in active):
+        if not self._is_prepared or any(i in self.taken_off for i in active):
             return None
         rows = self.rows.single({self.kernels.kernels[i].base_key for i in active})
         if rows is None:
@@ -154,7 +155,7 @@ class Threads(Engine):
             What centres the sum.
         """
         active, out = np.flatnonzero(factors), np.empty((len(at), self.n_samples))
-        kernels, there = self.kernels.of(active), cast(Any, self.rows)[at]
+        kernels, there = self.kernels.of(active), self.rows[at]
 
         def work(rows: slice, buffers: Buffers) -> None:
             tile: Any = rows, at
