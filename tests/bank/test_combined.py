@@ -28,7 +28,7 @@ from discernel.kernels import (
 )
 from discernel.kernels import weighted as module
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise
-from discernel.kernels.terms import Atom, Decay, Pair, Term
+from discernel.kernels.terms import Atom, Decay, PairKind, Term
 
 M = 70  # training rows
 COLUMNS = [0, 2]
@@ -194,7 +194,7 @@ def test_rows_that_are_not_numbers(small_tiles):
     np.testing.assert_allclose(combined.product(words, V), expected, atol=1e-10)
 
 
-class Largest(Pair):
+class Largest(PairKind):
     """A pairwise matrix of a user's, with nothing prepared."""
 
     def tile(self, X, Z, out):

@@ -112,8 +112,8 @@ def test_gradients_equal_differences(kernel):
     np.testing.assert_allclose(found, differences(kernel, X, COEF, Z), atol=1e-8)
     alone = single_atom(kernel.terms())
     base = None if alone is None else alone[1].pair.entries(*alone[1].view.of_both(X, Z))
-    for gram, base in ((kernel(X, Z), None), (None, base), (kernel(X, Z), base)):
-        again = kernel.gradient(X, COEF, Z, gram=gram, base=base)
+    for gram, known in ((kernel(X, Z), None), (None, base), (kernel(X, Z), base)):
+        again = kernel.gradient(X, COEF, Z, gram=gram, base=known)
         np.testing.assert_allclose(again, found, rtol=1e-10, atol=1e-13)
 
 

@@ -15,7 +15,7 @@ from discernel.bank.tiled import TiledBank
 from discernel.kernels import RBF, Exponential, Linear, Polynomial
 from discernel.kernels.base import Scaled
 from discernel.kernels.evaluate import KernelSet
-from discernel.kernels.terms import Function, Term
+from discernel.kernels.terms import PairFunction, Term
 
 METRIC = np.array([0.3, 2.0, 1.0])
 
@@ -36,7 +36,7 @@ class OtherFunction(RBF):
 
 
 @dataclass(frozen=True)
-class Student(Function):
+class Student(PairFunction):
     """1 / (1 + rate·p), a function of a user's."""
 
     rate: float

@@ -23,7 +23,7 @@ from discernel.arrays import (
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.pairs import CITY, SQUARED
-from discernel.kernels.terms import Atom, Decay, Pair, RootDecay, Term, Terms, View
+from discernel.kernels.terms import Atom, Decay, PairKind, RootDecay, Term, Terms, View
 
 __all__ = ["RBF", "DistanceKernel", "Exponential", "Laplace", "Scales", "Width", "median_distance"]
 
@@ -178,7 +178,7 @@ class DistanceKernel(Kernel):
     norm: ClassVar[Literal[1, 2]]
     power: ClassVar[int]
     #: The pairwise matrix, and the function of it.
-    pair: ClassVar[Pair]
+    pair: ClassVar[PairKind]
     function: ClassVar[type[Decay]] = Decay
 
     scales: Scales = field(default=None, kw_only=True)

@@ -85,12 +85,12 @@ class KernelSet:
     ----------
     terms : list of tuple of Term
         Their `Kernel.terms`.
-    keys : list of (Pair, View) or None
+    keys : list of (PairKind, View) or None
         The pairwise matrix that each kernel is a function of; None for those of several, and for
         those that are only called.
     direct : list of int
         The positions of the latter.
-    groups : dict of (Pair, View) to list of (int, int or None)
+    groups : dict of (PairKind, View) to list of (int, int or None)
         For every pairwise matrix that is shared, the kernels made of it, in the order in which
         each follows from the one before.
     """

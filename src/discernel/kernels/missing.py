@@ -13,7 +13,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known, Wrapper
 from discernel.kernels.columns import Table, is_missing
 from discernel.kernels.evaluate import KernelSet, PreparedRows
-from discernel.kernels.terms import Atom, Pair, Term, Terms, View
+from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
 
 __all__ = ["WhereKnown"]
 
@@ -78,7 +78,7 @@ class _KnownRows:
 
 
 @dataclass(frozen=True, repr=False)
-class WhereKnown(Wrapper, Pair):
+class WhereKnown(Wrapper, PairKind):
     """A kernel of a source that some rows lack; such a row says nothing through it.
 
     A row lacks a source if all cells of its columns are missing (NaN, None, ``pd.NA``). In place of

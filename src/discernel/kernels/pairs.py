@@ -30,7 +30,7 @@ from discernel.kernels.expansion import (
     product_sums,
     sign_sums,
 )
-from discernel.kernels.terms import Pair, View
+from discernel.kernels.terms import PairKind, View
 
 __all__ = ["CHI_SQUARED", "CITY", "COSINE", "INNER", "SQUARED", "Called", "non_negative"]
 
@@ -48,7 +48,7 @@ def non_negative(X: Any, who: str) -> Any:
     return X
 
 
-class _Distance(Pair):
+class _Distance(PairKind):
     is_distance = True
 
     def diagonal(self, X: Any) -> FloatArray:
@@ -128,7 +128,7 @@ class _ChiSquared(_Distance):
 
 
 @dataclass(frozen=True)
-class _Inner(Pair):
+class _Inner(PairKind):
     """⟨x, z⟩."""
 
     kind = "inner"
@@ -173,7 +173,7 @@ SQUARED, CITY, CHI_SQUARED, INNER, COSINE = _Squared(), _City(), _ChiSquared(), 
 
 
 @dataclass(frozen=True)
-class Called(Pair):
+class Called(PairKind):
     """The values of a kernel of which nothing more is known than that it can be called."""
 
     is_prepared = False

@@ -13,12 +13,12 @@ from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table, is_missing
-from discernel.kernels.terms import Atom, Pair, Term, Terms, View
+from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
 
 __all__ = ["SimilarityKernel", "one_column"]
 
 
-class SimilarityKernel(Kernel, Pair):
+class SimilarityKernel(Kernel, PairKind):
     """A kernel of prepared rows; a subclass says by `rows` and `tile` which.
 
     It is its own pairwise matrix: what is prepared suits no other kernel.

@@ -28,9 +28,9 @@ __all__ = [
     "LEAST_SINGLE_EXPONENT",
     "Atom",
     "Decay",
-    "Function",
     "Monomial",
-    "Pair",
+    "PairFunction",
+    "PairKind",
     "RootDecay",
     "Seen",
     "Term",
@@ -182,7 +182,7 @@ _STEPS: dict[str, Callable[[Any, Any], Any]] = {
 # ---- pairs -------------------------------------------------------------------------------------
 
 
-class Pair(ABC):
+class PairKind(ABC):
     """What is computed of all pairs of rows: distances, inner products, or a whole kernel."""
 
     #: What other array libraries, gradients and exports know the matrix by; None: they do not.
@@ -245,7 +245,7 @@ class Pair(ABC):
 # ---- functions ---------------------------------------------------------------------------------
 
 
-class Function(ABC):
+class PairFunction(ABC):
     """A function of the entries of a pairwise matrix."""
 
     #: What exports call it.
@@ -281,7 +281,7 @@ class Function(ABC):
         """
 
     @abstractmethod
-    def times(self, other: Function) -> Function | None:
+    def times(self, other: PairFunction) -> PairFunction | None:
         """Return the product with another function of the same matrix; None: it is no function."""
 
     def __call__(self, base: Array) -> Array:
@@ -292,7 +292,7 @@ class Function(ABC):
 
 
 @dataclass(frozen=True)
-class Decay(Function):
+class Decay(PairFunction):
     """exp(−rate·p)."""
 
     kind = "exp"
@@ -323,7 +323,7 @@ class Decay(Function):
     def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
         return values(), -self.rate
 
-    def times(self, other: Function) -> Function | None:
+    def times(self, other: PairFunction) -> PairFunction | None:
         if other.kind != self.kind:
             return None
         return replace(self, rate=self.rate + other.numbers[0])
@@ -348,7 +348,7 @@ class RootDecay(Decay):
 
 
 @dataclass(frozen=True)
-class Monomial(Function):
+class Monomial(PairFunction):
     """(factor·p + constant)^degree."""
 
     kind = "power"
@@ -376,7 +376,7 @@ class Monomial(Function):
         made = np.ones_like(base()) if lower is None else lower(base())
         return made, self.degree * self.factor
 
-    def times(self, other: Function) -> Function | None:
+    def times(self, other: PairFunction) -> PairFunction | None:
         if other.kind != self.kind or other.numbers[:2] != self.numbers[:2]:
             return None
         return replace(self, degree=self.degree + int(other.numbers[2]))
@@ -393,9 +393,9 @@ IDENTITY = Monomial()
 class Atom:
     """A function of a pairwise matrix of what is seen of rows."""
 
-    pair: Pair
+    pair: PairKind
     view: View
-    function: Function = IDENTITY
+    function: PairFunction = IDENTITY
 
     @property
     def key(self) -> Key:
@@ -410,7 +410,7 @@ class Term(NamedTuple):
     atoms: tuple[Atom, ...]
 
 
-Key: TypeAlias = tuple[Pair, View]
+Key: TypeAlias = tuple[PairKind, View]
 Terms: TypeAlias = tuple[Term, ...]
 
 

@@ -13,7 +13,7 @@ from discernel.arrays.device import Device, as_host
 from discernel.kernels.base import Kernel
 from discernel.kernels.device.given import MatrixThere
 from discernel.kernels.evaluate import KernelSet, PreparedRows
-from discernel.kernels.terms import Key, Pair, combine
+from discernel.kernels.terms import Key, PairKind, combine
 
 __all__ = ["STRIP_ENTRIES", "DeviceKernels", "DeviceSum"]
 
@@ -278,7 +278,7 @@ class _Squares(_Rows):
 class _Host(_Rows):
     """A pairwise matrix that only NumPy can make."""
 
-    def __init__(self, pair: Pair, rows: Any, device: Device, single: bool) -> None:
+    def __init__(self, pair: PairKind, rows: Any, device: Device, single: bool) -> None:
         self._pair, self._rows, self._device, self._single = pair, rows, device, single
 
     def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
@@ -286,7 +286,7 @@ class _Host(_Rows):
         return self._device.put(made, single=self._single)
 
 
-def _rows_on(pair: Pair, rows: Any, device: Device, single: bool) -> _Rows:
+def _rows_on(pair: PairKind, rows: Any, device: Device, single: bool) -> _Rows:
     """Return prepared rows on a device."""
     if pair.kind == "squared":
         return _Squares(rows, device, single)
