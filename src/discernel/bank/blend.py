@@ -296,9 +296,8 @@ class BlendBank(Bank):
 
     # ---- systems -----------------------------------------------------------------------------
 
-    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+    def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         self._check(weights)
-        diagonal = np.full(self.n_samples, ridge)
         if (diagonal == diagonal[0]).all():
             return SpectralSystem(self._rows, self._values, diagonal[0])
         return WoodburySystem(self._rows.T, diagonal)

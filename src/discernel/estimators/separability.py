@@ -25,11 +25,11 @@ from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or
 from discernel.estimators.weighted import BaseWeightedEstimator
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel, kernel_names
-from discernel.papers.spectrum.choice import (
+from discernel.papers.separability.spectrum import Labels, Method
+from discernel.papers.separability.spectrum_choice import (
     choose_reweighing,
     neighbor_votes,
 )
-from discernel.papers.spectrum.reweigh import Labels, Method
 from discernel.targets import ClassTarget, labels_without_weight
 
 __all__ = ["SeparabilityClassifier", "check_n_neighbors"]

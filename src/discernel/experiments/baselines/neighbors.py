@@ -17,7 +17,7 @@ from discernel.bank.checks import check_grams
 from discernel.estimators.rows import BaseRowEstimator
 from discernel.estimators.separability import check_n_neighbors
 from discernel.exceptions import InvalidInputError
-from discernel.papers.spectrum.choice import neighbor_votes
+from discernel.papers.separability.spectrum_choice import neighbor_votes
 
 __all__ = ["KernelNeighborsClassifier"]
 
