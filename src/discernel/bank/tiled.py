@@ -90,7 +90,7 @@ class Threads(Engine):
         """
         if not self._is_prepared or any(i in self.taken_off for i in active):
             return None
-        rows = self.rows.single({self.kernels.kernels[i].base_key for i in active})
+        rows = self.rows.single({self.kernels.keys[i] for i in active})
         if rows is None:
             return None
         made = copy(self)
