@@ -331,15 +331,16 @@ def inner_products(engine: Engine, means: FloatArray, weights: SampleWeights | N
     empty = engine.empty
 
     def work(tile: Tile, matrices: Found, out: Any) -> None:
-        (rows, columns), (own, _) = tile, _split(tile)
+        (rows, columns), (own, rest) = tile, _split(tile)
         stack = empty((p, rows.stop - rows.start, columns.stop - columns.start))
         for i, matrix in matrices:
             values = stack[i, :, :]
             values[:, :] = matrix
             centered[i](tile, values, put)
-            values[:, own:] *= 2.0**0.5  # for its mirror image too
+            if own > 0 and rest.start < rest.stop:  # it counts for its mirror image too
+                values[:, own:] *= 2.0**0.5
         flat = xp.reshape(stack, (p, -1))
-        out += matmul(flat, flat.T)
+        out += (2.0 if own == 0 else 1.0) * matmul(flat, flat.T)
 
     return engine.run(TilePass(work, (p, p), n_alive=p))
 
