@@ -30,7 +30,6 @@ from discernel.bank import (
     make_bank,
 )
 from discernel.criteria import (
-    Auto,
     KernelLeastSquares,
     LeastSquares,
     LeaveOneOut,
@@ -39,7 +38,6 @@ from discernel.criteria import (
     low_rank_loss,
 )
 from discernel.default import (
-    CrossFitted,
     Proposal,
     Relearner,
     cross_fitted_scores,
@@ -213,7 +211,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             self.metric_ = Metric(np.ones(X.shape[1]))
             self._importances = np.full(n, 1.0 / n), np.zeros(n)
             return None
-        lam, stages = request.regularization, active_stages()
+        stages = active_stages()
         proposal = None if stages is None else stages.known_proposal(len(X))
         if proposal is None:
             proposal = propose_kernels(
@@ -221,8 +219,7 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
                 kernels[0].spreads,  # type: ignore[attr-defined]
                 target,
                 pull=request.criterion.pull if isinstance(request.criterion, LeaveOneOut) else 0.0,
-                # Folds are never without one.
-                regularization=lam if isinstance(lam, float) and lam > 0 else None,
+                regularization=request.given_regularization or None,  # folds are never without
                 random_state=request.random_state,
                 device=self._device,
             )
@@ -409,15 +406,13 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         phase("choosing kernels")
         request = request if self._rows_vary(X, kernels) else PRIOR_REQUEST
         proposal = self._propose(X, kernels, target, request)
-        if proposal is not None:
-            kernels = proposal.kernels
-            if isinstance(request.criterion, Auto) and request.automatic:
-                request = replace(request, solver=CrossFitted(proposal))
+        kernels = kernels if proposal is None else proposal.kernels
+        chosen = proposal if request.leaves_choice else None
         near = _near(kernels, X, request)
         phase("looking at all rows")
-        bank = self._make_bank(X, near, target, request, way)
+        bank = self._make_bank(X, near, target, request, way, chosen)
         phase("learning weights and λ")
-        learned = learn(bank, target, request)
+        learned = (learn if chosen is None else chosen.learn)(bank, target, request)
         phase("fitting the discriminant")
         weights = learned.weights[bank.kept]
         active = np.flatnonzero(learned.coefficients)
@@ -540,10 +535,14 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
         target: Target,
         request: Request,
         way: Way,
+        chosen: Proposal | None,
     ) -> Bank:
-        """Return the bank of a way; `bank_` says which."""
+        """Return the bank of a way; `bank_` says which.
+
+        One sum of kernels is enough for a proposal that was chosen with its weights.
+        """
         n_bytes, rank = self._cache_bytes(), way.rank
-        normalization, solver = request.criterion.normalization, request.solver
+        normalization = request.criterion.normalization
         if request is PRIOR_REQUEST:
             return self._prior_bank(kernels, target)
         if self._device is not None and way.kind != "lowrank":
@@ -551,9 +550,9 @@ class BaseKernelLearner(ShownInNotebooks, BaseWeightedEstimator):
             return self._bank_there(X, kernels, target, normalization, way)
         kind = choose_bank(way.kind, kernels, X, self._cache_bytes(request))
         self.bank_ = kind
-        if kind == "lowrank" and isinstance(solver, CrossFitted):
+        if kind == "lowrank" and chosen is not None:
             rank = default_rank(n_rows(X), n_bytes) if rank is None else rank
-            return _blend(X, kernels, target, solver.proposal, rank, normalization)
+            return _blend(X, kernels, target, chosen, rank, normalization)
         return make_bank(kind, kernels, X, normalization, n_bytes, target.sample_weights, rank)
 
     def _exact_bank(self, X: Any, kernels: list[Kernel], target: Target, request: Request) -> Bank:
