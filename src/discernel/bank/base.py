@@ -144,7 +144,7 @@ class Matrices(ABC):
 
     @property
     def needs_ridge(self) -> bool:
-        """Whether systems without a ridge cannot be solved: only factors of all of them can."""
+        """Whether systems cannot be solved without a ridge: those that are not factored."""
         return type(self)._new_system is not Matrices._new_system
 
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
