@@ -145,7 +145,7 @@ def test_a_third_of_many_samples_is_searched(n_samples, n_searched):
     """300 at least, 600 at most; all of up to 500."""
     target = ClassTarget.from_labels(np.arange(n_samples) % 2)
     bank = SimpleNamespace(subset=lambda rows: SimpleNamespace(n_kernels=1, rows=rows))
-    part = auto._search_part(bank, target, None)
+    part = auto._search_part(bank, target, Task(1e-6))
     assert (None if part is None else len(part.bank.rows)) == n_searched
 
 

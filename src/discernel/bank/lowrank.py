@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, draw_rows, matmul, n_rows
+from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, symmetric_eigen
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Normalization
 from discernel.bank.combined import CombinedFeatures, gram_stack
@@ -322,9 +322,7 @@ class LowRankBank(FactoredBank):
         if not self._is_low:
             return super().systems(weights)
         roots = np.sqrt(self._feature_weights(weights))
-        values, vectors = scipy.linalg.eigh(
-            self._known_gram() * (roots * roots[:, None]), overwrite_a=True, check_finite=False
-        )
+        values, vectors = symmetric_eigen(self._known_gram() * (roots * roots[:, None]))
         rows = matmul(self._features.T, np.ascontiguousarray(roots[:, None] * vectors))
 
         def system(ridge: float | FloatArray) -> System:

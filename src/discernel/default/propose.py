@@ -47,6 +47,11 @@ _MOST_FOR_REGULARIZATION = 1500
 #: of it, so it goes downhill from the third.
 _FACTORS, _LEAST = lambda_grid(0.5, -2.0), 1e-7
 _START = 2
+#: The power of the number of rows that λ falls with, chosen after these runs. Of 40,000 rows, 1,500
+#: and 4,000 wanted about 3.5e-4 and 1.6e-4. Half of the λ of 1,500 rows changed the log-loss of
+#: five data sets of 5,000 and 6,000 rows by −8.5, −4.4, −2.0, −0.1 and +0.5 %. A third of it
+#: changed that of three others, of 10,000, 3,500 and 6,000 rows, by +3.0, +0.9 and +0.1 %.
+_FALLS = 0.5
 #: Beyond these λ there was nothing to choose from.
 _LIMITS = (1.0, _LEAST)
 
@@ -140,7 +145,8 @@ class Proposal:
         """Return λ for all rows: more rows want less of it.
 
         By the leave-one-out losses of rows that had no part in the metric, where there are enough
-        of them. Else that of the folds, for the share of rows that these had.
+        of them. Else that of the folds, for the share of rows that these had. What was found on a
+        part of the rows is divided by the root of how many times as many there are.
         """
         chosen, n = self.chosen, bank.n_samples
         rows = np.arange(n)
@@ -150,9 +156,10 @@ class Proposal:
         counted = self.independent(rows)
         if not len(counted):
             return chosen.regularization * (1.0 - 1.0 / self.sample.n_folds)
-        if len(rows) < n:
-            bank, target = bank.subset(rows), target.subset(rows)
-        return _best_regularization(bank, target, chosen, counted)
+        if len(rows) == n:
+            return _best_regularization(bank, target, chosen, counted)
+        found = _best_regularization(bank.subset(rows), target.subset(rows), chosen, counted)
+        return max(found * float((len(rows) / n) ** _FALLS), _LEAST)
 
 
 def propose_kernels(

@@ -33,8 +33,8 @@ class CandidatesDisplay(LearnedDisplay):
 
     With ``kernels="auto"``, that is the log-loss of held-out folds, for numbers the squared error;
     beside it stands the share of rows whose class was right. A more complex candidate (a metric,
-    learned weights) must win by more than one standard error. With kernels given, it is the leave-one-out error and the pull to equal
-    weights, and the least sum of both is chosen.
+    learned weights) must win by more than one standard error. With kernels given, it is the
+    leave-one-out error and the pull to equal weights, and the least sum of both is chosen.
 
     Parameters
     ----------

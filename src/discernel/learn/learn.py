@@ -59,10 +59,10 @@ __all__ = [
 DEFAULT_REGULARIZATIONS = lambda_grid(0.0, -6.0)
 #: From here on samples are many.
 _MANY = 1000
-#: Up to this many samples λ is looked for on all of them, else first on a quarter, of at least and
-#: at most so many. Over 45 problems of 569 to 4,000 samples, 3.3 λ were then tried on all, and the
-#: one chosen was that of the whole path.
-_FEW, _PART_SAMPLES = 500, (300, 1500)
+#: λ of more than a few samples is first looked for on a quarter of them, of at least and at most so
+#: many. Over 45 problems of 569 to 4,000 samples, 3.3 λ were then tried on all, and the one chosen
+#: was that of the whole path.
+_PART_SAMPLES = 300, 1500
 #: The gap that is good enough for weights of a part of the samples, and for scoring a λ on all:
 #: from weights of a part, one round of `Galerkin` mostly leaves 1e-5.
 _ROUGH_TOL, _SCORED_TOL = 1e-3, 1e-4
@@ -317,7 +317,7 @@ def _solve_one(
             request.callback(progress)
         _stop_in_time(program, request.tol, progress, value, weights)
 
-    task = Task(request.tol, request.max_iter, init, monitor, request.random_state)
+    task = Task(request.tol, request.max_iter, init, monitor, request.random_state, request.few)
     try:
         solution = solver.solve(program, task)
     except StoppedError as stopped:
@@ -601,7 +601,7 @@ def _chosen(
 def _part_to_look_at(bank: Bank, target: Target, request: Request) -> Part | None:
     """Return a quarter of the samples to look for λ on; None where they are few."""
     n = target.n_samples
-    if n <= _FEW:
+    if n <= request.few:
         return None
     # None is 0 here: the same data give the same kernel.
     rng = check_random_state(0 if request.random_state is None else request.random_state)

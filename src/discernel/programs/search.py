@@ -35,8 +35,6 @@ from discernel.targets import Target
 
 __all__ = ["LBFGS", "Search"]
 
-#: Up to this many samples everything is done on all of them.
-_SMALL = 500
 #: Evaluations of the leave-one-out gradient on all samples, after a start from a part of them.
 _REFINEMENTS = 3
 #: A candidate on a part of the samples counts as close up to this multiple of the best score.
@@ -228,7 +226,7 @@ class Search:
     needs: ClassVar[tuple[str, ...]] = ("bank", "target", "pull")
 
     def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
-        part = _search_part(program.bank, program.target, task.random_state)
+        part = _search_part(program.bank, program.target, task)
         if part is None:
             search = _Search.of(program, task)
             search.try_all()
@@ -296,11 +294,11 @@ def _on_all(candidate: Candidate, part: Part) -> list[FloatArray]:
     return [weights, (1.0 - unseen.mean()) * weights + unseen / len(unseen)]
 
 
-def _search_part(bank: Bank, target: Target, random_state: Any) -> Part | None:
+def _search_part(bank: Bank, target: Target, task: Task) -> Part | None:
     """Return a third of the samples to search on; None where it is to be done on all of them."""
     n = target.n_samples
-    if n <= _SMALL:
+    if n <= task.few:
         return None
     # None is 0 here: the same data give the same kernel.
-    rng = check_random_state(0 if random_state is None else random_state)
+    rng = check_random_state(0 if task.random_state is None else task.random_state)
     return draw_part(bank, target, min(max(n // 3, 300), 600) / n, rng)
