@@ -28,7 +28,6 @@ from discernel.learn.request import (
     faster_solver,
     make_request,
 )
-from discernel.papers.margin.solver import maximize
 from discernel.programs.lambdas import WALK, LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.no_solver import NoSolver
 from discernel.programs.part import Part, draw_part
@@ -299,7 +298,7 @@ def _solve_one(
     """Learn the weights for one λ, or the weights and λ where it is None."""
     if init is None:
         init = _coarse_start(bank, target, request, regularization)
-    program = _program(bank, target, request, regularization)
+    program = request.criterion.program(bank, target, regularization)
     if init is not None and len(init) != program.n_weights:
         init = None  # weights of the kernels, and the program has others too
     solver = faster_solver(request, program, bank, target)
@@ -343,13 +342,6 @@ def _stop_in_time(
     bound = -np.inf if gap is None else value - gap * abs(value)
     status = Status.OUT_OF_TIME
     raise StoppedError(Solution(normalize(weights), value, bound, status, progress.iteration))
-
-
-def _program(bank: Bank, target: Target, request: Request, regularization: float | None) -> Program:
-    program = request.criterion.program(bank, target, regularization)
-    if getattr(program, "maximize", True) is None:
-        program.maximize = maximize  # type: ignore[attr-defined]  # its values take an algorithm
-    return program
 
 
 def _check_solution(solution: Any, program: Program, solver: Solver) -> None:
