@@ -174,9 +174,8 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
     target, folds, rng = relearner.target, relearner.folds, np.random.RandomState(0)
     n, few = target.n_samples, target.n_samples <= _FEW
     if folds is None:
-        codes = target.codes if isinstance(target, ClassTarget) else np.zeros(n, dtype=np.intp)
         n_folds = next((k for most, k in _FOLDS.items() if n <= most), 2)
-        folds = deal_folds(fit.fitted, codes, n_folds)
+        folds = deal_folds(fit.fitted, target.strata, n_folds)
         folds = folds if few else -folds  # one half is predicted, from the other
     scores = np.zeros_like(target.scores)
     for fold in range(int(folds.max()) + 1):
