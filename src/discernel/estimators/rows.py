@@ -17,8 +17,8 @@ from sklearn.utils.validation import validate_data
 from discernel.arrays import Device, FloatArray, check_given, elsewhere, on_host
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, Linear, Standardized, as_kernels, kernel_names
-from discernel.kernels.anywhere import refuse_sparse
 from discernel.kernels.base import Known
+from discernel.kernels.calls import refuse_sparse
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, column_quantiles, is_mixed
 from discernel.kernels.settings import get_settings, with_settings
 from discernel.tables import TableEncoder
