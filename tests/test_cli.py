@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 import discernel
 from discernel import MultipleKernelDiscriminant
+from discernel.bank import LowRank
 from discernel.cli import app as commands
 from discernel.cli import demonstrating, main, replace_missing_characters, shared
 from discernel.cli.learning import Learner, fit_model
@@ -417,7 +418,7 @@ def test_models_of_every_criterion_are_loaded_unchanged(tmp_path, criterion):
 def test_models_of_low_rank_are_loaded_unchanged(tmp_path, kernels):
     model, rows, _ = fit_model(Data("iris"), Learner("uniform"))
     given = "auto" if kernels == "auto" else [RBF(), Linear()]
-    low = MultipleKernelDiscriminant(given, bank="lowrank", rank=40)
+    low = MultipleKernelDiscriminant(given, bank=LowRank(40))
     pipeline = make_pipeline(StandardScaler(), low).fit(rows.X, rows.y)
     again = load_model(save_model(replace(model, pipeline=pipeline), tmp_path / "low.model"))
     np.testing.assert_array_equal(

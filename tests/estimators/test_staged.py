@@ -13,6 +13,7 @@ from discernel import (
     MultipleKernelRidge,
     open_rows,
 )
+from discernel.bank import LowRank
 from discernel.estimators import planned
 from discernel.estimators.staged import StagedFit, active_stages
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
@@ -52,7 +53,7 @@ def test_no_time_is_too_short(rows):
     (stage,) = clf.plan_.stages
     assert stage.what == "500 rows: bank='dense', equal weights"
     assert not clf.plan_.is_whole
-    assert len(clf._kept_labels) == 500
+    assert len(clf.model_.kept.labels) == 500
     np.testing.assert_allclose(clf.kernel_weights_, clf.kernel_weights_[0])
     assert clf.score(*rows) > 0.8
     assert clf.feature_importances_.sum() == pytest.approx(1.0)
@@ -104,7 +105,7 @@ def test_a_solver_that_runs_out_of_time_keeps_all_rows(rows, monkeypatch):
         clf.set_params(callback=late).fit(*rows)
     assert clf.callback is late
     assert clf.learned_kernel_.status is Status.OUT_OF_TIME
-    assert len(clf._kept_labels) == len(rows[0])
+    assert len(clf.model_.kept.labels) == len(rows[0])
     assert 1e-12 < clf.gap_ < 1
 
 
@@ -161,14 +162,14 @@ def test_errors_are_those_of_all_rows(rows):
 @pytest.mark.parametrize("step", [0.0, 1.0])
 def test_rows_in_chunks_have_stages_of_a_sample(rows, step):
     X, y = rows
-    clf = MultipleKernelDiscriminant(rank=50, max_time=1000 if step == 0.0 else 0.001)
+    clf = MultipleKernelDiscriminant(bank=LowRank(50), max_time=1000 if step == 0.0 else 0.001)
     limited(clf, step).fit(open_rows(X, y))
     first = clf.plan_.stages[0]
     assert first.what == "500 rows: bank='dense', equal weights"
     assert clf.plan_.is_whole == (step == 0.0)
     assert clf.bank_ == ("stream" if step == 0.0 else "dense")
     if step == 0.0:
-        without = MultipleKernelDiscriminant(rank=50).fit(open_rows(X, y))
+        without = MultipleKernelDiscriminant(bank=LowRank(50)).fit(open_rows(X, y))
         np.testing.assert_array_equal(clf.predict_proba(X), without.predict_proba(X))
 
 

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from discernel import AKFDClassifier, KernelDiscriminant, MultipleKernelDiscriminant, open_rows
+from discernel.bank import LowRank
 from discernel.exceptions import FileWriteError, InvalidInputError
 from discernel.export import _scorer, numpy_scorer, write_scorer
 from discernel.export._scorer import Scorer
@@ -49,7 +50,7 @@ def test_every_kernel(kernel):
 def test_exact_features(kernel, blobs):
     X, y = blobs
     kernels = [kernel.on([0, 1, 2]), RBF().on([3, 4])]
-    clf = MultipleKernelDiscriminant(kernels, criterion="uniform", bank="lowrank", rank=60)
+    clf = MultipleKernelDiscriminant(kernels, criterion="uniform", bank=LowRank(60))
     clf.fit(X, y)
     assert "ExactMap" in str(clf.combined_kernel_.maps)
     assert_same(numpy_scorer(clf), clf, X)
@@ -68,7 +69,7 @@ def test_rows_in_chunks_weights_and_sparse_rows(blobs):
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"bank": "lowrank", "rank": 150}], ids=["exact", "low"])
+@pytest.mark.parametrize("options", [{}, {"bank": LowRank(150)}], ids=["exact", "low"])
 def test_sources_that_some_rows_lack(options):
     model, rows = lacking(**options)
     made = numpy_scorer(model)
