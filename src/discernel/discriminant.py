@@ -787,7 +787,8 @@ class ClassHead:
 
     def decide(self, scores: FloatArray) -> FloatArray:
         """Return the log-posteriors with costs; of two classes the odds of the second."""
-        decision = self.log_posterior(scores) + self.decision.offsets
+        decision = self.discriminant.log_posterior(scores, self.decision.priors)
+        decision += self.decision.offsets
         return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:

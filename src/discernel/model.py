@@ -126,7 +126,7 @@ class RowReader:
         X : array-like of shape (n_rows, n_features)
             New rows.
         """
-        if self._takes_plain and type(X) is np.ndarray and self._is_plain(X):
+        if self.takes_plain and type(X) is np.ndarray and self._is_plain(X):
             return X
         X = on_host(X)
         if self.present is not None:
@@ -145,7 +145,7 @@ class RowReader:
         return rows
 
     @cached_property
-    def _takes_plain(self) -> bool:
+    def takes_plain(self) -> bool:
         """Whether arrays of finite numbers are taken as they are."""
         whole = self.encoder is None and self.present is None and self.is_number is None
         special = any(kernel.precomputed or kernel.takes_missing for kernel in self.kernels)
@@ -599,6 +599,11 @@ class Model:
             return None
         return _FewRows.of(kernel, self.coef)
 
+    def prepared(self) -> Model:
+        """Return this model after what the prediction of any row needs is computed."""
+        _ = self._few, self.reader.takes_plain
+        return self
+
     def to_cpu(self) -> Model:
         """Return the model that computes with NumPy."""
         if self.device is None or not isinstance(self.kernel, CombinedKernel):
@@ -626,22 +631,18 @@ class _FewRows:
     kept: PreparedRows
     vectors: FloatArray
     offset: FloatArray
+    most_rows: int
 
     @classmethod
     def of(cls, kernel: CombinedKernel, coef: FloatArray) -> _FewRows | None:
         """Return the products; None where kernels share no pairwise matrices of numbers."""
         kernels = KernelSet(kernel.kernels)
         is_array = isinstance(kernel.rows, np.ndarray) and kernel.rows.dtype != object
-        if kernels.direct or not kernels.groups or not is_array:
+        if not len(coef) or kernels.direct or not kernels.groups or not is_array:
             return None
-        return cls(
-            kernel, kernels, kernels.prepare(kernel.rows), *kernel.centering.of_product(coef)
-        )
-
-    @property
-    def most_rows(self) -> int:
-        """How many rows are few."""
-        return _FEW_ENTRIES // (len(self.vectors) * len(self.kernels.kernels))
+        most_rows = _FEW_ENTRIES // (len(coef) * len(kernel.kernels))
+        kept, product = kernels.prepare(kernel.rows), kernel.centering.of_product(coef)
+        return cls(kernel, kernels, kept, *product, most_rows) if most_rows else None
 
     def product(self, X: FloatArray) -> FloatArray:
         """Return what `CombinedKernel.product` returns."""

@@ -36,7 +36,7 @@ class BankChoice(NamedTuple):
     memory: float = CACHE_BYTES
 
 
-class AutoBank(BaseEstimator):
+class AutoBank(BaseEstimator):  # type: ignore[misc]
     """The bank that is chosen for the rows, within a memory limit.
 
     Parameters
@@ -66,7 +66,7 @@ class AutoBank(BaseEstimator):
         return BankChoice(self.kind, _check_rank(self.rank), _bytes(self.memory))
 
 
-class LowRank(BaseEstimator):
+class LowRank(BaseEstimator):  # type: ignore[misc]
     """Features of a low rank in place of kernels: for many rows.
 
     Parameters
@@ -96,7 +96,7 @@ class LowRank(BaseEstimator):
         return BankChoice(self.kind, _check_rank(self.rank), _bytes(self.memory))
 
 
-class Tiled(BaseEstimator):
+class Tiled(BaseEstimator):  # type: ignore[misc]
     """Tiles of kernel matrices, computed anew whenever there is no room to keep them.
 
     Parameters

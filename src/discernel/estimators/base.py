@@ -386,7 +386,7 @@ def make_model(
     given, device = (X, y, sample_weight), None
     try:
         device = _device_for(estimator, *given)
-        return fit(*map(on_host, given), device)
+        return fit(*map(on_host, given), device).prepared()
     except BaseException as error:
         found = (each for each in map(device_of, given) if each is not None)
         failed = device_failure(error, device or next(found, None), **_when_fitting(estimator))

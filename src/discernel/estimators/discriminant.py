@@ -351,7 +351,8 @@ class BaseKernelDiscriminant(
         model = self.model_
         decision = model.head.decide(model.scores(X))
         codes = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
+        assert model.classes is not None
+        return np.asarray(model.classes[codes])
 
     @by_chunks
     def predict_proba(self, X: Any) -> FloatArray:

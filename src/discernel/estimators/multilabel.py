@@ -286,7 +286,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         ndarray of shape (n_rows, n_labels), or (n_rows,) for two classes
             Above 0 where the label is more likely than not.
         """
-        odds = self.model_.head.log_odds(self.model_.scores(X))
+        odds: FloatArray = self.model_.head.log_odds(self.model_.scores(X))
         return odds if odds.shape[1] > 1 or self.multilabel_ else odds[:, 0]
 
     @like_input

@@ -132,7 +132,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         setting : Setting
             How to fit.
         """
-        options = {"y_numeric": True, "multi_output": True}
+        options: dict[str, Any] = {"y_numeric": True, "multi_output": True}
         training = check_training(self, X, y, sample_weight, labels=False, **options)
         X, y = training.X, np.asarray(training.y, dtype=np.float64)
         target, request = RegressionTarget.from_values(y, training.weights), setting.request

@@ -334,7 +334,7 @@ class StreamLearner:
             )
 
     def _report(self, stage: int, total: int | None) -> Callable[[int], None]:
-        callback = self.setting.request.callback
+        callback: Any = self.setting.request.callback
 
         def report(rows: int) -> None:
             if stage > 0:

@@ -127,7 +127,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
             )
         given, n_samples, request = (X, y), _num_samples(X), setting.request
         training = check_training(self, X, y, sample_weight)
-        every_row = None if training.places is None else check_training(self, *given).X
+        every_row: Any = None if training.places is None else check_training(self, *given).X
         X, reader, weights = training.X, training.reader, training.weights
         target = ClassTarget.from_labels(training.y, weights)
         request.check_target(target)
