@@ -379,8 +379,9 @@ def test_many_rows_say_what_they_will_take(tmp_path):
 
 def test_a_lambda_at_the_limit_is_said(capsys):
     model, _, _ = fit_model(Data("iris"), Learner("uniform"))
-    learned = replace(model.pipeline[-1].learned_kernel_, regularization_at_limit="largest")
-    model.pipeline[-1].learned_kernel_ = learned
+    clf = model.pipeline[-1]
+    learned = replace(clf.learned_kernel_, regularization_at_limit="largest")
+    clf.model_ = replace(clf.model_, facts=replace(clf.model_.facts, learned=learned))
     show_model(Console(width=300, highlight=False), model)
     assert f"note  {learned.regularization_advice}" in capsys.readouterr().out
 

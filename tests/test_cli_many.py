@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from discernel.cli import app as commands
 from discernel.cli import many, shared
 from discernel.cli.models import load_model
-from discernel.estimators.discriminant import BaseKernelDiscriminant
+from discernel.estimators import discriminant
 
 
 @pytest.fixture(autouse=True)
@@ -112,7 +112,7 @@ def test_a_large_file_is_read_in_chunks(monkeypatch):
 #: What `fit` is given, and what is changed so that few rows are fitted as many are.
 WAYS_TO_FIT = {
     "in memory": (["rows.csv"], None),
-    "summed up": (["rows.parquet"], (BaseKernelDiscriminant, "_sums_are_enough", lambda *_: True)),
+    "summed up": (["rows.parquet"], (discriminant, "_must_sum", lambda *_: True)),
     "large": (["rows.parquet"], (many, "_LARGE", 1000)),
     "files": (["rows.csv", "more.csv"], None),
     "folder": (["data"], None),

@@ -164,7 +164,9 @@ def test_errors_are_those_of_all_rows(rows):
 @pytest.mark.parametrize("step", [0.0, 1.0])
 def test_rows_in_chunks_have_stages_of_a_sample(rows, step):
     X, y = rows
-    clf = MultipleKernelDiscriminant(bank=AutoBank(rank=50), max_time=1000 if step == 0.0 else 0.001)
+    clf = MultipleKernelDiscriminant(
+        bank=AutoBank(rank=50), max_time=1000 if step == 0.0 else 0.001
+    )
     limited(clf, step).fit(open_rows(X, y))
     first = clf.plan_.stages[0]
     assert first.what == "500 rows: bank='dense', equal weights"

@@ -4,6 +4,7 @@ import builtins
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -238,7 +239,7 @@ def test_what_cannot_be_exported_is_refused(blobs):
     with pytest.raises(InvalidInputError, match=r"dtype must be one of .*Got 'half'"):
         to_onnx(KernelDiscriminant().fit(X, y), dtype="half")
     halves = KernelDiscriminant().fit(X, y)
-    halves.classes_ = halves.classes_ + 0.5
+    halves.model_ = replace(halves.model_, classes=halves.classes_ + 0.5)
     with pytest.raises(InvalidInputError, match="Labels must be text or integers"):
         to_onnx(halves)
 

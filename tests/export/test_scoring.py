@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -221,7 +222,7 @@ def test_other_kernels_models_and_steps_are_refused(blobs):
     with pytest.raises(InvalidInputError, match="may have one StandardScaler"):
         numpy_scorer(make_pipeline(MinMaxScaler(), KernelDiscriminant()).fit(X, y))
     clf = KernelDiscriminant().fit(X, y)
-    clf.classes_ = np.array([None, 1, 2], dtype=object)
+    clf.model_ = replace(clf.model_, classes=np.array([None, 1, 2], dtype=object))
     with pytest.raises(InvalidInputError, match="all text, all numbers"):
         numpy_scorer(clf)
 

@@ -18,6 +18,7 @@ from discernel import (
     MultipleKernelRidge,
 )
 from discernel.bank import LowRank
+from discernel.estimators.importances import importances_of
 from discernel.inspection import importances
 from discernel.inspection.importances import _score_changes, _Worth
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
@@ -69,13 +70,13 @@ def refit_scores(clf, fit, X, i, row):
 def test_changed_scores_are_those_of_refits(kernels, weighted, later, left_out, monkeypatch):
     monkeypatch.setattr("discernel.inspection.importances._BLOCK_ENTRIES", 200)  # several blocks
     monkeypatch.setattr("discernel.estimators.importances._MOST_DEFERRED", 1000 * later)
-    fits, store = [], MultipleKernelDiscriminant._store_importances
+    fits = []
 
-    def collect(self, X, learning, fit, *others):
+    def collect(X, learning, reader, head, fit, *others):
         fits.append(fit)
-        store(self, X, learning, fit, *others)
+        return importances_of(X, learning, reader, head, fit, *others)
 
-    monkeypatch.setattr(MultipleKernelDiscriminant, "_store_importances", collect)
+    monkeypatch.setattr("discernel.estimators.discriminant.importances_of", collect)
     X, y = make_rows(30, n_classes=3)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 30) if weighted else None
     clf = MultipleKernelDiscriminant(KERNELS[kernels], criterion="uniform", regularization=0.02)

@@ -574,8 +574,12 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     random_state : int or RandomState, optional
         Where there are more than 500, draws the rows that ``"auto"`` searches on and those that λ
         is first looked for on; None is 0.
-    bank : str, default="auto"
-        How kernels are computed. ``"dense"`` keeps all matrices. ``"tiled"`` computes tiles anew
+    bank : str or object, default="auto"
+        How kernels are computed: a name, or an object of `discernel.bank` that has its numbers,
+        such as ``LowRank(500)``, ``Tiled(memory="2GB")`` or ``AutoBank(memory="1GB")``. The memory
+        is the room for kernel matrices, 256 MiB by default; two matrices of n_samples² numbers
+        are needed beside it, with ``"iterative"`` and ``"lowrank"`` none. With a convex criterion
+        and λ given, ``"auto"`` takes a quarter: few passes do not pay for a large stack. ``"dense"`` keeps all matrices. ``"tiled"`` computes tiles anew
         whenever they are needed, in memory that does not grow with the number of kernels.
         ``"factored"`` keeps factors, exact to rounding, which are small for smooth kernels of few
         features. ``"iterative"`` makes no matrix of n_samples² numbers at all: systems are solved
@@ -586,18 +590,12 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         each has all rows. ``"lowrank"`` approximates kernels by Nyström features: time grows with
         the number of rows and not with its square or cube, and the model keeps landmarks instead
         of training rows; ``low_rank_loss_`` says what that costs, and features that do not fit
-        into the cache are summed up, chunk by chunk.
-        ``"auto"`` keeps matrices that fit into the cache and factors many kernels of low rank. Of
+        into the memory, n_samples × rank numbers, are summed up, chunk by chunk. The rank is that
+        of all kernels together, by default 1,500, or what there is room for; with
+        ``kernels="auto"`` it is the number of landmarks.
+        ``"auto"`` keeps matrices that fit into the memory and factors many kernels of low rank. Of
         more rows it takes the fastest exact way that memory and time allow, else a low rank;
         ``forecast_`` says why.
-    cache_size : float, default=256
-        Room for kernel matrices, in MiB, as in scikit-learn's ``SVC``. Two matrices of n_samples²
-        numbers are needed beside it, with ``"iterative"`` and ``"lowrank"`` none. With a convex
-        criterion and λ given, ``"auto"`` takes a quarter: few passes do not pay for a large stack.
-        Of ``"lowrank"`` it is the room for all features, n_samples × rank numbers.
-    rank : int, optional
-        The rank of all kernels together, for ``bank="lowrank"``; by default 1,500, or what there
-        is room for. With ``kernels="auto"`` it is the number of landmarks.
     max_time : float or str, optional
         A deadline, in seconds or as ``"90s"``, ``"10m"`` or ``"1.5h"``. The fit goes in stages:
         equal weights on 500 rows first, then more rows, a higher rank and learned weights as long
