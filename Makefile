@@ -19,7 +19,7 @@ help:
 	@echo "make docs    the documentation site, in build/docs; warnings are errors"
 	@echo "make docs-check    links, search and accessibility of the built site, with pictures"
 	@echo "make build   the sdist and the wheel, in dist/"
-	@echo "make format  rewrite files in the house format"
+	@echo "make format  format all files"
 
 $(VENV)/.app: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -47,7 +47,7 @@ test: $(VENV)/.dev
 # are left out, and what needs them is skipped; so are conic programs, whose last digits depend on
 # the solver. What these versions say of newer ones of their own dependencies is no error.
 OLDEST ?= .venv-oldest
-OLDEST_TESTS := bank criteria crossfit estimators features inspection kernels learners planning \
+OLDEST_TESTS := arrays bank default estimators inspection kernels papers plan programs \
   tables views
 $(OLDEST)/.made: pyproject.toml tests/oldest.txt
 	$(PYTHON) -m venv $(OLDEST)

@@ -96,11 +96,12 @@ TESTS = {
     ],
     "papers/alignment/solvers.py": ["tests/papers/test_alignment*.py"],
     "papers/separability/solvers.py": ["tests/papers/test_separability*.py"],
-    "papers/spectrum/reweigh.py": ["tests/papers/test_separability*.py"],
-    "papers/spectrum/choice.py": [
+    "papers/separability/spectrum.py": ["tests/papers/test_separability*.py"],
+    "papers/separability/spectrum_choice.py": [
         "tests/programs/test_*choices.py",
         "tests/papers/test_separability*.py",
     ],
+    "programs/lambdas.py": ["tests/programs/test_lambdas.py"],
     "programs/search.py": ["tests/programs/test_*choices.py", "tests/programs/test_auto*.py"],
     "programs/lbfgs.py": ["tests/programs/test_*choices.py", "tests/programs/test_auto*.py"],
     "default/": ["tests/default"],
@@ -402,7 +403,7 @@ def _short(text: str) -> str:
 
 def drawn(n: int, seed: int) -> list[Change]:
     """Return changes made by rule, drawn with equal chances for every one in the core."""
-    files = [*(p for room in ("criteria", "learners", "bank") for p in _modules(room))]
+    files = [*(p for room in ("programs", "papers", "learn", "bank") for p in _modules(room))]
     files += [Path("discriminant.py"), Path("targets.py")]
     found: list[Change] = []
     for file in files:
@@ -414,7 +415,7 @@ def drawn(n: int, seed: int) -> list[Change]:
 
 
 def _modules(room: str) -> Iterator[Path]:
-    for path in sorted((ROOT / SOURCE / room).glob("*.py")):
+    for path in sorted((ROOT / SOURCE / room).rglob("*.py")):
         if path.name != "__init__.py":
             yield path.relative_to(ROOT / SOURCE)
 

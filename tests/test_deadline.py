@@ -4,9 +4,13 @@ import numpy as np
 import pytest
 
 from discernel import learn_kernel
-from discernel.arrays import Cholesky, in_threads
+from discernel.arrays import Cholesky, in_threads, matmul, self_product, symmetric_eigen
+from discernel.bank.blend import BlendBank
+from discernel.default.landmarks import residual_landmarks
+from discernel.default.metric import learn_metric
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF
+from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import Status
 from discernel.progress.deadline import (
     Deadline,
@@ -18,6 +22,7 @@ from discernel.progress.deadline import (
     must_stop_learning,
     seconds_left,
 )
+from discernel.targets import ClassTarget
 
 
 class Clock:
@@ -73,6 +78,65 @@ def test_jobs_of_threads_end_with_the_one_that_they_are_at():
     with keep_deadline(Deadline(2.5, clock)), pytest.raises(OutOfTimeError):
         in_threads(work, range(10), [None])
     assert done == [0, 1, 2]
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_work_in_threads_knows_the_deadline(n_threads):
+    deadline, found = Deadline(1.0, Clock()), []
+    with keep_deadline(deadline):
+        in_threads(lambda *_: found.append(active_deadline()), range(4), [None] * n_threads)
+    assert found == [deadline] * 4
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda square: matmul(square, square),
+        self_product,
+        symmetric_eigen,
+        lambda square: Cholesky(np.eye(3)).solve(square),
+        lambda square: Cholesky(np.eye(3)).half_solve(square),
+    ],
+)
+def test_no_product_and_no_solution_begins_after_the_deadline(work):
+    clock = Clock()
+    with keep_deadline(Deadline(0.5, clock)):
+        work(np.asfortranarray(np.eye(3)))
+        clock.advance()
+        with pytest.raises(OutOfTimeError):
+            work(np.asfortranarray(np.eye(3)))
+
+
+ROWS = np.random.default_rng(0).normal(size=(300, 4))
+LABELS = (ROWS[:, 0] * ROWS[:, 1] > 0).astype(int)
+
+
+def draw_landmarks():
+    kernel = WeightedKernels([RBF(width=1.0)], np.full(1, 1e-2))
+    residual_landmarks(ROWS, kernel, ClassTarget.from_labels(LABELS), 30, 1e-3)
+
+
+def make_features():
+    BlendBank.of_rank([RBF(width=1.0), RBF(width=2.0)], np.full(2, 0.5), ROWS, 30)
+
+
+def find_metric():
+    learn_metric(ROWS, np.eye(2)[LABELS], rounds=2)
+
+
+@pytest.mark.parametrize(
+    ("work", "n_looks"), [(draw_landmarks, 12), (make_features, 5), (find_metric, 10)]
+)
+def test_long_work_looks_at_the_clock_between_its_steps(work, n_looks):
+    looks = []
+
+    def clock():
+        looks.append(None)
+        return 0.0
+
+    with keep_deadline(Deadline(1.0, clock)):
+        work()
+    assert len(looks) >= n_looks
 
 
 @pytest.fixture(scope="module")

@@ -1,5 +1,7 @@
 """What a model says about itself holds on new rows: given kernels, few rows, any λ."""
 
+import sys
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
@@ -14,6 +16,7 @@ from discernel.criteria import KernelLeastSquares
 from discernel.default import Relearner, cross_fitted_scores
 from discernel.kernels import RBF
 from discernel.learn import learn, make_request
+from discernel.programs import part
 from discernel.targets import ClassTarget
 from tests import reference
 
@@ -79,6 +82,22 @@ def test_held_out_scores_are_those_of_refits(n_classes):
         like_model = left_out(learned.weights, model.regularization)[inside]
         expected *= np.linalg.norm(like_model) / np.linalg.norm(expected)
         np.testing.assert_allclose(scores[inside], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("criterion", ["auto", "rkda"])
+def test_folds_are_searched_on_no_more_rows_than_the_whole(criterion, monkeypatch):
+    """A third of 600 rows, but no fewer than 300; and so of each 480 of them."""
+    searched, draw = [], part.draw_part
+
+    def spy(bank, target, share, rng):
+        searched.append(round(share * target.n_samples))
+        return draw(bank, target, share, rng)
+
+    for name in ("programs.search", "learn.learn"):
+        monkeypatch.setattr(sys.modules[f"discernel.{name}"], "draw_part", spy)
+    X, y = noise(0, 600, 2)
+    MultipleKernelDiscriminant(per_column(2), criterion=criterion).fit(X, y)
+    assert searched == [300] * 6
 
 
 def test_folds_do_not_depend_on_the_order_of_rows():

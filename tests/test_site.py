@@ -155,16 +155,16 @@ def test_every_numbered_equation_of_the_criteria_is_on_the_page():
     """An equation that a docstring of a criterion names is found from the page of equations."""
     page = (DOCS / "equations.md").read_text(encoding="utf-8")
     for name, heading in (
-        ("rkda", "Ye,"),
-        ("fdr", "Kim,"),
-        ("akfd", "Fung,"),
-        ("alignment", "Pothin"),
-        ("separability", "Yeung"),
+        ("programs/rkda", "Ye,"),
+        ("programs/fdr", "Kim,"),
+        ("papers/akfd/criterion", "Fung,"),
+        ("papers/alignment/criterion", "Pothin"),
+        ("papers/separability/criterion", "Yeung"),
     ):
         section = page.partition(f"## {heading}")[2].partition("\n## ")[0]
         spans = re.findall(r"\((\d+)\)(?:[–-]\((\d+)\))?", section)
         there = {i for first, last in spans for i in range(int(first), int(last or first) + 1)}
-        source = (ROOT / "src" / "discernel" / "criteria" / f"{name}.py").read_text("utf-8")
+        source = (ROOT / "src" / "discernel" / f"{name}.py").read_text("utf-8")
         named = {int(number) for number in re.findall(r"Eq\. \((\d+)\)", source)}
         assert named <= there, f"{name}: {sorted(named - there)}"
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from discernel.bank.conjugate import conjugate_gradients, solve_refined
-from discernel.bank.preconditioner import PartialFactor, Woodbury
+from discernel.bank.preconditioner import PartialFactor
+from discernel.bank.woodbury import WoodburySystem
 
 N = 120
 
@@ -157,6 +158,6 @@ def test_woodbury_is_the_inverse(rank):
     F, d = rng.standard_normal((rank, N)), 0.1 + rng.random(N)
     P = np.diag(d) + F.T @ F
     V = rng.standard_normal((N, 3))
-    system = Woodbury(d, F)
+    system = WoodburySystem(F, d)
     np.testing.assert_allclose(system.solve(V), np.linalg.solve(P, V), rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(system.inverse_diagonal(), np.linalg.inv(P).diagonal(), rtol=1e-9)

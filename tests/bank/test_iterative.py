@@ -270,7 +270,7 @@ def test_values_bounds_and_errors_are_proven_whatever_the_solve(tol, monkeypatch
     """The true optimum lies between the bound and the value with its error; so do estimates."""
     X, y = rows()
     exact, bank = both(rbf_ladder(5), X)
-    monkeypatch.setattr(iterative, "_TOL", tol)
+    monkeypatch.setattr(IterativeBank, "tols", (tol, 1e-4))
     target = ClassTarget.from_labels(y)
     for lam in (1e-1, 1e-3):
         truth, program = RKDAProgram(exact, target, lam), RKDAProgram(bank, target, lam)
@@ -288,7 +288,7 @@ def test_values_bounds_and_errors_are_proven_whatever_the_solve(tol, monkeypatch
 def test_the_certificate_of_fdr_is_proven_whatever_the_solve(tol, monkeypatch):
     X, y = rows()
     exact, bank = both(rbf_ladder(4), X, normalization="trace")
-    monkeypatch.setattr(iterative, "_TOL", tol)
+    monkeypatch.setattr(IterativeBank, "tols", (tol, 1e-4))
     target = ClassTarget.from_labels(y > 0)
     truth, program = FisherRatioProgram(exact, target, 0.1), FisherRatioProgram(bank, target, 0.1)
     for weights in np.random.default_rng(0).dirichlet(np.ones(4), 5):

@@ -8,7 +8,7 @@ import pytest
 
 from discernel import MultipleKernelDiscriminant
 from discernel.default import choose, metric
-from discernel.default.fold import Fold
+from discernel.default.ridge import Ridge
 
 sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
 import result_cells
@@ -86,18 +86,16 @@ def test_metrics_and_folds_are_of_double_precision_where_that_is_asked_for(doubl
             monkeypatch.setattr(module, "np", np)  # to be restored
     seen = {"metric": set(), "folds": set()}
 
-    class SeenRidge(metric._Ridge):
-        def __init__(self, gram, scores, weights):
-            super().__init__(gram, scores, weights)
-            seen["metric"] |= {gram.dtype, self._centered.dtype, self._right.dtype}
+    def see(kind):
+        class SeenRidge(Ridge):
+            def __init__(self, stack, *given):
+                super().__init__(stack, *given)
+                seen[kind] |= {stack.dtype, self.combined(np.ones(len(stack))).dtype}
 
-    class SeenFold(Fold):
-        def __init__(self, *args):
-            super().__init__(*args)
-            seen["folds"].add(self._raw.dtype)
+        return SeenRidge
 
-    monkeypatch.setattr(metric, "_Ridge", SeenRidge)
-    monkeypatch.setattr(choose, "Fold", SeenFold)
+    monkeypatch.setattr(metric, "Ridge", see("metric"))
+    monkeypatch.setattr(choose, "Ridge", see("folds"))
     if double:
         same_results.use_double_precision()
     X, y = result_cells.drawn("rings")

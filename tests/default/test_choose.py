@@ -4,21 +4,17 @@ import numpy as np
 import pytest
 
 from discernel.default import choose as module
-from discernel.default.choose import Contender, CrossFit, choose, clearly_better
+from discernel.default.choose import CrossFit, choose, clearly_better
 from discernel.default.losses import row_losses
 from discernel.default.menu import MENU
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.sample import draw_sample
 from discernel.exceptions import NumericalError
+from discernel.programs import lbfgs
 from discernel.programs.lbfgs import pull_to_equal
 from tests.default.tables import few_matter, make_sample, make_target
 
 EQUAL = np.full(MENU.n_kernels, 1.0 / MENU.n_kernels)
-
-
-def choice(losses):
-    losses = np.asarray(losses, dtype=float)
-    return Contender("average", 0.0, EQUAL, 0.1, losses[:, None], losses, losses.mean(), None)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +36,7 @@ def test_clearly_better_is_by_more_than_a_standard_error_the_more_the_fewer_rows
 ):
     shares = np.array(shares)
     base = np.arange(float(len(gains)))
-    assert clearly_better(choice(base), choice(base + gains), shares) is expected
+    assert clearly_better(base, base + gains, shares) is expected
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +57,13 @@ def candidates(few):
     return choose(*few, pull=5.0).candidates
 
 
+def losses_of(few, candidate):
+    """Return what each row costs with a candidate, in double precision."""
+    sample, metrics = few
+    fit = CrossFit(sample, metrics, candidate.strength, dtype=np.float64)
+    return fit.choices(candidate.name, candidate.weights)(candidate.regularization).losses
+
+
 def test_what_is_chosen_comes_first(few, candidates):
     sample, _ = few
     assert sorted((found.name, found.strength) for found in candidates) == [
@@ -72,36 +75,38 @@ def test_what_is_chosen_comes_first(few, candidates):
     averages = {found.strength: found for found in candidates if found.name == "average"}
     best = averages[0.0]
     for strength in (0.5, 1.0):
-        if clearly_better(averages[strength], best, sample.shares):
+        if clearly_better(losses_of(few, averages[strength]), losses_of(few, best), sample.shares):
             best = averages[strength]
     assert best.strength > 0  # here a metric helps
     learned = next(found for found in candidates if found.name == "weights")
     assert learned.strength == best.strength
-    expected = learned if clearly_better(learned, best, sample.shares) else best
+    is_better = clearly_better(losses_of(few, learned), losses_of(few, best), sample.shares)
+    expected = learned if is_better else best
     assert candidates[0] is expected
 
 
-def test_candidates_say_what_they_predict(few, candidates):
+def test_candidates_say_what_they_cost(few, candidates):
     sample, metrics = few
     for found in candidates:
         fit = CrossFit(sample, metrics, found.strength, dtype=np.float64)
-        again = fit.choices(found.name, found.weights)(found.regularization)
-        np.testing.assert_allclose(found.predicted, again.predicted, atol=2e-2)
-        losses, right = row_losses(found.predicted, sample.scores, sample.target)
-        np.testing.assert_allclose(found.losses, losses)
-        assert found.mean_loss == pytest.approx(sample.shares @ losses)
-        assert found.accuracy == pytest.approx(sample.shares @ right)
+        predicted = fit.predictor(found.weights)(found.regularization)
+        losses, right = row_losses(predicted, sample.scores, sample.target)
+        np.testing.assert_allclose(losses_of(few, found), losses)
+        assert found.error == pytest.approx(sample.shares @ losses, rel=1e-3)
+        assert found.accuracy == pytest.approx(sample.shares @ right, abs=0.02)
+        assert found.pull == 0.0
 
 
 def test_losses_and_accuracies_are_means_by_the_weights_of_rows():
     given = np.where(np.arange(80) % 4 == 0, 30.0, 1.0)
     sample = make_sample(80, given=given)
     metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
-    found = CrossFit(sample, metrics, 0.0).choices("average", EQUAL)(0.1)
+    fit = CrossFit(sample, metrics, 0.0)
+    found, losses = fit.choices("average", EQUAL)(0.1)
     weights = given[sample.positions]
-    assert found.mean_loss == pytest.approx(np.average(found.losses, weights=weights))
-    assert abs(found.mean_loss - found.losses.mean()) > 1e-3
-    _, right = row_losses(found.predicted, sample.scores, sample.target)
+    assert found.error == pytest.approx(np.average(losses, weights=weights))
+    assert abs(found.error - losses.mean()) > 1e-3
+    _, right = row_losses(fit.predictor(EQUAL)(0.1), sample.scores, sample.target)
     assert found.accuracy == pytest.approx(np.average(right, weights=weights))
 
 
@@ -112,12 +117,12 @@ def test_weights_are_pulled_by_the_effective_number_of_rows(monkeypatch):
         seen.append(n_samples)
         return pull_to_equal(weights, pull, n_samples)
 
-    monkeypatch.setattr(module, "pull_to_equal", spy)
+    monkeypatch.setattr(lbfgs, "pull_to_equal", spy)
     given = np.where(np.arange(60) % 6 == 0, 20.0, 1.0)
     sample = make_sample(given=given)
     metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
     fit = CrossFit(sample, metrics, 0.0, dtype=np.float64)
-    fit.learn_weights(fit.choices("average", EQUAL)(0.1), 5.0)
+    fit.learn_weights(fit.choices("average", EQUAL)(0.1).candidate, 5.0)
     np.testing.assert_allclose(seen, given.sum() ** 2 / (given @ given))
 
 
@@ -132,7 +137,7 @@ def test_a_given_regularization_is_kept(few):
     for regularization in (0.1, 1e-8):  # the second is too small for single precision
         for found in choose(*few, pull=5.0, regularization=regularization).candidates:
             assert found.regularization == regularization
-            assert np.isfinite(found.mean_loss)
+            assert np.isfinite(found.error)
 
 
 def test_a_regularization_too_small_for_any_precision_is_refused(few):
@@ -145,13 +150,22 @@ def test_strengths_may_be_few(few):
     assert {candidate.strength for candidate in found} == {0.0}
 
 
-def test_more_of_a_metric_that_does_no_good_is_not_tried(few):
+def test_more_of_a_metric_that_does_no_good_is_not_tried(few, monkeypatch):
     """Strengths are tried as long as the loss falls."""
     sample, metrics = few
+    tried = []
+
+    class SeenCrossFit(CrossFit):
+        def __init__(self, sample, metrics, strength, **options):
+            super().__init__(sample, metrics, strength, **options)
+            tried.append(strength)
+
+    monkeypatch.setattr(module, "CrossFit", SeenCrossFit)
     wrong = [Metric(1.0 - metric.scales) for metric in metrics]  # what matters most is left out
     found = choose(sample, wrong, pull=5.0).candidates
     assert [c.strength for c in found if c.name == "average"] == [0.0, 0.5]
-    losses = {c.strength: c.mean_loss for c in found if c.name == "average"}
+    assert tried == [0.0, 0.5, 0.0]  # the last in double precision
+    losses = {c.strength: c.error for c in found if c.name == "average"}
     assert losses[0.5] >= losses[0.0]
 
 
@@ -165,18 +179,18 @@ def test_the_search_for_lambda_finds_the_least_of_all(few, start):
     losses = {}
     for regularization in lambdas:
         try:
-            losses[regularization] = at(regularization).mean_loss
+            losses[regularization] = at(regularization).candidate.error
         except NumericalError:
             continue
-    assert found.mean_loss == pytest.approx(min(losses.values()), rel=1e-3)
+    assert found.candidate.error == pytest.approx(min(losses.values()), rel=1e-3)
 
 
 def test_lambdas_that_break_down_are_passed_over(few):
     sample, metrics = few
     fit = CrossFit(sample, metrics, 0.0)
     tiny = (0.1, 1e-12, 1e-13, 1e-14, 1e-15)
-    assert fit.best("average", EQUAL, tiny).regularization == 0.1
-    assert fit.best("average", EQUAL, tiny, 1e-15).regularization == 0.1
+    assert fit.best("average", EQUAL, tiny).candidate.regularization == 0.1
+    assert fit.best("average", EQUAL, tiny, 1e-15).candidate.regularization == 0.1
 
 
 @pytest.mark.parametrize("pull", [0.0, 5.0, 1e4])
@@ -206,7 +220,7 @@ def test_the_gradient_of_the_descent_is_that_of_its_value(few, candidates, monke
         seen["function"] = function
         return type("Result", (), {"x": x})()
 
-    monkeypatch.setattr(module, "minimize", spy)
+    monkeypatch.setattr(lbfgs, "minimize", spy)
     fit.learn_weights(candidates[-1], 5.0)
     x = np.random.default_rng(0).standard_normal(MENU.n_kernels)
     _, found = seen["function"](x)
@@ -222,8 +236,7 @@ def test_folds_use_the_metric_of_their_own(few):
     sample, metrics = few
     other = [*metrics[:-1], Metric(metrics[-1].scales[::-1].copy())]
     first, second = (
-        CrossFit(sample, given, 1.0).choices("average", EQUAL)(1e-2).predicted
-        for given in (metrics, other)
+        CrossFit(sample, given, 1.0).predictor(EQUAL)(1e-2) for given in (metrics, other)
     )
     last = sample.folds == sample.n_folds - 1
     np.testing.assert_array_equal(first[~last], second[~last])
@@ -239,5 +252,7 @@ def test_other_targets_are_chosen_by_squared_errors(kind):
     ]
     for found in choose(sample, metrics, pull=5.0).candidates:
         assert found.accuracy is None
-        expected = np.mean((found.predicted - sample.scores) ** 2, axis=1)
-        np.testing.assert_allclose(found.losses, expected)
+        fit = CrossFit(sample, metrics, found.strength, dtype=np.float64)
+        predicted = fit.predictor(found.weights)(found.regularization)
+        expected = np.mean((predicted - sample.scores) ** 2, axis=1)
+        assert found.error == pytest.approx(expected.mean(), rel=1e-3)

@@ -54,7 +54,7 @@ def test_a_metric_of_all_rows_would_find_something_in_noise():
     for seed in range(10):
         proposal = propose(*noise(seed, 100))
         chosen, cheat = proposal.chosen, with_a_metric_of_all_rows(proposal)[0]
-        found.append((chosen.mean_loss - cheat.mean_loss, cheat.accuracy - chosen.accuracy))
+        found.append((chosen.error - cheat.error, cheat.accuracy - chosen.accuracy))
     gains, accuracies = np.array(found).T
     assert gains.mean() > 3.0 * standard_error(gains)
     assert gains.mean() > 0.02
@@ -69,7 +69,7 @@ def promises():
         X, y = few_matter(1100, 40, seed=seed, noise=0.6)
         clf = MultipleKernelDiscriminant().fit(X[:100], y[:100])
         fresh = log_loss(y[100:], clf.predict_proba(X[100:]))
-        cheat = with_a_metric_of_all_rows(propose(X[:100], y[:100]))[0].mean_loss
+        cheat = with_a_metric_of_all_rows(propose(X[:100], y[:100]))[0].error
         chosen = clf.learned_kernel_.considered[0].error
         found.append((chosen, clf.expected_.log_loss, fresh, cheat))
     return np.array(found).T

@@ -5,13 +5,13 @@ import pytest
 
 from discernel.default.metric import (
     _LAMBDAS,
-    _WORTHWHILE,
+    _RULE,
     Metric,
-    _best_regularization,
-    _Ridge,
+    _fit,
     learn_metric,
 )
-from discernel.exceptions import InvalidInputError, NumericalError
+from discernel.default.ridge import Ridge
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF
 
 
@@ -71,7 +71,7 @@ def slow_metric(X, scores, weights=None, rounds=3):
             least = np.inf
             for candidate in _LAMBDAS:
                 error = refitted_error(gram / unit, scores, weights, candidate)
-                if error > (1.0 - _WORTHWHILE) * least:
+                if error > (1.0 - _RULE.worthwhile) * least:
                     break
                 regularization, least = candidate, error
         coef, _ = fit(gram / unit, scores, weights, regularization)
@@ -109,43 +109,36 @@ def test_the_leave_one_out_error_is_that_of_refits(regularization):
     X, scores = table()
     weights = np.random.default_rng(0).uniform(0.3, 2.0, len(X))
     gram = gaussian(X, X, 3.0)
-    ridge = _Ridge(gram.astype(np.float32), scores, weights)
+    ridge = Ridge(gram.astype(np.float32)[None], scores, weights)
     unit = centered_trace(gram, weights)
     expected = refitted_error(gram / unit, scores, weights, regularization) / scores.size
-    assert ridge._leave_one_out_error(regularization) == pytest.approx(expected, rel=1e-2)
+    found = ridge.leave_one_out_error(ridge.combined(np.ones(1)), regularization)
+    assert found == pytest.approx(expected, rel=1e-2)
 
 
 def test_best_regularization_stops_where_the_error_grows():
     X, scores = table()
     noise = np.random.default_rng(0).standard_normal(scores.shape)
     gram = RBF(width=3.0)(X).astype(np.float32)
-    assert _Ridge(gram, scores, np.ones(len(X))).best_regularization() < _LAMBDAS[0]
-    assert _Ridge(gram, noise, np.ones(len(X))).best_regularization() == _LAMBDAS[0]
+    assert _fit(Ridge(gram[None], scores, np.ones(len(X))), None)[1] < _LAMBDAS[0]
+    assert _fit(Ridge(gram[None], noise, np.ones(len(X))), None)[1] == _LAMBDAS[0]
 
 
-@pytest.mark.parametrize(
-    ("gains", "position"),
-    [
-        ([2.0, 2.0, 2.0], 3),
-        ([0.5, 2.0, 2.0], 0),  # hardly smaller is not worth a smaller λ
-        ([2.0, 0.5, 2.0], 1),
-        ([2.0, -2.0, 2.0], 1),
-    ],
-)
-def test_a_smaller_regularization_must_be_worth_it(gains, position):
-    """Each error is smaller than the one before by so many times what is worthwhile."""
-    errors = np.cumprod([1.0, *(1.0 - _WORTHWHILE * np.array(gains))])
-    of_lambda = dict(zip(_LAMBDAS, errors, strict=True))
-    assert _best_regularization(of_lambda.__getitem__) == _LAMBDAS[position]
+@pytest.mark.parametrize(("gain", "position"), [(0.02, 3), (0.005, 0)])
+def test_a_smaller_regularization_must_be_worth_it(gain, position):
+    """A leave-one-out error that is smaller by less than 1 % is not."""
 
+    class FallingRidge:
+        def combined(self, weights):
+            return None
 
-def test_a_regularization_that_breaks_down_ends_the_search():
-    def error(regularization):
-        if regularization < _LAMBDAS[1]:
-            raise NumericalError
-        return regularization
+        def leave_one_out_error(self, combined, regularization):
+            return (1.0 - gain) ** _LAMBDAS.index(regularization)
 
-    assert _best_regularization(error) == _LAMBDAS[1]
+        def coef(self, combined, regularization):
+            return regularization
+
+    assert _fit(FallingRidge(), None) == (_LAMBDAS[position],) * 2
 
 
 # ---- weights ---------------------------------------------------------------------------------
@@ -157,10 +150,11 @@ def test_a_weight_is_as_many_rows():
     counts = np.random.default_rng(0).integers(1, 4, len(X))
     repeated = np.repeat(np.arange(len(X)), counts)
     gram = RBF(width=3.0)(X).astype(np.float32)
-    found = _Ridge(gram, scores, counts.astype(float)).coef(1e-3)
-    again = _Ridge(gram[np.ix_(repeated, repeated)], scores[repeated], np.ones(len(repeated)))
+    found, _ = _fit(Ridge(gram[None], scores, counts.astype(float)), 1e-3)
+    every = gram[np.ix_(repeated, repeated)][None]
+    again, _ = _fit(Ridge(every, scores[repeated], np.ones(len(repeated))), 1e-3)
     expected = np.zeros_like(found)
-    np.add.at(expected, repeated, again.coef(1e-3))
+    np.add.at(expected, repeated, again)
     np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
 
 

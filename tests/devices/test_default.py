@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from discernel.arrays import as_host
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.default import propose_kernels
-from discernel.default.device_fold import DeviceFold
-from discernel.default.fold import Fold
 from discernel.default.menu import MENU
 from discernel.default.metric import learn_metric
+from discernel.default.ridge import Ridge
 from discernel.default.sample import draw_sample
 from discernel.targets import ClassTarget
 
@@ -34,14 +34,23 @@ def sample(rows, request):
 SCALES = np.array([1.0, 0.5, 0.3, 0.0, 0.2])
 
 
-def test_a_fold_predicts_the_same(sample, device):
+def test_a_ridge_is_the_same(sample, device):
     outside, inside = next(sample.divisions())
-    here = Fold(sample, outside, inside, SCALES, MENU, np.float64)
-    there = DeviceFold(sample, outside, inside, SCALES, MENU, device)
+    order, n = np.concatenate([outside, inside]), len(outside)
+    rows, known = (sample.rows * SCALES)[order], (sample.scores[order], sample.weights[order])
+    stack = MENU.matrices(rows, n, np.empty((MENU.n_kernels, len(rows), n)))
+    here = Ridge(stack, *known)
+    there = Ridge(MENU.matrices_on_device(rows, n, device), *known, device)
     weights = np.random.default_rng(2).dirichlet(np.ones(MENU.n_kernels))
+    both = [(ridge, ridge.combined(weights)) for ridge in (here, there)]
     for lam in (1e-1, 1e-3):
-        assert_allclose(there.predictor(weights)(lam), here.predictor(weights)(lam), atol=1e-9)
-        found, expected = there.error(weights, lam), here.error(weights, lam)
+        expected, found = (ridge.predict(combined, lam) for ridge, combined in both)
+        assert_allclose(found, expected, atol=1e-9)
+        expected, found = (ridge.leave_one_out_error(combined, lam) for ridge, combined in both)
+        assert found == pytest.approx(expected, rel=1e-9)
+        expected, found = (as_host(ridge.coef(combined, lam)) for ridge, combined in both)
+        assert_allclose(found, expected, rtol=1e-6, atol=1e-8 * np.abs(expected).max())
+        expected, found = (ridge.error(weights, lam) for ridge in (here, there))
         assert found.value == pytest.approx(expected.value, rel=1e-9)
         assert_allclose(found.by_weights, expected.by_weights, rtol=1e-6, atol=1e-8)
 
@@ -61,4 +70,4 @@ def test_the_same_kernels_are_proposed(rows, device):
     assert there.chosen.strength == here.chosen.strength
     assert there.chosen.regularization == here.chosen.regularization
     assert_allclose(there.chosen.weights, here.chosen.weights, atol=2e-2)
-    assert there.chosen.mean_loss == pytest.approx(here.chosen.mean_loss, rel=1e-2)
+    assert there.chosen.error == pytest.approx(here.chosen.error, rel=1e-2)

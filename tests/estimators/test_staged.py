@@ -260,27 +260,42 @@ FORECASTS = {500: 0.1, 1000: 1.0, 2000: 4.0, 4000: 10.0}
         (0.05, ["500"]),
         (0.7, ["500"]),
         (2.0, ["500", "1,000"]),
-        (7.0, ["500", "2,000"]),
-        (11.0, ["500", "4,000"]),
+        (7.0, ["500", "1,000", "2,000"]),
+        (21.0, ["500", "4,000"]),
     ],
 )
-def test_the_largest_stage_is_run_that_there_is_time_for(limit, expected):
+def test_the_largest_stage_is_run_that_is_sure_to_be_in_time(limit, expected):
     assert run_stages(limit, FORECASTS)[1] == expected
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.7, 1.0, 1.4, 2.0])
+def test_with_twice_its_time_the_whole_is_in_time_though_forecasts_are_wrong_by_two(factor):
+    taken = {n_rows: factor * seconds for n_rows, seconds in FORECASTS.items()}
+    found, _ = run_stages(2.0 * taken[4000] + 0.2, FORECASTS, taken)
+    assert found.facts.plan.is_whole
+
+
+@pytest.mark.parametrize("limit", [3.0, 5.0, 8.0, 11.0, 15.0])
+def test_a_whole_that_is_not_in_time_does_not_cost_all_other_stages(limit):
+    late = {500: 0.1, 1000: 1.0, 2000: 4.0, 4000: 25.0}
+    found, _ = run_stages(limit, FORECASTS, late)
+    assert found.head in (1000, 2000)
+    assert not found.facts.plan.is_whole
 
 
 def test_what_a_stage_took_says_how_good_the_other_forecasts_are():
     half = {n_rows: seconds / 2 for n_rows, seconds in FORECASTS.items()}
     found, stages = run_stages(9.0, FORECASTS, half)
-    assert stages == ["500", "2,000", "4,000"]
+    assert stages == ["500", "1,000", "4,000"]
     assert found.facts.plan.is_whole
-    assert found.facts.plan.seconds == pytest.approx(7.05)
+    assert found.facts.plan.seconds == pytest.approx(5.55)
 
 
 def test_a_forecast_that_was_too_short_costs_no_more_than_the_limit():
     twice = {n_rows: 2 * seconds for n_rows, seconds in FORECASTS.items()}
     found, stages = run_stages(12.0, FORECASTS, twice)
-    assert stages == ["500", "4,000"]
-    assert found.head == 500
+    assert stages == ["500", "1,000", "2,000"]
+    assert found.facts.plan.seconds < 12.0
     assert not found.facts.plan.is_whole
 
 
@@ -294,9 +309,9 @@ def test_time_that_is_left_is_used_in_the_hope_that_forecasts_are_too_high():
 
 
 def test_of_two_stages_that_with_the_smaller_loss_is_kept_but_the_whole_is_what_was_asked_for():
-    worse = {500: 0.1, 2000: 0.2, 4000: 0.3}
+    worse = {500: 0.1, 1000: 0.2, 2000: 0.3, 4000: 0.4}
     assert run_stages(7.0, FORECASTS, losses=worse)[0].head == 500
-    assert run_stages(20.0, FORECASTS, losses=worse)[0].head == 4000
+    assert run_stages(21.0, FORECASTS, losses=worse)[0].head == 4000
 
 
 def test_a_fit_within_a_fit_has_no_part_in_its_stages(rows):

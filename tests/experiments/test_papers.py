@@ -26,7 +26,7 @@ from discernel.experiments.runner import run_cell
 from discernel.experiments.store import Store
 from discernel.experiments.tasks import Division, divide
 from discernel.kernels import RBF, Linear
-from discernel.papers.spectrum.choice import SHARES
+from discernel.papers.separability.spectrum_choice import SHARES
 
 mpl.use("Agg")
 

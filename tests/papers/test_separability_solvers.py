@@ -17,7 +17,8 @@ from discernel.kernels import RBF
 from discernel.learn import Task
 from discernel.papers.separability.criterion import Scatter, critical_alpha, ratio, vector_scatter
 from discernel.papers.separability.solvers import ClosedForm, Dinkelbach, dinkelbach
-from discernel.papers.spectrum.choice import (
+from discernel.papers.separability.spectrum import Labels, reweigh_spectrum
+from discernel.papers.separability.spectrum_choice import (
     ALPHAS,
     SHARES,
     Trial,
@@ -25,7 +26,6 @@ from discernel.papers.spectrum.choice import (
     choose_reweighing,
     neighbor_votes,
 )
-from discernel.papers.spectrum.reweigh import Labels, reweigh_spectrum
 from discernel.targets import ClassTarget
 from tests import reference
 from tests.conftest import make_problem

@@ -13,9 +13,10 @@ from discernel.kernels import RBF, as_kernels
 from discernel.programs.lbfgs import (
     choose_regularization,
     leave_one_out_error,
-    minimize_leave_one_out,
+    minimize_error,
     pull_to_equal,
 )
+from discernel.programs.loo import LeaveOneOutError
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
 
@@ -48,19 +49,25 @@ def test_descent_ends_below_its_start_and_at_a_stationary_point(seed):
     grams, y = make_problem(60, 3, 5, seed=seed)
     bank, target = DenseBank(grams), ClassTarget.from_labels(y)
     start = np.full(5, 0.2)
-    found = minimize_leave_one_out(
-        bank, target, pull=5.0, weights=start, regularization=0.01, max_evaluations=300
+    weights, regularization = minimize_error(
+        LeaveOneOutError(bank, target).at,
+        start,
+        0.01,
+        pull=5.0,
+        n_samples=60,
+        learns_regularization=True,
+        max_evaluations=300,
     )
 
     def score(w, lam):
         return leave_one_out_error(bank, target, w, lam) + pull_to_equal(w, 5.0, 60)
 
-    value = score(found.weights, found.regularization)
+    value = score(weights, regularization)
     assert value <= score(start, 0.01)
     rng = np.random.default_rng(seed)
     for _ in range(20):  # no small step is better, within what counts as worthwhile
-        w = 0.99 * found.weights + 0.01 * rng.dirichlet(np.ones(5))
-        lam = found.regularization * np.exp(rng.uniform(-0.02, 0.02))
+        w = 0.99 * weights + 0.01 * rng.dirichlet(np.ones(5))
+        lam = regularization * np.exp(rng.uniform(-0.02, 0.02))
         assert score(w, lam) >= value * (1 - 1e-3)
 
 

@@ -11,7 +11,8 @@ from discernel.kernels import RBF
 from discernel.learn.path import RegularizationPath
 from discernel.programs import lbfgs as loo
 from discernel.programs import search as auto
-from discernel.programs.lbfgs import choose_regularization, minimize_leave_one_out
+from discernel.programs.lbfgs import choose_regularization, minimize_error
+from discernel.programs.loo import LeaveOneOutError
 from discernel.programs.solution import Candidate, Task
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
@@ -82,14 +83,15 @@ def test_learning_by_leave_one_out_is_the_best_of_its_path(seed):
 @pytest.mark.parametrize(("problem", "limit"), [(opposite_pairs, 10.0), (far_apart, 1e-7)])
 def test_descent_ends_at_the_bounds_of_lambda(problem, limit):
     grams, y = problem()
-    found = minimize_leave_one_out(
-        DenseBank(grams),
-        ClassTarget.from_labels(y),
+    _, regularization = minimize_error(
+        LeaveOneOutError(DenseBank(grams), ClassTarget.from_labels(y)).at,
+        np.array([0.5, 0.5]),
+        0.1 if limit > 1 else 2e-7,
         pull=0.0,
-        weights=np.array([0.5, 0.5]),
-        regularization=0.1 if limit > 1 else 2e-7,
+        n_samples=len(y),
+        learns_regularization=True,
     )
-    assert found.regularization == pytest.approx(limit, rel=1e-6)
+    assert regularization == pytest.approx(limit, rel=1e-6)
 
 
 def test_negligible_weights_are_none_and_no_weight_starts_at_none(monkeypatch, three_classes):
@@ -99,19 +101,19 @@ def test_negligible_weights_are_none_and_no_weight_starts_at_none(monkeypatch, t
     def minimize(function, start, **options):
         given.update(options, start=start)
         weights = np.array([0.6, 0.3, 0.0975, 0.0011, 0.0009, 0.0005])
-        return SimpleNamespace(x=np.append(np.log(weights), np.log(0.1)), nfev=1, success=True)
+        return SimpleNamespace(x=np.append(np.log(weights), np.log(0.1)))
 
     monkeypatch.setattr(loo, "minimize", minimize)
     grams, y = three_classes
-    found = minimize_leave_one_out(
-        DenseBank(grams),
-        ClassTarget.from_labels(y),
+    weights, _ = minimize_error(
+        LeaveOneOutError(DenseBank(grams), ClassTarget.from_labels(y)).at,
+        np.array([1.0, 0, 0, 0, 0, 0]),
+        0.1,
         pull=5.0,
-        weights=np.array([1.0, 0, 0, 0, 0, 0]),
-        regularization=0.1,
+        n_samples=len(y),
         max_evaluations=7,
     )
-    np.testing.assert_array_equal(found.weights > 0, [True, True, True, True, False, False])
+    np.testing.assert_array_equal(weights > 0, [True, True, True, True, False, False])
     np.testing.assert_allclose(np.exp(given["start"][:6]), [1.0, *[1e-3 / 6] * 5])
     assert given["options"] == {"maxfun": 7, "ftol": 1e-5}
 
@@ -143,7 +145,7 @@ def test_a_third_of_many_samples_is_searched(n_samples, n_searched):
     """300 at least, 600 at most; all of up to 500."""
     target = ClassTarget.from_labels(np.arange(n_samples) % 2)
     bank = SimpleNamespace(subset=lambda rows: SimpleNamespace(n_kernels=1, rows=rows))
-    part = auto._search_part(bank, target, None)
+    part = auto._search_part(bank, target, Task(1e-6))
     assert (None if part is None else len(part.bank.rows)) == n_searched
 
 
@@ -154,7 +156,7 @@ def calls(monkeypatch):
     choose, build, descend = (
         auto.choose_regularization,
         auto.ShrunkRKDAProgram,
-        auto.minimize_leave_one_out,
+        auto.minimize_error,
     )
 
     def choosing(bank, target, weights, lambdas, start):
@@ -165,13 +167,13 @@ def calls(monkeypatch):
         seen["shrinkages"].append((lam, amount))
         return build(bank, target, lam, amount)
 
-    def descending(bank, target, **options):
-        seen["evaluations"].append((bank.n_samples, options["max_evaluations"]))
-        return descend(bank, target, **options)
+    def descending(at, weights, lam, **options):
+        seen["evaluations"].append((options["n_samples"], options["max_evaluations"]))
+        return descend(at, weights, lam, **options)
 
     monkeypatch.setattr(auto, "choose_regularization", choosing)
     monkeypatch.setattr(auto, "ShrunkRKDAProgram", building)
-    monkeypatch.setattr(auto, "minimize_leave_one_out", descending)
+    monkeypatch.setattr(auto, "minimize_error", descending)
     return seen
 
 

@@ -6,7 +6,7 @@ import pytest
 from discernel import learn_kernel, regularization_path
 from discernel.kernels import RBF
 from discernel.programs import search as auto
-from discernel.programs.lbfgs import find_limit
+from discernel.programs.lambdas import find_limit
 from discernel.programs.solution import Candidate, Status, Task
 from tests.conftest import make_problem
 

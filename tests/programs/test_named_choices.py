@@ -10,8 +10,8 @@ from discernel.bank import DenseBank
 from discernel.criteria import Margin
 from discernel.papers.akfd.criterion import one_against_rest
 from discernel.papers.akfd.solver import alternate
-from discernel.papers.spectrum.choice import choose_reweighing
-from discernel.papers.spectrum.reweigh import Labels
+from discernel.papers.separability.spectrum import Labels
+from discernel.papers.separability.spectrum_choice import choose_reweighing
 from discernel.programs.rkda import RKDAProgram
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem

@@ -9,6 +9,7 @@ from discernel.arrays.dense import (
     quadratic_forms,
     self_product,
     self_product_less,
+    symmetric_eigen,
     weighted_sum,
 )
 from discernel.arrays.device import Device, as_host, check_given, device_of, elsewhere, on_host
@@ -71,6 +72,7 @@ __all__ = [
     "self_product_less",
     "squared_distances",
     "squared_norms",
+    "symmetric_eigen",
     "typical_row",
     "weighted_sum",
 ]

@@ -15,7 +15,7 @@ import threadpoolctl
 from threadpoolctl import ThreadpoolController
 
 from discernel.arrays.rows import FloatArray
-from discernel.progress.deadline import active_deadline
+from discernel.progress.deadline import active_deadline, check_deadline, keep_deadline
 
 __all__ = [
     "Buffers",
@@ -191,12 +191,12 @@ def in_threads(
     def run(part: Part) -> None:
         was_busy, _THREAD.is_busy = getattr(_THREAD, "is_busy", False), True
         try:
-            for job in waiting:
-                if stopped.is_set():
-                    break
-                if deadline is not None:
-                    deadline.check()
-                work(job, part)
+            with keep_deadline(deadline):  # a new thread knows of none
+                for job in waiting:
+                    if stopped.is_set():
+                        break
+                    check_deadline()
+                    work(job, part)
         except BaseException:
             stopped.set()  # at once, not only when the thread that waits gets to know
             raise

@@ -18,13 +18,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Cholesky, FloatArray
 from discernel.arrays.sample_weights import SampleWeights, centered
-from discernel.bank.system import (
-    CholeskySystem,
-    Inverse,
-    System,
-    UnregularizedSystem,
-    Workspace,
-)
+from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 
 __all__ = ["Bank", "Centering", "Matrices", "Normalization", "Uncentered"]
 
@@ -100,6 +94,8 @@ class Matrices(ABC):
     n_samples: int
     rounding: FloatArray
     sample_weights: SampleWeights | None = None
+    #: The relative residuals of a system, and of one of which three digits are enough; 0: rounding.
+    tols: ClassVar[tuple[float, float]] = (0.0, 0.0)
 
     @property
     @abstractmethod
@@ -144,20 +140,33 @@ class Matrices(ABC):
 
         The last one is kept: the discriminant asks for the one that learning has ended with.
         """
+        return self._last_or_new(weights, ridge, self.tols[0])
+
+    def rough_system(self, weights: FloatArray, ridge: float) -> System:
+        """Return `system`, in single precision where that is faster and good for three digits."""
+        return self._last_or_new(weights, ridge, self.tols[1])
+
+    def _last_or_new(self, weights: FloatArray, ridge: float | FloatArray, tol: float) -> System:
+        """Return the system that was made last, if it is this one, or make it."""
         diagonal, workspace = np.full(self.n_samples, ridge), self.workspace
         if workspace.last is not None:
             known_weights, known_diagonal, system = workspace.last
             same = np.array_equal(weights, known_weights)
-            if same and np.array_equal(diagonal, known_diagonal) and system.has_factor:
+            if same and np.array_equal(diagonal, known_diagonal) and system.tol <= tol:
                 return system
-            del system
-        workspace.last = None  # the next one takes its memory
-        memory, weights = workspace.take(self.n_samples), weights.copy()
+            del system  # and with it its memory, which the next one takes
+        workspace.last, weights = None, weights.copy()
+        system = self._new_system(weights, diagonal, tol)
+        workspace.last = weights, diagonal, system
+        return system
+
+    def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
+        """Return a system, solved to residuals of some relative length at most."""
+        memory = self.workspace.take(self.n_samples)
         # Not `self`, whose workspace holds the system: the two would outlive everybody else.
         plain = self._without_workspace()
         system = self._factored(lambda: plain.combined(weights, memory), diagonal)
-        workspace.give_back_with(system, memory)
-        workspace.last = weights, diagonal, system
+        self.workspace.give_back_with(system, memory)
         return system
 
     def _factored(self, make: Callable[[], FloatArray], ridge: float | FloatArray) -> System:
@@ -165,19 +174,14 @@ class Matrices(ABC):
         if np.any(ridge):
             return CholeskySystem(make, ridge)
         weights = self.sample_weights
-        return UnregularizedSystem(
-            make, np.ones(self.n_samples) if weights is None else weights.roots
-        )
+        null = np.ones(self.n_samples) if weights is None else weights.roots
+        return CholeskySystem(make, ridge, null)
 
     def _without_workspace(self) -> Self:
         """Return a copy that shares everything but memory."""
         plain = copy(self)
         plain.__dict__.pop("workspace", None)
         return plain
-
-    def rough_system(self, weights: FloatArray, ridge: float) -> System:
-        """Return `system`, in single precision where that is faster and good for three digits."""
-        return self.system(weights, ridge)
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         """Return the function from a ridge to its system; the matrices are combined once."""

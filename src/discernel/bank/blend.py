@@ -6,10 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn, TypeAlias
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, self_product
+from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, self_product, symmetric_eigen
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank, Centering, Normalization
 from discernel.bank.combined import CombinedFeatures
@@ -126,9 +125,7 @@ class BlendBank(Bank):
         rows -= self._mean
         if sample_weights is not None:
             rows *= sample_weights.roots[:, None]
-        values, self._rotation = scipy.linalg.eigh(
-            feature_gram(rows.T), overwrite_a=True, check_finite=False
-        )
+        values, self._rotation = symmetric_eigen(feature_gram(rows.T))
         self._values = np.maximum(values, 0.0)
         for part in slices(slice(0, len(rows)), _ROWS):
             rows[part] = matmul(rows[part], self._rotation)
@@ -296,9 +293,8 @@ class BlendBank(Bank):
 
     # ---- systems -----------------------------------------------------------------------------
 
-    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+    def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         self._check(weights)
-        diagonal = np.full(self.n_samples, ridge)
         if (diagonal == diagonal[0]).all():
             return SpectralSystem(self._rows, self._values, diagonal[0])
         return WoodburySystem(self._rows.T, diagonal)

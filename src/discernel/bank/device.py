@@ -17,7 +17,7 @@ from discernel.bank.base import Bank
 from discernel.bank.device_system import DeviceInverse, DeviceSystem
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.products import centering_of_inner
-from discernel.bank.system import Inverse, System
+from discernel.bank.system import Inverse
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 from discernel.kernels.device import DeviceKernels
@@ -34,8 +34,6 @@ _FEW_TO_REFINE = 24_000
 _STRIPS = 4
 #: The share of the free memory of the device that may be taken.
 _SHARE = 0.9
-#: The relative residual of a system, and of one of which three digits are enough.
-_TOL, _ROUGH_TOL = 1e-9, 1e-3
 #: The least ridge, in units of kernels of trace 1, for which a coarse factor solves in few steps,
 #: and for which it has three digits of the diagonal of the inverse.
 _COARSE_RIDGE, _DIAGONAL_RIDGE = 1e-6, 3e-4
@@ -91,6 +89,8 @@ class DeviceBank(IterativeBank):
     products of double precision: residuals, and so certificates, are those of double precision.
     Where even one matrix is too much, it is solved by conjugate gradients.
     """
+
+    tols: ClassVar[tuple[float, float]] = 1e-9, 1e-3
 
     def __init__(
         self,
@@ -274,7 +274,7 @@ class DeviceBank(IterativeBank):
         n, least = self.n_samples, float(diagonal.min())
         single, coarse_diagonal = is_refined(n) and least >= _COARSE_RIDGE, least >= _DIAGONAL_RIDGE
         # The diagonal of the inverse may be asked for, and a coarse factor not be good enough.
-        stays_single = single and (coarse_diagonal or tol >= _ROUGH_TOL)
+        stays_single = single and (coarse_diagonal or tol >= self.tols[1])
         needed = factor_bytes(n, single=stays_single, strip_entries=self._strip_entries)
         if not (self._factors and has_room(self.device, needed)):
             return super()._new_system(weights, diagonal, tol)
@@ -296,12 +296,6 @@ class DeviceBank(IterativeBank):
             coarse=single,
             coarse_diagonal=coarse_diagonal,
         )
-
-    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
-        return self._last_or_new(weights, ridge, _TOL)
-
-    def rough_system(self, weights: FloatArray, ridge: float) -> System:
-        return self._last_or_new(weights, ridge, _ROUGH_TOL)
 
     def subset(self, rows: NDArray[np.intp]) -> Bank:
         if len(rows) < _FEW_ROWS:  # a device is not worth its delay

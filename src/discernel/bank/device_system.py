@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,9 +10,9 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Device, DeviceFactor, FloatArray, as_host
 from discernel.bank.conjugate import Solved, solve_refined
-from discernel.bank.remembering import RememberingSystem
+from discernel.bank.iterative_system import RefinedSystem
 from discernel.bank.system import Inverse
-from discernel.exceptions import ConvergenceWarning, NumericalError
+from discernel.exceptions import NumericalError
 
 __all__ = ["DeviceInverse", "DeviceSystem"]
 
@@ -21,15 +20,11 @@ __all__ = ["DeviceInverse", "DeviceSystem"]
 _AT_ONCE = 1e-3
 #: A refinement that leaves more than this share is not worth another: conjugate gradients are.
 _GAIN = 0.1
-#: Rounding of a residual over the condition of the system.
-_ROUNDING = 1e-14
 #: Entries of a coarse diagonal that are compared with exact ones.
 _PROBES = 16
-#: The relative residual above which nothing was solved.
-_USELESS = 0.5
 
 
-class DeviceSystem(RememberingSystem):
+class DeviceSystem(RefinedSystem):
     """N = diag(ridge) + Σ w_i K_i on a device.
 
     Parameters
@@ -61,8 +56,7 @@ class DeviceSystem(RememberingSystem):
         coarse: bool,
         coarse_diagonal: bool,
     ) -> None:
-        super().__init__(tol)
-        self._least_ridge = least_ridge
+        super().__init__(tol, least_ridge)
         self._factored, self._product, self._device = factored, product, device
         self._coarse, self._coarse_diagonal = coarse, coarse_diagonal
         self._factor: DeviceFactor | None = self._make()
@@ -77,11 +71,6 @@ class DeviceSystem(RememberingSystem):
             except NumericalError:  # its digits were too few
                 self._coarse = False
         return self._factored(False)
-
-    @property
-    def has_factor(self) -> bool:
-        """Whether to solve costs no new factorisation."""
-        return self._factor is not None
 
     def _at_once(self, right: FloatArray) -> FloatArray:
         """Return what the factor says, without refinement."""
@@ -103,36 +92,23 @@ class DeviceSystem(RememberingSystem):
             return self._at_once(right[:, None])[:, 0]
         return self._at_once(right)
 
-    def _solve_new(self, right: FloatArray, tol: float) -> Solved:
-        # Rounding of products leaves a residual that grows with the condition of the system.
-        tol = max(tol, _ROUNDING * (1.0 + 1.0 / self._least_ridge))
-        lengths = np.linalg.norm(right, axis=0)
-        enough, left = tol * lengths, lengths
-        solution, residual = np.zeros_like(right), right
+    def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
+        left, residual = np.linalg.norm(right, axis=0), right
+        solution = np.zeros_like(right)
         while (left > enough).any():
             better = solution + self._at_once(residual)
             new = right - self._product(better)
             now = np.linalg.norm(new, axis=0)
             if not (now <= np.maximum(enough, _GAIN * left)).all():
-                found = solve_refined(self._product, None, self._at_once, right, enough, better)
-                self._check(found, lengths, tol)
-                return found
+                return solve_refined(self._product, None, self._at_once, right, enough, better)
             solution, residual, left = better, new, now
         return Solved(solution, residual, left)
 
-    def _check(self, found: Solved, lengths: FloatArray, tol: float) -> None:
-        """Warn, or raise, where residuals are longer than asked for."""
-        shares = np.divide(found.lengths, lengths, out=0.0 * lengths, where=lengths > 0)
-        reached = float(shares.max(initial=0.0))
-        if reached <= tol:
-            return
-        message = (
-            f"A system of {len(found.solution):,} rows on {self._device.where} was solved to a "
+    def _advice(self, reached: float, tol: float) -> str:
+        return (
+            f"A system of {self._n_samples:,} rows on {self._device.where} was solved to a "
             f"relative residual of {reached:.1e}, asked for {tol:.1e}. Raise the regularization."
         )
-        if not reached < _USELESS:
-            raise NumericalError(message)
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     def inverse_diagonal(self) -> FloatArray:
         if self._diagonal is None:

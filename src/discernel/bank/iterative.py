@@ -26,8 +26,6 @@ from discernel.kernels.evaluate import PreparedRows
 
 __all__ = ["IterativeBank", "Passes"]
 
-#: The relative residual of a system, and of one of which three digits are enough.
-_TOL, _ROUGH_TOL = 1e-8, 1e-4
 #: The rank of the preconditioner: rows over this number, at least and at most so many. Making it
 #: then costs about one pass.
 _ROWS_A_RANK, _LEAST_RANK, _MOST_RANK = 16, 512, 2000
@@ -83,6 +81,8 @@ class IterativeBank(TiledBank):
     Most products are of single precision where all kernels with weight are those of squared
     distances; residuals are always of double precision (see `conjugate.solve_refined`).
     """
+
+    tols: ClassVar[tuple[float, float]] = 1e-8, 1e-4
 
     def __init__(self, kernels: Sequence[Kernel], X: Any, **options: Any) -> None:
         self.passes = Passes()
@@ -196,30 +196,14 @@ class IterativeBank(TiledBank):
 
     # ---- systems -----------------------------------------------------------------------------
 
-    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
-        return self._last_or_new(weights, ridge, _TOL)
-
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
-        return self._last_or_new(weights, ridge, _ROUGH_TOL)
-
-    def _last_or_new(self, weights: FloatArray, ridge: float | FloatArray, tol: float) -> System:
-        diagonal, workspace = np.full(self.n_samples, ridge), self.workspace
-        if workspace.last is not None:
-            known, known_diagonal, system = workspace.last
-            same = np.array_equal(weights, known) and np.array_equal(diagonal, known_diagonal)
-            if same and cast(IterativeSystem, system).tol <= tol:
-                return system
-            del system  # and with it its memory
-        workspace.last = None
-        made = self._new_system(weights.copy(), diagonal, tol)
-        workspace.last = weights.copy(), diagonal, made
-        return made
+        return self._last_or_new(weights, ridge, self.tols[1])
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         weights = weights.copy()
-        return lambda ridge: self._new_system(weights, np.full(self.n_samples, ridge), _TOL)
+        return lambda ridge: self._new_system(weights, np.full(self.n_samples, ridge), self.tols[0])
 
-    def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> IterativeSystem:
+    def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         factor, subspace = self._factor(weights), self.workspace.subspace
         plain, single = self._without_workspace(), self.single_rows(weights)
         roots = np.ones(self.n_samples)

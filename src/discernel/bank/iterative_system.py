@@ -1,21 +1,25 @@
-"""A system that is solved by preconditioned conjugate gradients, column by column."""
+"""Systems that are solved by products and a rough inverse, to a residual that is known."""
 
 from __future__ import annotations
 
+import hashlib
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
 from discernel.arrays import FloatArray, matmul
 from discernel.bank.conjugate import Solved, solve_refined
-from discernel.bank.preconditioner import PartialFactor, Woodbury
-from discernel.bank.remembering import RememberingSystem
+from discernel.bank.preconditioner import PartialFactor
+from discernel.bank.system import System
+from discernel.bank.woodbury import WoodburySystem
 from discernel.exceptions import ConvergenceWarning, NumericalError
 
-__all__ = ["IterativeSystem", "Operator"]
+__all__ = ["IterativeSystem", "Operator", "RefinedSystem"]
 
 Product = Callable[[FloatArray], FloatArray]
 
@@ -32,6 +36,90 @@ _WORTHWHILE = 0.1
 _ROUNDING = 1e-14
 #: The relative residual above which nothing was solved.
 _USELESS = 0.5
+#: The relative residual of what only says where to go.
+_ROUGH = 1e-4
+#: Columns whose solutions are remembered.
+_REMEMBERED = 64
+
+
+class RefinedSystem(System):
+    """A system whose solutions cost products.
+
+    Columns that were solved are remembered: the discriminant asks for those that learning has
+    ended with.
+
+    Parameters
+    ----------
+    tol : float
+        The length of a residual over that of its right-hand side, at which it is solved.
+    least_ridge : float
+        The least of the ridge.
+    """
+
+    def __init__(self, tol: float, least_ridge: float) -> None:
+        self.tol, self._least_ridge = tol, least_ridge
+        self._known: dict[bytes, tuple[float, FloatArray, FloatArray]] = {}
+
+    @abstractmethod
+    def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
+        """Return solutions with residuals as short as asked for, or as far as arithmetic goes."""
+
+    @abstractmethod
+    def _advice(self, reached: float, tol: float) -> str:
+        """Return what to say of a relative residual that is longer than asked for."""
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        return self._solved(right, self.tol)[0]
+
+    def solve_roughly(self, right: FloatArray) -> FloatArray:
+        return self._solved(right, max(self.tol, _ROUGH))[0]
+
+    def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        return self._solved(right, self.tol)
+
+    def expect(self, right: FloatArray) -> None:
+        self._solved(right, self.tol)
+
+    def _solve_new(self, right: FloatArray, tol: float, *, quiet: bool = False) -> Solved:
+        """Return solutions of columns that are not known; warn, or raise, of long residuals."""
+        # Rounding of products leaves a residual that grows with the condition of the system.
+        tol = max(tol, _ROUNDING * (1.0 + 1.0 / self._least_ridge))
+        lengths = np.linalg.norm(right, axis=0)
+        found = self._refined(right, tol * lengths)
+        shares = np.divide(found.lengths, lengths, out=0.0 * lengths, where=lengths > 0)
+        reached = float(shares.max(initial=0.0))
+        if reached > tol and not quiet:
+            if not reached < _USELESS:
+                raise NumericalError(self._advice(reached, tol))
+            warnings.warn(self._advice(reached, tol), ConvergenceWarning, stacklevel=3)
+        return found
+
+    def _solved(self, right: FloatArray, tol: float) -> tuple[FloatArray, FloatArray]:
+        """Return solution and residual of every column, those that are known from memory."""
+        if right.ndim == 1:
+            one, left = self._solved(right[:, None], tol)
+            return one[:, 0], left[:, 0]
+        solution, residual = np.empty(right.shape), np.empty(right.shape)
+        keys = [hashlib.blake2b(column.tobytes()).digest() for column in right.T]
+        new = []
+        for column, key in enumerate(keys):
+            if key in self._known and self._known[key][0] <= tol:
+                _, solution[:, column], residual[:, column] = self._known[key]
+            else:
+                new.append(column)
+        if new:
+            found = self._solve_new(right[:, new], tol)
+            solution[:, new], residual[:, new] = found.solution, found.residual
+            if len(new) <= _REMEMBERED:
+                self._remember([keys[column] for column in new], tol, found)
+        return solution, residual
+
+    def _remember(self, keys: list[bytes], tol: float, found: Solved) -> None:
+        for position, key in enumerate(keys):
+            self._known.pop(key, None)
+            self._known[key] = tol, found.solution[:, position], found.residual[:, position]
+        while len(self._known) > _REMEMBERED:
+            del self._known[next(iter(self._known))]
 
 
 @dataclass(frozen=True)
@@ -57,8 +145,8 @@ class Operator:
     subspace: tuple[FloatArray, FloatArray] | None = None
 
 
-class IterativeSystem(RememberingSystem):
-    """N = diag(ridge) + K, solved by conjugate gradients.
+class IterativeSystem(RefinedSystem):
+    """N = diag(ridge) + K, solved by preconditioned conjugate gradients, column by column.
 
     Parameters
     ----------
@@ -80,18 +168,20 @@ class IterativeSystem(RememberingSystem):
         them; None before it is asked for.
     """
 
+    by_iteration: ClassVar[bool] = True
+
     def __init__(
         self, operator: Operator, ridge: FloatArray, factor: PartialFactor, tol: float
     ) -> None:
-        super().__init__(tol)
+        super().__init__(tol, float(ridge.min()))
         self.n_passes = 0
         self._operator, self._ridge, self._factor = operator, ridge, factor
         self._is_constant = bool((ridge == ridge[0]).all())
 
     @cached_property
-    def _preconditioner(self) -> Woodbury:
-        self._factor.extend(_LEFT * float(self._ridge.min()))
-        return Woodbury(self._ridge, self._factor.factor)
+    def _preconditioner(self) -> WoodburySystem:
+        self._factor.extend(_LEFT * self._least_ridge)
+        return WoodburySystem(self._factor.factor, self._ridge)
 
     def _double(self, V: FloatArray) -> FloatArray:
         self.n_passes += 1
@@ -104,11 +194,8 @@ class IterativeSystem(RememberingSystem):
 
     # ---- solving -----------------------------------------------------------------------------
 
-    def _solve_new(self, right: FloatArray, tol: float, *, quiet: bool = False) -> Solved:
+    def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
         right = np.ascontiguousarray(right)
-        lengths = np.linalg.norm(right, axis=0)
-        least = float(self._ridge.min())
-        tol = max(tol, _ROUNDING * (1.0 + 1.0 / least))
         along, rest = np.zeros_like(right), right
         if self._is_constant:  # what the kernel does not see is known
             unit = self._operator.kernel
@@ -117,15 +204,12 @@ class IterativeSystem(RememberingSystem):
         found = solve_refined(
             self._double,
             None if self._operator.single is None else self._single,
-            self._preconditioner.solve,
+            self._preconditioner.solve_once,
             rest,
-            tol * lengths,
+            enough,
             self._guess(rest),
         )
-        shares = np.divide(found.lengths, lengths, out=0.0 * lengths, where=lengths > 0)
-        if not quiet:
-            self._check(float(shares.max(initial=0.0)), tol)
-        return Solved(found.solution + along / least, found.residual, found.lengths)
+        return Solved(found.solution + along / self._least_ridge, found.residual, found.lengths)
 
     def _guess(self, right: FloatArray) -> FloatArray | None:
         """Return the best of a subspace, where that is worth the pass that its residual costs."""
@@ -135,24 +219,18 @@ class IterativeSystem(RememberingSystem):
         small = seen + basis.T @ (self._ridge[:, None] * basis)
         guess = matmul(basis, np.asarray(np.linalg.solve(small, matmul(basis.T, right))))
         energy = np.einsum("ij,ij->", right, guess)
-        whole = np.einsum("ij,ij->", right, self._preconditioner.solve(right))
+        whole = np.einsum("ij,ij->", right, self._preconditioner.solve_once(right))
         return guess if energy > _WORTHWHILE * whole else None
 
-    def _check(self, reached: float, tol: float) -> None:
-        """Warn, or raise, where residuals are longer than asked for."""
-        if reached <= tol:
-            return
+    def _advice(self, reached: float, tol: float) -> str:
         n = len(self._ridge)
-        message = (
+        return (
             f"Conjugate gradients stalled: a system of {n:,} rows and ridge "
-            f"{self._ridge.min():.1e} was solved to a relative residual of {reached:.1e}, asked "
+            f"{self._least_ridge:.1e} was solved to a relative residual of {reached:.1e}, asked "
             f"for {tol:.1e}, with a preconditioner of rank {self._factor.rank}. Raise the "
             f"regularization, or use bank='tiled', which factors the system in {16e-9 * n**2:.3g} "
             "GB, or bank='lowrank'."
         )
-        if not reached < _USELESS:
-            raise NumericalError(message)
-        warnings.warn(message, ConvergenceWarning, stacklevel=4)
 
     # ---- the diagonal of the inverse ---------------------------------------------------------
 
@@ -169,11 +247,11 @@ class IterativeSystem(RememberingSystem):
     @cached_property
     def _diagonal(self) -> FloatArray:
         self._preconditioner  # noqa: B018  # grows the factor
-        near = Woodbury(self._ridge + self._factor.left, self._factor.factor)
+        near = WoodburySystem(self._factor.factor, self._ridge + self._factor.left)
         known = near.inverse_diagonal()
         signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(len(known), _PROBES))
         solved = self._solve_new(signs, max(self.tol, _PROBED), quiet=True).solution
-        more = signs * (solved - near.solve(signs)) / known[:, None]
+        more = signs * (solved - near.solve_once(signs)) / known[:, None]
         mean, noise = more.mean(axis=1), float(more.var(axis=1, ddof=1).mean()) / _PROBES
         typical, spread = float(mean.mean()), float(mean.var())
         trust = max(0.0, 1.0 - noise / spread) if spread > 0 else 0.0

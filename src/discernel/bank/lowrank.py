@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, draw_rows, matmul, n_rows
+from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, symmetric_eigen
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Normalization
 from discernel.bank.combined import CombinedFeatures, gram_stack
@@ -169,7 +169,6 @@ class LowRankBank(FactoredBank):
     def _adopt(self, features: FloatArray) -> None:
         """Take features as those of all kernels; nothing is known of them yet."""
         self._features, self._gram = features, None
-        self._last: tuple[FloatArray, FloatArray, System] | None = None
         ends = np.cumsum([0, *(len(factor) for factor in self._factors)])
         self._factors = [features[a:b] for a, b in pairwise(ends)]
 
@@ -308,17 +307,10 @@ class LowRankBank(FactoredBank):
             self._gram = feature_gram(self._features)
         return self._gram
 
-    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+    def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         if not self._is_low:
-            return super().system(weights, ridge)
-        diagonal = np.full(self.n_samples, ridge)
-        if self._last is not None:
-            known_weights, known_diagonal, system = self._last
-            if np.array_equal(weights, known_weights) and np.array_equal(diagonal, known_diagonal):
-                return system
-        system = self._woodbury(weights, diagonal)
-        self._last = weights.copy(), diagonal, system
-        return system
+            return super()._new_system(weights, diagonal, tol)
+        return self._woodbury(weights, diagonal)
 
     def _woodbury(self, weights: FloatArray, diagonal: FloatArray) -> WoodburySystem:
         uniform = bool((diagonal == diagonal[0]).all())
@@ -330,9 +322,7 @@ class LowRankBank(FactoredBank):
         if not self._is_low:
             return super().systems(weights)
         roots = np.sqrt(self._feature_weights(weights))
-        values, vectors = scipy.linalg.eigh(
-            self._known_gram() * (roots * roots[:, None]), overwrite_a=True, check_finite=False
-        )
+        values, vectors = symmetric_eigen(self._known_gram() * (roots * roots[:, None]))
         rows = matmul(self._features.T, np.ascontiguousarray(roots[:, None] * vectors))
 
         def system(ridge: float | FloatArray) -> System:
@@ -380,8 +370,3 @@ class LowRankBank(FactoredBank):
         part._maps = None if self._maps is None else [self._maps[i] for i in positions]
         part._adopt(np.concatenate([*part._factors, self._features[:0]]))
         return part
-
-    def _without_workspace(self) -> LowRankBank:
-        plain: LowRankBank = super()._without_workspace()
-        plain._last = None
-        return plain

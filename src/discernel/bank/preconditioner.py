@@ -1,4 +1,4 @@
-"""A low-rank approximation of the combined kernel, and the system that it makes easy to solve.
+"""A low-rank approximation of the combined kernel, for a preconditioner.
 
 Cholesky factorisation with pivots that are drawn in proportion to what is left of the diagonal
 ([Chen25]_, as a preconditioner of kernel systems [Diaz23]_). Rank r needs r columns of the kernel
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, matmul
 
-__all__ = ["PartialFactor", "Woodbury"]
+__all__ = ["PartialFactor"]
 
 #: Pivots that are drawn at a time.
 _BLOCK = 128
@@ -96,52 +96,3 @@ class PartialFactor:
             self.left = np.maximum(self.left - np.einsum("ij,ij->j", new, new), 0.0)
             self.left[pool[chosen]] = 0.0
         return int(rank)
-
-
-class Woodbury:
-    """P = diag(d) + FᵀF, solved by a system of the size of the rank.
-
-    Parameters
-    ----------
-    diagonal : ndarray of shape (n_samples,)
-        d, above 0.
-    factor : ndarray of shape (rank, n_samples)
-        F; kept.
-    """
-
-    def __init__(self, diagonal: FloatArray, factor: FloatArray) -> None:
-        self._diagonal, self._factor = diagonal, factor
-        # I + F diag(1/d) Fᵀ, by blocks of columns: no second factor is made.
-        inner = np.eye(len(factor))
-        step = max(1, 2**22 // max(1, len(factor)))
-        for start in range(0, len(diagonal), step):
-            part = factor[:, start : start + step] / np.sqrt(diagonal[start : start + step])
-            inner += matmul(part, part.T)
-        self._lower = np.linalg.cholesky(inner)
-
-    def solve(self, right: FloatArray) -> FloatArray:
-        """Return P⁻¹B.
-
-        Parameters
-        ----------
-        right : ndarray of shape (n_samples, n)
-            B.
-        """
-        scaled = right / self._diagonal[:, None]
-        if not len(self._factor):
-            return np.asarray(scaled)
-        seen = matmul(self._factor, np.ascontiguousarray(scaled))
-        seen = scipy.linalg.cho_solve((self._lower, True), seen, check_finite=False)
-        return np.asarray(scaled - matmul(self._factor.T, seen) / self._diagonal[:, None])
-
-    def inverse_diagonal(self) -> FloatArray:
-        """Return the diagonal of P⁻¹, of shape (n_samples,)."""
-        taken = np.zeros(len(self._diagonal))
-        if not len(self._factor):  # of which older SciPy solves nothing
-            return np.asarray(1.0 / self._diagonal)
-        step = max(1, 2**22 // len(self._factor))
-        for start in range(0, len(taken), step):
-            part = self._factor[:, start : start + step]
-            seen = scipy.linalg.solve_triangular(self._lower, part, lower=True, check_finite=False)
-            taken[start : start + step] = np.einsum("ij,ij->j", seen, seen)
-        return np.asarray(1.0 / self._diagonal - taken / self._diagonal**2)

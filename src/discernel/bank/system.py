@@ -5,13 +5,14 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import ClassVar
 
 import numpy as np
 
 from discernel.arrays import Cholesky, FloatArray, matmul, self_product_less
 from discernel.exceptions import NumericalError
 
-__all__ = ["CholeskySystem", "Inverse", "System", "UnregularizedSystem", "Workspace"]
+__all__ = ["CholeskySystem", "Inverse", "System", "Workspace"]
 
 #: Pivots below this share of the largest entry, times the number of rows, are rounding.
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
@@ -27,9 +28,16 @@ class System(ABC):
     diagonal_error : float or None
         The standard error of `inverse_diagonal`, as a share of the entries and in the mean over
         them, once it was asked for; None where it is exact.
+    tol : float
+        The length of a residual over that of its right-hand side, at which it is solved; 0 where
+        there is nothing but rounding.
+    by_iteration : bool
+        Whether every column that is solved costs passes over the kernels.
     """
 
     diagonal_error: float | None = None
+    tol: float = 0.0
+    by_iteration: ClassVar[bool] = False
 
     @abstractmethod
     def solve(self, right: FloatArray) -> FloatArray:
@@ -42,11 +50,6 @@ class System(ABC):
     def log_determinant(self) -> float | None:
         """Return log det N where that is cheap, else None."""
         return None
-
-    @property
-    def has_factor(self) -> bool:
-        """Whether to solve costs no new factorisation."""
-        return True
 
     def solve_roughly(self, right: FloatArray) -> FloatArray:
         """Return `solve`, to some digits where fewer are faster."""
@@ -69,6 +72,11 @@ class CholeskySystem(System):
         Returns Σ w_i K_i, which is then overwritten.
     ridge : float or ndarray of shape (n_samples,)
         What is added to its diagonal.
+    null : ndarray of shape (n_samples,), optional
+        r, without a ridge: the vector along which centred matrices are singular, ones or the roots
+        of the weights of samples. N is then Σ w_i K_i + c rrᵀ. Its inverse is that of Σ w_i K_i
+        across r, which is all that fits with an intercept take from it: that they are the limit
+        of λ → 0.
 
     Notes
     -----
@@ -77,21 +85,23 @@ class CholeskySystem(System):
     for; where it is not, the matrix is made and factored again.
     """
 
-    def __init__(self, make: Callable[[], FloatArray], ridge: float | FloatArray) -> None:
-        self._make, self._ridge = make, ridge
+    def __init__(
+        self,
+        make: Callable[[], FloatArray],
+        ridge: float | FloatArray,
+        null: FloatArray | None = None,
+    ) -> None:
+        self._make, self._ridge, self._null = make, ridge, null
         self._factor: Cholesky | None = self._factored()
         self._inverse_diagonal: FloatArray | None = None
         self._log_determinant = self._factor.log_determinant()
 
     def _factored(self) -> Cholesky:
         matrix = self._make()
+        if self._null is not None:
+            return _factor_across(matrix, self._null)
         matrix[np.diag_indices_from(matrix)] += self._ridge
         return Cholesky(matrix)
-
-    @property
-    def has_factor(self) -> bool:
-        """Whether to solve costs no new factorisation."""
-        return self._factor is not None
 
     def solve(self, right: FloatArray) -> FloatArray:
         if self._factor is None:
@@ -109,42 +119,23 @@ class CholeskySystem(System):
         return self._log_determinant
 
 
-class UnregularizedSystem(CholeskySystem):
-    """A system without a ridge, of centred matrices of full rank.
-
-    Centred matrices are singular along one vector r: ones, or the roots of the weights of samples.
-    N is Σ w_i K_i + c rrᵀ. Its inverse is that of Σ w_i K_i across r, which is all that fits with
-    an intercept take from it: that they are the limit of λ → 0.
-
-    Parameters
-    ----------
-    make : callable
-        Returns Σ w_i K_i, which is then overwritten.
-    null : ndarray of shape (n_samples,)
-        r.
-    """
-
-    def __init__(self, make: Callable[[], FloatArray], null: FloatArray) -> None:
-        self._null = null
-        super().__init__(make, 0.0)
-
-    def _factored(self) -> Cholesky:
-        matrix, null = self._make(), self._null
-        size, n = float(np.trace(matrix)) / len(null), len(null)
-        matrix += np.outer((size / float(null @ null)) * null, null)
-        largest = float(matrix.diagonal().max())
-        try:
-            factor = Cholesky(matrix)
-            singular = factor.least_pivot <= _ROUNDING * n * largest
-        except NumericalError:
-            singular = True
-        if singular:
-            raise NumericalError(
-                "With regularization=0 the kernel matrix must have full rank, but that of these "
-                f"{n} rows has not, up to rounding: rows are repeated, or the kernel has fewer "
-                "features than there are rows. Give a positive regularization."
-            )
-        return factor
+def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:
+    """Return the factor of a singular matrix + c rrᵀ, or raise an error if more is singular."""
+    size, n = float(np.trace(matrix)) / len(null), len(null)
+    matrix += np.outer((size / float(null @ null)) * null, null)
+    largest = float(matrix.diagonal().max())
+    try:
+        factor = Cholesky(matrix)
+        singular = factor.least_pivot <= _ROUNDING * n * largest
+    except NumericalError:
+        singular = True
+    if singular:
+        raise NumericalError(
+            "With regularization=0 the kernel matrix must have full rank, but that of these "
+            f"{n} rows has not, up to rounding: rows are repeated, or the kernel has fewer "
+            "features than there are rows. Give a positive regularization."
+        )
+    return factor
 
 
 class Inverse:

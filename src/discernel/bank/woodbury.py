@@ -61,6 +61,8 @@ class WoodburySystem(System):
         gram: FloatArray | None = None,
     ) -> None:
         n = factor.shape[1]
+        if not len(factor):  # one feature that is 0: not every LAPACK solves systems of no rows
+            factor = np.zeros((1, n))
         self._factor, self._ridge = factor, np.broadcast_to(np.asarray(ridge, float), (n,))
         self._roots = np.ones(len(factor)) if weights is None else np.sqrt(weights)
         if (self._ridge == self._ridge[0]).all():
@@ -81,16 +83,21 @@ class WoodburySystem(System):
         if right.ndim == 1:
             return self.solve(right[:, None])[:, 0]
         right = np.ascontiguousarray(right)
-        found = self._solve(right)
+        found = self.solve_once(right)
         # Once more with what is left: a small ridge costs digits, which this brings back.
         left = right - self._ridge[:, None] * found
         left -= self._times(self._features(found))
-        return found + self._solve(left)
+        return found + self.solve_once(left)
 
-    def _solve(self, right: FloatArray) -> FloatArray:
+    def solve_once(self, right: FloatArray) -> FloatArray:
+        """Return `solve` of a matrix without refinement, as a preconditioner asks for."""
         scaled = right / self._ridge[:, None]
-        inner = self._small.solve(self._features(scaled))
+        inner = self._solve_small(self._features(scaled))
         return np.asarray(scaled - self._times(inner) / self._ridge[:, None])
+
+    def _solve_small(self, features: FloatArray) -> FloatArray:
+        """Return (I + ΨΨᵀ)⁻¹ times features."""
+        return self._small.solve(features)
 
     def _features(self, vectors: FloatArray) -> FloatArray:
         """Return S^(1/2)ΦV."""
@@ -125,7 +132,7 @@ class WoodburySystem(System):
         return float(np.log(self._ridge).sum()) + self._small.log_determinant()
 
 
-class SpectralSystem(System):
+class SpectralSystem(WoodburySystem):
     """N = ρI + VVᵀ with orthogonal columns V: a new ρ costs no factorisation at all.
 
     Parameters
@@ -139,37 +146,26 @@ class SpectralSystem(System):
     """
 
     def __init__(self, rows: FloatArray, eigenvalues: FloatArray, ridge: float) -> None:
-        self._rows, self._ridge = rows, float(ridge)
-        self._values = eigenvalues
+        self._factor, self._ridge = rows.T, np.broadcast_to(float(ridge), (len(rows),))
+        self._roots = np.ones(rows.shape[1])
+        self._larger = 1.0 + eigenvalues / ridge  # the eigenvalues of I + ΨΨᵀ
 
-    def solve(self, right: FloatArray) -> FloatArray:
-        if right.ndim == 1:
-            return self.solve(right[:, None])[:, 0]
-        right = np.ascontiguousarray(right)
-        found = self._solve(right)
-        left = right - self._ridge * found - matmul(self._rows, matmul(self._rows.T, found))
-        return found + self._solve(left)
-
-    def _solve(self, right: FloatArray) -> FloatArray:
-        seen = matmul(self._rows.T, right) / (self._values + self._ridge)[:, None]
-        return (right - matmul(self._rows, np.ascontiguousarray(seen))) / self._ridge
+    def _solve_small(self, features: FloatArray) -> FloatArray:
+        return np.asarray(features / self._larger[:, None])
 
     @cached_property
     def _diagonal(self) -> FloatArray:
-        out, by = np.empty(len(self._rows)), 1.0 / (self._values + self._ridge)
+        out, ridge = np.empty(len(self._ridge)), float(self._ridge[0])
+        by = 1.0 / (ridge * self._larger)
         for block in slices(slice(0, len(out)), _BLOCK):
-            squares = np.square(self._rows[block])
-            least = self._ridge / (self._ridge + squares.sum(axis=1))  # N⁻¹_ii ≥ 1/N_ii
+            squares = np.square(self._factor.T[block])
+            least = ridge / (ridge + squares.sum(axis=1))  # N⁻¹_ii ≥ 1/N_ii
             out[block] = np.maximum(1.0 - squares @ by, least)
-        out /= self._ridge
+        out /= ridge
         return out
 
-    def inverse_diagonal(self) -> FloatArray:
-        return self._diagonal
-
     def log_determinant(self) -> float:
-        n_flat = len(self._rows) - len(self._values)
-        return float(np.log(self._values + self._ridge).sum() + n_flat * np.log(self._ridge))
+        return float(np.log(self._ridge).sum() + np.log(self._larger).sum())
 
 
 class WoodburyInverse(Inverse):

@@ -29,9 +29,9 @@ from discernel.cli.shared import (
     say_where,
 )
 from discernel.experiments import reproduce as reproductions
-from discernel.experiments.compare import DEFAULT_STORE, compare
+from discernel.experiments.compare import DEFAULT_STORE, Comparison, compare
 from discernel.experiments.entrants import DEFAULT_METHODS, DESCRIPTIONS
-from discernel.experiments.exports import comparison_csv, comparison_json, trace
+from discernel.experiments.exports import Trace, comparison_csv, comparison_json, trace
 from discernel.experiments.metrics import METRICS
 from discernel.experiments.store import Store
 from discernel.experiments.writing import (
@@ -54,53 +54,59 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' if " " in name else name for name in names)
 
 
+Rows = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Only so many rows, drawn at random.")
+]
+Divisions = Annotated[
+    int, typer.Option(min=1, metavar="N", help="How often rows are divided into two parts.")
+]
+TrainSize = Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to learn from.")]
+MetricName = Annotated[
+    str, typer.Option(metavar="NAME", help=f"What methods are ranked by: {', '.join(METRICS)}.")
+]
+MethodNames = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--method",
+        "-m",
+        metavar="NAME",
+        help=f"Only this one; may be repeated. By default {_quoted(DEFAULT_METHODS)}; there "
+        f"are also {_quoted(name for name in DESCRIPTIONS if name not in DEFAULT_METHODS)}.",
+    ),
+]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the first division.")]
+ReportFile = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="The page. (default: beside the store)")
+]
+JsonFile = Annotated[
+    str | None,
+    typer.Option("--json", metavar="FILE", help="Write all numbers as JSON; - is standard output."),
+]
+CsvFile = Annotated[
+    str | None,
+    typer.Option(
+        "--csv", metavar="FILE", help="Write a row per method as CSV; - is standard output."
+    ),
+]
+
+
 def compare_command(
     data: DataName = "wine",
     target: Target = None,
     drop: Drop = None,
     categorical: Categorical = None,
     numeric: Numeric = None,
-    rows: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Only so many rows, drawn at random.")
-    ] = None,
-    divisions: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How often rows are divided into two parts.")
-    ] = 10,
-    train_size: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of the rows to learn from.")
-    ] = 0.8,
-    metric: Annotated[
-        str,
-        typer.Option(metavar="NAME", help=f"What methods are ranked by: {', '.join(METRICS)}."),
-    ] = "accuracy",
-    method: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--method",
-            "-m",
-            metavar="NAME",
-            help=f"Only this one; may be repeated. By default {_quoted(DEFAULT_METHODS)}; there "
-            f"are also {_quoted(name for name in DESCRIPTIONS if name not in DEFAULT_METHODS)}.",
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the first division.")] = 0,
+    rows: Rows = None,
+    divisions: Divisions = 10,
+    train_size: TrainSize = 0.8,
+    metric: MetricName = "accuracy",
+    method: MethodNames = None,
+    seed: Seed = 0,
     jobs: Jobs = None,
     store: StoreFile = DEFAULT_STORE,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The page. (default: beside the store)")
-    ] = None,
-    json: Annotated[
-        str | None,
-        typer.Option(
-            "--json", metavar="FILE", help="Write all numbers as JSON; - is standard output."
-        ),
-    ] = None,
-    csv: Annotated[
-        str | None,
-        typer.Option(
-            "--csv", metavar="FILE", help="Write a row per method as CSV; - is standard output."
-        ),
-    ] = None,
+    report: ReportFile = None,
+    json: JsonFile = None,
+    csv: CsvFile = None,
     quiet: Quiet = False,
 ) -> None:
     """Compare discernel with forest, boosting, SVC and others on your data; write a report.
@@ -110,17 +116,7 @@ def compare_command(
     same command, interrupted or not, goes on from what there is.
     """
     with one_line_errors(f"Run the same command again: it goes on from {store}."):
-        written = {"report": report, "json": _path(json), "csv": _path(csv)}
-        refuse_same_file(
-            data=file_of(data),
-            store=store,
-            log_of_the_store=f"{store}-wal",
-            index_of_the_store=f"{store}-shm",
-            **written,
-        )
-        for what, path in written.items():
-            if path is not None:
-                check_place(what, path)
+        _check_places(data, store, {"report": report, "json": _path(json), "csv": _path(csv)})
         # What other programs read has the output for itself.
         console = err if "-" in (json, csv) else out
         found = compare(
@@ -136,14 +132,7 @@ def compare_command(
             started=lambda rows, notes: None if quiet else show.show_data(console, rows, notes),
         )
         origin = trace(found, shlex.join(["discernel", *sys.argv[1:]]))
-        page = store.parent / f"{found.dataset.name}.html" if report is None else report
-        page = write_report(
-            found.records,
-            page,
-            title=f"{found.dataset.name}: learned kernels and baselines",
-            metric=found.metric,
-            trace=origin,
-        )
+        page = _write_page(found, origin, report, store)
         if not quiet:
             show_comparing.show_comparison(console, found)
         if json is not None:
@@ -153,6 +142,31 @@ def compare_command(
             _write(csv, comparison_csv(found))
         if not quiet:
             say_where("report", page, err=console is err)
+
+
+def _check_places(data: str, store: Path, written: dict[str, Path | None]) -> None:
+    """Raise an error if two files are the same, or if one cannot be written."""
+    refuse_same_file(
+        data=file_of(data),
+        store=store,
+        log_of_the_store=f"{store}-wal",
+        index_of_the_store=f"{store}-shm",
+        **written,
+    )
+    for what, path in written.items():
+        if path is not None:
+            check_place(what, path)
+
+
+def _write_page(found: Comparison, origin: Trace, report: Path | None, store: Path) -> Path:
+    """Write the report of a comparison, beside the store by default; return its place."""
+    return write_report(
+        found.records,
+        store.parent / f"{found.dataset.name}.html" if report is None else report,
+        title=f"{found.dataset.name}: learned kernels and baselines",
+        metric=found.metric,
+        trace=origin,
+    )
 
 
 def _path(where: str | None) -> Path | None:

@@ -52,18 +52,29 @@ Criteria = Literal[
 # ---- fit ---------------------------------------------------------------------------------------
 
 
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Where the model goes. (default: the name of the data, with .skops)",
+    ),
+]
+Views = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Several data sources: a TOML file that says which columns, or other files, "
+        "are which source, and their kernels.",
+    ),
+]
+
+
 def fit_command(
     data: ManyData,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="Where the model goes. (default: the name of the data, with .skops)",
-        ),
-    ] = None,
+    output: Output = None,
     target: Target = None,
     drop: Drop = None,
     categorical: Categorical = None,
@@ -71,14 +82,7 @@ def fit_command(
     criterion: Annotated[
         Criteria, typer.Option(help="What makes a combination of kernels good.")
     ] = "auto",
-    views: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Several data sources: a TOML file that says which columns, or other files, "
-            "are which source, and their kernels.",
-        ),
-    ] = None,
+    views: Views = None,
     max_time: MaxTime = None,
     scheduler: Scheduler = None,
     as_json: AsJson = False,

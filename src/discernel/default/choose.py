@@ -4,77 +4,48 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import joblib
 import numpy as np
-from scipy.optimize import minimize
-from scipy.special import softmax
 
 from discernel.arrays import Device, FloatArray, in_threads
 from discernel.arrays.sample_weights import effective_number
-from discernel.default.device_fold import DeviceFold
-from discernel.default.fold import Fold
 from discernel.default.losses import row_losses
 from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric
+from discernel.default.ridge import Ridge
 from discernel.default.sample import Positions, Sample
-from discernel.exceptions import NumericalError
-from discernel.programs.lbfgs import pull_to_equal
-from discernel.programs.simplex import normalize, uniform
-from discernel.programs.walk import downhill
+from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
+from discernel.programs.lbfgs import minimize_error
+from discernel.programs.loo import ErrorPoint
+from discernel.programs.simplex import uniform
+from discernel.programs.solution import Candidate
 from discernel.progress.deadline import must_stop_learning
 
-__all__ = ["Contender", "CrossFit", "Judged", "Selection", "choose", "clearly_better", "each"]
+__all__ = ["CrossFit", "Scored", "Selection", "choose", "clearly_better", "each"]
 
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
-#: λ to choose from, falling; smaller ones are too small for single precision.
-_LAMBDAS = tuple(10.0 ** (-k / 2) for k in range(12))
+#: λ to choose from; smaller ones are too small for single precision.
+_LAMBDAS, _RULE = lambda_grid(0.0, -5.5), Rule(skips_failures=True)
 #: A candidate that is less simple must be better by this many standard errors.
 _CLEARLY = 1.0
 #: With so many rows, by twice as many.
 _FEW_ROWS = 20.0
-#: Steps of the descent over weights.
-_EVALUATIONS = 20
-_WORTHWHILE, _NEGLIGIBLE = 1e-4, 1e-3
+#: Evaluations of the descent over weights, and the decrease that is worth one more.
+_EVALUATIONS, _WORTHWHILE = 20, 1e-4
 
 Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class Contender:
-    """A candidate: a strength of the metric, weights, λ, and what it predicts for left-out rows.
+class Scored(NamedTuple):
+    """A candidate, and what each row costs that had no part in it; see `row_losses`."""
 
-    Attributes
-    ----------
-    name : str
-        ``"average"`` or ``"weights"``.
-    strength : float
-        The power of the learned scales.
-    weights : ndarray of shape (n_kernels,)
-        Of the kernels of the menu.
-    regularization : float
-        λ.
-    predicted : ndarray of shape (n_rows, n_outputs)
-        For every row, by the fit and the metric of the other folds.
-    losses : ndarray of shape (n_rows,)
-        What each row costs; see `row_losses`.
-    mean_loss : float
-        Their mean, by the weights of the rows.
-    accuracy : float or None
-        The share of rows whose class was right; None where there are no classes.
-    """
-
-    name: str
-    strength: float
-    weights: FloatArray
-    regularization: float
-    predicted: FloatArray
+    candidate: Candidate
     losses: FloatArray
-    mean_loss: float
-    accuracy: float | None
 
 
 class CrossFit:
@@ -112,42 +83,59 @@ class CrossFit:
         self.sample, self.strength, self.n_kernels = sample, strength, menu.n_kernels
         self._device = device
 
-        def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Fold | DeviceFold:
-            metric, (outside, inside), old = job
-            scales = metric.of_strength(strength)
+        def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Ridge:
+            metric, (outside, inside), stack = job
+            scales, order = metric.of_strength(strength), np.concatenate([outside, inside])
+            rows, n = (sample.rows * scales)[:, scales > 0][order], len(outside)
             if device is not None:
-                return DeviceFold(sample, outside, inside, scales, menu, device)
-            return Fold(sample, outside, inside, scales, menu, dtype, old)
+                stack = menu.matrices_on_device(rows, n, device)
+            else:
+                shape = menu.n_kernels, len(rows), n
+                stack = np.empty(shape, dtype=dtype) if stack is None else stack
+                stack = menu.matrices(rows, n, stack)
+            return Ridge(stack, sample.scores[order], sample.weights[order], device)
 
-        olds: Sequence[Any] = [None] * len(metrics) if memory is None else memory.folds
-        self.folds: list[Fold | DeviceFold] = each(
+        olds = [None] * len(metrics) if memory is None else [fold.stack for fold in memory.folds]
+        #: One fit per fold, which is held out.
+        self.folds: list[Ridge] = each(
             make, list(zip(metrics, sample.divisions(), olds, strict=True)), device
         )
         #: All that was tried.
-        self.tried: list[Contender] = []
+        self.tried: list[Scored] = []
 
-    def choices(self, name: str, weights: FloatArray) -> Callable[[float], Contender]:
-        """Return a function of λ: these weights, with what they predict."""
-        predictors = each(lambda fold: fold.predictor(weights), self.folds, self._device)
+    def predictor(self, weights: FloatArray) -> Callable[[float], FloatArray]:
+        """Return a function of λ: what the fits to the other folds predict for every row."""
+        predictors = each(
+            lambda fold: partial(fold.predict, fold.combined(weights)), self.folds, self._device
+        )
 
-        def at(regularization: float) -> Contender:
+        def at(regularization: float) -> FloatArray:
             parts = each(lambda predict: predict(regularization), predictors, self._device)
             predicted = np.empty_like(self.sample.scores)
-            for fold, part in zip(self.folds, parts, strict=True):
-                predicted[fold.inside] = part
+            for (_, inside), part in zip(self.sample.divisions(), parts, strict=True):
+                predicted[inside] = part
+            return predicted
+
+        return at
+
+    def choices(self, name: str, weights: FloatArray) -> Callable[[float], Scored]:
+        """Return a function of λ: these weights, with what they cost."""
+        predicted_with = self.predictor(weights)
+
+        def at(regularization: float) -> Scored:
+            predicted = predicted_with(regularization)
             losses, right = row_losses(predicted, self.sample.scores, self.sample.target)
-            found = Contender(
-                name=name,
+            candidate = Candidate(
+                name,
+                weights,
+                regularization,
+                error=float(self.sample.shares @ losses),
+                pull=0.0,
                 strength=self.strength,
-                weights=weights,
-                regularization=regularization,
-                predicted=predicted,
-                losses=losses,
-                mean_loss=float(self.sample.shares @ losses),
                 accuracy=None if right is None else float(self.sample.shares @ right),
             )
-            self.tried.append(found)
-            return found
+            self.tried.append(Scored(candidate, losses))
+            return self.tried[-1]
 
         return at
 
@@ -157,27 +145,23 @@ class CrossFit:
         weights: FloatArray,
         regularizations: Sequence[float],
         start: float | None = None,
-    ) -> Contender:
+    ) -> Scored:
         """Return weights with the best of some λ: from a start downhill, until the loss grows.
 
         λ that are too small for the precision are passed over.
         """
-        at, found = self.choices(name, weights), dict[int, Contender]()
+        at, found = self.choices(name, weights), dict[float, Scored]()
 
-        def loss(position: int) -> float:
-            try:
-                found[position] = at(regularizations[position])
-            except NumericalError:
-                if position == 0:  # the largest
-                    raise
-                return np.inf
-            return found[position].mean_loss
+        def loss(regularization: float) -> float:
+            found[regularization] = at(regularization)
+            return found[regularization].candidate.error
 
-        n, middle = len(regularizations), len(regularizations) // 2
-        return found[downhill(loss, n, middle if start is None else regularizations.index(start))]
+        middle = len(regularizations) // 2
+        position = middle if start is None else regularizations.index(start)
+        return found[search_lambda(regularizations, loss, _RULE, position).regularization]
 
     def learn_weights(
-        self, start: Contender, pull: float, without: int | None = None
+        self, start: Candidate, pull: float, without: int | None = None
     ) -> FloatArray:
         """Return the weights that descent finds from a candidate, pulled towards equal ones.
 
@@ -185,29 +169,24 @@ class CrossFit:
         the candidate; perhaps without the errors of a fold.
         """
         folds = [fold for number, fold in enumerate(self.folds) if number != without]
-        p, lam, by_row = self.n_kernels, start.regularization, self.sample.weights
-        n, n_numbers = effective_number(by_row), by_row.sum() * self.sample.scores.shape[1]
-        units: dict[str, float] = {}
+        by_row = self.sample.weights
+        n_numbers = by_row.sum() * self.sample.scores.shape[1]
 
-        def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
-            w = np.maximum(softmax(z), 1e-30)
-            found = each(lambda fold: fold.error(w, lam), folds, self._device)
-            value = pull_to_equal(w, pull, n) + sum(f.value for f in found) / n_numbers
-            by_w = pull / n * (np.log(w * p) + 1.0)
-            by_w = by_w + np.sum([f.by_weights for f in found], axis=0) / n_numbers
-            # In units of the first value: the tolerance of L-BFGS-B is absolute for values below 1.
-            unit = units.setdefault("value", value)
-            return value / unit, w * (by_w - w @ by_w) / unit
+        def at(weights: FloatArray, regularization: float) -> ErrorPoint:
+            found = each(lambda fold: fold.error(weights, regularization), folds, self._device)
+            by_weights = np.sum([f.by_weights for f in found], axis=0)
+            return ErrorPoint(sum(f.value for f in found) / n_numbers, by_weights / n_numbers)
 
-        result = minimize(
-            value_and_gradient,
-            np.log(start.weights),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxfun": _EVALUATIONS, "ftol": _WORTHWHILE},
+        weights, _ = minimize_error(
+            at,
+            start.weights,
+            start.regularization,
+            pull=pull,
+            n_samples=effective_number(by_row),
+            max_evaluations=_EVALUATIONS,
+            worthwhile=_WORTHWHILE,
         )
-        weights = softmax(result.x)
-        return normalize(np.where(weights < _NEGLIGIBLE, 0.0, weights))
+        return weights
 
 
 def each(
@@ -228,20 +207,19 @@ def each(
     return [results[position] for position in range(len(jobs))]
 
 
-class Judged(Protocol):
-    """What was judged by rows that had no part in it."""
-
-    @property
-    def losses(self) -> FloatArray:
-        """What each row costs."""
-
-
-def clearly_better(first: Judged, second: Judged, shares: FloatArray) -> bool:
-    """Whether the first is better by more than a standard error of the difference.
+def clearly_better(first: FloatArray, second: FloatArray, shares: FloatArray) -> bool:
+    """Whether the first losses are less by more than a standard error of the difference.
 
     By more than that of few rows, whose standard errors are uncertain themselves.
+
+    Parameters
+    ----------
+    first, second : ndarray of shape (n_rows,)
+        What each row costs that had no part in the one and the other.
+    shares : ndarray of shape (n_rows,)
+        How much each row counts, summing to 1.
     """
-    gains = second.losses - first.losses
+    gains = second - first
     mean = float(shares @ gains)
     clearly = _CLEARLY * (1.0 + _FEW_ROWS / effective_number(shares))
     return mean > clearly * float(np.sqrt(shares**2 @ (gains - mean) ** 2))
@@ -285,10 +263,10 @@ def choose(
     dtype = np.float32 if regularization is None else np.float64
     fits = _try_strengths(sample, metrics, strengths, lambdas, dtype, device)
     tried = [fit.tried for fit in fits]
-    candidates = _ranked(tried, sample.shares)
-    best = candidates[0]
+    ranking = _ranked(tried, sample.shares)
+    best = ranking[0].candidate
     without = [
-        _ranked(tried, np.where(sample.folds == fold, 0.0, sample.shares))[0]
+        _ranked(tried, np.where(sample.folds == fold, 0.0, sample.shares))[0].candidate
         for fold in range(sample.n_folds)
     ]
     if device is None:
@@ -296,13 +274,16 @@ def choose(
         # and fifth digits would depend on the machine, and on the units of the columns.
         fits.clear()
         fit = CrossFit(sample, metrics, best.strength, dtype=np.float64)
-        candidates[0] = best = fit.choices("average", best.weights)(best.regularization)
+        ranking[0] = fit.choices("average", best.weights)(best.regularization)
+        best = ranking[0].candidate
     else:
         fit = next(fit for fit in fits if fit.strength == best.strength)
+    candidates = [scored.candidate for scored in ranking]
     if must_stop_learning():
         return Selection(candidates, without)
-    learned = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
-    if not clearly_better(learned, best, sample.shares):
+    found = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
+    learned = found.candidate
+    if not clearly_better(found.losses, ranking[0].losses, sample.shares):
         return Selection([best, learned, *candidates[1:]], without)
     for fold, one in enumerate(without if is_whole else ()):
         weights = fit.learn_weights(best, pull, without=fold)
@@ -321,7 +302,7 @@ def _try_strengths(
 ) -> list[CrossFit]:
     """Return the fits of strengths with equal weights, as long as the loss falls."""
     fits: list[CrossFit] = []
-    equal, best, before = uniform(MENU.n_kernels), None, np.inf
+    equal, start, before = uniform(MENU.n_kernels), None, np.inf
     for strength in strengths:
         if fits and must_stop_learning():
             break
@@ -329,28 +310,26 @@ def _try_strengths(
         memory = fits[-1] if fits and device is None else None
         fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=memory, device=device)
         fits.append(fit)
-        start = None if best is None else best.regularization
-        found = fit.best("average", equal, lambdas, start)
-        if best is None or clearly_better(found, best, sample.shares):
-            best = found
-        if found.mean_loss >= before:
+        loss = fit.best("average", equal, lambdas, start).candidate.error
+        if loss >= before:
             break  # more of a metric that does no good does none either
-        before = found.mean_loss
+        before = loss
+        start = _ranked([fit.tried for fit in fits], sample.shares)[0].candidate.regularization
     return fits
 
 
-def _ranked(tried: list[list[Contender]], shares: FloatArray) -> list[Contender]:
+def _ranked(tried: list[list[Scored]], shares: FloatArray) -> list[Scored]:
     """Return the best of each strength, the chosen one first, by some shares of the rows.
 
     The chosen one is the first that no other is clearly better than.
     """
     shares = shares / shares.sum()
-    found: list[Contender] = []
+    found: list[Scored] = []
     before = np.inf
     for group in tried:
         losses = [float(shares @ one.losses) for one in group]
         best = group[int(np.argmin(losses))]
-        clearly = bool(found) and clearly_better(best, found[0], shares)
+        clearly = bool(found) and clearly_better(best.losses, found[0].losses, shares)
         found.insert(0 if clearly else len(found), best)
         if min(losses) >= before:
             break
@@ -364,11 +343,11 @@ class Selection:
 
     Attributes
     ----------
-    candidates : list of Contender
+    candidates : list of Candidate
         The best of each kind, the chosen one first.
-    without : list of Contender
+    without : list of Candidate
         For each fold, the choice by the losses of the other rows.
     """
 
-    candidates: list[Contender]
-    without: list[Contender]
+    candidates: list[Candidate]
+    without: list[Candidate]

@@ -9,9 +9,18 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, city_distances, draw_rows, squared_distances, typical_row
+from discernel.arrays import (
+    Device,
+    FloatArray,
+    city_distances,
+    draw_rows,
+    squared_distances,
+    typical_row,
+)
 from discernel.kernels import RBF, Kernel, Laplace, Linear
+from discernel.kernels.device import DeviceKernels
 from discernel.kernels.distance import median_distance
+from discernel.kernels.evaluate import KernelSet
 
 __all__ = ["MEDIAN_ROWS", "MENU", "Array", "Menu"]
 
@@ -54,22 +63,35 @@ class Menu:
             Linear(),
         ]
 
-    def fill(self, X: FloatArray, Z: FloatArray, out: Array) -> None:
-        """Write the matrices of all kernels between scaled rows, widths from those of Z.
+    def matrices(self, rows: FloatArray, n_fitted: int, out: Array) -> Array:
+        """Return the matrices of all kernels from scaled rows to the first of them.
 
         Parameters
         ----------
-        X, Z : ndarray of shape (n_rows_X, n_columns) and (n_rows_Z, n_columns)
+        rows : ndarray of shape (n_rows, n_columns)
             Rows times scales.
-        out : ndarray of shape (n_kernels, n_rows_X, n_rows_Z)
+        n_fitted : int
+            The number of first rows, of which median distances are taken.
+        out : ndarray of shape (n_kernels, n_rows, n_fitted)
             Where to write.
         """
+        X, Z = rows, rows[:n_fitted]
         wide, far = _medians(Z)
         n = len(self.gaussian)
         _fill_powers(squared_distances(X, Z), wide**2 * self.gaussian[0] ** 2, out[:n], 2)
         _fill_powers(city_distances(X, Z), far * self.laplace[0], out[n:-1], 1)
         origin = typical_row(Z)
         out[-1] = (X - origin) @ (Z - origin).T
+        return out
+
+    def matrices_on_device(self, rows: FloatArray, n_fitted: int, device: Device) -> Any:
+        """Return what `matrices` does, in double precision on a device."""
+        fitted = rows[:n_fitted]
+        rows = rows - typical_row(fitted)  # only the linear kernel depends on the origin
+        kernels = KernelSet(self.kernels(fitted))
+        there = DeviceKernels(kernels, kernels.prepare(rows), device)
+        found = dict(there.strips(slice(0, len(rows)), slice(0, n_fitted)))
+        return device.xp.stack([found[i] for i in range(len(found))])
 
 
 def _medians(rows: FloatArray) -> tuple[float, float]:

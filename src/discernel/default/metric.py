@@ -7,35 +7,34 @@ scale s_l², and fit again. Columns that the fit does not look at fade within a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discernel.arrays import Cholesky, Device, DeviceFactor, FloatArray, as_host, draw_rows
-from discernel.exceptions import InvalidInputError, NumericalError
+from discernel.arrays import Device, FloatArray, as_host, draw_rows
+from discernel.default.menu import MEDIAN_ROWS
+from discernel.default.ridge import Ridge
+from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF
 from discernel.kernels.device import DeviceKernels
 from discernel.kernels.distance import median_distance
 from discernel.kernels.evaluate import KernelSet
+from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
 
 __all__ = ["Metric", "learn_metric"]
 
-#: λ to choose from in every round, falling, in units of the kernel normalised to trace 1.
-_LAMBDAS = (1e-1, 1e-2, 1e-3, 1e-4)
-#: A smaller λ must have a leave-one-out error smaller by this share.
-_WORTHWHILE = 0.01
+#: λ to choose from, in units of the kernel normalised to trace 1: a smaller one must have a
+#: leave-one-out error that is smaller by 1 %.
+_LAMBDAS = lambda_grid(-1.0, -4.0, per_decade=1)
+_RULE = Rule(worthwhile=0.01, tries_both_sides=False, skips_failures=True)
 #: Differences of scores that are rounding errors, as a share of the scores.
 _ROUNDING = 1e-6
 #: Digits of a scale: single precision knows few more, and on another machine they are others.
 _DIGITS = 4
 #: Slopes that are computed at a time on a device.
 _THERE_AT_ONCE = 2**24
-#: Rows of which the median distance is taken.
-_MEDIAN_ROWS = 300
 
 
 @dataclass(frozen=True)
@@ -102,10 +101,15 @@ def learn_metric(
             "X and scores must be matrices with one row per sample. "
             f"Got shapes {X.shape} and {scores.shape}."
         )
-    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
     scales, regularization = np.ones(X.shape[1]), None
-    of = _squared_gradient if device is None else partial(_gradient_there, device)
-    for _ in range(rounds if len(X) > 1 else 0):
+    if len(X) < 2:
+        return Metric(scales)
+    weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
+    differences = np.abs(scores - np.average(scores, axis=0, weights=weights))
+    # Of what is constant, nothing is left but rounding errors.
+    scores = scores * (differences.max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0))
+    of = _squared_gradient if device is None else partial(_gradient_on_device, device)
+    for _ in range(rounds):
         gradient, regularization = of(X, scores, weights, scales, regularization)
         if not gradient.max() > 0:
             break
@@ -124,31 +128,23 @@ def _squared_gradient(
 
     λ is chosen where it is not given.
     """
-    width = median_distance(draw_rows(X * scales, _MEDIAN_ROWS))
+    width = median_distance(draw_rows(X * scales, MEDIAN_ROWS))
     kernel = RBF(width=width, scales=tuple(scales.tolist()))
-    gram: NDArray[np.float32] = kernel(X).astype(np.float32)
-    fit = _Ridge(gram, scores, weights)
+    gram = kernel(X).astype(np.float32)
+    coef, lam = _fit(Ridge(gram[None], scores, weights), regularization)
+    return kernel.squared_gradient(X, coef, gram=gram, row_weights=weights), lam
+
+
+def _fit(ridge: Ridge, regularization: float | None) -> tuple[Any, float]:
+    """Return the coefficients of a fit, and its λ, chosen by leave-one-out where it is None."""
+    combined = ridge.combined(np.ones(1))
     if regularization is None:
-        regularization = fit.best_regularization()
-    coef = fit.coef(regularization)
-    return kernel.squared_gradient(X, coef, gram=gram, row_weights=weights), regularization
+        error = partial(ridge.leave_one_out_error, combined)
+        regularization = search_lambda(_LAMBDAS, error, _RULE, start=0).regularization
+    return ridge.coef(combined, regularization), regularization
 
 
-def _best_regularization(error_of: Callable[[float], float]) -> float:
-    """Return the λ with the least error: downhill, until it grows again."""
-    best, least = _LAMBDAS[0], np.inf
-    for regularization in _LAMBDAS:
-        try:
-            error = error_of(regularization)
-        except NumericalError:
-            break
-        if error > (1.0 - _WORTHWHILE) * least:
-            break
-        best, least = regularization, error
-    return best
-
-
-def _gradient_there(
+def _gradient_on_device(
     device: Device,
     X: FloatArray,
     scores: FloatArray,
@@ -162,16 +158,14 @@ def _gradient_there(
     """
     xp, put = device.xp, device.put
     rows = np.asarray(X * scales, dtype=np.float64)
-    gamma = median_distance(draw_rows(rows, _MEDIAN_ROWS)) ** -2
+    gamma = median_distance(draw_rows(rows, MEDIAN_ROWS)) ** -2
     kernels = KernelSet([RBF(gamma=gamma)])
     there = DeviceKernels(kernels, kernels.prepare(rows), device)
     every = slice(0, len(rows))
     ((_, gram),) = there.strips(every, every)
-    fit = _DeviceRidge(gram, scores, weights, device)
-    if regularization is None:
-        regularization = _best_regularization(fit.leave_one_out_error)
-    coef, values = fit.coef(regularization), put(rows)[:, None, :]
-    fitted, total = xp.matmul(gram, coef)[:, :, None], np.zeros(rows.shape[1])
+    coef, lam = _fit(Ridge(gram[None, :, :], scores, weights, device), regularization)
+    values, total = put(rows)[:, None, :], np.zeros(rows.shape[1])
+    fitted = xp.matmul(gram, coef)[:, :, None]
     counts = put(weights[:, None, None] / weights.sum())
     step = max(1, _THERE_AT_ONCE // rows.size)
     for start in range(0, coef.shape[1], step):
@@ -180,81 +174,4 @@ def _gradient_there(
         products = xp.matmul(gram, xp.reshape(weighted, (len(rows), -1)))
         slopes = values * fitted[:, some, :] - xp.reshape(products, weighted.shape)
         total += as_host(xp.sum(counts * slopes * slopes, axis=(0, 1)))
-    return np.asarray((2.0 * gamma * scales) ** 2 * total), regularization
-
-
-class _DeviceRidge:
-    """What `_Ridge` is, on a device and in double precision."""
-
-    def __init__(self, gram: Any, scores: FloatArray, weights: FloatArray, device: Device) -> None:
-        self._device, xp, put = device, device.xp, device.put
-        share, root = weights / weights.sum(), put(np.sqrt(weights)[:, None])
-        means = xp.matmul(gram, put(share[:, None]))
-        grand = float(as_host(means)[:, 0] @ share)
-        centered = (gram - means - means.T + grand) * root * root.T
-        trace = float(xp.sum(xp.linalg.diagonal(centered)))
-        self._centered, self._root = centered / (trace if trace > 0 else 1.0), root
-        self._share = share
-        differences = scores - share @ scores
-        varies = np.abs(differences).max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0)
-        self._right = root * put(differences * varies)
-
-    def _factor(self, regularization: float) -> DeviceFactor:
-        xp, n = self._device.xp, len(self._share)
-        eye = xp.eye(n, dtype=self._centered.dtype, device=self._device.where)
-        return DeviceFactor(self._centered + regularization * eye, self._device)
-
-    def coef(self, regularization: float) -> Any:
-        """Return the coefficients of the kernel at each row."""
-        return self._root * self._factor(regularization).solve(self._right)
-
-    def leave_one_out_error(self, regularization: float) -> float:
-        """Return the mean square of leave-one-out errors."""
-        factor = self._factor(regularization)
-        coef = as_host(factor.solve(self._right))
-        leverage = factor.inverse_diagonal() - self._share / regularization
-        return float(np.mean((coef / leverage[:, None]) ** 2))
-
-
-class _Ridge:
-    """Kernel ridge fits with an unpenalised intercept, in single precision.
-
-    With the weights ω of the rows, π = ω/Σω and D = diag(√ω), the kernel is D(I − 1πᵀ)K(I − π1ᵀ)D
-    of trace 1, of which √π is an eigenvector with eigenvalue 0.
-    """
-
-    def __init__(self, gram: NDArray[np.float32], scores: FloatArray, weights: FloatArray) -> None:
-        self._share = share = (weights / weights.sum()).astype(np.float32)
-        self._root = root = np.sqrt(weights).astype(np.float32)
-        means = gram @ share
-        centered = gram - means
-        centered += (share @ means - means)[:, None]
-        centered *= root
-        centered *= root[:, None]
-        trace = float(np.trace(centered))
-        centered /= np.float32(trace if trace > 0 else 1.0)
-        self._centered = centered
-        differences = scores - share @ scores
-        # Of what is constant, nothing is left but rounding errors.
-        varies = np.abs(differences).max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0)
-        self._right = root[:, None] * (differences * varies).astype(np.float32)
-
-    def coef(self, regularization: float) -> FloatArray:
-        """Return the coefficients of the kernel at each row."""
-        found = self._factor(regularization).solve(self._right)
-        return np.asarray(self._root[:, None] * found.astype(np.float32))
-
-    def best_regularization(self) -> float:
-        """Return the λ with the least leave-one-out error."""
-        return _best_regularization(self._leave_one_out_error)
-
-    def _leave_one_out_error(self, regularization: float) -> float:
-        factor = self._factor(regularization)
-        coef = factor.solve(self._right)
-        leverage = factor.inverse_diagonal() - self._share / regularization
-        return float(np.mean((coef / leverage[:, None]) ** 2))
-
-    def _factor(self, regularization: float) -> Cholesky:
-        system = self._centered.copy()
-        system[np.diag_indices(len(system))] += np.float32(regularization)
-        return Cholesky(system)
+    return np.asarray((2.0 * gamma * scales) ** 2 * total), lam

@@ -31,11 +31,10 @@ _ERROR, _PULL = "leave-one-out error", "pull to equal weights"
 class CandidatesDisplay(LearnedDisplay):
     """Bars of what ``criterion="auto"`` considered: what left-out rows cost under each.
 
-    With ``kernels="auto"``, that is the log-loss of rows of folds that had no part in the
-    candidate, of numbers the squared error; beside it stands the share of rows whose class was
-    right. What is less simple (a metric, learned weights) is chosen where it is better by more
-    than a standard error. With kernels given, it is the leave-one-out error and the pull to equal
-    weights, and the least sum of both is chosen.
+    With ``kernels="auto"``, that is the log-loss of held-out folds, for numbers the squared error;
+    beside it stands the share of rows whose class was right. A more complex candidate (a metric,
+    learned weights) must win by more than one standard error. With kernels given, it is the
+    leave-one-out error and the pull to equal weights, and the least sum of both is chosen.
 
     Parameters
     ----------

@@ -579,8 +579,9 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         such as ``LowRank(500)``, ``Tiled(memory="2GB")`` or ``AutoBank(memory="1GB")``. The memory
         is the room for kernel matrices, 256 MiB by default; two matrices of n_samples² numbers
         are needed beside it, with ``"iterative"`` and ``"lowrank"`` none. With a convex criterion
-        and λ given, ``"auto"`` takes a quarter: few passes do not pay for a large stack. ``"dense"`` keeps all matrices. ``"tiled"`` computes tiles anew
-        whenever they are needed, in memory that does not grow with the number of kernels.
+        and λ given, ``"auto"`` takes a quarter: few passes do not pay for a large stack.
+        ``"dense"`` keeps all matrices. ``"tiled"`` computes tiles anew whenever they are
+        needed, in memory that does not grow with the number of kernels.
         ``"factored"`` keeps factors, exact to rounding, which are small for smooth kernels of few
         features. ``"iterative"`` makes no matrix of n_samples² numbers at all: systems are solved
         by conjugate gradients on tiles, as exactly as by a factorisation, and gaps are certified

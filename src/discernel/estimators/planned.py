@@ -185,7 +185,9 @@ class FitPlanner:
 
     def factoring_rate(self, stage: Forecast) -> float:
         """Return the operations per second of the factorisations of a stage."""
-        return np.inf if self.device is not None else self._speed.factorisation(stage.n_rows)
+        if self.device is not None:
+            return np.inf
+        return self._speed.factorisation(stage.rank or stage.n_rows)
 
     @property
     def blas_threads_pay(self) -> bool:

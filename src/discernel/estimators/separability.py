@@ -30,12 +30,12 @@ from discernel.estimators.rows import TrainingRows, check_training
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel, kernel_names
 from discernel.model import Model
-from discernel.papers.spectrum.choice import (
+from discernel.papers.separability.spectrum import Labels, Method, ReweighedSpectrum
+from discernel.papers.separability.spectrum_choice import (
     Trial,
     choose_reweighing,
     neighbor_votes,
 )
-from discernel.papers.spectrum.reweigh import Labels, Method, ReweighedSpectrum
 from discernel.targets import ClassTarget, labels_without_weight
 
 __all__ = ["SeparabilityClassifier", "check_n_neighbors"]

@@ -28,8 +28,13 @@ __all__ = ["StagedFit", "active_stages", "fit_in_stages"]
 
 Given = tuple[Any, Any, Any]
 
-#: A stage is run if its forecast is no more than this share of the time that is left.
-_SHARE = 0.7
+#: Forecasts may be too low by a factor of two. A stage whose forecast is no more than the first
+#: share of the time that is left is sure to be in time; one of the second leaves time for a whole
+#: that takes half of what is left.
+_SURE, _SECURED = 0.5, 0.25
+#: Once a stage has shown how good forecasts are, or where none is sure, the share is this; that of
+#: the whole is larger, because with twice its time it should not be missed for a smaller stage.
+_SHARE, _WHOLE_SHARE = 0.7, 1.25
 #: Where no stage is in time, one is tried up to this multiple of the time that is left, and the
 #: whole up to twice as much: forecasts may be too high, and a stage that does not end in time costs
 #: only time that there is.
@@ -197,14 +202,20 @@ class StagedFit:
         return found, heard
 
     def _next(self) -> Forecast | None:
-        """Return the largest stage that there is time for, or may be; None if there is none."""
+        """Return the stage that is run next; None where there is time for none.
+
+        The whole, where it is sure to be in time. Else a smaller stage comes first, so that a whole
+        that is not in time after all does not cost the time of all others.
+        """
         if self._stage is None or self._stage is self._stages[-1]:
             return None
         left = self._deadline.left / self._ratio
         *others, whole = self._stages[self._stages.index(self._stage) + 1 :]
+        is_secured = self._stage is not self._stages[0]
         tries: list[tuple[float, list[Forecast]]] = [
-            (1.0, [whole]),
-            (_SHARE, others[::-1]),
+            (_WHOLE_SHARE if is_secured else _SURE, [whole]),
+            (_SHARE if is_secured else _SECURED, others[::-1]),
+            (_SHARE, others),
             (_HOPE, [whole]),
             (_HOPE, others),
             (2.0 * _HOPE, [whole]),

@@ -5,7 +5,7 @@ from discernel.learn.path import RegularizationPath, regularization_path
 from discernel.learn.request import SOLVERS, Request, make_request
 from discernel.papers.alignment.parameters import AlignedKernels, align_kernels
 from discernel.papers.margin.solver import InteriorPoint
-from discernel.papers.spectrum.reweigh import ReweighedSpectrum, reweigh_spectrum
+from discernel.papers.separability.spectrum import ReweighedSpectrum, reweigh_spectrum
 from discernel.programs.columns import Columns
 from discernel.programs.conic import QCQP, SDP
 from discernel.programs.galerkin import Galerkin

@@ -29,7 +29,7 @@ from discernel.learn.request import (
     make_request,
 )
 from discernel.papers.margin.solver import maximize
-from discernel.programs.lbfgs import find_limit
+from discernel.programs.lambdas import WALK, LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.no_solver import NoSolver
 from discernel.programs.part import Part, draw_part
 from discernel.programs.simplex import normalize
@@ -43,21 +43,19 @@ from discernel.programs.solution import (
     StoppedError,
     Task,
 )
-from discernel.programs.walk import as_good_as_the_least, walk
 from discernel.progress.deadline import is_late, must_stop_learning
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_part", "learn_path"]
 
-#: λ considered by ``regularization="loo"``, in units of the (trace-normalised) kernels. The same
-#: numbers with every NumPy, of which older ones round `logspace` otherwise.
-DEFAULT_REGULARIZATIONS: tuple[float, ...] = tuple(10.0 ** (-k / 2) for k in range(13))
+#: λ considered by ``regularization="loo"``, in units of the (trace-normalised) kernels.
+DEFAULT_REGULARIZATIONS = lambda_grid(0.0, -6.0)
 #: From here on samples are many.
 _MANY = 1000
-#: Up to this many samples λ is looked for on all of them, else first on a quarter, of at least and
-#: at most so many. Over 45 problems of 569 to 4,000 samples, 3.3 λ were then tried on all, and the
-#: one chosen was that of the whole path.
-_FEW, _PART_SAMPLES = 500, (300, 1500)
+#: λ of more than a few samples is first looked for on a quarter of them, of at least and at most so
+#: many. Over 45 problems of 569 to 4,000 samples, 3.3 λ were then tried on all, and the one chosen
+#: was that of the whole path.
+_PART_SAMPLES = 300, 1500
 #: The gap that is good enough for weights of a part of the samples, and for scoring a λ on all:
 #: from weights of a part, one round of `Galerkin` mostly leaves 1e-5.
 _ROUGH_TOL, _SCORED_TOL = 1e-3, 1e-4
@@ -307,7 +305,7 @@ def _solve_one(
             request.callback(progress)
         _stop_in_time(program, request.tol, progress, value, weights)
 
-    task = Task(request.tol, request.max_iter, init, monitor, request.random_state)
+    task = Task(request.tol, request.max_iter, init, monitor, request.random_state, request.few)
     try:
         solution = solver.solve(program, task)
     except StoppedError as stopped:
@@ -450,27 +448,27 @@ class _Path:
         self._apart = request.criterion.regularization_is == "apart"
         self._systems: Callable[[FloatArray], System] | None = None
         self.tol = request.tol
-        #: By position, in the order in which they were asked for.
-        self.found: dict[int, tuple[LearnedKernel, float]] = {}
+        #: With their errors, in the order in which they were asked for.
+        self.found: list[tuple[LearnedKernel, float]] = []
 
-    def error(self, position: int) -> float:
-        """Learn for the λ at a position and return its leave-one-out error.
+    def error(self, regularization: float) -> float:
+        """Learn for a λ and return its leave-one-out error.
 
         Infinite for a λ that there is no time for, unless it is the first.
         """
         if self.found and is_late():
             return np.inf
-        learned = self._learn(position)
+        learned = self._learn(regularization)
         ridge = self._request.criterion.sample_ridge(self._target, learned.regularization)
         weights, scores = self._target.sample_weights, self._target.scores
         fit = KernelLeastSquares(self._system(learned, ridge), ridge, scores, weights)
-        self.found[position] = learned, fit.leave_one_out_error()
-        return self.found[position][1]
+        error = fit.leave_one_out_error()
+        self.found.append((learned, error))
+        return error
 
-    def _learn(self, position: int) -> LearnedKernel:
-        lam = self._regularizations[position]
+    def _learn(self, lam: float) -> LearnedKernel:
         if self.found and self._apart:  # weights that do not know λ are found once
-            known = next(iter(self.found.values()))[0]
+            known = self.found[0][0]
             return replace(known, regularization=lam, n_iter=0, history=[])
         init = self.nearest(lam) if self._start is None else self._start(lam)
         return self.solve(self._request, lam, init)
@@ -483,7 +481,7 @@ class _Path:
         def distance(learned: LearnedKernel) -> float:
             return float(abs(np.log(learned.regularization / regularization)))
 
-        learned = min((learned for learned, _ in self.found.values()), key=distance)
+        learned = min((learned for learned, _ in self.found), key=distance)
         return self.weights(learned)
 
     def solve(
@@ -513,7 +511,7 @@ class _Path:
 
     def falling(self) -> list[tuple[LearnedKernel, float]]:
         """Return what was learned, from the largest λ to the smallest, with the errors."""
-        return [self.found[position] for position in sorted(self.found)]
+        return sorted(self.found, key=lambda found: -found[0].regularization)
 
 
 def learn_path(
@@ -521,8 +519,8 @@ def learn_path(
 ) -> list[tuple[LearnedKernel, float]]:
     """Learn for every λ, each from the weights of the one before, with its leave-one-out error."""
     path = _Path(bank, target, request.on_bank(bank), regularizations)
-    for position in range(len(regularizations)):
-        path.error(position)
+    for regularization in regularizations:
+        path.error(regularization)
     return path.falling()
 
 
@@ -536,18 +534,19 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
     if part is not None:
         rough = replace(request, callback=None, tol=max(request.tol, _ROUGH_TOL))
         small = _Path(part.bank, part.target, rough, DEFAULT_REGULARIZATIONS)
-        first = _walked(small)
+        first = _walked(small).position
         if _is_smooth(request):
             scored = replace(request, tol=max(request.tol, _SCORED_TOL))
             start = _start_from(part, small, rough, bank.n_samples)
             path = _Path(bank, target, scored, DEFAULT_REGULARIZATIONS, start)
-    best, _ = path.found[_walked(path, first)]
+    search = _walked(path, first)
+    best = next(one for one, _ in path.found if one.regularization == search.regularization)
     if best.gap is None or best.gap <= request.tol or path.tol <= request.tol:
-        return _chosen(path, best, [])
+        return _chosen(path, search, best, [])
     if is_late():
-        return _chosen(path, replace(best, status=Status.OUT_OF_TIME), [])
+        return _chosen(path, search, replace(best, status=Status.OUT_OF_TIME), [])
     closer = path.solve(request, best.regularization, path.weights(best))
-    return _chosen(path, closer, [closer])
+    return _chosen(path, search, closer, [closer])
 
 
 def _start_from(
@@ -568,27 +567,29 @@ def _start_from(
     return start
 
 
-def _walked(path: _Path, start: int | None = None) -> int:
-    """Return the position of the best λ of the default path."""
-    return as_good_as_the_least(walk(path.error, len(DEFAULT_REGULARIZATIONS), start))
+def _walked(path: _Path, start: int | None = None) -> LambdaSearch:
+    """Search the λ of the default path."""
+    return search_lambda(DEFAULT_REGULARIZATIONS, path.error, WALK, start)
 
 
-def _chosen(path: _Path, best: LearnedKernel, more: list[LearnedKernel]) -> LearnedKernel:
+def _chosen(
+    path: _Path, search: LambdaSearch, best: LearnedKernel, more: list[LearnedKernel]
+) -> LearnedKernel:
     """Return the best with what the whole path, and more after it, took."""
-    solved = [*(learned for learned, _ in path.found.values()), *more]
+    solved = [*(learned for learned, _ in path.found), *more]
     return replace(
         best,
         n_iter=sum(learned.n_iter for learned in solved),
         history=[progress for learned in solved for progress in learned.history],
         leave_one_out={learned.regularization: error for learned, error in path.falling()},
-        regularization_at_limit=find_limit(best.regularization, DEFAULT_REGULARIZATIONS),
+        regularization_at_limit=search.at_limit,
     )
 
 
 def _part_to_look_at(bank: Bank, target: Target, request: Request) -> Part | None:
     """Return a quarter of the samples to look for λ on; None where they are few."""
     n = target.n_samples
-    if n <= _FEW:
+    if n <= request.few:
         return None
     # None is 0 here: the same data give the same kernel.
     rng = check_random_state(0 if request.random_state is None else request.random_state)

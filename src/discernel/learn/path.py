@@ -13,7 +13,7 @@ from discernel.bank import bank_of_matrices, device_of_matrices
 from discernel.exceptions import InvalidInputError
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS, learn_path
 from discernel.learn.request import make_request
-from discernel.programs.lbfgs import FLAT, find_limit
+from discernel.programs.lambdas import NEAR_LEAST, search_lambda
 from discernel.programs.solution import Callback, LearnedKernel, Solver
 from discernel.targets import ClassTarget
 
@@ -51,10 +51,9 @@ class RegularizationPath:
 
         As good is within 1 %: what ``regularization="loo"`` takes.
         """
-        limit = (1.0 + FLAT) * self.leave_one_out_errors.min()
-        best = self.learned[int(np.argmax(self.leave_one_out_errors <= limit))]
-        considered = self.regularizations.tolist()
-        return replace(best, regularization_at_limit=find_limit(best.regularization, considered))
+        errors = dict(zip(self.regularizations, self.leave_one_out_errors, strict=True))
+        found = search_lambda(self.regularizations.tolist(), errors.__getitem__, NEAR_LEAST)
+        return replace(self.learned[found.position], regularization_at_limit=found.at_limit)
 
 
 def regularization_path(

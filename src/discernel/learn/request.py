@@ -22,7 +22,7 @@ from discernel.programs.newton import Newton
 from discernel.programs.no_solver import NoSolver
 from discernel.programs.search import LBFGS, Search
 from discernel.programs.silp import SILP
-from discernel.programs.solution import Callback, Solver
+from discernel.programs.solution import FEW_SAMPLES, Callback, Solver
 from discernel.targets import Target
 
 __all__ = ["SOLVERS", "Request", "check_solver", "faster_solver", "make_request"]
@@ -68,6 +68,8 @@ class Request:
         ``"loo"`` chooses λ, ``"joint"`` learns it with the weights.
     tol, max_iter, random_state, callback
         As in `learn_kernel`.
+    few : int
+        Up to so many samples λ and candidates are looked for on all of them, else first on a part.
     """
 
     criterion: Criterion
@@ -78,6 +80,7 @@ class Request:
     max_iter: int | None = None
     random_state: Any = None
     callback: Callback | None = None
+    few: int = FEW_SAMPLES
 
     def on_bank(self, bank: Bank) -> Request:
         """Return the request with what its criterion takes from the candidates fixed."""

@@ -12,8 +12,9 @@ __all__ = ["FIRST_STAGE_ROWS", "FitPlan", "Stage", "plan_stages"]
 
 #: Rows of the first stage, with equal weights: on any machine a part of a second.
 FIRST_STAGE_ROWS = 500
-#: Low ranks of stages between the first and the whole.
-_RANKS = (500, 700, 1000, 1400, 2000)
+#: Low ranks of stages between the first and the whole, and how many times as many rows make one
+#: worth it: with fewer, all rows take no longer, and some of them less.
+_RANKS, _ROWS_A_RANK = (500, 700, 1000, 1400, 2000), 8
 #: A stage is run if it takes no more than this share of the whole.
 _WORTHWHILE = 0.8
 
@@ -123,12 +124,12 @@ def plan_stages(
     first = replace(first, reason="certain to be in time")
     sizes = _sizes(n if most_rows is None else min(n, most_rows + 1))
     pairs = [(plan(replace(problem, n_rows=m)), plan(replace(equal, n_rows=m))) for m in sizes]
-    if low_rank is None:
+    ranks = [rank for rank in _RANKS if rank <= n / _ROWS_A_RANK and rank < (whole.rank or n)]
+    if low_rank is None or not (ranks or problem.rank or whole.kind == "lowrank"):
         pairs.append((whole, plan(equal)))
     elif problem.rank is not None:
         pairs.append((whole, low_rank(equal)))
     else:
-        ranks = [rank for rank in _RANKS if rank < (whole.rank or n / 2)]
         both = [(replace(problem, rank=rank), replace(equal, rank=rank)) for rank in ranks]
         pairs += [(low_rank(learned), low_rank(unlearned)) for learned, unlearned in both]
     between = [learned for learned, _ in pairs]

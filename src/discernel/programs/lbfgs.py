@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -11,42 +11,25 @@ from scipy.special import softmax
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
+from discernel.programs.lambdas import NEAR_LEAST, search_lambda
 from discernel.programs.least_squares import KernelLeastSquares
-from discernel.programs.loo import LeaveOneOutError
+from discernel.programs.loo import ErrorPoint
 from discernel.programs.simplex import normalize
-from discernel.programs.solution import Limit
 from discernel.targets import Target
 
 __all__ = [
-    "FLAT",
-    "LooSolution",
     "choose_regularization",
-    "find_limit",
     "leave_one_out_error",
-    "minimize_leave_one_out",
+    "minimize_error",
     "pull_to_equal",
 ]
 
-#: Leave-one-out errors that differ by less than this share count as equal. Towards λ = 0 the error
-#: often becomes flat: of λ that are as good, the largest is the simplest.
-FLAT = 0.01
 #: λ that the descent may reach.
 _LAMBDA_BOUNDS = (1e-7, 10.0)
 #: Softmax weights never vanish: what is below this share is rounded to 0.
 _NEGLIGIBLE = 1e-3
-#: Relative decrease below which a step is not worth its eight factorisations.
-_WORTHWHILE = 1e-5
-
-
-@dataclass(frozen=True)
-class LooSolution:
-    """What was found: weights, λ, the leave-one-out error there, and how."""
-
-    weights: FloatArray
-    regularization: float
-    error: float
-    n_evaluations: int
-    converged: bool
+#: No logarithm of less is taken.
+_TINY = 1e-30
 
 
 def leave_one_out_error(
@@ -79,35 +62,15 @@ def choose_regularization(
         it is followed downhill, and some λ are never tried. By default all are.
     """
     system = bank.systems(weights)
-    errors: dict[int, float] = {}
 
-    def error(position: int) -> float:
-        if not 0 <= position < len(regularizations):
-            return np.inf
-        if position not in errors:
-            ridge = np.full(bank.n_samples, regularizations[position])
-            fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
-            errors[position] = fit.leave_one_out_error()
-        return errors[position]
+    def error(regularization: float) -> float:
+        ridge = np.full(bank.n_samples, regularization)
+        fit = KernelLeastSquares(system(ridge), ridge, target.scores, target.sample_weights)
+        return fit.leave_one_out_error()
 
-    if start is None:
-        here = min(range(len(regularizations)), key=error)
-    else:
-        here = regularizations.index(start)
-        while (there := min((here, here + 1, here - 1), key=error)) != here:
-            here = there
-    limit = (1.0 + FLAT) * error(here)
-    best = next(position for position in range(here + 1) if errors.get(position, np.inf) <= limit)
-    return regularizations[best], errors[best]
-
-
-def find_limit(regularization: float, considered: Sequence[float]) -> Limit | None:
-    """Return whether a chosen λ is the smallest or largest of those considered, or beyond."""
-    if len(considered) < 2:
-        return None
-    if regularization <= min(considered) * (1.0 + 1e-9):
-        return "smallest"
-    return "largest" if regularization >= max(considered) * (1.0 - 1e-9) else None
+    first = None if start is None else regularizations.index(start)
+    found = search_lambda(regularizations, error, NEAR_LEAST, first)
+    return found.regularization, found.loss
 
 
 def pull_to_equal(weights: FloatArray, pull: float, n_samples: float) -> float:
@@ -116,63 +79,73 @@ def pull_to_equal(weights: FloatArray, pull: float, n_samples: float) -> float:
     return pull / n_samples * float(positive @ np.log(positive * len(weights)))
 
 
-def minimize_leave_one_out(
-    bank: Bank,
-    target: Target,
-    *,
-    pull: float,
+def minimize_error(
+    at: Callable[[FloatArray, float], ErrorPoint],
     weights: FloatArray,
     regularization: float,
-    fixed_regularization: bool = False,
+    *,
+    pull: float,
+    n_samples: float,
+    learns_regularization: bool = False,
     max_evaluations: int = 60,
+    worthwhile: float = 1e-5,
     monitor: Callable[[float, FloatArray], None] | None = None,
-) -> LooSolution:
-    """Minimise the leave-one-out error plus the pull over the simplex and log λ, by L-BFGS.
+) -> tuple[FloatArray, float]:
+    """Minimise an error plus the pull over the simplex, and over log λ, by L-BFGS.
 
     Parameters
     ----------
-    bank, target
-        The kernels, normalised to centred trace 1, and the classes.
-    pull : float
-        See `discernel.criteria.LeaveOneOut`.
+    at : callable
+        From weights and λ to the error and its derivatives.
     weights, regularization
         Where to start. The error is not convex: the start matters.
-    fixed_regularization : bool, default=False
-        Whether λ stays as it is.
+    pull, n_samples : float
+        See `pull_to_equal`.
+    learns_regularization : bool, default=False
+        Whether λ is learned too. Else it stays as it is.
     max_evaluations : int, default=60
-        The limit of evaluations, of about eight factorisations each.
+        The limit of evaluations; those of the leave-one-out error cost about eight factorisations.
+    worthwhile : float, default=1e-5
+        The relative decrease below which a step is not worth its evaluations.
     monitor : callable, optional
         Called with the value and the weights of every evaluation.
+
+    Returns
+    -------
+    weights, regularization
+        Weights of less than a thousandth are 0.
     """
-    criterion, p = LeaveOneOutError(bank, target), bank.n_kernels
-    units: dict[str, float] = {}
+    p, units = len(weights), dict[str, float]()
 
     def value_and_gradient(z: FloatArray) -> tuple[float, FloatArray]:
-        w, lam = np.maximum(softmax(z[:p]), 1e-300), float(np.exp(z[p]))
-        point = criterion.at(w, lam)
-        value = point.value + pull_to_equal(w, pull, bank.effective)
-        by_w = point.by_weights + pull / bank.effective * (np.log(w * p) + 1.0)
+        w = np.maximum(softmax(z[:p]), _TINY)
+        lam = float(np.exp(z[p])) if learns_regularization else regularization
+        point = at(w, lam)
+        value = point.value + pull_to_equal(w, pull, n_samples)
+        by_w = point.by_weights + pull / n_samples * (np.log(w * p) + 1.0)
         if monitor is not None:
             monitor(value, w)
-        by_log_lambda = 0.0 if fixed_regularization else point.by_regularization * lam
+        gradient = w * (by_w - w @ by_w)
+        if learns_regularization:
+            gradient = np.append(gradient, point.by_regularization * lam)
         # In units of the first value: the tolerance of L-BFGS-B is absolute for values below 1.
         unit = units.setdefault("value", value)
-        return value / unit, np.append(w * (by_w - w @ by_w), by_log_lambda) / unit
+        return value / unit, gradient / unit
 
-    low, high = (regularization, regularization) if fixed_regularization else _LAMBDA_BOUNDS
-    start = np.append(np.log(np.maximum(weights, _NEGLIGIBLE / p)), np.log(regularization))
+    start = np.log(np.maximum(weights, _NEGLIGIBLE / p))
+    # No bounds on the weights: where all variables have bounds, the first step of L-BFGS-B is the
+    # gradient itself, so short that the descent takes it for its end.
+    bounds: list[Any] = [(None, None)] * p
+    if learns_regularization:
+        start, bounds = np.append(start, np.log(regularization)), [*bounds, np.log(_LAMBDA_BOUNDS)]
     result = minimize(
         value_and_gradient,
         start,
         jac=True,
         method="L-BFGS-B",
-        # No bounds on the weights: where all variables have bounds, the first step of L-BFGS-B is
-        # the gradient itself, so short that the descent takes it for its end.
-        bounds=[(None, None)] * p + [(np.log(low), np.log(high))],
-        options={"maxfun": max_evaluations, "ftol": _WORTHWHILE},
+        bounds=bounds,
+        options={"maxfun": max_evaluations, "ftol": worthwhile},
     )
     found = softmax(result.x[:p])
     found = normalize(np.where(found < _NEGLIGIBLE, 0.0, found))
-    lam = regularization if fixed_regularization else float(np.exp(result.x[p]))
-    error = leave_one_out_error(bank, target, found, lam)
-    return LooSolution(found, lam, error, int(result.nfev), bool(result.success))
+    return found, float(np.exp(result.x[p])) if learns_regularization else regularization

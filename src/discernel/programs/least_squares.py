@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import System
-from discernel.bank.iterative_system import IterativeSystem
 
 __all__ = ["KernelLeastSquares", "LeastSquares", "LeftOutRows", "center_left_out"]
 
@@ -133,7 +132,7 @@ class KernelLeastSquares:
     @property
     def by_iteration(self) -> bool:
         """Whether every column that is solved costs passes over the kernels."""
-        return isinstance(self._system, IterativeSystem)
+        return self._system.by_iteration
 
     @property
     def n_samples(self) -> int:

@@ -25,16 +25,26 @@ from discernel.exceptions import check_number
 from discernel.programs.base import Criterion, Program
 from discernel.targets import Target
 
-__all__ = ["Auto", "LeaveOneOut", "LeaveOneOutError", "LeaveOneOutPoint", "LeaveOneOutProgram"]
+__all__ = ["Auto", "ErrorPoint", "LeaveOneOut", "LeaveOneOutError", "LeaveOneOutProgram"]
 
 
 @dataclass(frozen=True)
-class LeaveOneOutPoint:
-    """The error and its derivatives at some weights and λ."""
+class ErrorPoint:
+    """An error of predictions and its derivatives at some weights and λ.
+
+    Attributes
+    ----------
+    value : float
+        The error.
+    by_weights : ndarray of shape (n_kernels,)
+        Its derivatives by the weights of the kernels.
+    by_regularization : float
+        Its derivative by λ; 0 where λ is given.
+    """
 
     value: float
     by_weights: FloatArray
-    by_regularization: float
+    by_regularization: float = 0.0
 
 
 class LeaveOneOutError:
@@ -52,7 +62,7 @@ class LeaveOneOutError:
         self.bank = bank
         self.target = target
 
-    def at(self, weights: FloatArray, regularization: float) -> LeaveOneOutPoint:
+    def at(self, weights: FloatArray, regularization: float) -> ErrorPoint:
         """Return error and gradient; about eight factorisations of size n_samples."""
         T, rows = self.target.scores, self.bank.sample_weights
         ones = np.ones((self.bank.n_samples, 1)) if rows is None else rows.roots[:, None]
@@ -76,7 +86,7 @@ class LeaveOneOutError:
         by_weights, by_regularization = inverse.inner(
             leverage, np.hstack([influence, twice]), np.hstack([QT, s]), 1.0 / size
         )
-        return LeaveOneOutPoint(float(np.sum(errors**2)) / size, by_weights, by_regularization)
+        return ErrorPoint(float(np.sum(errors**2)) / size, by_weights, by_regularization)
 
 
 class LeaveOneOutProgram(Program):

@@ -10,13 +10,14 @@ from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
+from discernel.programs.lambdas import find_limit, lambda_grid
 from discernel.programs.lbfgs import (
     choose_regularization,
-    find_limit,
-    minimize_leave_one_out,
+    leave_one_out_error,
+    minimize_error,
     pull_to_equal,
 )
-from discernel.programs.loo import LeaveOneOutProgram
+from discernel.programs.loo import LeaveOneOutError, LeaveOneOutProgram
 from discernel.programs.newton import Newton
 from discernel.programs.part import Part, draw_part
 from discernel.programs.rkda import ShrunkRKDAProgram
@@ -34,13 +35,11 @@ from discernel.targets import Target
 
 __all__ = ["LBFGS", "Search"]
 
-#: Up to this many samples everything is done on all of them.
-_SMALL = 500
 #: Evaluations of the leave-one-out gradient on all samples, after a start from a part of them.
 _REFINEMENTS = 3
 #: A candidate on a part of the samples counts as close up to this multiple of the best score.
 _CLOSE = 1.1
-_LAMBDAS = tuple(10.0**-k for k in range(7))
+_LAMBDAS = lambda_grid(0.0, -6.0, per_decade=1)
 _SHRINKAGES = (0.0, 0.03, 0.1, 0.3)
 
 
@@ -133,20 +132,20 @@ class _Search:
     def try_loo(self, start: Candidate, max_evaluations: int = 60) -> None:
         """Try the least leave-one-out error that descent finds from a candidate, in time."""
         try:
-            solution = minimize_leave_one_out(
-                self.bank,
-                self.target,
+            weights, lam = minimize_error(
+                LeaveOneOutError(self.bank, self.target).at,
+                start.weights,
+                start.regularization,
                 pull=self.pull,
-                weights=start.weights,
-                regularization=start.regularization,
-                fixed_regularization=self.regularization is not None,
+                n_samples=self.bank.effective,
+                learns_regularization=self.regularization is None,
                 max_evaluations=max_evaluations,
                 monitor=self._monitor,
             )
         except StoppedError:
             self.is_stopped = True
             return
-        self.add("loo", solution.weights, solution.regularization, solution.error)
+        self.add("loo", weights, lam, leave_one_out_error(self.bank, self.target, weights, lam))
 
     def _monitor(self, value: float, weights: FloatArray) -> None:
         shown = np.where(weights > 1e-3, weights, 0.0)
@@ -227,7 +226,7 @@ class Search:
     needs: ClassVar[tuple[str, ...]] = ("bank", "target", "pull")
 
     def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
-        part = _search_part(program.bank, program.target, task.random_state)
+        part = _search_part(program.bank, program.target, task)
         if part is None:
             search = _Search.of(program, task)
             search.try_all()
@@ -295,11 +294,11 @@ def _on_all(candidate: Candidate, part: Part) -> list[FloatArray]:
     return [weights, (1.0 - unseen.mean()) * weights + unseen / len(unseen)]
 
 
-def _search_part(bank: Bank, target: Target, random_state: Any) -> Part | None:
+def _search_part(bank: Bank, target: Target, task: Task) -> Part | None:
     """Return a third of the samples to search on; None where it is to be done on all of them."""
     n = target.n_samples
-    if n <= _SMALL:
+    if n <= task.few:
         return None
     # None is 0 here: the same data give the same kernel.
-    rng = check_random_state(0 if random_state is None else random_state)
+    rng = check_random_state(0 if task.random_state is None else task.random_state)
     return draw_part(bank, target, min(max(n // 3, 300), 600) / n, rng)

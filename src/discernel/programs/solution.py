@@ -14,6 +14,7 @@ from discernel.notebook import bars, facts, panel, top_bars
 from discernel.programs.base import Point, relative_gap
 
 __all__ = [
+    "FEW_SAMPLES",
     "Callback",
     "Candidate",
     "LearnedKernel",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 
+#: Up to so many samples searches are done on all of them.
+FEW_SAMPLES = 500
 #: So many kernels have bars even if all have the same weight.
 _FEW = 3
 _BY_FOLDS = (
@@ -154,6 +157,8 @@ class Task:
         To be called with iteration, value, gap (None without a certificate) and weights.
     random_state : int, RandomState or None
         Draws whatever is to be drawn; None is 0.
+    few : int
+        Up to so many samples a search is done on all of them.
     """
 
     tol: float
@@ -161,6 +166,7 @@ class Task:
     init: FloatArray | None = None
     monitor: Monitor = silent
     random_state: Any = None
+    few: int = FEW_SAMPLES
 
 
 class StoppedError(Exception):

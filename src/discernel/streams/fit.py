@@ -15,7 +15,7 @@ from discernel.default.losses import row_losses
 from discernel.discriminant import HeldOutScores
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
-from discernel.programs.lbfgs import find_limit
+from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
 from discernel.streams.sample import Positions, chosen_rows
@@ -27,7 +27,7 @@ from discernel.targets import ClassTarget
 __all__ = ["StreamState", "StreamedFit", "fit_stream", "statistics_rows"]
 
 #: λ to choose from, falling, in units of the normalised kernel: more rows want less.
-_LAMBDAS = tuple(float(10.0**power) for power in np.arange(0.0, -10.25, -0.5))
+_LAMBDAS = lambda_grid(0.0, -10.0)
 #: How far sums of the same weights in another order may differ, relatively.
 _SAME_WEIGHT = 1e-10
 #: Bytes of the features of the rows that λ and class statistics are taken from.
@@ -190,8 +190,8 @@ def fit_stream(
         honest, instead = fallback
         chosen = instead if regularization is None else regularization
     elif regularization is None:
-        chosen = _best(at, truth, target, counted)
-        at_limit = find_limit(chosen, _LAMBDAS)
+        found = _best(at, truth, target, counted)
+        chosen, at_limit = found.regularization, found.at_limit
     else:
         chosen = regularization
     fitted, left = at(chosen)
@@ -218,16 +218,17 @@ def _best(
     truth: FloatArray,
     target: ClassTarget,
     counted: Positions,
-) -> float:
-    """Return the λ with the least leave-one-out log-loss of some rows."""
+) -> LambdaSearch:
+    """Search the λ with the least leave-one-out log-loss of some rows."""
     part = target.part(counted)
     if not part.counts.all():  # a class so rare that all of its rows were looked at
         counted, part = np.arange(len(truth)), target
     shares = None if part.sample_weights is None else part.sample_weights.shares
-    losses: dict[float, float] = {}
-    for lam in _LAMBDAS:
-        fitted, left = at(lam)
+
+    def loss(regularization: float) -> float:
+        fitted, left = at(regularization)
         predicted = truth - (truth - fitted) / left[:, None]
         found, _ = row_losses(predicted[counted], truth[counted], part)
-        losses[lam] = float(np.average(found, weights=shares))
-    return min(losses, key=lambda lam: losses[lam])
+        return float(np.average(found, weights=shares))
+
+    return search_lambda(_LAMBDAS, loss)

@@ -19,6 +19,7 @@ from discernel.default.losses import row_losses
 from discernel.kernels import Kernel
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap
+from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.progress.deadline import must_stop_learning
 from discernel.streams.sample import Positions
 from discernel.streams.solve import SummedSystem
@@ -36,7 +37,7 @@ _GRADIENT_ROWS, _UNIT_ROWS, _MEDIAN_ROWS = 2_000, 1_000, 1_500
 _ENOUGH = 6_000
 #: The share of the sample that fits are made to; the others say whether they are better.
 _SHARE = 2 / 3
-_LAMBDAS = tuple(float(10.0**power) for power in np.arange(-2.0, -8.25, -0.5))
+_LAMBDAS = lambda_grid(-2.0, -8.0)
 #: Digits of a scale.
 _DIGITS = 4
 
@@ -111,7 +112,7 @@ def refine_metric(
     best = given
     if not np.array_equal(start, scales):
         found, gradient = judged(start)
-        best = found if clearly_better(found, given, shares) else given
+        best = found if clearly_better(found.losses, given.losses, shares) else given
     for _ in range(_ROUNDS):
         if must_stop_learning():
             break
@@ -119,7 +120,7 @@ def refine_metric(
             break
         found, gradient = judged(np.round(np.sqrt(gradient / gradient.max()), _DIGITS))
         # Columns fade from round to round, and more rows than these would want to keep more.
-        if not clearly_better(found, best, shares):
+        if not clearly_better(found.losses, best.losses, shares):
             break
         best = found
     return None if best is given else best.scales
@@ -152,17 +153,18 @@ def _round(
     table = fitted.class_scores
     new = features(X[n:]) if there is None else there.features(X[n:])
     truth = table[held.codes]
-    best: tuple[float, FloatArray, FloatArray] | None = None
-    for lam in _LAMBDAS:
-        beta, intercept = system.fit(table, lam)
+    fits: dict[float, tuple[FloatArray, FloatArray]] = {}
+
+    def loss(regularization: float) -> float:
+        beta, intercept = system.fit(table, regularization)
         losses, _ = row_losses(new @ beta + intercept, truth, held)
-        mean_loss = float(shares @ losses)
-        if best is None or mean_loss < best[0]:
-            best = mean_loss, losses, beta
-    assert best is not None
-    coef = features.expansion(best[2])
+        fits[regularization] = losses, beta
+        return float(shares @ losses)
+
+    losses, beta = fits[search_lambda(_LAMBDAS, loss).regularization]
+    coef = features.expansion(beta)
     gradient = squared_gradient(features, coef, X[: min(n, _GRADIENT_ROWS)], there)
-    return Refined(scales, best[1]), gradient * np.square(spreads)
+    return Refined(scales, losses), gradient * np.square(spreads)
 
 
 def squared_gradient(

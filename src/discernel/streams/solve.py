@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, symmetric_eigen
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
@@ -62,9 +62,7 @@ class SummedSystem:
                 "rows, and the kernels for far too large widths."
             )
         products /= self.unit
-        values, self._vectors = scipy.linalg.eigh(
-            products, overwrite_a=True, check_finite=False, driver="evd"
-        )
+        values, self._vectors = symmetric_eigen(products, driver="evd")
         self._values = np.maximum(values, 0.0)
         self.captured = min(1.0, float(self._values.sum()))
 

@@ -19,7 +19,7 @@ from discernel.estimators.rows import check_training
 from discernel.estimators.separability import check_n_neighbors
 from discernel.exceptions import InvalidInputError
 from discernel.model import Model
-from discernel.papers.spectrum.choice import neighbor_votes
+from discernel.papers.separability.spectrum_choice import neighbor_votes
 
 __all__ = ["KernelNeighborsClassifier"]
 

@@ -28,8 +28,8 @@ from discernel.experiments.baselines.conformal_factor import factor_design
 from discernel.experiments.methods.base import Outcome
 from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, Kernel
-from discernel.papers.spectrum.choice import SHARES
-from discernel.papers.spectrum.reweigh import GramSpectrum, Labels, reweigh
+from discernel.papers.separability.spectrum import GramSpectrum, Labels, reweigh
+from discernel.papers.separability.spectrum_choice import SHARES
 
 __all__ = ["conformal", "plain", "separability"]
 

@@ -1,4 +1,4 @@
-"""Fits without a fold in single precision, against kernels, banks and fits in double."""
+"""Fits of a sum of kernels in single precision, against kernels, banks and fits in double."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import pytest
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, DenseBank
 from discernel.criteria import KernelLeastSquares
-from discernel.default.fold import Fold
 from discernel.default.menu import MENU, Menu
+from discernel.default.ridge import Ridge
 from discernel.kernels import Linear
 from tests.default.tables import make_sample
 
@@ -39,6 +39,14 @@ def double_precision(sample, outside, inside, scales, weights, regularization):
     return combined.product(rows[inside], fit.coef) + fit.intercept
 
 
+def held_out_ridge(sample, outside, inside, scales, dtype):
+    """Return the ridge of the rows outside of a fold, with those inside held out."""
+    order = np.concatenate([outside, inside])
+    shape = MENU.n_kernels, len(order), len(outside)
+    stack = MENU.matrices((sample.rows * scales)[order], len(outside), np.empty(shape, dtype=dtype))
+    return Ridge(stack, sample.scores[order], sample.weights[order])
+
+
 def first_division(sample):
     return next(iter(sample.divisions()))
 
@@ -50,31 +58,34 @@ def first_division(sample):
 def test_predictions_are_those_of_the_kernels(given, kind, weights, dtype, atol):
     sample = make_sample(given=GIVEN[given], kind=kind)
     for outside, inside in sample.divisions():
-        predict = Fold(sample, outside, inside, SCALES, MENU, dtype).predictor(weights)
+        ridge = held_out_ridge(sample, outside, inside, SCALES, dtype)
+        combined = ridge.combined(weights)
         for regularization in (1.0, 1e-2, 1e-4):
             expected = double_precision(sample, outside, inside, SCALES, weights, regularization)
-            np.testing.assert_allclose(predict(regularization), expected, atol=atol)
+            found = ridge.predict(combined, regularization)
+            np.testing.assert_allclose(found, expected, atol=atol)
 
 
 def test_predictions_do_not_know_the_rows_of_the_fold():
     sample = make_sample()
     outside, inside = first_division(sample)
-    expected = Fold(sample, outside, inside, SCALES, MENU, SINGLE).predictor(EQUAL)(1e-2)
+    ridge = held_out_ridge(sample, outside, inside, SCALES, SINGLE)
+    expected = ridge.predict(ridge.combined(EQUAL), 1e-2)
     scores, weights = sample.scores.copy(), sample.weights.copy()
     scores[inside], weights[inside] = 100.0, 7.0
     other = type(sample)(
         sample.rows, scores, weights, sample.target, sample.positions, sample.folds
     )
-    np.testing.assert_array_equal(
-        Fold(other, outside, inside, SCALES, MENU, SINGLE).predictor(EQUAL)(1e-2), expected
-    )
+    ridge = held_out_ridge(other, outside, inside, SCALES, SINGLE)
+    np.testing.assert_array_equal(ridge.predict(ridge.combined(EQUAL), 1e-2), expected)
 
 
 def test_one_far_row_changes_no_other_prediction():
     sample = make_sample()
     outside, inside = first_division(sample)
     sample.rows[outside[4]] += 1e6
-    found = Fold(sample, outside, inside, np.ones(6), MENU, SINGLE).predictor(EQUAL)(1e-2)
+    ridge = held_out_ridge(sample, outside, inside, np.ones(6), SINGLE)
+    found = ridge.predict(ridge.combined(EQUAL), 1e-2)
     expected = double_precision(sample, outside, inside, np.ones(6), EQUAL, 1e-2)
     np.testing.assert_allclose(found, expected, atol=1e-2)
 
@@ -90,7 +101,7 @@ def test_errors_and_their_gradients_equal_differences(given, regularization, dty
         found = double_precision(sample, outside, inside, SCALES, weights, regularization)
         return sample.weights[inside] @ np.sum((found - sample.scores[inside]) ** 2, axis=1)
 
-    found = Fold(sample, outside, inside, SCALES, MENU, dtype).error(SOME, regularization)
+    found = held_out_ridge(sample, outside, inside, SCALES, dtype).error(SOME, regularization)
     assert found.value == pytest.approx(value(SOME), rel=rtol)
     step = 1e-5
     expected = [
@@ -105,12 +116,11 @@ def test_kernels_that_are_constant_count_nothing():
     sample = make_sample()
     outside, inside = first_division(sample)
     sample.rows[:] = 1.0
-    fold = Fold(sample, outside, inside, np.ones(6), MENU, SINGLE)
+    ridge = held_out_ridge(sample, outside, inside, np.ones(6), SINGLE)
+    found = ridge.predict(ridge.combined(EQUAL), 1e-2)
     mean = sample.scores[outside].mean(axis=0)
-    np.testing.assert_allclose(
-        fold.predictor(EQUAL)(1e-2), np.tile(mean, (len(inside), 1)), atol=1e-6
-    )
-    np.testing.assert_array_equal(fold.error(EQUAL, 1e-2).by_weights, 0.0)
+    np.testing.assert_allclose(found, np.tile(mean, (len(inside), 1)), atol=1e-6)
+    np.testing.assert_array_equal(ridge.error(EQUAL, 1e-2).by_weights, 0.0)
 
 
 # ---- the menu --------------------------------------------------------------------------------
@@ -120,8 +130,8 @@ def test_kernels_that_are_constant_count_nothing():
 def test_matrices_are_those_of_the_kernels(menu):
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((17, 4)), rng.standard_normal((23, 4))
-    out = np.empty((menu.n_kernels, 17, 23), dtype=np.float32)
-    menu.fill(X, Z, out)
+    out = np.empty((menu.n_kernels, 40, 23), dtype=np.float32)
+    out = menu.matrices(np.concatenate([Z, X]), 23, out)[:, 23:]
     kernels = menu.kernels(Z)
     assert len(kernels) == menu.n_kernels
     for kernel, found in zip(kernels[:-1], out[:-1], strict=True):
@@ -135,8 +145,8 @@ def test_nothing_far_becomes_denormal():
     rng = np.random.default_rng(0)
     X, Z = rng.standard_normal((5, 2)), rng.standard_normal((9, 2))
     X[0] = 1e8
-    out = np.empty((MENU.n_kernels, 5, 9), dtype=np.float32)
-    MENU.fill(X, Z, out)
+    out = np.empty((MENU.n_kernels, 14, 9), dtype=np.float32)
+    out = MENU.matrices(np.concatenate([Z, X]), 9, out)[:, 9:]
     assert np.abs(out[:-1]).min() >= np.finfo(np.float32).tiny
     assert np.abs(out[:-1, 0]).max() < 1e-15
 

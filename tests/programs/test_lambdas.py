@@ -10,10 +10,18 @@ from sklearn.datasets import make_classification
 from discernel import MultipleKernelDiscriminant, learn_kernel, regularization_path
 from discernel.bank import DenseBank
 from discernel.criteria import RKDA
+from discernel.exceptions import NumericalError
 from discernel.kernels import RBF, rbf_ladder
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
+from discernel.programs.lambdas import (
+    LEAST,
+    NEAR_LEAST,
+    WALK,
+    Rule,
+    lambda_grid,
+    search_lambda,
+)
 from discernel.programs.lbfgs import leave_one_out_error
-from discernel.programs.walk import as_good_as_the_least, walk
 from discernel.solvers import SILP, Status
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
@@ -35,43 +43,111 @@ def valleys():
         yield 1.0 + left * np.maximum(low - steps, 0) + right * np.maximum(steps - low, 0)
 
 
-# ---- the walk alone --------------------------------------------------------------------------
+# ---- the search alone ------------------------------------------------------------------------
 
 
+def searched(errors, rule=WALK, start=None):
+    """Return the search of errors by λ, and the λ that were asked for."""
+    grid = tuple(10.0**-k for k in range(len(errors)))
+    asked = []
+    by_lambda = dict(zip(grid, errors, strict=True))
+    return search_lambda(
+        grid, lambda lam: (asked.append(lam), by_lambda[lam])[1], rule, start
+    ), asked
+
+
+@pytest.mark.parametrize("rule", [WALK, NEAR_LEAST], ids=["walk", "near"])
 @pytest.mark.parametrize("start", [None, 0, 3, 6, 9, 12])
-def test_of_one_valley_the_walk_chooses_what_the_whole_path_would(start):
+def test_of_one_valley_the_search_chooses_what_the_whole_path_would(rule, start):
     for errors in valleys():
-        asked = []
-        found = walk(lambda i, e=errors, a=asked: (a.append(i), e[i])[1], N, start)
-        assert as_good_as_the_least(found) == best_of_all(errors)
-        assert sorted(asked) == sorted(found)  # each was asked for once
-        assert all(found[i] == errors[i] for i in found)
+        found, asked = searched(errors, rule, start)
+        chosen = found.losses[found.position]
+        assert chosen <= 1.01 * min(errors)
+        if rule is WALK or start is None:
+            assert found.position == best_of_all(errors)
+        assert len(set(asked)) == len(asked) == len(found.losses)  # each was asked for once
+        assert all(found.losses[i] == errors[i] for i in found.losses)
+        assert found.loss == errors[found.position]
+        assert found.regularization == found.grid[found.position]
 
 
 def test_a_good_start_takes_three_and_no_start_about_half():
     from_good, from_nothing = [], []
     for errors in valleys():
-        from_good.append(len(walk(errors.__getitem__, N, best_of_all(errors))))
-        from_nothing.append(len(walk(errors.__getitem__, N)))
+        from_good.append(len(searched(errors, start=best_of_all(errors))[1]))
+        from_nothing.append(len(searched(errors)[1]))
     assert np.mean(from_good) <= 3.5
     assert np.mean(from_nothing) <= 8
 
 
 def test_between_two_that_are_as_good_lies_a_better_one():
     errors = [3.0, 2.5, 2.0, 1.5, 1.0, 0.8, 0.7, 0.8, 1.0, 1.2, 1.3, 1.4, 1.5]
-    assert as_good_as_the_least(walk(errors.__getitem__, N)) == 6
+    assert searched(errors)[0].position == 6
 
 
 def test_without_a_start_the_lower_of_two_wide_valleys_is_found():
     errors = [1.0, 0.9, 0.8, 0.7, 0.6, 0.8, 1.0, 0.9, 0.5, 0.3, 0.4, 0.9, 1.0]
-    assert as_good_as_the_least(walk(errors.__getitem__, N)) == 9
+    assert searched(errors)[0].position == 9
 
 
 @pytest.mark.parametrize("errors", [[0.4], [0.5, 0.4], [0.4, 0.5], [0.4, 0.4, 0.4]])
 @pytest.mark.parametrize("start", [None, 0])
-def test_short_paths(errors, start):
-    found = walk(errors.__getitem__, len(errors), start)
-    assert as_good_as_the_least(found) == best_of_all(errors)
+@pytest.mark.parametrize("rule", [WALK, LEAST, NEAR_LEAST], ids=["walk", "least", "near"])
+def test_short_paths(errors, start, rule):
+    assert searched(errors, rule, start)[0].position == best_of_all(errors)
+
+
+def test_the_least_of_all_is_the_first_of_those_that_tie():
+    assert searched([3.0, 1.0, 2.0, 1.0], LEAST)[0].position == 1
+    assert searched([3.0, 1.005, 1.0, 2.0], LEAST)[0].position == 2
+    assert searched([3.0, 1.005, 1.0, 2.0], NEAR_LEAST)[0].position == 1
+
+
+def test_from_a_start_the_loss_is_followed_to_both_sides():
+    errors = [3.0, 1.0, 2.0, 4.0, 0.5]
+    for start, position, n_asked in [(0, 1, 3), (2, 1, 4), (3, 4, 3)]:
+        found, asked = searched(errors, LEAST, start)
+        assert (found.position, len(asked)) == (position, n_asked)
+
+
+@pytest.mark.parametrize(
+    ("gains", "position"),
+    [
+        ([2.0, 2.0, 2.0], 3),
+        ([0.5, 2.0, 2.0], 0),  # hardly smaller is not worth a smaller λ
+        ([2.0, 0.5, 2.0], 1),
+        ([2.0, -2.0, 2.0], 1),
+    ],
+)
+def test_a_smaller_lambda_must_be_worth_it(gains, position):
+    """Each error is smaller than the one before by so many times what is worthwhile."""
+    rule = Rule(worthwhile=0.01, tries_both_sides=False)
+    errors = np.cumprod([1.0, *(1.0 - rule.worthwhile * np.array(gains))])
+    assert searched(errors, rule, start=0)[0].position == position
+
+
+@pytest.mark.parametrize("sides", [True, False])
+@pytest.mark.parametrize("start", [0, 1, 3])
+def test_lambdas_that_cannot_be_solved_with_are_skipped(sides, start):
+    grid = (1.0, 0.1, 0.01, 0.001)
+
+    def loss(lam):
+        if lam < 0.1:
+            raise NumericalError
+        return lam
+
+    rule = Rule(tries_both_sides=sides, skips_failures=True)
+    assert search_lambda(grid, loss, rule, start).regularization == 0.1
+    with pytest.raises(NumericalError):
+        search_lambda(grid, loss, Rule(tries_both_sides=sides), start)
+    with pytest.raises(NumericalError):  # there is nothing larger
+        search_lambda(grid[2:], loss, rule, 0)
+
+
+def test_grids_fall_by_steps_of_a_decade():
+    assert lambda_grid(0.0, -2.0, per_decade=1) == (1.0, 0.1, 0.01)
+    np.testing.assert_allclose(lambda_grid(0.5, -1.0), [10**0.5, 1.0, 10**-0.5, 0.1])
+    assert lambda_grid(-1.0, -1.0) == (0.1,)
 
 
 # ---- few samples: all of them are looked at ---------------------------------------------------

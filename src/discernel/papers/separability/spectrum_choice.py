@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray, matmul
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.papers.separability.criterion import ALPHA, Scatter, left_out_scatter
-from discernel.papers.spectrum.reweigh import (
+from discernel.papers.separability.spectrum import (
     GramSpectrum,
     Labels,
     Method,

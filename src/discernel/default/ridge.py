@@ -1,0 +1,117 @@
+"""Fits with a weighted sum of raw kernels: predictions, leave-one-out errors and gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from discernel.arrays import Cholesky, Device, DeviceFactor, FloatArray, as_host
+from discernel.programs.loo import ErrorPoint
+
+__all__ = ["Ridge"]
+
+
+class Ridge:
+    """Minimise Σω‖t − f(x) − b‖² + λ‖f‖² over f and b, for any weights of some kernels.
+
+    With the weights ω of the fitted rows, π = ω/Σω and D = diag(√ω), the normalised kernel is
+    D(I − 1πᵀ)K(I − π1ᵀ)D, of trace 1, of which √π is an eigenvector with eigenvalue 0. Matrices are
+    kept raw; only their sum is centred.
+
+    Parameters
+    ----------
+    stack : array of shape (n_kernels, n_rows, n_fitted)
+        Raw kernels from all rows to those that are fitted, which come first. All others are held
+        out. Of NumPy, in single or double precision, in which all is computed; else in double
+        precision on the device.
+    scores : ndarray of shape (n_rows, n_outputs)
+        The t of all rows.
+    weights : ndarray of shape (n_rows,)
+        How much each row counts.
+    device : Device, optional
+        Where the stack is; by default here.
+    """
+
+    def __init__(
+        self, stack: Any, scores: FloatArray, weights: FloatArray, device: Device | None = None
+    ) -> None:
+        self.stack, self._device = stack, device
+        self._xp = np if device is None else device.xp
+        n = self._n = stack.shape[2]
+        fitted, self._held = weights[:n], weights[n:]
+        self._share = share = fitted / fitted.sum()
+        self._mean, self._truth = share @ scores[:n], scores[n:]
+        self._root = self._put(np.sqrt(fitted)[:, None])
+        self._right = self._root * self._put(scores[:n] - self._mean)
+        self._flat = self._xp.reshape(stack, (stack.shape[0], -1))
+        self._row_means = self._xp.matmul(stack, self._put(share))
+        means = as_host(self._row_means)[:, :n]
+        self._total_mean = means @ share
+        # The trace of what is centred and weighted, without making it.
+        traces = (as_host(self._flat[:, : n * n : n + 1]) - 2.0 * means) @ fitted
+        traces += fitted.sum() * self._total_mean
+        self._units = np.divide(1.0, traces, out=np.zeros_like(traces), where=traces > 0)
+
+    def combined(self, weights: FloatArray) -> Any:
+        """Return the centred sum of normalised kernels, its columns times the roots of ω."""
+        xp, (_, n_rows, n), by = self._xp, self.stack.shape, self._put(self._units * weights)
+        total = xp.reshape(xp.matmul(by, self._flat), (n_rows, n))
+        means = xp.matmul(by, self._row_means)
+        total -= means[:, None]
+        total += float(as_host(by) @ self._total_mean) - means[:n]
+        total *= self._root[:, 0]
+        return total
+
+    def coef(self, combined: Any, regularization: float) -> Any:
+        """Return the coefficients of the kernel at each fitted row."""
+        return self._root * self._factor(combined, regularization).solve(self._right)
+
+    def predict(self, combined: Any, regularization: float) -> FloatArray:
+        """Return what the fit with a combined kernel predicts for the held-out rows."""
+        coef = self._factor(combined, regularization).solve(self._right)
+        return self._predicted(combined, coef)
+
+    def leave_one_out_error(self, combined: Any, regularization: float) -> float:
+        """Return the mean square of leave-one-out errors of the fitted rows, times √ω."""
+        factor = self._factor(combined, regularization)
+        coef = as_host(factor.solve(self._right))
+        leverage = factor.inverse_diagonal() - self._share / regularization
+        return float(np.mean((coef / leverage[:, None]) ** 2))
+
+    def error(self, weights: FloatArray, regularization: float) -> ErrorPoint:
+        """Return the sum of squared errors of the held-out rows, times ω, and its gradient."""
+        xp, n, combined = self._xp, self._n, self.combined(weights)
+        factor = self._factor(combined, regularization)
+        coef = factor.solve(self._right)
+        errors = self._predicted(combined, coef) - self._truth
+        value = float(self._held @ np.sum(errors**2, axis=1))
+        weighted, expansion = self._held[:, None] * errors, self._root * coef
+        adjoint = self._root * factor.solve(xp.matmul(combined[n:, :].T, self._put(weighted)))
+        # Every ⟨K_i, M⟩ of one matrix M of low rank, in one pass over the matrices. Centring takes
+        # the mean of each row off, times a sum of coefficients that is 0, and a constant, which the
+        # adjoint, of sum 0 too, does not see.
+        left = self._put(np.concatenate([-as_host(adjoint), weighted]))
+        by_weights = xp.matmul(self._flat, xp.reshape(xp.matmul(left, expansion.T), (-1,)))
+        means = xp.matmul(self._row_means[:, :n], expansion)
+        by_weights -= xp.matmul(means, self._put(weighted.sum(axis=0)))
+        return ErrorPoint(value, 2.0 * self._units * as_host(by_weights))
+
+    def _predicted(self, combined: Any, coef: Any) -> FloatArray:
+        return np.asarray(as_host(self._xp.matmul(combined[self._n :, :], coef)) + self._mean)
+
+    def _factor(self, combined: Any, regularization: float) -> Cholesky | DeviceFactor:
+        """Return the system of the fitted rows, factored."""
+        system = self._root * combined[: self._n, :]
+        if self._device is None:
+            system[np.diag_indices(self._n)] += system.dtype.type(regularization)
+            return Cholesky(system)
+        eye = self._xp.eye(self._n, dtype=system.dtype, device=self._device.where)
+        return DeviceFactor(system + regularization * eye, self._device)
+
+    def _put(self, array: ArrayLike) -> Any:
+        """Return numbers where the stack is, and in its precision."""
+        if self._device is None:
+            return np.asarray(array, dtype=self.stack.dtype)
+        return self._device.put(np.asarray(array))
