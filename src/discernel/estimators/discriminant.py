@@ -18,8 +18,8 @@ from discernel.estimators.base import BaseKernelEstimator, make_model, score_any
 from discernel.estimators.importances import importances_of
 from discernel.estimators.learning import (
     PRIOR_REQUEST,
+    FitRun,
     Setting,
-    Work,
     held_out_scores,
     learn_rows,
     rows_vary,
@@ -133,7 +133,7 @@ class BaseKernelDiscriminant(
         decision: Decision,
         request: Request,
         setting: Setting,
-        work: Work,
+        work: FitRun,
     ) -> Model:
         """Return the model of rows in memory, all kept or in a bank of features."""
         X, target, n_columns = training.X, given.seen, training.reader.n_features
@@ -406,7 +406,7 @@ class BaseKernelDiscriminant(
         return np.asarray(self.model_.head.coordinates(self.model_.scores(X)))
 
 
-def _must_sum(setting: Setting, request: Request, work: Work) -> bool:
+def _must_sum(setting: Setting, request: Request, work: FitRun) -> bool:
     """Whether features are summed up: those of all rows do not fit into the memory of the bank.
 
     On a device always, which is where that is done.

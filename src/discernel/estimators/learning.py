@@ -59,10 +59,10 @@ from discernel.targets import ClassTarget, Target
 
 __all__ = [
     "PRIOR_REQUEST",
+    "FitRun",
     "Learning",
     "Setting",
     "Way",
-    "Work",
     "held_out_scores",
     "learn_rows",
     "rows_vary",
@@ -153,7 +153,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Work:
+class FitRun:
     """A fit under way.
 
     Attributes
@@ -191,7 +191,7 @@ class Work:
 @contextmanager
 def working(
     setting: Setting, X: Any, kernels: list[Kernel], target: Target, n_rows: int | None = None
-) -> Iterator[Work]:
+) -> Iterator[FitRun]:
     """Choose the way, say so, and show how far the work within is.
 
     Parameters
@@ -221,7 +221,7 @@ def working(
     n_samples, start = target.n_samples, time.perf_counter()
     threads = blas_threads(n_samples) if planner.blas_threads_pay else one_blas_thread()
     with showing(forecast, verbose, limited=stages is not None), threads:
-        yield Work(way, forecast, n_samples, start)
+        yield FitRun(way, forecast, n_samples, start)
 
 
 def _planner(setting: Setting, X: Any, kernels: list[Kernel], n_rows: int | None) -> FitPlanner:
@@ -310,7 +310,7 @@ class Learning:
         """Return what reads new rows for the kernels."""
         return replace(training.reader, kernels=self.kernels)
 
-    def facts(self, work: Work, importances: Importances | None) -> Facts:
+    def facts(self, work: FitRun, importances: Importances | None) -> Facts:
         """Return what there is to say of the fit."""
         return Facts(
             self.learned,

@@ -29,9 +29,9 @@ from discernel.discriminant import (
 from discernel.estimators.base import like_input
 from discernel.estimators.importances import Importances, has_importances
 from discernel.estimators.learning import (
+    FitRun,
     Learning,
     Setting,
-    Work,
     held_out_scores,
     learn_rows,
     rows_vary,
@@ -244,7 +244,7 @@ class StreamLearner:
 
     # ---- two passes --------------------------------------------------------------------------
 
-    def fit(self, source: Source, classes: Any = None, work: Work | None = None) -> Model:
+    def fit(self, source: Source, classes: Any = None, work: FitRun | None = None) -> Model:
         """Survey all rows, learn the kernel on a sample, sum up features, and fit.
 
         Parameters
@@ -253,7 +253,7 @@ class StreamLearner:
             The rows.
         classes : array-like, optional
             All labels that there will be; by default those of the rows.
-        work : Work, optional
+        work : FitRun, optional
             The fit that this is part of, whose way is chosen.
         """
         stages = active_stages()
@@ -284,7 +284,7 @@ class StreamLearner:
         y: Any,
         sample_weight: Any,
         classes: Any = None,
-        work: Work | None = None,
+        work: FitRun | None = None,
     ) -> Model:
         """Learn the kernel, and fit, on the first rows, or on all there are."""
         return self.fit(ArraySource(_table(X), y, sample_weight), classes, work)
@@ -302,7 +302,9 @@ class StreamLearner:
         return surveying, survey
 
     @contextmanager
-    def _working(self, survey: Survey, kernels: list[Kernel], work: Work | None) -> Iterator[Work]:
+    def _working(
+        self, survey: Survey, kernels: list[Kernel], work: FitRun | None
+    ) -> Iterator[FitRun]:
         """Say what is ahead, where that was not said before."""
         sample = survey.drawn
         if work is not None:
