@@ -19,7 +19,7 @@ from discernel.arrays import Device, FloatArray, n_rows, on_host
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.exceptions import InvalidInputError, levels_to_the_caller
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.anywhere import refuse_sparse
+from discernel.kernels.calls import refuse_sparse
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
 from discernel.kernels.evaluate import KernelSet, PreparedRows
 from discernel.tables import TableEncoder

@@ -28,6 +28,7 @@ from discernel.kernels import (
 )
 from discernel.kernels import weighted as module
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise
+from discernel.kernels.terms import Atom, Decay, PairKind, Term
 
 M = 70  # training rows
 COLUMNS = [0, 2]
@@ -193,22 +194,23 @@ def test_rows_that_are_not_numbers(small_tiles):
     np.testing.assert_allclose(combined.product(words, V), expected, atol=1e-10)
 
 
-class LargestDifference(Kernel):
-    """A kernel of a pairwise matrix of its own, with nothing written for tiles."""
+class Largest(PairKind):
+    """A pairwise matrix of a user's, with nothing prepared."""
 
-    base = "largest difference"
-
-    def base_matrix(self, X, Z=None):
+    def tile(self, X, Z, out):
         return np.abs(X[:, None] - (X if Z is None else Z)[None]).max(axis=2)
 
-    def from_base(self, base):
-        return np.exp(-base)
-
-    def __call__(self, X, Z=None):
-        return self.from_base(self.base_matrix(X, Z))
-
     def diagonal(self, X):
-        return np.ones(len(X))
+        return np.zeros(len(X))
+
+
+class LargestDifference(Kernel):
+    """A kernel of a pairwise matrix of its own."""
+
+    pair = Largest()
+
+    def _terms(self, view):
+        return (Term(1.0, (Atom(self.pair, view, Decay(1.0)),)),)
 
 
 def test_a_kernel_with_a_pairwise_matrix_of_its_own(rows, small_tiles, three_threads):
@@ -237,13 +239,13 @@ def test_integers_and_read_only_rows(rows, small_tiles):
 def test_a_ladder_costs_one_exponential_a_tile(rows, small_tiles, monkeypatch):
     combined = combined_kernel([kernel.resolve(rows) for kernel in rbf_ladder(5)], rows)
     exponentials = []
-    plain = RBF.fill_from_base
+    plain = Decay.write
 
     def counted(self, base, out):
         exponentials.append(base.shape)
         plain(self, base, out)
 
-    monkeypatch.setattr(RBF, "fill_from_base", counted)
+    monkeypatch.setattr(Decay, "write", counted)
     combined.product(new_rows(20), np.ones((M, 1)))
     assert exponentials == [(n, m) for n in (8, 8, 4) for m in (16, 16, 16, 16, 6)]
 
@@ -379,11 +381,13 @@ def test_a_kernel_of_the_wrong_shape_is_named(rows, columns):
         combined.product(np.ones((5, columns, 2)), np.ones((M, 1)))
 
 
-class Narrow(LargestDifference):
-    base = "too few columns"
+class NarrowPair(Largest):
+    def tile(self, X, Z, out):
+        return super().tile(X, Z, out)[:, :-1]
 
-    def base_matrix(self, X, Z=None):
-        return super().base_matrix(X, Z)[:, :-1]
+
+class Narrow(LargestDifference):
+    pair = NarrowPair()
 
 
 def test_a_pairwise_matrix_of_the_wrong_shape_is_named(rows):

@@ -13,6 +13,7 @@ from discernel.exceptions import DroppedKernelWarning, InvalidGramError, Invalid
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed, rbf_ladder
 from discernel.kernels.adapters import Function
 from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.terms import Decay
 from discernel.programs.rkda import RKDAProgram
 from discernel.targets import ClassTarget
 
@@ -71,9 +72,9 @@ def test_a_ladder_is_one_exponential_and_its_powers(rows, monkeypatch):
     """σ² in steps of 4: every kernel is the fourth power of the next; error below 1e-10."""
     kernels = [kernel.resolve(rows) for kernel in rbf_ladder(9)]
     exponentials = []
-    plain = RBF.from_base
+    plain = Decay.write
     monkeypatch.setattr(
-        RBF, "from_base", lambda self, base: exponentials.append(1) or plain(self, base)
+        Decay, "write", lambda self, base, out: exponentials.append(1) or plain(self, base, out)
     )
     found = dict(KernelSet(kernels).matrices(rows))
     assert len(exponentials) == 1

@@ -52,7 +52,6 @@ OTHERS = {
     "times a line": RBF(gamma=0.4) * Linear(),
     "a part": RBF(gamma=0.4) * Polynomial(),
     "power of a line": Linear() ** 2,
-    "power of another": (Exponential(gamma=0.3) + 1.0) ** 2,
 }
 
 
@@ -78,8 +77,16 @@ def test_a_sum_is_taken_apart_where_one_side_can_be(rng):
     np.testing.assert_allclose(matrix(product, X, X) + other.kernel(X), kernel(X), rtol=1e-12)
 
 
+def test_a_power_is_taken_apart_where_a_part_can_be(rng):
+    X, kernel = rng.normal(size=(5, 4)), (Exponential(gamma=0.3) + 1.0) ** 2
+    constant, other = kernel_forms(kernel, 4)
+    assert (constant.factor, len(constant.columns)) == (1.0, 0)
+    np.testing.assert_allclose(1.0 + other.kernel(X), kernel(X), rtol=1e-12)
+
+
 def test_a_subclass_may_be_anything():
     class Mine(RBF):
-        pass
+        def __call__(self, X, Z=None):
+            return 2.0 * super().__call__(X, Z)
 
     assert isinstance(kernel_forms(Mine(gamma=1.0), 2)[0], OtherForm)

@@ -34,6 +34,8 @@ from discernel.kernels import (
     Standardized,
 )
 from discernel.kernels.distance import _median, median_distance
+from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.terms import single_atom
 from discernel.testing import check_kernel
 
 
@@ -418,7 +420,7 @@ def test_constants_and_powers_have_settings() -> None:
     assert changed == (RBF(width=3.0) + 2.0) ** 3
 
 
-def test_constants_have_gradients_and_powers_refuse_them(X: np.ndarray, Z: np.ndarray) -> None:
+def test_constants_and_powers_have_gradients(X: np.ndarray, Z: np.ndarray) -> None:
     a, coef = RBF(width=2.0), np.linspace(-1.0, 1.0, len(Z))
     kernel = 2.0 * a + 0.5
     expected = kernel.kernel.gradient(X, coef, Z)
@@ -427,8 +429,8 @@ def test_constants_have_gradients_and_powers_refuse_them(X: np.ndarray, Z: np.nd
     assert_allclose(kernel.scale_derivative(1, X), 2.0 * a.scale_derivative(1, X), rtol=1e-12)
     expected = 2.0 * a(X) * a.scale_derivative(1, X)
     assert_allclose((a**2).scale_derivative(1, X), expected, rtol=1e-12)
-    with pytest.raises(NotImplementedError, match="has no gradient by its rows"):
-        (a**2).gradient(X, coef, Z)
+    expected = RBF(width=2.0 / np.sqrt(2.0)).gradient(X, coef, Z)
+    assert_allclose((a**2).gradient(X, coef, Z), expected, rtol=1e-12)
 
 
 def test_a_constant_does_not_change_a_centred_fit_and_powers_do(blobs: Any) -> None:
@@ -497,61 +499,55 @@ def test_median_width_of_sparse_rows(width: str) -> None:
 
 @pytest.mark.parametrize(
     "kernel",
-    [
-        Linear(),
-        RBF(width=1.7),
-        RBF(length_scale=1.3),
-        RBF(gamma=0.4),
-        Exponential(width=2.1),
-        Polynomial(degree=3),
-        2.5 * RBF(gamma=0.4),
-        2.5 * Linear(),
-        Linear().on([0, 2]),
-        Exponential(gamma=0.4).on([0, 2]),
-        RBF(gamma=0.4).named("r"),
-    ],
+    [Linear(), RBF(width=1.7), Exponential(width=2.1), Polynomial(degree=3), Laplace(width=2.0)],
     ids=repr,
 )
-def test_from_base_makes_the_kernel_and_leaves_the_base(kernel: Kernel, X: Any, Z: Any) -> None:
+def test_functions_of_a_pairwise_matrix_leave_it(kernel: Kernel, X: Any, Z: Any) -> None:
+    _, atom = single_atom(kernel.terms())
     for arguments in [(X,), (X, Z)]:
-        base = kernel.base_matrix(*arguments)
+        base = atom.pair.entries(*arguments)
         before = base.copy()
         base.flags.writeable = False
-        matrix = kernel.from_base(base)
+        matrix = atom.function(base)
         assert_allclose(matrix, kernel(*arguments), rtol=1e-14)
         assert_array_equal(base, before)
         assert not np.shares_memory(matrix, base)
 
 
-def test_base_matrices_are_squared_distances_and_inner_products(X: Any, Z: Any) -> None:
+def key(kernel: Kernel) -> Any:
+    return KernelSet([kernel]).keys[0]
+
+
+def test_pairwise_matrices_are_squared_distances_and_inner_products(X: Any, Z: Any) -> None:
     squared = loop(lambda x, z: distance(x, z) ** 2, X, Z)
-    assert_allclose(RBF(gamma=1.0).base_matrix(X, Z), squared, rtol=1e-12)
-    assert_allclose(Exponential(gamma=1.0).base_matrix(X, Z), squared, rtol=1e-12)
-    assert_allclose(Polynomial().base_matrix(X, Z), loop(inner, X, Z), rtol=1e-12)
-    assert_allclose(
-        Linear().on([1, 2]).base_matrix(X, Z), X[:, [1, 2]] @ Z[:, [1, 2]].T, rtol=1e-12
-    )
+    for kernel, expected in [
+        (RBF(gamma=1.0), squared),
+        (Exponential(gamma=1.0), squared),
+        (Polynomial(), loop(inner, X, Z)),
+        (Linear().on([1, 2]), X[:, [1, 2]] @ Z[:, [1, 2]].T),
+    ]:
+        pair, view = key(kernel)
+        assert_allclose(pair.entries(*view.of_both(X, Z)), expected, rtol=1e-12)
 
 
-def test_base_key_is_equal_exactly_for_kernels_that_can_share() -> None:
-    assert RBF(width=1.0).base_key == Exponential(gamma=3.0).base_key is not None
-    assert Linear().base_key == (2.0 * Polynomial()).base_key == Linear().named("l").base_key
-    assert RBF(width=1.0).base_key != Linear().base_key
-    assert RBF(width=1.0).on([0]).base_key == RBF(width=2.0).on([0]).base_key
-    assert RBF(width=1.0).on([0]).base_key != RBF(width=1.0).on([1]).base_key
-    assert RBF(width=1.0).on([0]).base_key != RBF(width=1.0).base_key
-    assert (Linear() + Linear()).base_key is None
-    assert (Linear() * Linear()).on([0]).base_key is None
+def test_keys_are_equal_exactly_for_kernels_that_can_share() -> None:
+    assert key(RBF(width=1.0)) == key(Exponential(gamma=3.0)) is not None
+    assert key(Linear()) == key(2.0 * Polynomial()) == key(Linear().named("l"))
+    assert key(RBF(width=1.0)) != key(Linear())
+    assert key(RBF(width=1.0).on([0])) == key(RBF(width=2.0).on([0]))
+    assert key(RBF(width=1.0).on([0])) != key(RBF(width=1.0).on([1]))
+    assert key(RBF(width=1.0).on([0])) != key(RBF(width=1.0))
+    assert key(Linear() + Linear()) == key(Linear()) == key(Linear() * Linear())
+    assert key(Linear() + RBF(width=1.0)) is None
+    assert key(Function(shifted_inner_products)) is None
 
 
-@pytest.mark.parametrize(
-    "kernel", [Cosine(), Function(shifted_inner_products), Linear() + Linear()], ids=repr
-)
-def test_kernels_without_base_say_so(kernel: Kernel, X: np.ndarray) -> None:
-    with pytest.raises(NotImplementedError, match="is not computed from a pairwise matrix"):
-        kernel.base_matrix(X)
-    with pytest.raises(NotImplementedError, match="is not computed from a pairwise matrix"):
-        kernel.from_base(X @ X.T)
+def test_terms_are_joined_where_they_can_be() -> None:
+    a, b = RBF(gamma=0.5), RBF(gamma=0.25).named("b")
+    assert (a * b).terms() == RBF(gamma=0.75).terms()
+    assert (Linear() ** 3).terms() == Polynomial(degree=3, coef0=0.0).terms()
+    assert len((a * Laplace(gamma=1.0)).terms()[0].atoms) == 2
+    assert [term.factor for term in ((a + 2.0 * Linear()) ** 2).terms()] == [4.0, 4.0, 1.0]
 
 
 # --- parameters and derivatives -----------------------------------------------------------------

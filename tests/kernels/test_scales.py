@@ -15,9 +15,18 @@ from discernel import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.arrays import Buffers
 from discernel.bank import DenseBank, FactoredBank, TiledBank, gram_stack
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import RBF, Exponential, Laplace, Linear, Standardized, resolve_kernels
+from discernel.kernels import (
+    RBF,
+    Exponential,
+    Laplace,
+    Linear,
+    Standardized,
+    pairs,
+    resolve_kernels,
+)
 from discernel.kernels import distance as module
 from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.terms import Decay
 from discernel.testing import check_kernel
 
 KINDS = [RBF, Exponential, Laplace]
@@ -64,7 +73,8 @@ def test_a_column_of_scale_0_is_not_looked_at(kind):
     kernel = kind(scales=SCALES)
     assert kernel.resolve(wild) == kernel.resolve(X)
     np.testing.assert_array_equal(kernel.resolve(X)(wild), kernel.resolve(X)(X))
-    assert kernel._scaled(X).shape == (40, 3)
+    ((_, (atom,)),) = kernel.resolve(X).terms()
+    assert atom.view.of(X).shape == (40, 3)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -193,15 +203,12 @@ def groups():
 
 
 def test_kernels_of_the_same_scales_share_a_matrix_and_others_do_not():
-    assert RBF(scales=SCALES).base_key == Exponential(scales=list(SCALES)).base_key
-    different = [
-        RBF(),
-        RBF(scales=SCALES),
-        RBF(scales=(1.0,) * 4),
-        Laplace(),
-        Laplace(scales=SCALES),
-    ]
-    assert len({kernel.base_key for kernel in different}) == 5
+    kernels = [RBF(width=1.0, scales=SCALES), Exponential(width=1.0, scales=list(SCALES))]
+    assert len(set(KernelSet(kernels).keys)) == 1
+    options = [{}, {"scales": SCALES}, {"scales": (1.0,) * 4}]
+    different = [RBF(width=1.0, **one) for one in options]
+    different += [Laplace(width=1.0, **one) for one in options[:2]]
+    assert len(set(KernelSet(different).keys)) == 5
     together = KernelSet(resolve_kernels(groups(), rows()))
     assert sorted(len(steps) for steps in together.groups.values()) == [1, 5, 5, 6, 6]
 
@@ -223,13 +230,13 @@ def test_nothing_is_computed_twice(monkeypatch):
     kernels = resolve_kernels(groups(), X)
     assert calls == ["median_distance"] * 4
     calls.clear()
-    watch(module, "city_distances")
-    watch(module.ShiftedRows, "squared_distances")
-    watch(module.DistanceKernel, "_fill")
+    watch(pairs, "city_distances")
+    watch(pairs.ShiftedRows, "squared_distances")
+    watch(Decay, "write")
     together = KernelSet(kernels)
     list(together.matrices(together.prepare(X), None, Buffers()))
     counts = {name: calls.count(name) for name in calls}
-    assert counts == {"city_distances": 2, "squared_distances": 2, "_fill": 6}
+    assert counts == {"city_distances": 2, "squared_distances": 2, "write": 6}
 
 
 def test_all_ways_to_compute_them_agree():
@@ -266,8 +273,8 @@ def test_a_subclass_with_another_distance_scales_what_it_is_given(kind):
     metric = np.array([1.0, 2.0, 3.0, 4.0])
 
     class Other(kind):
-        def base_matrix(self, X, Z=None):
-            return super().base_matrix(X * metric, None if Z is None else Z * metric)
+        def __call__(self, X, Z=None):
+            return super().__call__(X * metric, None if Z is None else Z * metric)
 
     X, kernel = rows(), Other(width=5.0, scales=SCALES)
     kernel_there, rows_there = kernel.on_its_columns(X)

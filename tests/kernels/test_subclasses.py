@@ -1,6 +1,6 @@
 """Kernels of the user's that override some methods only: every way to compute them agrees."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -15,42 +15,48 @@ from discernel.bank.tiled import TiledBank
 from discernel.kernels import RBF, Exponential, Linear, Polynomial
 from discernel.kernels.base import Scaled
 from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.terms import PairFunction, Term
 
 METRIC = np.array([0.3, 2.0, 1.0])
 
 
-class OtherDistance(RBF):
+class OtherTerms(RBF):
     """Another distance, in the one method that says so."""
 
-    def base_matrix(self, X, Z=None):
-        return super().base_matrix(X * METRIC, None if Z is None else Z * METRIC)
-
-
-class OtherProduct(Linear):
-    def base_matrix(self, X, Z=None):
-        return super().base_matrix(X * METRIC, None if Z is None else Z * METRIC)
+    def _terms(self, view):
+        return super()._terms(view.scale(tuple(METRIC.tolist())))
 
 
 class OtherFunction(RBF):
     """Another function of the distance."""
 
-    def from_base(self, base):
-        return 2.0 / (1.0 + self.exponent * base)
+    def _terms(self, view):
+        ((_, (atom,)),) = super()._terms(view)
+        return (Term(2.0, (replace(atom, function=Student(self.exponent)),)),)
 
 
-class OtherFill(Exponential):
-    def fill_from_base(self, base, out):
-        np.divide(2.0, 1.0 + self.exponent * base, out=out)
+@dataclass(frozen=True)
+class Student(PairFunction):
+    """1 / (1 + rate·p), a function of a user's."""
 
+    rate: float
+    kind = "student"
 
-class OtherPolynomial(Polynomial):
-    def from_base(self, base):
-        return super().from_base(base) + 3.0 * base
+    @property
+    def numbers(self):
+        return (self.rate,)
 
+    def write(self, base, out):
+        np.divide(1.0, 1.0 + self.rate * base, out=out)
 
-class OtherFillOfLinear(Linear):
-    def fill_from_base(self, base, out):
-        np.multiply(base, 3.0, out=out)
+    def there(self, base, xp):
+        return 1.0 / (1.0 + self.rate * base)
+
+    def slope(self, base, values):
+        return values() ** 2, -self.rate
+
+    def times(self, other):
+        return None
 
 
 class OtherCall(RBF):
@@ -68,25 +74,18 @@ class OtherScaled(Scaled):
 class Weighted:
     """A mixin: the method is not in the class itself."""
 
-    def base_matrix(self, X, Z=None):
-        return super().base_matrix(X * METRIC, None if Z is None else Z * METRIC)
+    def __call__(self, X, Z=None):
+        return super().__call__(X * METRIC, None if Z is None else Z * METRIC)
 
 
 class ByMixin(Weighted, Exponential):
     pass
 
 
-class Grandchild(OtherDistance):
+class Grandchild(OtherTerms):
     @property
     def exponent(self):
         return 0.5 * super().exponent
-
-
-class OtherPower(RBF):
-    """A power of the distance that RBF does not have, under the same decay."""
-
-    def _distance(self, base, out=None):
-        return np.power(base, 0.9, out=out)
 
 
 @dataclass(frozen=True, repr=False)
@@ -99,22 +98,17 @@ class WithField(RBF):
     def _given(self):
         return "width", self.width
 
-    def from_base(self, base):
-        return self.scale * super().from_base(base)
+    def _terms(self, view):
+        return tuple(Term(self.scale * c, atoms) for c, atoms in super()._terms(view))
 
 
 SUBCLASSES = [
-    OtherDistance(width=2.0),
-    OtherProduct(),
+    OtherTerms(width=2.0),
     OtherFunction(width=2.0),
-    OtherFill(width=2.0),
-    OtherPolynomial(),
-    OtherFillOfLinear(),
     OtherCall(width=2.0),
     OtherScaled(RBF(width=2.0), 3.0),
     ByMixin(width=2.0),
     Grandchild(width=2.0),
-    OtherPower(width=2.0),
     WithField(width=2.0, scale=2.5),
 ]
 IDS = [type(kernel).__name__ for kernel in SUBCLASSES]
@@ -177,7 +171,7 @@ def test_banks_and_prediction_agree_on_a_subclass(kernel, X):
 def test_an_estimator_sees_another_distance(X, bank):
     y = (X[:, 1] > 0).astype(int)
     options = {"criterion": "uniform", "regularization": 0.1}
-    kernels = [OtherDistance(width=2.0), OtherDistance(width=4.0)]
+    kernels = [OtherTerms(width=2.0), OtherTerms(width=4.0)]
     clf = MultipleKernelDiscriminant(kernels, bank=bank, **options).fit(X, y)
     kernels = [RBF(width=2.0), RBF(width=4.0)]
     scaled = MultipleKernelDiscriminant(kernels, **options).fit(X * METRIC, y)
@@ -185,14 +179,32 @@ def test_an_estimator_sees_another_distance(X, bank):
     assert_allclose(clf.predict_proba(new), scaled.predict_proba(new * METRIC), atol=1e-10)
 
 
-def test_subclasses_that_change_nothing_keep_the_fast_way():
+def test_subclasses_that_change_nothing_keep_the_fast_way(X):
     class Renamed(RBF):
         @property
         def name(self):
             return "mine"
 
-    assert Renamed.base_tile is RBF.base_tile
-    assert Renamed(width=2.0).base_key == RBF(width=1.0).base_key
-    assert OtherFunction(width=1.0).base_key == RBF(width=1.0).base_key
-    assert OtherDistance(width=1.0).base_key != RBF(width=1.0).base_key
-    assert OtherCall(width=1.0).base_key is None
+    kernels = [RBF(width=1.0), Renamed(width=2.0), OtherFunction(width=1.0), OtherTerms(width=1.0)]
+    together = KernelSet([*kernels, OtherCall(width=1.0)])
+    assert together.keys[0] == together.keys[1] == together.keys[2] != together.keys[3]
+    assert together.direct == [4]
+    assert OtherCall(width=1.0).is_opaque
+
+
+@pytest.mark.parametrize("kernel", [OtherTerms(width=2.0), OtherFunction(width=2.0)], ids=repr)
+def test_gradients_follow_from_terms(kernel, X):
+    coef = np.linspace(-1.0, 1.0, 8)
+    found, step = kernel.gradient(X[8:], coef, X[:8])[:, :, 0], 1e-6
+    for column in range(3):
+        moved = step * (np.arange(3) == column)
+        above, below = (kernel(X[8:] + s * moved, X[:8]) @ coef for s in (1, -1))
+        assert_allclose(found[:, column], (above - below) / (2 * step), atol=1e-8)
+
+
+def test_terms_add_up_however_kernels_are_made(X):
+    kernel = 2.0 * (OtherCall(width=1.0) + RBF(width=2.0) * Linear().on([1]) + 0.5) ** 3
+    expected = 2.0 * (OtherCall(width=1.0)(X) + RBF(width=2.0)(X) * Linear()(X[:, [1]]) + 0.5) ** 3
+    assert_allclose(kernel(X), expected, rtol=1e-12, atol=1e-12)
+    assert_allclose(kernel.diagonal(X), expected.diagonal(), rtol=1e-12)
+    assert len(kernel.terms()) == 10  # of three summands to the third power

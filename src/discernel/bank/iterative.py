@@ -156,7 +156,7 @@ class IterativeBank(TiledBank):
         active = np.flatnonzero(weights).tolist()
         if not isinstance(self._rows, PreparedRows) or any(i in self._taken_off for i in active):
             return None
-        return self._rows.single({self._kernels.kernels[i].base_key for i in active})
+        return self._rows.single({self._kernels.keys[i] for i in active})
 
     def _combined_diagonal(self, weights: FloatArray) -> FloatArray:
         factors, diagonal = weights * self.scales, np.zeros(self.n_samples)

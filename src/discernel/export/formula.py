@@ -25,10 +25,10 @@ from discernel.export._scorer import (
     Scorer,
     ValueColumn,
 )
-from discernel.export.terms import Piece, Term, View, known_part, terms_of
 from discernel.kernels import Kernel, WhereKnown
 from discernel.kernels.columns import Table
 from discernel.kernels.features import ExactMap, FeatureMap, NystromMap
+from discernel.kernels.terms import IDENTITY, Atom, Seen, Term
 from discernel.kernels.weighted import WeightedKernels
 from discernel.tables import TableEncoder
 from discernel.tables.encoder import EncodedNumbers, EncodedValues
@@ -120,30 +120,33 @@ def _kernel_sums(
     kernel: WeightedKernels, rows: Any, coef: FloatArray, balanced: bool, n_columns: int
 ) -> list[KernelSum]:
     """Return Σ_j k(x, z_j) coef_j; kernels of sources that rows may lack are sums of their own."""
-    whole = View.whole(n_columns)
-    found = [known_part(each, whole) for each in kernel.kernels]
-    plain = [i for i, part in enumerate(found) if part is None]
-    terms = _all_terms([kernel.kernels[i] for i in plain], kernel.coefficients[plain], n_columns)
-    lacking = [
-        (weight * part[0], part[1], part[2], terms_of(part[1].kernel, part[2]))
-        for weight, part in zip(kernel.coefficients, found, strict=True)
-        if part is not None
-    ]
+    plain: list[Term] = []
+    lacking: list[tuple[float, WhereKnown, Seen]] = []
+    for one, weight in zip(kernel.kernels, kernel.coefficients.tolist(), strict=True):
+        for factor, atoms in one.terms():
+            first = atoms[0].pair if len(atoms) == 1 and atoms[0].function == IDENTITY else None
+            if isinstance(first, WhereKnown):
+                lacking.append((weight * factor, first, atoms[0].view.seen(n_columns)))
+                _check_terms(one, first.kernel.terms())
+            else:
+                _check_terms(one, [Term(factor, atoms)])
+                plain.append(Term(weight * factor, atoms))
     stored = _dense(rows)
-    sums = [_sum(terms, stored, coef, balanced)] if terms else []
-    for weight, where, view, own in lacking:
-        scaled = [(float(weight) * number, pieces) for number, pieces in own]
-        sums += _known_sums(where, view, scaled, float(weight), stored, coef)
+    sums = [_sum(plain, stored, coef, balanced)] if plain else []
+    for weight, where, seen in lacking:
+        sums += _known_sums(where, seen, weight, stored, coef)
     return sums
 
 
-def _all_terms(kernels: Sequence[Kernel], coefficients: Any, n_columns: int) -> list[Term]:
-    whole = View.whole(n_columns)
-    return [
-        (float(coefficient) * number, pieces)
-        for kernel, coefficient in zip(kernels, coefficients, strict=True)
-        for number, pieces in terms_of(kernel, whole)
-    ]
+def _check_terms(kernel: Kernel, terms: Sequence[Term]) -> None:
+    """Raise an error where a kernel has an atom that only discernel can compute."""
+    if any(atom.pair.kind is None for term in terms for atom in term.atoms):
+        raise InvalidInputError(
+            "A model can be exported if its kernels are RBF, Laplace, Exponential, Linear, "
+            "Polynomial or Cosine, on columns, standardized, named, scaled, added, multiplied or "
+            f"to a power too, or WhereKnown of these, not multiplied. Got {kernel.name}, of type "
+            f"{type(kernel).__name__}. Fit again without it: others predict with discernel only."
+        )
 
 
 def _dense(rows: Any) -> FloatArray:
@@ -166,12 +169,7 @@ def _dense(rows: Any) -> FloatArray:
 
 
 def _known_sums(
-    where: WhereKnown,
-    view: View,
-    terms: list[Term],
-    weight: float,
-    rows: FloatArray,
-    coef: FloatArray,
+    where: WhereKnown, view: Seen, weight: float, rows: FloatArray, coef: FloatArray
 ) -> list[KernelSum]:
     """Return Σ_j k(x, z_j) coef_j of a source that rows x and z_j may lack.
 
@@ -182,18 +180,17 @@ def _known_sums(
     ----------
     where : WhereKnown
         The kernel, resolved.
-    view : View
+    view : Seen
         The columns that it sees.
-    terms : list of Term
-        The kernel within, times its weight.
     weight : float
-        This weight.
+        What it is multiplied by.
     rows, coef : ndarray of shape (n_rows, n_columns) and (n_rows, n_scores)
         The z_j, and their coefficients.
     """
     known = where._fixed()
     if known.medians is None:
         raise InvalidInputError(f"{where.name} must see numbers to be exported. Got other columns.")
+    within = where.kernel.terms()
     filled, lacks = where._filled(view.of(rows))
     there, absent = filled[~lacks], coef[lacks].sum(axis=0)
     means = known.means if known.has(there) else where.kernel(there, known.rows).mean(axis=1)
@@ -206,43 +203,64 @@ def _known_sums(
         parts = [(there, parts[0][1] + parts[1][1])]
     sums = []
     for position, (stored, own) in enumerate(parts):
-        whole = np.zeros((len(stored), rows.shape[1]))
-        whole[:, view.columns] = stored
+        terms = [Term(weight * factor, atoms) for factor, atoms in within]
+        made = _sum(terms, stored, own, balanced=False, of=view.columns)
         lack = Lack(view.columns, known.medians, scores if position == 0 else 0.0 * scores)
-        sums.append(replace(_sum(terms, whole, own, balanced=False), lack=lack))
+        sums.append(replace(made, lack=lack))
     return sums
 
 
-def _sum(terms: list[Term], rows: FloatArray, coef: FloatArray, balanced: bool) -> KernelSum:
-    """Return a sum over rows; pieces of the same distances or inner products share them."""
+def _sum(
+    terms: list[Term],
+    rows: FloatArray,
+    coef: FloatArray,
+    balanced: bool,
+    of: NDArray[np.intp] | None = None,
+) -> KernelSum:
+    """Return a sum over rows; atoms of the same distances or inner products share them.
+
+    Parameters
+    ----------
+    terms : list of Term
+        The kernel.
+    rows, coef : ndarray of shape (n_rows, n_columns) and (n_rows, n_scores)
+        The stored rows, and their coefficients.
+    balanced : bool
+        Whether the latter sum to 0.
+    of : ndarray of shape (n_columns,), optional
+        The columns of new rows that the stored rows have; by default all.
+    """
     pairs: list[Pairs] = []
     places: dict[tuple[Any, ...], int] = {}
     sharpest: dict[tuple[Any, ...], float] = {}
-    for piece in (piece for _, pieces in terms for piece in pieces):
-        key = _key(piece)
-        sharpest[key] = max(sharpest.get(key, 0.0), piece.numbers[0])
+    for atom in (atom for term in terms for atom in term.atoms):
+        sharpest[_key(atom)] = max(sharpest.get(_key(atom), 0.0), atom.function.numbers[0])
     made = []
-    for number, pieces in terms:
+    for number, atoms in terms:
         factors = []
-        for piece in pieces:
-            key = _key(piece)
+        for atom in atoms:
+            key = _key(atom)
             if key not in places:
                 places[key] = len(pairs)
-                pairs.append(_pairs(piece, rows, sharpest[key]))
-            factors.append(Factor(places[key], piece.kind, piece.numbers))
-        made.append((number, tuple(factors)))
+                found = _pairs(atom, rows, sharpest[key])
+                pairs.append(found if of is None else replace(found, columns=of[found.columns]))
+            factors.append(Factor(places[key], atom.function.kind, atom.function.numbers))
+        # A constant is (0·p + 1)¹ of any pairs.
+        made.append((number, tuple(factors) or (Factor(0, "power", (0.0, 1.0, 1.0)),)))
     return KernelSum(tuple(pairs), tuple(made), np.ascontiguousarray(coef), balanced)
 
 
-def _key(piece: Piece) -> tuple[Any, ...]:
-    origin = None if piece.origin is None else piece.origin.tobytes()
-    return piece.pairs, piece.view.columns.tobytes(), piece.view.factors.tobytes(), origin
+def _key(atom: Atom) -> tuple[Any, ...]:
+    """Return what atoms have in common that share pairs."""
+    # Next to distance 0, the root of a squared distance by products has half of the digits.
+    by_column = atom.function.kind == "exp of root"
+    return "squared by column" if by_column else atom.pair.kind, atom.view
 
 
-def _pairs(piece: Piece, rows: FloatArray, sharpest: float) -> Pairs:
-    """Return what a piece is a function of, with the stored rows as it sees them."""
-    kind, seen = piece.pairs, piece.view.of(rows)
-    origin = np.zeros(seen.shape[1]) if piece.origin is None else piece.origin
+def _pairs(atom: Atom, rows: FloatArray, sharpest: float) -> Pairs:
+    """Return what an atom is a function of, with the stored rows as it sees them."""
+    kind, view = _key(atom)[0], atom.view.seen(rows.shape[1])
+    seen, origin = view.of(rows), view.origin
     if kind.startswith("squared"):
         # Products of rows far from the origin lose the digits that all of them share.
         origin = typical_row(seen)
@@ -254,8 +272,7 @@ def _pairs(piece: Piece, rows: FloatArray, sharpest: float) -> Pairs:
     if kind == "cosine":
         lengths = np.sqrt(np.sum(seen**2, axis=1, keepdims=True))
         seen = seen / np.where(lengths > 0, lengths, 1.0)
-    added = np.zeros(len(seen))
-    return Pairs(kind, piece.view.columns, piece.view.factors, origin, seen, added)
+    return Pairs(kind, view.columns, view.factors, origin, seen, np.zeros(len(seen)))
 
 
 # ---- features ----------------------------------------------------------------------------------
@@ -276,37 +293,36 @@ def _map_sums(one: FeatureMap, coef: FloatArray, n_columns: int) -> list[KernelS
         expansion = one.expansion(coef)
         return _kernel_sums(one.kernel, one.landmarks, expansion, False, n_columns)
     assert isinstance(one, ExactMap)
-    ((number, (piece,)),) = terms_of(one.kernel, View.whole(n_columns))
-    root = float(np.sqrt(number))
-    if one._monomials is not None:
-        return [_monomial_sum(one, piece, root * coef)]
+    root, view = float(np.sqrt(one.factor)), one.atom.view.seen(n_columns)
+    if one.monomials is not None:
+        return [_monomial_sum(one, view, root * coef)]
     # φ(x) is the row, or its direction: a row of coefficients is what a stored row would be.
-    pairs = _seen(piece, np.ascontiguousarray(coef.T), np.zeros(coef.shape[1]))
+    pairs = _seen(one, view, np.ascontiguousarray(coef.T), np.zeros(coef.shape[1]))
     product = root, (Factor(0, "power", (1.0, 0.0, 1.0)),)
     return [KernelSum((pairs,), (product,), np.eye(coef.shape[1]), balanced=False)]
 
 
-def _seen(piece: Piece, rows: FloatArray, added: FloatArray) -> Pairs:
-    origin = np.zeros(rows.shape[1]) if piece.origin is None else piece.origin
-    return Pairs(piece.pairs, piece.view.columns, piece.view.factors, origin, rows, added)
+def _seen(one: ExactMap, view: Seen, rows: FloatArray, added: FloatArray) -> Pairs:
+    assert one.atom.pair.kind is not None
+    return Pairs(one.atom.pair.kind, view.columns, view.factors, view.origin, rows, added)
 
 
-def _monomial_sum(one: ExactMap, piece: Piece, coef: FloatArray) -> KernelSum:
+def _monomial_sum(one: ExactMap, view: Seen, coef: FloatArray) -> KernelSum:
     """Return the features of a polynomial kernel: each is a product of inner products.
 
     Those of a row with unit vectors, and constants where a monomial has fewer variables.
     """
-    assert one._monomials is not None
-    indices, roots = one._monomials
-    gamma, coef0, _ = piece.numbers
-    n_columns, first = len(piece.view.columns), int(coef0 > 0)  # the constant comes first
+    assert one.monomials is not None
+    indices, roots = one.monomials
+    gamma, coef0, _ = one.atom.function.numbers
+    n_columns, first = len(view.columns), int(coef0 > 0)  # the constant comes first
     pairs = []
     for chosen in indices.T:
         rows, added = np.zeros((len(chosen), n_columns)), np.zeros(len(chosen))
         is_variable = chosen >= first
         rows[is_variable, chosen[is_variable] - first] = np.sqrt(gamma)
         added[~is_variable] = np.sqrt(coef0)
-        pairs.append(_seen(piece, rows, added))
+        pairs.append(_seen(one, view, rows, added))
     factors = tuple(Factor(i, "power", (1.0, 0.0, 1.0)) for i in range(len(pairs)))
     return KernelSum(tuple(pairs), ((1.0, factors),), roots[:, None] * coef, balanced=False)
 

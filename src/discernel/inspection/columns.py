@@ -15,7 +15,6 @@ from discernel.inspection.games import product_values, sampled_values
 from discernel.inspection.reference import dense, mixed_rows, moved_columns
 from discernel.inspection.scoring import KernelPart, Part
 from discernel.kernels import Kernel
-from discernel.kernels.base import Named, Restricted, Scaled
 from discernel.kernels.weighted import slices
 
 __all__ = ["column_values", "seen_columns"]
@@ -179,9 +178,6 @@ class _Other(_Game):
 
 def seen_columns(kernel: Kernel, n_columns: int) -> NDArray[np.bool_]:
     """Return the columns that a kernel may see: those it was put on, or all."""
-    columns = np.arange(n_columns)
-    while isinstance(kernel, (Named, Scaled, Restricted)):
-        if isinstance(kernel, Restricted):
-            columns = columns[np.asarray(kernel.columns, dtype=np.intp)]
-        kernel = kernel.kernel
-    return np.isin(np.arange(n_columns), columns)
+    atoms = (atom for term in kernel.terms() for atom in term.atoms)
+    found = [atom.view.seen(n_columns).columns for atom in atoms]
+    return np.isin(np.arange(n_columns), np.concatenate(found))

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
-from discernel.kernels import RBF, Kernel, Laplace, Linear, Standardized
-from discernel.kernels.base import Named, Offset, Power, Product, Restricted, Scaled, Sum
-from discernel.kernels.distance import DistanceKernel
+from discernel.kernels import Kernel
+from discernel.kernels.base import Combination
+from discernel.kernels.terms import IDENTITY, Term
 
 __all__ = ["Form", "OtherForm", "ProductForm", "SumForm", "kernel_forms"]
 
@@ -91,76 +91,42 @@ def kernel_forms(kernel: Kernel, n_columns: int) -> list[Form]:
     n_columns : int
         The columns of the rows that it takes.
     """
-    if isinstance(kernel, Named):
-        return kernel_forms(kernel.kernel, n_columns)
-    if type(kernel) is Sum:
-        return kernel_forms(kernel.left, n_columns) + kernel_forms(kernel.right, n_columns)
-    found = _visit(kernel, np.arange(n_columns), np.ones(n_columns), n_columns)
-    return [OtherForm(kernel)] if found is None else list(found)
+    known: list[Form] = []
+    others: list[Term] = []
+    for term in kernel.terms():
+        form = _product_form(term, n_columns) or _sum_form(term, n_columns)
+        if form is None:
+            others.append(term)
+        else:
+            known.append(form)
+    if not known:
+        return [OtherForm(kernel)]
+    # One form for all that is not known: it is computed once.
+    return [*known, OtherForm(Combination(tuple(others)))] if others else known
 
 
-def _visit(
-    kernel: Kernel, columns: NDArray[np.intp], by: FloatArray, n: int
-) -> list[ProductForm | SumForm] | None:
-    """Return the forms of a kernel of some columns times some numbers; None if it has none."""
-    kind = type(kernel)
-    if isinstance(kernel, Named):
-        return _visit(kernel.kernel, columns, by, n)
-    if isinstance(kernel, Scaled):
-        inner = _visit(kernel.kernel, columns, by, n)
-        return inner and [replace(form, factor=kernel.factor * form.factor) for form in inner]
-    if isinstance(kernel, Offset):
-        inner, nothing = _visit(kernel.kernel, columns, by, n), np.zeros(n)
-        return inner and [*inner, ProductForm(kernel.constant, nothing, nothing)]
-    if isinstance(kernel, Power) and kernel.exponent > 1:
-        return _visit(kernel.product, columns, by, n)
-    if isinstance(kernel, Restricted):
-        taken = np.asarray(kernel.columns, dtype=np.intp)
-        return _visit(kernel.kernel, columns[taken], by[taken], n)
-    if isinstance(kernel, Standardized):
-        spreads = np.asarray(kernel.spreads, dtype=np.float64)
-        factors = np.divide(1.0, spreads, out=np.zeros_like(spreads), where=spreads > 0)
-        return _visit(kernel.kernel, columns, by * factors, n)
-    if isinstance(kernel, DistanceKernel) and kind in (RBF, Laplace):
-        return [_of_distance(kernel, columns, by, n)]
-    if isinstance(kernel, Linear) and kind is Linear:
-        return [_linear(kernel, columns, by, n)]
-    if isinstance(kernel, (Sum, Product)) and kind in (Sum, Product):
-        left, right = (_visit(one, columns, by, n) for one in (kernel.left, kernel.right))
-        if left is None or right is None:
+def _product_form(term: Term, n: int) -> ProductForm | None:
+    """Return a term that is a product of Gaussian and Laplace kernels; None for others."""
+    rates = {"squared": np.zeros(n), "city": np.zeros(n)}
+    for atom in term.atoms:
+        if atom.function.kind != "exp" or atom.pair.kind not in rates:
             return None
-        return left + right if kind is Sum else _products(left, right)
-    return None
+        seen, (rate,) = atom.view.seen(n), atom.function.numbers
+        power = 2 if atom.pair.kind == "squared" else 1
+        rates[atom.pair.kind][seen.columns] += rate * seen.factors**power
+    return ProductForm(term.factor, rates["squared"], rates["city"])
 
 
-def _of_distance(
-    kernel: DistanceKernel, columns: NDArray[np.intp], by: FloatArray, n: int
-) -> ProductForm:
-    scales = by if kernel.scales is None else by * np.asarray(kernel.scales)
-    found = np.zeros(n)
-    found[columns] = kernel.exponent * scales**kernel.norm
-    nothing = np.zeros(n)
-    return ProductForm(1.0, found, nothing) if kernel.norm == 2 else ProductForm(1, nothing, found)
-
-
-def _linear(kernel: Linear, columns: NDArray[np.intp], by: FloatArray, n: int) -> SumForm:
-    weights, origin = np.zeros(n), np.zeros(n)
-    weights[columns] = by**2
-    if kernel.origin is not None:
-        given = np.asarray(kernel.origin)
-        origin[columns] = np.divide(given, by, out=np.zeros_like(given), where=by > 0)
-    return SumForm(1.0, weights, origin)
-
-
-def _products(
-    left: list[ProductForm | SumForm], right: list[ProductForm | SumForm]
-) -> list[ProductForm | SumForm] | None:
-    """Return the products of all forms with all others, where these are products themselves."""
-    found: list[ProductForm | SumForm] = []
-    for one in left:
-        for other in right:
-            if not (isinstance(one, ProductForm) and isinstance(other, ProductForm)):
-                return None
-            squares, absolutes = one.squares + other.squares, one.absolutes + other.absolutes
-            found.append(ProductForm(one.factor * other.factor, squares, absolutes))
-    return found
+def _sum_form(term: Term, n: int) -> SumForm | None:
+    """Return a term that is an inner product; None for others."""
+    if len(term.atoms) != 1 or term.atoms[0].pair.kind != "inner":
+        return None
+    (atom,) = term.atoms
+    if atom.function != IDENTITY:
+        return None
+    weights, origin, seen = np.zeros(n), np.zeros(n), atom.view.seen(n)
+    weights[seen.columns] = seen.factors**2
+    origin[seen.columns] = np.divide(
+        seen.origin, seen.factors, out=np.zeros_like(seen.origin), where=seen.factors > 0
+    )
+    return SumForm(term.factor, weights, origin)

@@ -1,23 +1,23 @@
 """What a kernel is: a small value object that turns rows into a matrix.
 
 Kernels hold no data and know no labels. Choices that depend on data (``"median"`` widths, column
-names) are fixed by `Kernel.resolve`, which returns a new kernel made of numbers only.
+names) are fixed by `Kernel.resolve`, which returns a new kernel made of numbers only. What a kernel
+computes is said by its `Kernel.terms`, and everything that computes with kernels reads these.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator
-from functools import reduce
+from collections.abc import Hashable
 from numbers import Integral
+from types import FunctionType
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
 from discernel.arrays import FloatArray, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.anywhere import Elsewhere, anywhere, take_anywhere
+from discernel.kernels.calls import any_array, any_rows
 from discernel.kernels.columns import (
     Table,
     column_indices,
@@ -26,10 +26,21 @@ from discernel.kernels.columns import (
     divided_columns,
     take_columns,
 )
-from discernel.kernels.expansion import Array, Expansion
+from discernel.kernels.expansion import Array, Expansion, gradients, pair_slopes
+from discernel.kernels.pairs import Called
+from discernel.kernels.terms import (
+    Atom,
+    Term,
+    Terms,
+    View,
+    diagonal_of,
+    matrix_of,
+    multiply,
+    raise_to,
+)
 
 __all__ = [
-    "Elementwise",
+    "Combination",
     "Kernel",
     "Known",
     "Named",
@@ -38,6 +49,7 @@ __all__ = [
     "Product",
     "Restricted",
     "Scaled",
+    "Standardized",
     "Sum",
     "Wrapper",
 ]
@@ -45,8 +57,13 @@ __all__ = [
 #: What is known about the training rows; that of some columns stands under their positions.
 Known: TypeAlias = dict[Hashable, Any]
 
+#: The methods that a class of kernels defines, and that are called with rows.
+_OF_ROWS = ("__call__", "diagonal", "resolve")
+#: Rows of which the diagonal is computed at a time where only whole matrices are known.
+_DIAGONAL_ROWS = 64
 
-class Kernel(ABC):
+
+class Kernel:
     """A positive semidefinite function of two rows.
 
     ``kernel(X)`` is the Gram matrix of the rows of X, ``kernel(X, Z)`` the matrix between the
@@ -60,15 +77,10 @@ class Kernel(ABC):
 
     Rows may be arrays of PyTorch, CuPy or array-api-strict: a matrix is then one of that library,
     on their device. Methods that a user writes are given NumPy's.
+
+    A subclass says what it computes in one of two ways: by its `terms`, which all else follows
+    from, or by a ``__call__`` of its own, of which nothing more is known.
     """
-
-    #: The kind of pairwise matrix `from_base` is computed from; kernels of one kind on the same
-    #: columns share it. None: the kernel is computed from the rows directly.
-    base: str | None = None
-
-    #: The kind of that matrix where other array libraries can make it: ``"squared distance"``,
-    #: ``"1-norm distance"`` or ``"inner product"``, of what `base_rows` returns.
-    pairs: str | None = None
 
     #: Whether the kernel is positive semidefinite by construction. Matrices of other kernels are
     #: checked before they are used.
@@ -92,22 +104,44 @@ class Kernel(ABC):
     #: Whether several threads may compute it at once.
     thread_safe: bool = True
 
-    #: What calls a method with arrays of other libraries than NumPy. `discernel.devices`, which
-    #: knows them, says it: kernels know no room above.
-    _elsewhere: ClassVar[Elsewhere | None] = None
-
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        _replace_outdated(cls)
-        take_anywhere(cls)  # the diagonal too that may just have been put in its place
+        for name in _OF_ROWS:
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType):
+                setattr(cls, name, any_rows(method))
 
-    @abstractmethod
+    @any_rows
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the kernel matrix, of shape (n_rows_X, n_rows_Z)."""
+        return matrix_of(self._terms(View()), X, Z)
 
-    @abstractmethod
+    @any_rows
     def diagonal(self, X: Any) -> FloatArray:
         """Return k(x, x) for every row of X, of shape (n_rows_X,)."""
+        if not self.is_opaque:
+            return diagonal_of(self._terms(View()), X)
+        starts = range(0, n_rows(X), _DIAGONAL_ROWS)
+        return np.concatenate([np.diagonal(self(X[i : i + _DIAGONAL_ROWS])) for i in starts])
+
+    @property
+    def is_opaque(self) -> bool:
+        """Whether nothing is known of the kernel but its ``__call__``."""
+        return type(self).__call__ is not Kernel.__call__
+
+    def terms(self, view: View | None = None) -> Terms:
+        """Return the kernel as a sum of numbers times products of atoms.
+
+        Parameters
+        ----------
+        view : View, optional
+            What the kernel is given of rows; by default all of them.
+        """
+        view = View() if view is None else view
+        return (Term(1.0, (Atom(Called(self), view),)),) if self.is_opaque else self._terms(view)
+
+    def _terms(self, view: View) -> Terms:
+        raise NotImplementedError(f"{type(self).__name__} must have a __call__, or its terms.")
 
     @property
     def name(self) -> str:
@@ -115,63 +149,8 @@ class Kernel(ABC):
         return repr(self)
 
     @property
-    def base_key(self) -> Hashable | None:
-        """What two kernels must have in common to share one pairwise matrix; None if nothing."""
-        return self.base
-
-    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
-        """Return the pairwise matrix that `from_base` turns into the kernel matrix."""
-        raise NotImplementedError(f"{self!r} is not computed from a pairwise matrix.")
-
-    def base_diagonal(self, X: Any) -> FloatArray:
-        """Return the diagonal of ``base_matrix(X)``, of shape (n_rows_X,), without the rest."""
-        return np.diagonal(self.base_matrix(X)).copy()
-
-    def from_base(self, base: FloatArray) -> FloatArray:
-        """Return the kernel matrix made of the pairwise matrix, which is left as it is."""
-        raise NotImplementedError(f"{self!r} is not computed from a pairwise matrix.")
-
-    # The same in tiles. A subclass that overrides `base_matrix` without one of the first two of
-    # these is computed from plain rows, in fresh arrays; see `_replace_outdated`.
-
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        """Return dense rows as `base_tile` takes them, computed once; those of one call alike.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_rows, n_features)
-            Rows.
-        like : what this method returned, optional
-            For the rows that these ones will meet.
-        """
-        return X
-
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        """Return the `base_matrix` of what `base_rows` returned, in ``out`` if that helps."""
-        return self.base_matrix(X, Z)
-
-    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
-        """Write to ``out`` what `from_base` returns."""
-        out[:] = self.from_base(base)
-
-    def from_device_base(self, base: Any, xp: Any) -> Any | None:
-        """Return what `from_base` does, of an array of another library; None: only NumPy can.
-
-        Parameters
-        ----------
-        base : array
-            The pairwise matrix, which is left as it is.
-        xp : module
-            Its namespace, of the array API standard.
-        """
-        return None
-
-    @property
-    def decay(self) -> tuple[Hashable, float] | None:
-        """The kind of distance d and the factor c of a kernel exp(−c·d); None for others.
-
-        Kernels of one `base_key` and one kind are powers of each other.
-        """
+    def source(self) -> Restricted | None:
+        """The kernel in it that was put on columns by ``.on``; None where there is none."""
         return None
 
     @property
@@ -212,7 +191,7 @@ class Kernel(ABC):
                 f"The settings of {self!r} are {list(self.settings)}. Got {unknown}."
             )
 
-    @anywhere
+    @any_array
     def derivative(self, parameter: str, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the derivative of the kernel matrix by one of its `parameters`."""
         self._check_parameters([parameter])
@@ -221,7 +200,7 @@ class Kernel(ABC):
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         raise NotImplementedError
 
-    @anywhere
+    @any_array
     def scale_derivative(self, column: int, X: Any, Z: Any | None = None) -> FloatArray:
         """Return ∂K/∂s_l, the derivative of the kernel matrix by one of the kernel's ``scales``.
 
@@ -234,15 +213,22 @@ class Kernel(ABC):
         X, Z : array-like of shape (n_rows, n_features)
             The rows of the matrix; without Z, those of X on both sides.
         """
-        return self._scale_derivative(column, X, Z)
+        terms = self.terms()
+        keys = {atom.key for term in terms for atom in term.atoms}
+        pair, view = next(iter(keys))
+        plain, scales = view.scales
+        left, right = (_column(plain.of(rows), column) for rows in (X, X if Z is None else Z))
+        change = pair.scale_slope(left, right, 1.0 if scales is None else scales[column])
+        if change is None or len(keys) > 1:
+            raise NotImplementedError(
+                f"{self!r} has no scales of columns. RBF, Exponential and Laplace have, on "
+                "columns, standardized, named or scaled too."
+            )
+        base = pair.entries(*view.of_both(X, Z))
+        slope, factor = pair_slopes(terms, lambda key: base)[pair, view]
+        return np.asarray(factor * slope * change)
 
-    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
-        raise NotImplementedError(
-            f"{self!r} has no scales of columns. RBF, Exponential and Laplace have, on columns, "
-            "standardized, named or scaled too."
-        )
-
-    @anywhere
+    @any_array
     def gradient(
         self, X: Any, coef: Any, Z: Any | None = None, *, gram: Any = None, base: Any = None
     ) -> Array:
@@ -257,7 +243,8 @@ class Kernel(ABC):
         Z : array-like of shape (n_rows_Z, n_features), optional
             The rows z_j; by default those of X.
         gram, base : ndarray of shape (n_rows, n_rows_Z), optional
-            ``kernel(X, Z)`` and ``kernel.base_matrix(X, Z)``, if they are known. They save time.
+            ``kernel(X, Z)``, and the distances or inner products that it is made of, if they are
+            known. They save time.
 
         Returns
         -------
@@ -265,10 +252,10 @@ class Kernel(ABC):
             ∂f_c/∂x_l. Of single precision if all that is given is. Where a kernel has a tip, the
             term is 0: at distance 0 (`Exponential`), or where a column is equal (`Laplace`).
         """
-        blocks = list(self._gradients(Expansion.of(X, coef, Z, gram, base)))
+        blocks = list(gradients(self._sloped(), Expansion.of(X, coef, Z, gram, base)))
         return np.concatenate(blocks, axis=1).transpose(1, 2, 0)
 
-    @anywhere
+    @any_array
     def squared_gradient(
         self,
         X: Any,
@@ -291,22 +278,22 @@ class Kernel(ABC):
         row_weights : array-like of shape (n_rows,), optional
             How much each row of X counts in the mean; by default all the same.
         """
-        expansion = Expansion.of(X, coef, Z, gram, base)
+        terms, expansion = self._sloped(), Expansion.of(X, coef, Z, gram, base)
         n, total = len(expansion.X), np.zeros(expansion.X.shape[1])
         counts = np.ones(n) if row_weights is None else np.asarray(row_weights, dtype=np.float64)
-        for rows, block in zip(expansion.blocks, self._gradients(expansion), strict=True):
+        for rows, block in zip(expansion.blocks, gradients(terms, expansion), strict=True):
             total += counts[rows] @ np.einsum("cil,cil->il", block, block)
         return total / float(counts.sum())
 
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        """Yield the gradients of one block of rows after another.
-
-        Each of shape (n_outputs, n_rows_of_block, n_features).
-        """
-        raise NotImplementedError(
-            f"{self!r} has no gradient by its rows. RBF, Exponential and Laplace have, on columns, "
-            "standardized, named, scaled or added too."
-        )
+    def _sloped(self) -> Terms:
+        """Return the terms, or raise an error where one has no gradient."""
+        terms = self.terms()
+        if not all(atom.pair.has_slopes for term in terms for atom in term.atoms):
+            raise NotImplementedError(
+                f"{self!r} has no gradient by its rows. RBF, Exponential, Laplace, Linear and "
+                "Polynomial have, on columns, standardized, named, scaled, added or multiplied too."
+            )
+        return terms
 
     def _check_parameters(self, names: Any) -> None:
         unknown = [name for name in names if name not in self.parameters]
@@ -367,10 +354,10 @@ class Kernel(ABC):
         X : array-like of shape (n_samples, n_features)
             The training rows. The kernel is resolved. Sparse rows are not shifted.
         """
-        found = self._shifted(X)
+        found = self._shifted(X, View())
         return found if found.name == self.name else found.named(self.name)
 
-    def _shifted(self, X: Any) -> Kernel:
+    def _shifted(self, X: Any, view: View) -> Kernel:
         return self
 
     def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
@@ -383,7 +370,12 @@ class Kernel(ABC):
         X : array-like of shape (n_samples, n_features)
             Rows. The kernel is resolved.
         """
-        return self, X
+        terms = self.terms()
+        views = {atom.view for term in terms for atom in term.atoms}
+        if views == {View()} or len(views) > 1:
+            return self, X
+        plain = [Term(c, tuple(Atom(a.pair, View(), a.function) for a in t)) for c, t in terms]
+        return Combination(tuple(plain)), views.pop().of(X)
 
     def on(self, columns: Any, name: str | None = None) -> Restricted:
         """Return this kernel on some columns only: one line for one data source.
@@ -437,155 +429,119 @@ class Kernel(ABC):
     __rmul__ = __mul__
 
 
-#: Rows of which the diagonal is computed at a time where only whole matrices are known.
-_DIAGONAL_ROWS = 64
+@dataclasses.dataclass(frozen=True)
+class Combination(Kernel):
+    """The kernel of some terms.
 
-
-def _replace_outdated(cls: type[Kernel]) -> None:
-    """Replace what a class inherits but has overridden the grounds of.
-
-    A subclass need only override the method that says what it is: `__call__`, `base_matrix` or
-    `from_base`. What it inherits for speed would still compute its parent.
+    Parameters
+    ----------
+    parts : tuple of Term
+        The terms.
     """
 
-    def depth(*names: str) -> int:
-        """Return how many classes up the first one is that defines one of these."""
-        return next(i for i, c in enumerate(cls.__mro__) if any(name in vars(c) for name in names))
+    parts: Terms
 
-    new: dict[str, Any] = {}
-    if depth("base_matrix") < depth("base_rows", "base_tile"):
-        new |= {"base_rows": Kernel.base_rows, "base_tile": Kernel.base_tile}
-    if depth("base_matrix", "base_rows", "base_tile") < depth("pairs"):
-        new["pairs"] = None  # of a wrapper that means it, it is said again
-    if depth("from_base", "fill_from_base", "_distance") < depth("from_device_base"):
-        new["from_device_base"] = Kernel.from_device_base
-    if depth("from_base") < depth("fill_from_base"):
-        new["fill_from_base"] = Kernel.fill_from_base
-    elif depth("fill_from_base") < depth("from_base"):
-        new["from_base"] = _filled_from_base
-    if depth("from_base", "fill_from_base") < depth("decay"):
-        new["decay"] = Kernel.decay
-    if depth("__call__") < depth("base_matrix", "from_base", "fill_from_base"):
-        new["base_key"] = None  # it is not made of a pairwise matrix any more
-    elif depth("base_matrix", "base_rows", "base_tile") < depth("base", "base_key"):
-        new["base_key"] = _key_of_its_own(cls)
-    if depth("__call__", "base_matrix", "from_base", "fill_from_base") < depth("diagonal"):
-        known = depth("__call__", "base_matrix") >= depth("base_diagonal")
-        new["diagonal"] = _diagonal_of_base if known else _diagonal_of_calls
-    if depth("__call__", "base_matrix") < depth("on_its_columns"):
-        new["on_its_columns"] = Kernel.on_its_columns
-    for name in ("_gradients", "_scale_derivative"):
-        said = depth("__call__", "base_matrix", "from_base", "fill_from_base", "_distance")
-        if said < depth(name, "_slope"):
-            new[name] = getattr(Kernel, name)
-    for name, value in new.items():
-        setattr(cls, name, value)
+    def _terms(self, view: View) -> Terms:
+        return tuple(
+            Term(factor, tuple(dataclasses.replace(a, view=view.then(a.view)) for a in atoms))
+            for factor, atoms in self.parts
+        )
 
 
-def _filled_from_base(self: Kernel, base: FloatArray) -> FloatArray:
-    matrix = np.empty_like(base)
-    self.fill_from_base(base, matrix)
-    return matrix
+def _column(X: Any, column: int) -> FloatArray:
+    """Return one column of rows, dense or CSR."""
+    X = as_rows(X)
+    if not 0 <= column < X.shape[1]:
+        raise InvalidInputError(
+            f"The column must be one of 0 to {X.shape[1] - 1}, as the rows have {X.shape[1]}. "
+            f"Got {column!r}."
+        )
+    taken = X[:, [column]]
+    return np.asarray(taken.toarray() if hasattr(taken, "tocsr") else taken)[:, 0]
 
 
-def _diagonal_of_base(self: Kernel, X: Any) -> FloatArray:
-    return self.from_base(self.base_diagonal(X)[:, None])[:, 0]
+# ---- kernels made of kernels --------------------------------------------------------------------
 
 
-def _diagonal_of_calls(self: Kernel, X: Any) -> FloatArray:
-    starts = range(0, n_rows(X), _DIAGONAL_ROWS)
-    return np.concatenate([np.diagonal(self(X[i : i + _DIAGONAL_ROWS])) for i in starts])
+class _Composite(Kernel):
+    """A kernel made of others, which knows what these know."""
 
-
-def _key_of_its_own(cls: type[Kernel]) -> property:
-    inherited: Any = cls.base_key
-
-    def base_key(self: Kernel) -> Hashable | None:
-        key = inherited.__get__(self)
-        return None if key is None else (key, cls)
-
-    return property(base_key)
-
-
-@dataclasses.dataclass(frozen=True, repr=False)
-class Wrapper(Kernel):
-    """A kernel made of one other kernel."""
-
-    kernel: Kernel
+    @property
+    def inner(self) -> tuple[Kernel, ...]:
+        """The kernels that it is made of."""
+        raise NotImplementedError
 
     @property
     def trusted(self) -> bool:  # type: ignore[override]
-        return self.kernel.trusted
+        return all(kernel.trusted for kernel in self.inner)
 
     @property
     def takes_any_rows(self) -> bool:  # type: ignore[override]
-        return self.kernel.takes_any_rows
+        return all(kernel.takes_any_rows for kernel in self.inner)
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]
-        return self.kernel.takes_missing
+        return any(kernel.takes_missing for kernel in self.inner)
 
     @property
     def takes_sparse(self) -> bool:  # type: ignore[override]
-        return self.kernel.takes_sparse
+        return all(kernel.takes_sparse for kernel in self.inner)
+
+    @property
+    def precomputed(self) -> bool:  # type: ignore[override]
+        return all(kernel.precomputed for kernel in self.inner)
+
+    @property
+    def thread_safe(self) -> bool:  # type: ignore[override]
+        return all(kernel.thread_safe for kernel in self.inner)
+
+    def check_rows(self, X: Any) -> None:
+        for kernel in self.inner:
+            kernel.check_rows(X)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Wrapper(_Composite):
+    """A kernel made of one other kernel, by default the same on another view of rows."""
+
+    kernel: Kernel
+
+    #: The field that the kernel can be differentiated by.
+    number: ClassVar[str | None] = None
+
+    @property
+    def inner(self) -> tuple[Kernel, ...]:
+        return (self.kernel,)
 
     @property
     def picks_columns(self) -> bool:  # type: ignore[override]
         return self.kernel.picks_columns
 
     @property
-    def precomputed(self) -> bool:  # type: ignore[override]
-        return self.kernel.precomputed
+    def source(self) -> Restricted | None:
+        return self.kernel.source
 
-    @property
-    def thread_safe(self) -> bool:  # type: ignore[override]
-        return self.kernel.thread_safe
+    def _seen(self, view: View) -> View:
+        """Return what the kernel in it sees of what a view shows."""
+        return view
 
-    @property
-    def base_key(self) -> Hashable | None:
-        return self.kernel.base_key
-
-    @property
-    def pairs(self) -> str | None:  # type: ignore[override]
-        return self.kernel.pairs
-
-    def from_device_base(self, base: Any, xp: Any) -> Any | None:
-        return self.kernel.from_device_base(base, xp)
-
-    @property
-    def decay(self) -> tuple[Hashable, float] | None:
-        return self.kernel.decay
-
-    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.kernel.base_matrix(X, Z)
-
-    def from_base(self, base: FloatArray) -> FloatArray:
-        return self.kernel.from_base(base)
-
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        return self.kernel.base_rows(X, like)
-
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        return self.kernel.base_tile(X, Z, out)
-
-    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
-        self.kernel.fill_from_base(base, out)
+    def _terms(self, view: View) -> Terms:
+        return self.kernel.terms(self._seen(view))
 
     def check_rows(self, X: Any) -> None:
-        self.kernel.check_rows(X)
+        self.kernel.check_rows(self._seen(View()).of(X))
 
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.kernel(X, Z)
-
-    def diagonal(self, X: Any) -> FloatArray:
-        return self.kernel.diagonal(X)
+    def _own_parameter(self) -> dict[str, float]:
+        return {} if self.number is None else {self.number: self.settings[self.number]}
 
     @property
     def parameters(self) -> dict[str, float]:
-        return self.kernel.parameters
+        return {**self.kernel.parameters, **self._own_parameter()}
 
     def with_parameters(self, **values: float) -> Self:
-        return dataclasses.replace(self, kernel=self.kernel.with_parameters(**values))
+        self._check_parameters(values)
+        own = {name: values.pop(name) for name in self._own_parameter() if name in values}
+        return dataclasses.replace(self, kernel=self.kernel.with_parameters(**values), **own)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -599,19 +555,13 @@ class Wrapper(Kernel):
         return [name for name in super()._setting_names() if name != "kernel"]
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        return self.kernel.derivative(parameter, X, Z)
-
-    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
-        return self.kernel.scale_derivative(column, X, Z)
-
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        return self.kernel._gradients(expansion)
+        return self.kernel.derivative(parameter, *self._seen(View()).of_both(X, Z))
 
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         return dataclasses.replace(self, kernel=self.kernel.resolve(X, frame, known))
 
-    def _shifted(self, X: Any) -> Kernel:
-        inner = self.kernel._shifted(X)
+    def _shifted(self, X: Any, view: View) -> Kernel:
+        inner = self.kernel._shifted(X, self._seen(view))
         return self if inner is self.kernel else dataclasses.replace(self, kernel=inner)
 
     def __repr__(self) -> str:
@@ -628,55 +578,9 @@ class Named(Wrapper):
     def name(self) -> str:
         return self.label
 
-    def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
-        return self.kernel.on_its_columns(X)
-
-
-class Elementwise(Wrapper):
-    """A kernel whose values are a function of those of another kernel."""
-
-    #: The field that the kernel can be differentiated by.
-    number: ClassVar[str | None] = None
-
-    @abstractmethod
-    def apply(self, values: Any) -> Any:
-        """Return the values made of those of the other kernel, an array of any library."""
-
-    @property
-    def decay(self) -> tuple[Hashable, float] | None:
-        return None
-
-    def from_base(self, base: FloatArray) -> FloatArray:
-        return np.asarray(self.apply(self.kernel.from_base(base)))
-
-    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
-        self.kernel.fill_from_base(base, out)
-        out[:] = self.apply(out)
-
-    def from_device_base(self, base: Any, xp: Any) -> Any | None:
-        made = self.kernel.from_device_base(base, xp)
-        return None if made is None else self.apply(made)
-
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return np.asarray(self.apply(self.kernel(X, Z)))
-
-    def diagonal(self, X: Any) -> FloatArray:
-        return np.asarray(self.apply(self.kernel.diagonal(X)))
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        own = {} if self.number is None else {self.number: getattr(self, self.number)}
-        return {**self.kernel.parameters, **own}
-
-    def with_parameters(self, **values: float) -> Self:
-        self._check_parameters(values)
-        own = {self.number: values.pop(self.number)} if self.number in values else {}
-        inner = self.kernel.with_parameters(**values)
-        return dataclasses.replace(self, kernel=inner, **own)
-
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Scaled(Elementwise):
+class Scaled(Wrapper):
     """A kernel times a positive number."""
 
     number = "factor"
@@ -689,28 +593,20 @@ class Scaled(Elementwise):
                 f"A kernel may only be scaled by a positive number. Got {self.factor!r}."
             )
 
-    def apply(self, values: Any) -> Any:
-        return values * self.factor
+    def _terms(self, view: View) -> Terms:
+        return tuple(Term(self.factor * c, atoms) for c, atoms in self.kernel.terms(view))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         if parameter == "factor":
             return self.kernel(X, Z)
         return self.factor * self.kernel.derivative(parameter, X, Z)
 
-    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
-        return self.factor * self.kernel.scale_derivative(column, X, Z)
-
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        # The matrix that is known is that of this kernel, which has the factor in it.
-        factor = self.factor if expansion.gram is None else 1.0
-        return (factor * block for block in self.kernel._gradients(expansion))
-
     def __repr__(self) -> str:
         return f"{self.factor:g} * {_grouped(self.kernel)}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Offset(Elementwise):
+class Offset(Wrapper):
     """A kernel plus a positive constant."""
 
     number = "constant"
@@ -724,28 +620,20 @@ class Offset(Elementwise):
                 f"positive semidefinite. Got {self.constant!r}."
             )
 
-    def apply(self, values: Any) -> Any:
-        return values + self.constant
+    def _terms(self, view: View) -> Terms:
+        return (*self.kernel.terms(view), Term(self.constant, ()))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         if parameter == "constant":
             return np.ones((n_rows(X), n_rows(X if Z is None else Z)))
         return self.kernel.derivative(parameter, X, Z)
 
-    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
-        return self.kernel.scale_derivative(column, X, Z)
-
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        # The matrix that is known is that of this kernel, which has the constant in it.
-        gram = None if expansion.gram is None else expansion.gram - self.constant
-        return self.kernel._gradients(dataclasses.replace(expansion, gram=gram))
-
     def __repr__(self) -> str:
         return f"{self.kernel!r} + {self.constant:g}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Power(Elementwise):
+class Power(Wrapper):
     """A kernel to the power of an integer of at least 1: the product of so many of it."""
 
     exponent: int
@@ -759,33 +647,14 @@ class Power(Elementwise):
             )
         object.__setattr__(self, "exponent", int(self.exponent))
 
-    @property
-    def product(self) -> Kernel:
-        """The same kernel as a product."""
-        return reduce(Product, [self.kernel] * self.exponent)
-
-    @property
-    def decay(self) -> tuple[Hashable, float] | None:
-        inner = self.kernel.decay
-        return None if inner is None else (inner[0], self.exponent * inner[1])
-
-    def apply(self, values: Any) -> Any:
-        return values**self.exponent
+    def _terms(self, view: View) -> Terms:
+        return raise_to(self.kernel.terms(view), self.exponent)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        return self._outer(X, Z) * self.kernel.derivative(parameter, X, Z)
+        outer = self.exponent * self.kernel(X, Z) ** (self.exponent - 1)
+        return np.asarray(outer * self.kernel.derivative(parameter, X, Z))
 
-    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
-        return self._outer(X, Z) * self.kernel.scale_derivative(column, X, Z)
-
-    def _outer(self, X: Any, Z: Any | None) -> FloatArray:
-        """Return the derivative of the power by the kernel in it."""
-        return np.asarray(self.exponent * self.kernel(X, Z) ** (self.exponent - 1))
-
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        return Kernel._gradients(self, expansion)
-
-    def _shifted(self, X: Any) -> Kernel:
+    def _shifted(self, X: Any, view: View) -> Kernel:
         return self  # centring takes off what a shift adds to a kernel, not to its power
 
     def __repr__(self) -> str:
@@ -801,8 +670,11 @@ class Restricted(Wrapper):
     #: What the columns were called before they were positions.
     described: str | None = dataclasses.field(default=None, metadata={"private": True})
 
-    pairs = Wrapper.pairs
     picks_columns = True
+
+    @property
+    def source(self) -> Restricted | None:
+        return self
 
     @property
     def where(self) -> str:
@@ -814,57 +686,14 @@ class Restricted(Wrapper):
     def name(self) -> str:
         return f"{self.kernel.name} on {self.where}"
 
-    @property
-    def base_key(self) -> Hashable | None:
-        inner = self.kernel.base_key
-        return None if inner is None else (inner, self.columns)
-
-    def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
-        return self.kernel.on_its_columns(self._taken(X, None)[0])
+    def _seen(self, view: View) -> View:
+        return view.take(self.columns)
 
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         indices = column_indices(self.columns, X if frame is None else frame)
         known_here = None if known is None else known.setdefault(indices.tobytes(), {})
         inner = self.kernel.resolve(take_columns(X, indices), None, known_here)
         return Restricted(inner, tuple(indices.tolist()), self.label, self.where)
-
-    def _shifted(self, X: Any) -> Kernel:
-        return super()._shifted(self._taken(X, None)[0])
-
-    def _taken(self, X: Any, Z: Any | None) -> tuple[Any, Any | None]:
-        taken = take_columns(X, column_indices(self.columns, X))
-        if Z is None or Z is X:
-            return taken, None
-        return taken, take_columns(Z, column_indices(self.columns, Z))
-
-    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.kernel.base_matrix(*self._taken(X, Z))
-
-    def check_rows(self, X: Any) -> None:
-        self.kernel.check_rows(self._taken(X, None)[0])
-
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        return self.kernel.base_rows(self._taken(X, None)[0], like)
-
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.kernel(*self._taken(X, Z))
-
-    def diagonal(self, X: Any) -> FloatArray:
-        return self.kernel.diagonal(self._taken(X, None)[0])
-
-    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        return self.kernel.derivative(parameter, *self._taken(X, Z))
-
-    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
-        return self.kernel.scale_derivative(column, *self._taken(X, Z))
-
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        indices, n_columns = column_indices(self.columns, expansion.X), expansion.X.shape[1]
-        X, Z = self._taken(expansion.X, expansion.Z)
-        for block in self.kernel._gradients(dataclasses.replace(expansion, X=X, Z=Z)):
-            whole = np.zeros((*block.shape[:2], n_columns), dtype=block.dtype)
-            whole[:, :, indices] = block
-            yield whole
 
     def __repr__(self) -> str:
         return f"{_grouped(self.kernel)}.on({describe_columns(self.columns)})"
@@ -896,8 +725,6 @@ class Standardized(Wrapper):
 
     spreads: tuple[float, ...] | None = None
 
-    pairs = Wrapper.pairs
-
     def __post_init__(self) -> None:
         if self.kernel.takes_missing:
             raise InvalidInputError(
@@ -909,10 +736,15 @@ class Standardized(Wrapper):
     def name(self) -> str:
         return self.kernel.name
 
-    @property
-    def base_key(self) -> Hashable | None:
-        inner = self.kernel.base_key
-        return None if inner is None else (inner, self.spreads)
+    def _seen(self, view: View) -> View:
+        if self.spreads is None:
+            raise InvalidInputError(
+                f"{self!r} depends on the training set. Call kernel.resolve(X) first."
+            )
+        return view.divide(self.spreads)
+
+    def check_rows(self, X: Any) -> None:
+        self.kernel.check_rows(X)
 
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         self.check_rows(X)
@@ -924,85 +756,25 @@ class Standardized(Wrapper):
         inner = self.kernel.resolve(divided_columns(X, spreads), None, known_here)
         return Standardized(inner, spreads)
 
-    def _divided(self, X: Any, Z: Any | None) -> tuple[Any, Any | None]:
-        if self.spreads is None:
-            raise InvalidInputError(
-                f"{self!r} depends on the training set. Call kernel.resolve(X) first."
-            )
-        same = Z is None or Z is X
-        return divided_columns(X, self.spreads), (
-            None if same else divided_columns(Z, self.spreads)
-        )
-
-    def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
-        return self.kernel.on_its_columns(self._divided(X, None)[0])
-
-    def _shifted(self, X: Any) -> Kernel:
-        if self.decay is not None:
-            return self  # differences know no origin
-        return super()._shifted(self._divided(X, None)[0])
-
-    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.kernel.base_matrix(*self._divided(X, Z))
-
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        return self.kernel.base_rows(self._divided(X, None)[0], like)
-
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.kernel(*self._divided(X, Z))
-
-    def diagonal(self, X: Any) -> FloatArray:
-        if self.decay is not None:
-            return np.ones(n_rows(X))
-        return self.kernel.diagonal(self._divided(X, None)[0])
-
-    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        return self.kernel.derivative(parameter, *self._divided(X, Z))
-
-    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
-        return self.kernel.scale_derivative(column, *self._divided(X, Z))
-
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        X, Z = self._divided(expansion.X, expansion.Z)
-        factors = divided_columns(np.ones((1, X.shape[1])), self.spreads or ())
-        for block in self.kernel._gradients(dataclasses.replace(expansion, X=X, Z=Z)):
-            block *= factors.astype(block.dtype)
-            yield block
-
     def __repr__(self) -> str:
         return f"Standardized({self.kernel!r})"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class _Pair(Kernel):
+class _Pair(_Composite):
     """A kernel made of two others, whose parameters are called ``left.*`` and ``right.*``."""
 
     left: Kernel
     right: Kernel
 
     @property
-    def trusted(self) -> bool:  # type: ignore[override]
-        return self.left.trusted and self.right.trusted
+    def inner(self) -> tuple[Kernel, ...]:
+        return self.left, self.right
 
-    @property
-    def takes_any_rows(self) -> bool:  # type: ignore[override]
-        return self.left.takes_any_rows and self.right.takes_any_rows
-
-    @property
-    def takes_missing(self) -> bool:  # type: ignore[override]
-        return self.left.takes_missing or self.right.takes_missing
-
-    @property
-    def takes_sparse(self) -> bool:  # type: ignore[override]
-        return self.left.takes_sparse and self.right.takes_sparse
-
-    @property
-    def precomputed(self) -> bool:  # type: ignore[override]
-        return self.left.precomputed and self.right.precomputed
-
-    @property
-    def thread_safe(self) -> bool:  # type: ignore[override]
-        return self.left.thread_safe and self.right.thread_safe
+    def _sides(self, parameter: str) -> tuple[Kernel, Kernel, str]:
+        """Return the kernel that has a parameter, the other one, and its name there."""
+        side, _, name = parameter.partition(".")
+        return (*(self.inner if side == "left" else self.inner[::-1]), name)  # type: ignore[return-value]
 
     @property
     def parameters(self) -> dict[str, float]:
@@ -1044,34 +816,21 @@ class _Pair(Kernel):
         right = self.right.with_settings(**sides["right"])
         return dataclasses.replace(self, left=left, right=right)
 
-    def check_rows(self, X: Any) -> None:
-        self.left.check_rows(X)
-        self.right.check_rows(X)
-
 
 class Sum(_Pair):
     """The sum of two kernels."""
 
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.left(X, Z) + self.right(X, Z)
+    def _terms(self, view: View) -> Terms:
+        return self.left.terms(view) + self.right.terms(view)
 
-    def diagonal(self, X: Any) -> FloatArray:
-        return self.left.diagonal(X) + self.right.diagonal(X)
-
-    def _shifted(self, X: Any) -> Kernel:
-        left, right = self.left._shifted(X), self.right._shifted(X)
+    def _shifted(self, X: Any, view: View) -> Kernel:
+        left, right = self.left._shifted(X, view), self.right._shifted(X, view)
         same = left is self.left and right is self.right
         return self if same else Sum(left, right)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        side, _, inner = parameter.partition(".")
-        kernel: Kernel = getattr(self, side)
-        return kernel.derivative(inner, X, Z)
-
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        parts = dataclasses.replace(expansion, gram=None, base=None)  # those of the sum help none
-        left, right = self.left._gradients(parts), self.right._gradients(parts)
-        return (one + other for one, other in zip(left, right, strict=True))
+        kernel, _, name = self._sides(parameter)
+        return kernel.derivative(name, X, Z)
 
     def __repr__(self) -> str:
         return f"{self.left!r} + {self.right!r}"
@@ -1080,17 +839,12 @@ class Sum(_Pair):
 class Product(_Pair):
     """The elementwise product of two kernels."""
 
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.left(X, Z) * self.right(X, Z)
-
-    def diagonal(self, X: Any) -> FloatArray:
-        return self.left.diagonal(X) * self.right.diagonal(X)
+    def _terms(self, view: View) -> Terms:
+        return multiply(self.left.terms(view), self.right.terms(view))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        side, _, inner = parameter.partition(".")
-        kernel: Kernel = getattr(self, side)
-        other = self.right if side == "left" else self.left
-        return kernel.derivative(inner, X, Z) * other(X, Z)
+        kernel, other, name = self._sides(parameter)
+        return kernel.derivative(name, X, Z) * other(X, Z)
 
     def __repr__(self) -> str:
         return f"{_grouped(self.left)} * {_grouped(self.right)}"

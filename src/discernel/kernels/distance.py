@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 
 from discernel.arrays import (
@@ -21,20 +17,13 @@ from discernel.arrays import (
     as_rows,
     city_distances,
     draw_rows,
-    n_rows,
     squared_distances,
     squared_norms,
-    typical_row,
 )
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
-from discernel.kernels.expansion import (
-    Array,
-    Expansion,
-    common_ranks,
-    difference_sums,
-    sign_sums,
-)
+from discernel.kernels.pairs import CITY, SQUARED
+from discernel.kernels.terms import Atom, Decay, PairKind, RootDecay, Term, Terms, View
 
 __all__ = ["RBF", "DistanceKernel", "Exponential", "Laplace", "Scales", "Width", "median_distance"]
 
@@ -44,11 +33,6 @@ Scales = tuple[float, ...] | None
 #: Rows from which the median distance is taken; its error from 2,000 rows is far below the
 #: step of any ladder of widths.
 MEDIAN_ROWS = 2000
-#: exp(−690) is 1e-300. Below it numbers are denormal, with which processors are ten times slower,
-#: also in every product and factorisation to come.
-LEAST_EXPONENT = -690.0
-#: The same for tiles of single precision, of which the least normal number is 1e-38.
-LEAST_SINGLE_EXPONENT = -80.0
 
 
 def median_distance(X: Any, norm: Literal[1, 2] = 2) -> float:
@@ -193,6 +177,9 @@ class DistanceKernel(Kernel):
     #: Of which norm the distance is, and to which power p it is raised.
     norm: ClassVar[Literal[1, 2]]
     power: ClassVar[int]
+    #: The pairwise matrix, and the function of it.
+    pair: ClassVar[PairKind]
+    function: ClassVar[type[Decay]] = Decay
 
     scales: Scales = field(default=None, kw_only=True)
 
@@ -254,57 +241,8 @@ class DistanceKernel(Kernel):
         self.check_rows(X)
         known, key = {} if known is None else known, ("median distance", self.norm, self.scales)
         if key not in known:
-            known[key] = median_distance(self._scaled(X), self.norm)
+            known[key] = median_distance(View().scale(self.scales).of(X), self.norm)
         return replace(self, **{name: median_factor(value) * known[key]})
-
-    # ---- rows --------------------------------------------------------------------------------
-
-    def _factors(self, n_columns: int) -> tuple[NDArray[np.intp] | slice, FloatArray]:
-        """Return which columns count, and the factor of each of them."""
-        if self.scales is None:
-            return slice(None), np.ones(n_columns)
-        if n_columns != len(self.scales):
-            raise InvalidInputError(
-                f"{self!r} needs one scale per column, here {n_columns}. Got {len(self.scales)}."
-            )
-        by = np.array(self.scales)
-        return (slice(None) if by.all() else np.flatnonzero(by)), by[by > 0]
-
-    def _scaled(self, X: Any) -> Any:
-        """Return rows s∘x, dense or CSR, without the columns whose scale is 0."""
-        X = as_rows(X)
-        if self.scales is None:
-            return X
-        columns, by = self._factors(X.shape[1])
-        X = X if isinstance(columns, slice) else X[:, columns]
-        return X.multiply(by).tocsr() if hasattr(X, "tocsr") else X * by
-
-    def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
-        return (self, X) if self.scales is None else (replace(self, scales=None), self._scaled(X))
-
-    # ---- matrices ----------------------------------------------------------------------------
-
-    @property
-    def base_key(self) -> Hashable | None:
-        return self.base if self.scales is None else (self.base, self.scales)
-
-    @staticmethod
-    @abstractmethod
-    def _distances(X: Any, Z: Any | None) -> FloatArray:
-        """Return the pairwise matrix of rows that are scaled."""
-
-    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
-        # Of the same rows, distances on the diagonal are exactly 0.
-        return self._distances(self._scaled(X), None if Z is None or Z is X else self._scaled(Z))
-
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.from_base(self.base_matrix(X, Z))
-
-    def base_diagonal(self, X: Any) -> FloatArray:
-        return np.zeros(n_rows(X))
-
-    def diagonal(self, X: Any) -> FloatArray:
-        return np.ones(n_rows(X))
 
     @property
     def exponent(self) -> float:
@@ -314,102 +252,16 @@ class DistanceKernel(Kernel):
             return value
         return (0.5 if name == "length_scale" else 1.0) * value**-self.power
 
-    def _exponent_derivative(self) -> float:
-        """Return the derivative of `exponent` by the one parameter."""
-        name, value = self._number()
-        return 1.0 if name == "gamma" else -self.power * self.exponent / value
-
-    def _distance(self, base: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        """Return the power of the distance in the exponent: ``base`` itself, or in ``out``."""
-        return base
-
-    @property
-    def decay(self) -> tuple[Hashable, float] | None:
-        return type(self), self.exponent
-
-    def from_base(self, base: FloatArray) -> FloatArray:
-        matrix = np.empty_like(base)
-        self._fill(base, matrix)
-        return matrix
-
-    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
-        self._fill(base, out)
-
-    def _fill(self, base: FloatArray, out: FloatArray) -> None:
-        np.multiply(self._distance(base, out), -self.exponent, out=out)
-        single = out.dtype == np.float32
-        np.maximum(out, LEAST_SINGLE_EXPONENT if single else LEAST_EXPONENT, out=out)
-        np.exp(out, out=out)
-
-    def from_device_base(self, base: Any, xp: Any) -> Any | None:
-        return xp.exp(base * -self.exponent)
-
-    # ---- derivatives -------------------------------------------------------------------------
+    def _terms(self, view: View) -> Terms:
+        function = self.function(self.exponent)
+        return (Term(1.0, (Atom(self.pair, view.scale(self.scales), function),)),)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        base = self.base_matrix(X, Z)
-        return -self._exponent_derivative() * self._distance(base) * self.from_base(base)
-
-    def _slope(self, gram: Array, base: Callable[[], Array]) -> tuple[Array, float]:
-        """Return the derivative of the kernel by its pairwise matrix: a matrix, and its factor."""
-        return gram, -self.exponent
-
-    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
-        left, right = (self._column(column, rows) for rows in (X, X if Z is None else Z))
-        scale = 1.0 if self.scales is None else self.scales[column]
-        difference = np.abs(np.subtract.outer(left, right))
-        base = self.base_matrix(X, Z)
-        slope, factor = self._slope(self.from_base(base), lambda: base)
-        change = difference if self.norm == 1 else 2.0 * scale * np.square(difference)
-        return np.asarray(factor * slope * change)
-
-    def _column(self, column: int, X: Any) -> FloatArray:
-        """Return one column of rows, dense or CSR."""
-        X = as_rows(X)
-        if not 0 <= column < X.shape[1]:
-            raise InvalidInputError(
-                f"The column must be one of 0 to {X.shape[1] - 1}, as the rows have "
-                f"{X.shape[1]}. Got {column!r}."
-            )
-        taken = X[:, [column]]
-        return np.asarray(taken.toarray() if hasattr(taken, "tocsr") else taken)[:, 0]
-
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        n_columns = expansion.X.shape[1]
-        columns, by = self._factors(n_columns)
-        sums = self._slope_sums(expansion)
-        for rows in expansion.blocks:
-            slope, factor = self._block_slope(expansion, rows)
-            out = np.zeros(
-                (expansion.coef.shape[1], rows.stop - rows.start, n_columns), slope.dtype
-            )
-            out[:, :, columns] = sums(rows, slope)
-            out[:, :, columns] *= (factor * by).astype(slope.dtype)
-            yield out
-
-    def _block_slope(self, expansion: Expansion, rows: slice) -> tuple[Array, float]:
-        """Return the `_slope` of some rows, of the matrices that are known or of new ones."""
-
-        @cache
-        def base() -> Array:
-            if expansion.base is not None:
-                return expansion.base[rows]
-            made = self.base_matrix(expansion.X[rows], expansion.other)
-            if expansion.Z is None:
-                np.fill_diagonal(made[:, rows], 0.0)
-            return made
-
-        gram = self.from_base(base()) if expansion.gram is None else expansion.gram[rows]
-        slope, factor = self._slope(gram, base)
-        return slope.astype(expansion.coef.dtype, copy=False), factor
-
-    @abstractmethod
-    def _slope_sums(self, expansion: Expansion) -> Callable[[slice, Array], Array]:
-        """Return a function of some rows and their slopes.
-
-        It returns Σ_j slope_ij coef_jc d_l(x_i, z_j) of every output, row and column with a scale,
-        where d_l is the derivative of the distance by a scaled column of x.
-        """
+        name, value = self._number()
+        ((_, (atom,)),) = self._terms(View())
+        base = atom.pair.entries(*atom.view.of_both(X, Z))
+        by = 1.0 if name == "gamma" else -self.power * self.exponent / value
+        return -by * self.function(self.exponent).distance(base) * atom.function(base)
 
     def __repr__(self) -> str:
         name, value = self._given()
@@ -422,35 +274,7 @@ class DistanceKernel(Kernel):
 
 
 @dataclass(frozen=True, repr=False)
-class _Euclidean(DistanceKernel):
-    """A kernel of ‖x − z‖²."""
-
-    base = pairs = "squared distance"
-    norm = 2
-
-    @staticmethod
-    def _distances(X: Any, Z: Any | None) -> FloatArray:
-        return squared_distances(X, Z)
-
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        return ShiftedRows.of(self._scaled(X), like)
-
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        rows: ShiftedRows = X
-        return rows.squared_distances(Z, out)
-
-    def _slope_sums(self, expansion: Expansion) -> Callable[[slice, Array], Array]:
-        coef, right = expansion.coef, self._scaled(expansion.other)
-        origin = typical_row(right)  # sums of differences lose the digits that all rows share
-        right = (right - origin).astype(coef.dtype)
-        left = right
-        if expansion.Z is not None:
-            left = (self._scaled(expansion.X) - origin).astype(coef.dtype)
-        return lambda rows, slope: 2.0 * difference_sums(slope, coef, left[rows], right)
-
-
-@dataclass(frozen=True, repr=False)
-class RBF(_Euclidean):
+class RBF(DistanceKernel):
     """The Gaussian kernel, in the convention its parameter names.
 
     ======================== ======================== =================================
@@ -478,6 +302,8 @@ class RBF(_Euclidean):
     True
     """
 
+    pair = SQUARED
+    norm = 2
     power = 2
 
     width: Width = None
@@ -486,7 +312,7 @@ class RBF(_Euclidean):
 
 
 @dataclass(frozen=True, repr=False)
-class Exponential(_Euclidean):
+class Exponential(DistanceKernel):
     """The exponential kernel, of the distance itself and not of its square.
 
     ========================= ===================== ===========================
@@ -515,22 +341,13 @@ class Exponential(_Euclidean):
            [0.11, 0.24, 1.  ]])
     """
 
+    pair = SQUARED
+    function = RootDecay
+    norm = 2
     power = 1
 
     width: Width = None
     gamma: float | None = None
-
-    def _distance(self, base: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        return np.asarray(np.sqrt(base, out=out))
-
-    def from_device_base(self, base: Any, xp: Any) -> Any | None:
-        return xp.exp(xp.sqrt(xp.clip(base, min=0.0)) * -self.exponent)
-
-    def _slope(self, gram: Array, base: Callable[[], Array]) -> tuple[Array, float]:
-        distance = np.sqrt(base())
-        # At distance 0 there is a tip and no derivative; 0 is the mean of those around it.
-        slope = np.divide(gram, distance, out=np.zeros_like(gram), where=distance > 0)
-        return slope, -0.5 * self.exponent
 
 
 @dataclass(frozen=True, repr=False)
@@ -564,25 +381,9 @@ class Laplace(DistanceKernel):
     0.1353
     """
 
-    base = pairs = "1-norm distance"
+    pair = CITY
     norm = 1
     power = 1
 
     width: Width = None
     gamma: float | None = None
-
-    @staticmethod
-    def _distances(X: Any, Z: Any | None) -> FloatArray:
-        return city_distances(X, Z)
-
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        return np.ascontiguousarray(self._scaled(X))
-
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        return city_distances(X, Z, out)
-
-    def _slope_sums(self, expansion: Expansion) -> Callable[[slice, Array], Array]:
-        columns, _ = self._factors(expansion.X.shape[1])
-        Z = None if expansion.Z is None else expansion.Z[:, columns]
-        left, right = common_ranks(expansion.X[:, columns], Z)
-        return lambda rows, slope: sign_sums(slope, expansion.coef, left[:, rows], right)

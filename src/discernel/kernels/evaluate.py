@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discernel.arrays import Buffers, FloatArray, ShiftedRows, n_rows
-from discernel.exceptions import InvalidInputError
+from discernel.arrays import Buffers, FloatArray, ShiftedRows
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table
-from discernel.kernels.distance import LEAST_EXPONENT, LEAST_SINGLE_EXPONENT
+from discernel.kernels.pairs import Called
+from discernel.kernels.terms import (
+    LEAST_EXPONENT,
+    LEAST_SINGLE_EXPONENT,
+    Key,
+    Terms,
+    combine,
+    single_atom,
+)
 
 __all__ = ["KernelSet", "PreparedRows", "can_prepare"]
 
@@ -41,22 +48,22 @@ class PreparedRows:
     """
 
     rows: Any
-    bases: dict[Hashable, Any]
+    bases: dict[Key, Any]
 
-    def single(self, keys: Iterable[Hashable]) -> PreparedRows | None:
+    def single(self, keys: Iterable[Key | None]) -> PreparedRows | None:
         """Return the same rows of single precision; None where some kernels' have none.
 
         Those of squared distances of several columns have.
 
         Parameters
         ----------
-        keys : iterable of Hashable
-            The `Kernel.base_key` of the kernels.
+        keys : iterable of pairs and views
+            Those of the kernels, of `KernelSet.keys`.
         """
         bases = {}
         for key in keys:
-            base = self.bases.get(key)
-            if not isinstance(base, ShiftedRows) or len(base.origin) < 2:
+            base = None if key is None else self.bases.get(key)
+            if key is None or not isinstance(base, ShiftedRows) or len(base.origin) < 2:
                 return None
             bases[key] = base.single()
         return PreparedRows(self.rows, bases)
@@ -76,22 +83,28 @@ class KernelSet:
 
     Attributes
     ----------
+    terms : list of tuple of Term
+        Their `Kernel.terms`.
+    keys : list of (PairKind, View) or None
+        The pairwise matrix that each kernel is a function of; None for those of several, and for
+        those that are only called.
     direct : list of int
-        The positions of those that share nothing.
-    groups : dict of Hashable to list of (int, int or None)
+        The positions of the latter.
+    groups : dict of (PairKind, View) to list of (int, int or None)
         For every pairwise matrix that is shared, the kernels made of it, in the order in which
         each follows from the one before.
     """
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         self.kernels = list(kernels)
-        keys = [kernel.base_key for kernel in kernels]
-        self.direct = [position for position, key in enumerate(keys) if key is None]
-        positions: dict[Hashable, list[int]] = {}
-        for position, key in enumerate(keys):
+        self.terms = [kernel.terms() for kernel in kernels]
+        self.keys = [_common_key(terms) for terms in self.terms]
+        self.direct = [position for position, key in enumerate(self.keys) if key is None]
+        positions: dict[Key, list[int]] = {}
+        for position, key in enumerate(self.keys):
             if key is not None:
                 positions.setdefault(key, []).append(position)
-        self.groups = {key: _steps(self.kernels, found) for key, found in positions.items()}
+        self.groups = {key: self._steps(found) for key, found in positions.items()}
 
     def of(self, positions: Iterable[int]) -> KernelSet:
         """Return some of the kernels."""
@@ -109,8 +122,8 @@ class KernelSet:
             together, by slicing, or like one another.
         """
         bases = {
-            key: self.kernels[steps[0][0]].base_rows(X, None if like is None else like.bases[key])
-            for key, steps in self.groups.items()
+            (pair, view): pair.rows(view.of(X), None if like is None else like.bases[pair, view])
+            for pair, view in self.groups
         }
         return PreparedRows(X, bases)
 
@@ -140,28 +153,20 @@ class KernelSet:
 
     def direct_matrix(self, position: int, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the matrix of one kernel that shares nothing, or raise an error with its name."""
-        kernel = self.kernels[position]
-        matrix = kernel(X, Z)
-        expected = n_rows(X), n_rows(X if Z is None else Z)
-        if matrix.shape != expected and not kernel.precomputed:
-            raise InvalidInputError(
-                f"{kernel.name} must return a matrix with one row per row of X and one column "
-                f"per row of Z, here {expected}. Got shape {matrix.shape}."
-            )
-        return matrix
+        return Called(self.kernels[position]).entries(X, Z)
 
     def shared_matrices(
         self, X: Any, Z: Any | None = None, buffers: Buffers | None = None
     ) -> Iterator[tuple[int, FloatArray]]:
         """Yield what `matrices` does, without the kernels that share nothing."""
-        for key, steps in self.groups.items():
-            kernel = self.kernels[steps[0][0]]
+        for (pair, view), steps in self.groups.items():
             if isinstance(X, PreparedRows):
                 shape = len(X.rows), len(X.rows if Z is None else Z.rows)
                 out = None if buffers is None else buffers("base", shape)
-                base = kernel.base_tile(X.bases[key], None if Z is None else Z.bases[key], out)
+                right = None if Z is None else Z.bases[pair, view]
+                base = pair.tile(X.bases[pair, view], right, out)
             else:
-                base = kernel.base_matrix(X, Z)
+                base = pair.entries(*view.of_both(X, Z))
             yield from self._from_base(steps, base, buffers)
 
     def matrices_of(
@@ -186,7 +191,7 @@ class KernelSet:
         tiny = _SINGLE_TINY if base.dtype == np.float32 else _TINY
         for position, squarings in steps:
             if squarings is None:
-                matrix = _made_of(self.kernels[position], base, buffers)
+                matrix = _made_of(self.terms[position], base, buffers)
                 least = None
             for already in range(squarings or 0):
                 fresh = buffers is None and already == 0
@@ -197,35 +202,57 @@ class KernelSet:
                 matrix = np.square(matrix, out=None if fresh else matrix)
             yield position, matrix
 
+    def decay(self, position: int) -> tuple[str, float] | None:
+        """Return the kind and rate of a kernel that is one exponential; None for others.
+
+        Those of one pairwise matrix and one kind are powers of each other.
+        """
+        found = single_atom(self.terms[position])
+        if found is None or found[0] != 1 or found[1].function.decay is None:
+            return None
+        return found[1].function.kind, found[1].function.decay
+
+    def _steps(self, positions: list[int]) -> list[Step]:
+        """Return how to go through kernels of one pairwise matrix."""
+        steps: list[Step] = []
+        chains: dict[str, list[tuple[float, int]]] = {}
+        for position in positions:
+            decay = self.decay(position)
+            if decay is None:
+                steps.append((position, None))
+            else:
+                chains.setdefault(decay[0], []).append((decay[1], position))
+        for chain in chains.values():
+            before: float | None = None
+            for rate, position in sorted(chain):  # the widest first: the others are its powers
+                steps.append((position, None if before is None else _squarings(rate, before)))
+                before = rate
+        return steps
+
+
+def _common_key(terms: Terms) -> Key | None:
+    """Return the one pairwise matrix of prepared rows that a kernel is made of; None: another."""
+    first = next(atom.key for term in terms for atom in term.atoms)
+    alone = all(atom.key == first for term in terms for atom in term.atoms)
+    return first if alone and first[0].is_prepared else None
+
 
 def _plain(X: Any) -> Any:
     return X.rows if isinstance(X, PreparedRows) else X
 
 
-def _made_of(kernel: Kernel, base: FloatArray, buffers: Buffers | None) -> FloatArray:
-    if buffers is None:
-        return kernel.from_base(base)
-    matrix = buffers("kernel", (base.shape[0], base.shape[1]))
-    kernel.fill_from_base(base, matrix)
+def _made_of(terms: Terms, base: FloatArray, buffers: Buffers | None) -> FloatArray:
+    """Return a kernel of one pairwise matrix, in a buffer if there is one."""
+    found = single_atom(terms)
+    if found is None:
+        return np.asarray(combine(terms, lambda atom: atom.function(base)))
+    factor, atom = found
+    shape = base.shape[0], base.shape[1]
+    matrix = np.empty_like(base) if buffers is None else buffers("kernel", shape)
+    atom.function.write(base, matrix)
+    if factor != 1:
+        matrix *= factor
     return matrix
-
-
-def _steps(kernels: list[Kernel], positions: list[int]) -> list[Step]:
-    """Return how to go through kernels of one pairwise matrix."""
-    steps: list[Step] = []
-    chains: dict[Hashable, list[tuple[float, int]]] = {}
-    for position in positions:
-        decay = kernels[position].decay
-        if decay is None:
-            steps.append((position, None))
-        else:
-            chains.setdefault(decay[0], []).append((decay[1], position))
-    for chain in chains.values():
-        before: float | None = None
-        for factor, position in sorted(chain):  # the widest first: the others are its powers
-            steps.append((position, None if before is None else _squarings(factor, before)))
-            before = factor
-    return steps
 
 
 def _squarings(factor: float, other: float) -> int | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -10,11 +12,18 @@ from numpy.typing import NDArray
 
 from discernel.arrays import free_threads, in_threads
 from discernel.exceptions import InvalidInputError
+from discernel.kernels.terms import Array, Atom, Key, Terms
 
-__all__ = ["Array", "Expansion", "common_ranks", "difference_sums", "sign_sums"]
-
-#: An array of single or double precision.
-Array = NDArray[Any]
+__all__ = [
+    "Array",
+    "Expansion",
+    "common_ranks",
+    "difference_sums",
+    "gradients",
+    "pair_slopes",
+    "product_sums",
+    "sign_sums",
+]
 
 #: Entries of the largest array that is made at a time.
 _BLOCK_ENTRIES = 2**21
@@ -94,6 +103,100 @@ def _dense(X: Any) -> Array:
     return _floats(X)
 
 
+# ---- gradients of terms -------------------------------------------------------------------------
+
+
+def gradients(terms: Terms, expansion: Expansion) -> Iterator[Array]:
+    """Yield the gradients of one block of rows after another.
+
+    By the chain rule: the derivative of the kernel by each pairwise matrix, times that of the
+    matrix by each column. Kernels that share a matrix share the second.
+
+    Yields
+    ------
+    ndarray of shape (n_outputs, n_rows_of_block, n_features)
+    """
+    keys = dict.fromkeys(atom.key for term in terms for atom in term.atoms)
+    n_columns, every = expansion.X.shape[1], np.arange(expansion.X.shape[1])
+    seen = {(pair, view): view.seen(n_columns) for pair, view in keys}
+    sums = {(pair, view): pair.slope_sums(view, expansion) for pair, view in keys}
+    bases = _bases(expansion, alone=len(keys) == 1)
+    for rows in expansion.blocks:
+        gram = None if expansion.gram is None else expansion.gram[rows]
+        total: Any = 0.0
+        for key, (slope, factor) in pair_slopes(terms, bases(rows), gram).items():
+            part = sums[key](rows, slope.astype(expansion.coef.dtype, copy=False))
+            part *= (factor * seen[key].factors).astype(part.dtype)
+            if not np.array_equal(seen[key].columns, every):
+                some, part = part, np.zeros((*part.shape[:2], n_columns), dtype=part.dtype)
+                part[:, :, seen[key].columns] = some
+            total = part if len(keys) == 1 else total + part
+        yield total
+
+
+def _bases(expansion: Expansion, *, alone: bool) -> Callable[[slice], Callable[[Key], Array]]:
+    """Return a function of a block of rows, that returns one of the pairwise matrices of these."""
+
+    @cache
+    def prepared(key: Key) -> tuple[Any, Any]:
+        pair, view = key
+        right = pair.rows(view.of(expansion.other))
+        return right if expansion.Z is None else pair.rows(view.of(expansion.X), right), right
+
+    def of(rows: slice) -> Callable[[Key], Array]:
+        @cache
+        def base(key: Key) -> Array:
+            if expansion.base is not None and alone:
+                return expansion.base[rows]
+            left, right = prepared(key)
+            made = key[0].tile(left[rows], right, None)
+            if expansion.Z is None and key[0].is_distance:
+                np.fill_diagonal(made[:, rows], 0.0)
+            return made
+
+        return base
+
+    return of
+
+
+def pair_slopes(
+    terms: Terms, base: Callable[[Key], Array], gram: Array | None = None
+) -> dict[Key, tuple[Array, float]]:
+    """Return the derivatives of a kernel by its pairwise matrices: matrices, and their factors.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+        The kernel.
+    base : callable
+        Returns one of its pairwise matrices.
+    gram : ndarray, optional
+        The kernel matrix, if it is known. It saves time where it is one atom, and a constant.
+    """
+    varying = [term for term in terms if term.atoms]
+    is_known = gram is not None and len(varying) == len(varying[0].atoms) == 1
+    constant = sum(term.factor for term in terms if not term.atoms)
+
+    @cache
+    def value(atom: Atom) -> Array:
+        if gram is None or not is_known:
+            return atom.function(base(atom.key))
+        rest = gram - constant if constant else gram
+        return rest if varying[0].factor == 1 else rest / varying[0].factor
+
+    found: dict[Key, tuple[Array, float]] = {}
+    for factor, atoms in varying:
+        for place, atom in enumerate(atoms):
+            slope, by = atom.function.slope(partial(base, atom.key), partial(value, atom))
+            for other in (*atoms[:place], *atoms[place + 1 :]):
+                slope = slope * value(other)
+            if atom.key in found:
+                before, times = found[atom.key]
+                slope, by = times * before + factor * by * slope, 1.0 / factor
+            found[atom.key] = slope, factor * by
+    return found
+
+
 # ---- sums over rows ----------------------------------------------------------------------------
 
 
@@ -117,6 +220,17 @@ def difference_sums(slope: Array, coef: Array, left: Array, right: Array) -> Arr
         np.matmul(slope, column[:, None] * right, out=out[output])
         np.subtract(totals[:, output, None] * left, out[output], out=out[output])
     return out
+
+
+def product_sums(slope: Array, coef: Array, right: Array) -> Array:
+    """Return Σ_j slope_ij coef_jc z_jl, of shape (n_outputs, n_rows, n_columns).
+
+    Parameters
+    ----------
+    slope, coef, right
+        As in `difference_sums`.
+    """
+    return np.stack([np.matmul(slope, column[:, None] * right) for column in coef.T])
 
 
 def common_ranks(X: Array, Z: Array | None) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import additive_chi2_kernel
 
 from discernel.arrays import FloatArray, as_rows, city_distances, draw_rows
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.distance import MEDIAN_ROWS, DistanceKernel, Width, median_factor
-from discernel.kernels.expansion import Array, Expansion
-from discernel.kernels.sets import non_negative
+from discernel.kernels.pairs import CHI_SQUARED, non_negative
 from discernel.kernels.similarity import SimilarityKernel
+from discernel.kernels.terms import View
 
 __all__ = ["ChiSquared", "Intersection"]
 
@@ -50,26 +48,12 @@ class ChiSquared(DistanceKernel):
     array([[1.   , 0.513]])
     """
 
-    base = "chi squared distance"
+    pair = CHI_SQUARED
     norm = 1
     power = 1
 
     width: Width = None
     gamma: float | None = None
-
-    def _scaled(self, X: Any) -> Any:
-        X = super()._scaled(X)
-        return non_negative(X.toarray() if hasattr(X, "tocsr") else X, self)
-
-    @staticmethod
-    def _distances(X: Any, Z: Any | None) -> FloatArray:
-        return np.asarray(-additive_chi2_kernel(X, Z), dtype=np.float64)
-
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        return np.ascontiguousarray(self._scaled(X))
-
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        return self._distances(X, Z)
 
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         name, value = self._given()
@@ -78,24 +62,13 @@ class ChiSquared(DistanceKernel):
         self.check_rows(X)
         known, key = {} if known is None else known, ("median chi squared", self.scales)
         if key not in known:
-            distances = self._distances(draw_rows(self._scaled(X), MEDIAN_ROWS), None)
+            rows = draw_rows(as_rows(View().scale(self.scales).of(X)), MEDIAN_ROWS)
+            distances = CHI_SQUARED.entries(rows)
             pairs = distances[np.tri(len(distances), k=-1, dtype=np.bool_)]
             pairs = pairs[pairs > 0]
             # Rows that are all the same have no scale: any width gives the same kernel.
             known[key] = float(np.median(pairs)) if len(pairs) else 1.0
         return replace(self, **{name: median_factor(value) * known[key]})
-
-    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
-        left, right = (self._column(column, rows)[:, None] for rows in (X, X if Z is None else Z))
-        base = self.base_matrix(X, Z)
-        slope, factor = self._slope(self.from_base(base), lambda: base)
-        return np.asarray(factor * slope * self._distances(left, right))
-
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        return Kernel._gradients(self, expansion)
-
-    def _slope_sums(self, expansion: Expansion) -> Callable[[slice, Array], Array]:
-        raise NotImplementedError(f"{self!r} has no gradient by its rows.")
 
 
 @dataclass(frozen=True, repr=False)
@@ -118,15 +91,17 @@ class Intersection(SimilarityKernel):
 
     shares: bool = True
 
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+    def rows(self, X: Any, like: Any | None = None) -> Any:
         X = as_rows(X)
-        X = np.ascontiguousarray(non_negative(X.toarray() if hasattr(X, "tocsr") else X, self))
+        X = np.ascontiguousarray(
+            non_negative(X.toarray() if hasattr(X, "tocsr") else X, repr(self))
+        )
         if not self.shares:
             return X
         sums = X.sum(axis=1, keepdims=True)
         return np.divide(X, sums, out=np.zeros_like(X), where=sums > 0)
 
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         other = X if Z is None else Z
         # min(a, b) = (a + b − |a − b|) / 2
         matrix = city_distances(X, Z, out)
@@ -136,4 +111,4 @@ class Intersection(SimilarityKernel):
         return matrix
 
     def diagonal(self, X: Any) -> FloatArray:
-        return np.asarray(self.base_rows(X).sum(axis=1))
+        return np.asarray(self.rows(X).sum(axis=1))

@@ -2,51 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-from sklearn.metrics.pairwise import cosine_similarity
 
-from discernel.arrays import FloatArray, as_rows, inner_products, squared_norms, typical_row
+from discernel.arrays import FloatArray, as_rows, typical_row
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
+from discernel.kernels.pairs import COSINE, INNER
+from discernel.kernels.terms import Atom, Monomial, Term, Terms, View
 
 __all__ = ["Cosine", "Linear", "Polynomial"]
 
 
-class _InnerProductKernel(Kernel):
-    """A kernel that depends on ⟨x, z⟩ only."""
-
-    base = pairs = "inner product"
-
-    def _moved(self, X: Any) -> Any:
-        """Return the rows whose inner products are taken."""
-        return as_rows(X)
-
-    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return inner_products(self._moved(X), None if Z is None else self._moved(Z))
-
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        return self._moved(X)
-
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
-        return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
-
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.from_base(self.base_matrix(X, Z))
-
-    def base_diagonal(self, X: Any) -> FloatArray:
-        return squared_norms(self._moved(X))
-
-    def diagonal(self, X: Any) -> FloatArray:
-        return self.from_base(self.base_diagonal(X))
-
-
 @dataclass(frozen=True, repr=False)
-class Linear(_InnerProductKernel):
+class Linear(Kernel):
     """The inner product ⟨x, z⟩, or ⟨x − o, z − o⟩ where `shifted` has given it an origin o.
 
     Parameters
@@ -67,38 +39,17 @@ class Linear(_InnerProductKernel):
     origin: tuple[float, ...] | None = field(default=None, metadata={"private": True})
 
     @property
-    def base_key(self) -> Hashable | None:
-        return self.base if self.origin is None else (self.base, self.origin)
-
-    @property
     def name(self) -> str:
         return f"{type(self).__name__}()"
 
-    def _moved(self, X: Any) -> Any:
-        X = as_rows(X)
-        if self.origin is None:
-            return X
-        if X.shape[1] != len(self.origin):
-            raise InvalidInputError(
-                f"{self!r} needs rows of {len(self.origin)} features, as those that it was "
-                f"shifted by. Got {X.shape[1]}."
-            )
-        return (X.toarray() if hasattr(X, "tocsr") else X) - np.array(self.origin)
+    def _terms(self, view: View) -> Terms:
+        return (Term(1.0, (Atom(INNER, view.shift(self.origin)),)),)
 
-    def _shifted(self, X: Any) -> Kernel:
+    def _shifted(self, X: Any, view: View) -> Kernel:
         # Rows less an origin would not be sparse, and a subclass may be anything.
-        if hasattr(X, "tocsr") or type(self) is not Linear:
+        if hasattr(X, "tocsr") or self.is_opaque:
             return self
-        return Linear(tuple(typical_row(as_rows(X)).tolist()))
-
-    def from_base(self, base: FloatArray) -> FloatArray:
-        return base.copy()
-
-    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
-        out[:] = base
-
-    def from_device_base(self, base: Any, xp: Any) -> Any | None:
-        return base
+        return replace(self, origin=tuple(typical_row(as_rows(view.of(X))).tolist()))
 
     def __repr__(self) -> str:
         if self.origin is None:
@@ -108,7 +59,7 @@ class Linear(_InnerProductKernel):
 
 
 @dataclass(frozen=True)
-class Polynomial(_InnerProductKernel):
+class Polynomial(Kernel):
     """The polynomial kernel (coef0 + gamma ⟨x, z⟩)^degree, as in [Pothin06]_ with coef0 = 1.
 
     Parameters
@@ -167,24 +118,12 @@ class Polynomial(_InnerProductKernel):
             )
         return self.gamma
 
-    def from_base(self, base: FloatArray) -> FloatArray:
-        matrix = np.empty_like(base)
-        self._fill(base, matrix)
-        return matrix
-
-    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
-        self._fill(base, out)
-
-    def _fill(self, base: FloatArray, out: FloatArray) -> None:
-        np.multiply(base, self._number(), out=out)
-        out += self.coef0
-        out **= int(self.degree)
-
-    def from_device_base(self, base: Any, xp: Any) -> Any | None:
-        return (base * self._number() + self.coef0) ** int(self.degree)
+    def _terms(self, view: View) -> Terms:
+        function = Monomial(self._number(), self.coef0, int(self.degree))
+        return (Term(1.0, (Atom(INNER, view, function),)),)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        base = self.base_matrix(X, Z)
+        base = INNER.entries(X, Z)
         outer = self.degree * (self.coef0 + self._number() * base) ** (int(self.degree) - 1)
         return np.asarray(outer * base if parameter == "gamma" else outer)
 
@@ -203,8 +142,5 @@ class Cosine(Kernel):
            [0.  , 0.71, 1.  ]])
     """
 
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return np.asarray(cosine_similarity(X, Z), dtype=np.float64)
-
-    def diagonal(self, X: Any) -> FloatArray:
-        return (squared_norms(X) > 0).astype(np.float64)
+    def _terms(self, view: View) -> Terms:
+        return (Term(1.0, (Atom(COSINE, view),)),)

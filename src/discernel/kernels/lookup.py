@@ -68,7 +68,7 @@ class Lookup(SimilarityKernel):
         names: Sequence[Hashable] = range(len(matrix)) if self.keys is None else self.keys
         object.__setattr__(self, "_places", {key: place for place, key in enumerate(names)})
 
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+    def rows(self, X: Any, like: Any | None = None) -> Any:
         column = one_column(X, repr(self), "identifiers")
         try:
             return np.array([self._places[key] for key in column.tolist()], dtype=np.intp)
@@ -84,12 +84,12 @@ class Lookup(SimilarityKernel):
     def _has(self, key: Any) -> bool:
         return isinstance(key, Hashable) and key in self._places
 
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         left: NDArray[np.intp] = X
         return np.asarray(self.matrix[np.ix_(left, left if Z is None else Z)])
 
     def diagonal(self, X: Any) -> FloatArray:
-        return np.asarray(self.matrix.diagonal()[self.base_rows(X)])
+        return np.asarray(self.matrix.diagonal()[self.rows(X)])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Lookup):

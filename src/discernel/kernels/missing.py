@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -14,7 +13,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known, Wrapper
 from discernel.kernels.columns import Table, is_missing
 from discernel.kernels.evaluate import KernelSet, PreparedRows
-from discernel.kernels.expansion import Array, Expansion
+from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
 
 __all__ = ["WhereKnown"]
 
@@ -79,7 +78,7 @@ class _KnownRows:
 
 
 @dataclass(frozen=True, repr=False)
-class WhereKnown(Wrapper):
+class WhereKnown(Wrapper, PairKind):
     """A kernel of a source that some rows lack; such a row says nothing through it.
 
     A row lacks a source if all cells of its columns are missing (NaN, None, ``pd.NA``). In place of
@@ -134,14 +133,6 @@ class WhereKnown(Wrapper):
     def takes_sparse(self) -> bool:  # type: ignore[override]
         return False  # a missing cell is NaN or None
 
-    @property
-    def base_key(self) -> Hashable | None:
-        return WhereKnown, self
-
-    @property
-    def decay(self) -> tuple[Hashable, float] | None:
-        return None
-
     # ---- training rows -----------------------------------------------------------------------
 
     def check_rows(self, X: Any) -> None:
@@ -165,9 +156,9 @@ class WhereKnown(Wrapper):
             reference=_Reference(rows, medians, _means(inner, training, training)),
         )
 
-    def _shifted(self, X: Any) -> Kernel:
+    def _shifted(self, X: Any, view: View) -> Kernel:
         found = self._fixed()
-        inner = self.kernel._shifted(found.rows)
+        inner = self.kernel._shifted(found.rows, View())
         if inner is self.kernel:
             return self
         return self._with_reference(inner, found.rows, found.medians)
@@ -188,7 +179,7 @@ class WhereKnown(Wrapper):
 
     # ---- matrices ----------------------------------------------------------------------------
 
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+    def rows(self, X: Any, like: Any | None = None) -> Any:
         found, kernels = self._fixed(), KernelSet([self.kernel])
         filled, missing = self._filled(np.asarray(X) if isinstance(X, list) else X)
         means = np.full(len(missing), found.means.mean())
@@ -205,30 +196,15 @@ class WhereKnown(Wrapper):
             means[~missing] = _means(self.kernel, new, rows.training)
         return rows
 
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         other = X if Z is None else Z
         matrix = _matrix(self.kernel, X.prepared, None if Z is None else Z.prepared).copy()
         matrix[X.missing] = other.means
         matrix[:, other.missing] = X.means[:, None]
         return matrix
 
-    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
-        if Z is None or Z is X:
-            return self.base_tile(self.base_rows(X), None, None)
-        training = self.base_rows(Z)
-        return self.base_tile(self.base_rows(X, training), training, None)
-
-    def base_diagonal(self, X: Any) -> FloatArray:
-        return self.diagonal(X)
-
-    def from_base(self, base: FloatArray) -> FloatArray:
-        return base.copy()
-
-    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
-        out[:] = base
-
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.base_matrix(X, Z)
+    def _terms(self, view: View) -> Terms:
+        return (Term(1.0, (Atom(self, view),)),)
 
     def diagonal(self, X: Any) -> FloatArray:
         filled, missing = self._filled(X)
@@ -243,12 +219,6 @@ class WhereKnown(Wrapper):
     def with_parameters(self, **values: float) -> Self:
         self._check_parameters(values)
         return self
-
-    def _scale_derivative(self, column: int, X: Any, Z: Any | None) -> FloatArray:
-        return Kernel._scale_derivative(self, column, X, Z)
-
-    def _gradients(self, expansion: Expansion) -> Iterator[Array]:
-        return Kernel._gradients(self, expansion)
 
     def __repr__(self) -> str:
         return f"WhereKnown({self.kernel!r})"

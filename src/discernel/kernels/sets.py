@@ -12,9 +12,10 @@ import scipy.sparse as sp
 from discernel.arrays import FloatArray, as_rows, inner_products, n_rows, squared_norms
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import Table, is_missing
+from discernel.kernels.pairs import non_negative
 from discernel.kernels.similarity import SimilarityKernel, one_column
 
-__all__ = ["Jaccard", "Matching", "Tanimoto", "non_negative"]
+__all__ = ["Jaccard", "Matching", "Tanimoto"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +33,7 @@ class _SizedRows:
 class _SharedPart(SimilarityKernel):
     """⟨x, z⟩ / (‖x‖² + ‖z‖² − ⟨x, z⟩), and 1 for two rows of nothing."""
 
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+    def rows(self, X: Any, like: Any | None = None) -> Any:
         X = self._checked(as_rows(X))
         return _SizedRows(X, squared_norms(X))
 
@@ -40,7 +41,7 @@ class _SharedPart(SimilarityKernel):
         """Return rows of numbers, or raise an error that says which number may not be there."""
         raise NotImplementedError
 
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         other = X if Z is None else Z
         shared = inner_products(X.rows, other.rows)
         whole = np.add.outer(X.sizes, other.sizes) - shared
@@ -85,9 +86,9 @@ class Jaccard(_SharedPart):
                 f"The separator of Jaccard must be a text such as ';'. Got {self.separator!r}."
             )
 
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+    def rows(self, X: Any, like: Any | None = None) -> Any:
         if _is_numbers(X):
-            return super().base_rows(X, like)
+            return super().rows(X, like)
         sets = [self._set(row, cell) for row, cell in enumerate(one_column(X, repr(self), "sets"))]
         items: dict[Hashable, int] = {} if like is None else like.items or {}
         if like is None:
@@ -160,7 +161,7 @@ class Matching(SimilarityKernel):
     def check_rows(self, X: Any) -> None:
         """Take whatever there is."""
 
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+    def rows(self, X: Any, like: Any | None = None) -> Any:
         cells = X.values if isinstance(X, Table) else np.asarray(X)
         cells = cells if cells.ndim == 2 else cells[:, None]
         items: dict[Hashable, int] = {} if like is None else like.items or {}
@@ -178,7 +179,7 @@ class Matching(SimilarityKernel):
         counts = sp.coo_array((ones, (rows, codes[rows, columns])), shape=shape).tocsr()
         return _SizedRows(counts, np.ones(n), items)
 
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         return inner_products(X.rows, (X if Z is None else Z).rows)
 
     def diagonal(self, X: Any) -> FloatArray:
@@ -199,17 +200,4 @@ class Tanimoto(_SharedPart):
     """
 
     def _checked(self, X: Any) -> Any:
-        return non_negative(X, self)
-
-
-def non_negative(X: Any, kernel: Any) -> Any:
-    """Return rows, dense or CSR, or raise an error that names the first negative number."""
-    values = X.data if hasattr(X, "tocsr") else X
-    if values.size and values.min() < 0:
-        where = np.argwhere(values < 0)[0]
-        row = f" in row {where[0]}" if values.ndim == 2 else ""
-        raise InvalidInputError(
-            f"{kernel!r} needs counts or shares of at least 0. Got {values.min():g}{row}. Columns "
-            "that were centred or standardised are none: give the raw ones."
-        )
-    return X
+        return non_negative(X, repr(self))

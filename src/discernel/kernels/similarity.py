@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from abc import abstractmethod
-from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
@@ -14,41 +13,27 @@ from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table, is_missing
+from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
 
 __all__ = ["SimilarityKernel", "one_column"]
 
 
-class SimilarityKernel(Kernel):
-    """A kernel of prepared rows; a subclass says by `base_rows` and `base_tile` which."""
+class SimilarityKernel(Kernel, PairKind):
+    """A kernel of prepared rows; a subclass says by `rows` and `tile` which.
 
-    base = "similarity"
-
-    @property
-    def base_key(self) -> Hashable | None:
-        return type(self), self  # what is prepared suits no other kernel
+    It is its own pairwise matrix: what is prepared suits no other kernel.
+    """
 
     @abstractmethod
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
-        """Return rows as `base_tile` takes them."""
+    def rows(self, X: Any, like: Any | None = None) -> Any:
+        """Return rows as `tile` takes them."""
 
     @abstractmethod
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         """Return the kernel matrix of prepared rows, a new one."""
 
-    def base_matrix(self, X: Any, Z: Any | None = None) -> FloatArray:
-        if Z is None or Z is X:
-            return self.base_tile(self.base_rows(X), None, None)
-        training = self.base_rows(Z)
-        return self.base_tile(self.base_rows(X, training), training, None)
-
-    def base_diagonal(self, X: Any) -> FloatArray:
-        return self.diagonal(X)
-
-    def from_base(self, base: FloatArray) -> FloatArray:
-        return base.copy()
-
-    def fill_from_base(self, base: FloatArray, out: FloatArray) -> None:
-        out[:] = base
+    def _terms(self, view: View) -> Terms:
+        return (Term(1.0, (Atom(self, view),)),)
 
     def __repr__(self) -> str:
         shown = []
@@ -58,9 +43,6 @@ class SimilarityKernel(Kernel):
             if is_number or value != one.default:
                 shown.append(f"{one.name}={value!r}")
         return f"{type(self).__name__}({', '.join(shown)})"
-
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return self.base_matrix(X, Z)
 
 
 def one_column(X: Any, who: str, what: str) -> NDArray[Any]:

@@ -78,7 +78,7 @@ class _StringKernel(SimilarityKernel):
                 )
         return strings
 
-    def base_rows(self, X: Any, like: Any | None = None) -> Any:
+    def rows(self, X: Any, like: Any | None = None) -> Any:
         strings, lengths = self._strings(X), range(self._lengths()[0], self._lengths()[1] + 1)
         counts, vocabulary = _count(strings, lengths)
         # Also of new strings by all their pieces, not only by those seen in training.
@@ -88,7 +88,7 @@ class _StringKernel(SimilarityKernel):
         factors = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0)
         return _CountedStrings(sp.csr_array(counts.multiply(factors[:, None])), vocabulary)
 
-    def base_tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         left, right = X.counts, X.counts if Z is None else Z.counts
         if _is_dense(left) and _is_dense(right):
             left = left.toarray()
@@ -97,7 +97,7 @@ class _StringKernel(SimilarityKernel):
 
     def diagonal(self, X: Any) -> FloatArray:
         if not self.normalize:
-            return squared_norms(self.base_rows(X).counts)
+            return squared_norms(self.rows(X).counts)
         shortest = self._lengths()[0]
         return np.array([float(len(string) >= shortest) for string in self._strings(X)])
 

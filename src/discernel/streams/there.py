@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from discernel.arrays import Device, FloatArray, as_host
-from discernel.kernels import RBF, Kernel, Laplace, Standardized
+from discernel.kernels import Kernel
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.device import DeviceSum
 from discernel.kernels.device.pairs import STRIP_ENTRIES
 from discernel.kernels.features import NystromMap
+from discernel.kernels.terms import single_atom
 
 __all__ = ["LandmarksThere"]
 
@@ -109,15 +110,15 @@ class LandmarksThere:
         ten kernels cost as much as two.
         """
         kernels = self._features.kernel.kernels
-        spreads = next((k.spreads for k in kernels if isinstance(k, Standardized)), None)
-        kinds = [_kind(kernel, spreads) for kernel in kernels]
+        spreads = next((s for kernel in kernels if (s := _decay(kernel)[0]) is not None), None)
+        kinds = [kind if own == spreads else None for own, kind, _ in map(_decay, kernels)]
         left = [i for i, kind in enumerate(kinds) if kind is None]
         total = np.zeros((len(X), X.shape[1], coef.shape[1]))
         if spreads is None or len(left) == len(kernels):
             return total, left
         xp, put, beta = self._device.xp, self._device.put, self._device.put(coef)
         U, V = (put(divided_columns(rows, spreads)) for rows in (X, self._features.landmarks))
-        round_, city = (self._decaying(X, kinds, kind) for kind in (RBF, Laplace))
+        round_, city = (self._decaying(X, kinds, kind) for kind in ("squared", "city"))
         fitted = xp.matmul(round_, beta)
         for column in np.flatnonzero(spreads).tolist():
             u, v = U[:, column : column + 1], V[:, column : column + 1]
@@ -126,18 +127,26 @@ class LandmarksThere:
             total[:, column, :] = as_host(slope) / spreads[column]
         return total, left
 
-    def _decaying(self, X: FloatArray, kinds: list[type | None], kind: type) -> Any:
+    def _decaying(self, X: FloatArray, kinds: list[str | None], kind: str) -> Any:
         """Return Σ f_i c_i k_i between rows and landmarks, over the kernels of one kind."""
         kernel = self._features.kernel
         weights = [
-            factor * each.decay[1] if found is kind and each.decay is not None else 0.0
+            factor * _decay(each)[2] if found == kind else 0.0
             for found, factor, each in zip(kinds, kernel.coefficients, kernel.kernels, strict=True)
         ]
         return self._sum.matrix(X, np.array(weights))
 
 
-def _kind(kernel: Kernel, spreads: tuple[float, ...] | None) -> type | None:
-    """Return whether a kernel is Gaussian or Laplace of columns over these spreads."""
-    if isinstance(kernel, Standardized) and kernel.spreads == spreads:
-        return next((kind for kind in (RBF, Laplace) if type(kernel.kernel) is kind), None)
-    return None
+def _decay(kernel: Kernel) -> tuple[tuple[float, ...] | None, str | None, float]:
+    """Return the spreads, distance and rate of a Gaussian or Laplace kernel of spread columns.
+
+    None, None and 0 for other kernels.
+    """
+    found = single_atom(kernel.terms())
+    if found is None or found[0] != 1 or found[1].function.kind != "exp":
+        return None, None, 0.0
+    _, atom = found
+    if [step for step, _ in atom.view.steps] != ["spreads"]:
+        return None, None, 0.0
+    spreads: Any = atom.view.steps[0][1]
+    return spreads, atom.pair.kind, atom.function.numbers[0]

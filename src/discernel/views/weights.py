@@ -33,15 +33,9 @@ def kernel_sources(kernels: Sequence[Kernel]) -> list[str]:
     kernels : sequence of Kernel
         The kernels.
     """
-    found = [_restricted(kernel) for kernel in kernels]
+    found = [kernel.source for kernel in kernels]
     shared = Counter(each.where for each in found if each is not None)
     return [_source(*pair, shared) for pair in zip(kernels, found, strict=True)]
-
-
-def _restricted(kernel: Any) -> Restricted | None:
-    while kernel is not None and not isinstance(kernel, Restricted):
-        kernel = getattr(kernel, "kernel", None)  # of a name, a factor, standardized columns
-    return kernel
 
 
 def _source(kernel: Kernel, found: Restricted | None, shared: Counter[str]) -> str:

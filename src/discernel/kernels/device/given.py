@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 from discernel.arrays.device import Device, as_host
-from discernel.kernels import Kernel
+from discernel.kernels.base import Kernel
 
 __all__ = ["MatrixThere"]
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from discernel.arrays import FloatArray, ShiftedRows
 from discernel.arrays.device import Device, as_host
-from discernel.kernels import RBF, Kernel, Laplace
+from discernel.kernels.base import Kernel
 from discernel.kernels.device.given import MatrixThere
 from discernel.kernels.evaluate import KernelSet, PreparedRows
+from discernel.kernels.terms import Key, PairKind, combine
 
 __all__ = ["STRIP_ENTRIES", "DeviceKernels", "DeviceSum"]
 
@@ -41,9 +42,8 @@ class DeviceKernels:
     ) -> None:
         self.kernels, self.device, self.single = kernels, device, single
         self._host = rows
-        self._bases: dict[Hashable, _Rows] = {
-            key: _rows_on(kernels.kernels[steps[0][0]], rows.bases[key], device, single)
-            for key, steps in kernels.groups.items()
+        self._bases: dict[Key, _Rows] = {
+            key: _rows_on(key[0], rows.bases[key], device, single) for key in kernels.groups
         }
 
     def strips(
@@ -113,15 +113,13 @@ class DeviceKernels:
 
     def _decays(self, position: int) -> bool:
         """Whether a kernel is the exponential of its pairwise matrix times a number."""
-        decay = self.kernels.kernels[position].decay
-        return decay is not None and decay[0] in (RBF, Laplace)
+        decay = self.kernels.decay(position)
+        return decay is not None and decay[0] == "exp"
 
     def _exponents(self, positions: list[int]) -> FloatArray:
-        return np.array([self.kernels.kernels[i].decay[1] for i in positions])  # type: ignore[index]
+        return np.array([self.kernels.decay(i)[1] for i in positions])  # type: ignore[index]
 
-    def _pairs(
-        self, key: Hashable, rows: slice, columns: slice, other: DeviceKernels | None
-    ) -> Any:
+    def _pairs(self, key: Key, rows: slice, columns: slice, other: DeviceKernels | None) -> Any:
         left = self._bases[key]
         if other is not None:
             return left.pairs(rows, other._bases[key], columns)
@@ -131,13 +129,10 @@ class DeviceKernels:
         return found
 
     def _made_of(self, position: int, base: Any) -> Any:
-        kernel, fused = self.kernels.kernels[position], self.device.fused()
+        fused, xp = self.device.fused(), self.device.xp
         if fused is not None and self._decays(position):
             return fused.exponential(base, float(self._exponents([position])[0]))
-        made = kernel.from_device_base(base, self.device.xp)
-        if made is None:
-            made = self.device.put(kernel.from_base(as_host(base)), single=self.single)
-        return made
+        return combine(self.kernels.terms[position], lambda atom: atom.function.there(base, xp))
 
     def _from_host(self, position: int, rows: slice, columns: slice, other: DeviceKernels) -> Any:
         left, right = self._host.rows[rows], other._host.rows[columns]
@@ -283,20 +278,20 @@ class _Squares(_Rows):
 class _Host(_Rows):
     """A pairwise matrix that only NumPy can make."""
 
-    def __init__(self, kernel: Kernel, rows: Any, device: Device, single: bool) -> None:
-        self._kernel, self._rows, self._device, self._single = kernel, rows, device, single
+    def __init__(self, pair: PairKind, rows: Any, device: Device, single: bool) -> None:
+        self._pair, self._rows, self._device, self._single = pair, rows, device, single
 
     def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
-        made = self._kernel.base_tile(self._rows[rows], other._rows[columns], None)
+        made = self._pair.tile(self._rows[rows], other._rows[columns], None)
         return self._device.put(made, single=self._single)
 
 
-def _rows_on(kernel: Kernel, rows: Any, device: Device, single: bool) -> _Rows:
-    """Return prepared rows of a kernel on a device."""
-    if kernel.pairs == "squared distance" and isinstance(rows, ShiftedRows):
+def _rows_on(pair: PairKind, rows: Any, device: Device, single: bool) -> _Rows:
+    """Return prepared rows on a device."""
+    if pair.kind == "squared":
         return _Squares(rows, device, single)
-    if kernel.pairs == "1-norm distance":
+    if pair.kind == "city":
         return _Sums(device.put(rows, single=single), device, squared=False)
-    if kernel.pairs == "inner product":
+    if pair.kind in ("inner", "cosine"):
         return _Products(device.put(rows, single=single), device)
-    return _Host(kernel, rows, device, single)
+    return _Host(pair, rows, device, single)

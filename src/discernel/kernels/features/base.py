@@ -8,12 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, as_rows, n_rows, rows_for_threads
-from discernel.kernels import Kernel
-from discernel.kernels.base import Scaled
+from discernel.arrays import FloatArray, n_rows, rows_for_threads
 from discernel.kernels.weighted import slices
 
-__all__ = ["FeatureMap", "plain_kernel"]
+__all__ = ["FeatureMap"]
 
 #: Bytes of features that are made at a time, per thread.
 _THREAD_BYTES = 8 * 2**20
@@ -68,23 +66,3 @@ class FeatureMap(ABC):
     @abstractmethod
     def write(self, X: Any, out: FloatArray) -> None:
         """Write the features of rows to ``out``, of shape (n_rows, rank)."""
-
-
-def plain_kernel(kernel: Kernel, X: Any) -> tuple[float, Kernel, Any]:
-    """Return a factor, a kernel without columns, spreads, scales or name, and the rows it takes.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Resolved.
-    X : array-like or CSR of shape (n_rows, n_features)
-        Rows.
-    """
-    factor, X = 1.0, as_rows(X)
-    while True:
-        inner, X = kernel.on_its_columns(X)
-        if isinstance(inner, Scaled):
-            factor, inner = factor * inner.factor, inner.kernel
-        if inner is kernel:
-            return factor, inner, X
-        kernel = inner

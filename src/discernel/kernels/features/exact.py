@@ -10,12 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, squared_norms
+from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Cosine, Kernel, Linear, Polynomial
-from discernel.kernels.features.base import FeatureMap, plain_kernel
+from discernel.kernels.base import Kernel
+from discernel.kernels.features.base import FeatureMap
+from discernel.kernels.terms import IDENTITY, Atom, single_atom
 
 __all__ = ["ExactMap", "exact_rank"]
+
+
+def _exact_atom(kernel: Kernel) -> tuple[float, Atom] | None:
+    """Return the factor and atom of a kernel that is a power of inner products; None: another."""
+    found = single_atom(kernel.terms())
+    if found is None or found[1].pair.kind not in ("inner", "cosine"):
+        return None
+    return found if found[1].function.kind == "power" else None
 
 
 def exact_rank(kernel: Kernel, n_columns: int) -> int | None:
@@ -28,16 +37,12 @@ def exact_rank(kernel: Kernel, n_columns: int) -> int | None:
     n_columns : int
         The columns of the rows.
     """
-    _, plain, rows = plain_kernel(kernel, np.zeros((1, n_columns)))
-    if type(plain) in (Linear, Cosine):
-        return int(rows.shape[1])
-    if type(plain) is Polynomial:
-        return comb(_n_terms(plain, rows.shape[1]) + plain.degree - 1, plain.degree)
-    return None
-
-
-def _n_terms(kernel: Polynomial, n_columns: int) -> int:
-    return n_columns + (kernel.coef0 > 0)
+    found = _exact_atom(kernel)
+    if found is None:
+        return None
+    _, constant, degree = found[1].function.numbers
+    n_terms = len(found[1].view.seen(n_columns).columns) + (constant > 0)
+    return comb(n_terms + int(degree) - 1, int(degree))
 
 
 class ExactMap(FeatureMap):
@@ -50,20 +55,32 @@ class ExactMap(FeatureMap):
         too.
     n_columns : int
         The columns of the rows.
+
+    Attributes
+    ----------
+    factor : float
+        What the atom is multiplied by.
+    atom : Atom
+        A power of the inner product of what is seen of rows.
+    monomials : tuple of ndarray or None
+        The terms of every monomial, and the root of how often it is in the power; None where the
+        features are the row itself.
     """
 
     def __init__(self, kernel: Kernel, n_columns: int) -> None:
-        rank = exact_rank(kernel, n_columns)
-        if rank is None:
+        rank, found = exact_rank(kernel, n_columns), _exact_atom(kernel)
+        if rank is None or found is None:
             raise InvalidInputError(
                 "Exact features are for Linear, Cosine and Polynomial kernels, on columns, "
                 f"standardized, named or scaled too. Got {kernel!r}. Use NystromMap."
             )
         self.kernel, self._rank = kernel, rank
-        _, plain, rows = plain_kernel(kernel, np.zeros((1, n_columns)))
-        self._monomials: tuple[NDArray[np.intp], FloatArray] | None = None
-        if isinstance(plain, Polynomial):
-            self._monomials = _monomials(_n_terms(plain, rows.shape[1]), plain.degree)
+        self.factor, self.atom = found
+        self.monomials: tuple[NDArray[np.intp], FloatArray] | None = None
+        if self.atom.function != IDENTITY:
+            _, constant, degree = self.atom.function.numbers
+            n_terms = len(self.atom.view.seen(n_columns).columns) + (constant > 0)
+            self.monomials = _monomials(n_terms, int(degree))
 
     @property
     def rank(self) -> int:
@@ -74,29 +91,24 @@ class ExactMap(FeatureMap):
         return np.arange(self.rank)
 
     def write(self, X: Any, out: FloatArray) -> None:
-        factor, plain, rows = plain_kernel(self.kernel, X)
-        if isinstance(plain, Linear):
-            rows = plain._moved(rows)
+        rows = self.atom.pair.rows(self.atom.view.of(X))
         dense = rows.toarray() if hasattr(rows, "tocsr") else rows
-        if isinstance(plain, Cosine):
-            norms = np.sqrt(squared_norms(rows))
-            dense = dense / np.where(norms > 0, norms, 1.0)[:, None]
-        if isinstance(plain, Polynomial) and self._monomials is not None:
-            terms, (indices, roots) = _terms(plain, dense), self._monomials
+        if self.monomials is None:
+            out[:] = dense
+        else:
+            (indices, roots), terms = self.monomials, self._terms(dense)
             out[:] = roots
             for position in indices.T:
                 out *= terms[:, position]
-        else:
-            out[:] = dense
-        out *= np.sqrt(factor)
+        out *= np.sqrt(self.factor)
 
-
-def _terms(kernel: Polynomial, rows: FloatArray) -> FloatArray:
-    """Return x' with c + γ⟨x, z⟩ = ⟨x', z'⟩."""
-    scaled = np.sqrt(kernel._number()) * rows
-    if kernel.coef0 == 0:
-        return np.asarray(scaled)
-    return np.column_stack([np.full(len(rows), np.sqrt(kernel.coef0)), scaled])
+    def _terms(self, rows: FloatArray) -> FloatArray:
+        """Return x' with c + γ⟨x, z⟩ = ⟨x', z'⟩."""
+        gamma, constant, _ = self.atom.function.numbers
+        scaled = np.sqrt(gamma) * rows
+        if constant == 0:
+            return np.asarray(scaled)
+        return np.column_stack([np.full(len(rows), np.sqrt(constant)), scaled])
 
 
 def _monomials(n_terms: int, degree: int) -> tuple[NDArray[np.intp], FloatArray]:

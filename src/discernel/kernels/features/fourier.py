@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, as_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import RBF, Kernel, Laplace
-from discernel.kernels.features.base import FeatureMap, plain_kernel
+from discernel.kernels.base import Kernel
+from discernel.kernels.features.base import FeatureMap
+from discernel.kernels.terms import single_atom
 
 __all__ = ["FourierMap"]
 
@@ -52,20 +53,22 @@ class FourierMap(FeatureMap):
     ) -> None:
         if rank < 2 or rank % 2:
             raise InvalidInputError(f"The rank of Fourier features must be even. Got {rank!r}.")
-        factor, plain, rows = plain_kernel(kernel, np.zeros((1, n_columns)))
-        if type(plain) not in (RBF, Laplace):
+        found = single_atom(kernel.terms())
+        factor, atom = (1.0, None) if found is None else found
+        if atom is None or atom.pair.kind not in ("squared", "city") or atom.function.kind != "exp":
             raise InvalidInputError(
                 "Fourier features are for RBF and Laplace kernels, on columns, standardized, named "
                 f"or scaled too. Got {kernel!r}. Use NystromMap."
             )
-        rng, shape = np.random.default_rng(random_state), (rows.shape[1], rank // 2)
-        exponent = plain.exponent  # type: ignore[attr-defined]
-        if type(plain) is Laplace:
+        n_seen, (exponent,) = len(atom.view.seen(n_columns).columns), atom.function.numbers
+        rng, shape = np.random.default_rng(random_state), (n_seen, rank // 2)
+        if atom.pair.kind == "city":
             self.frequencies: FloatArray = exponent * rng.standard_cauchy(shape)
         else:
             drawn = _orthogonal(shape, rng) if orthogonal else rng.standard_normal(shape)
             self.frequencies = np.sqrt(2.0 * exponent) * drawn
-        self.kernel, self._amplitude = kernel, float(np.sqrt(factor / shape[1]))
+        self.kernel, self._view = kernel, atom.view
+        self._amplitude = float(np.sqrt(factor / shape[1]))
 
     @property
     def rank(self) -> int:
@@ -78,8 +81,7 @@ class FourierMap(FeatureMap):
         return np.concatenate([few, n + few])
 
     def write(self, X: Any, out: FloatArray) -> None:
-        _, _, rows = plain_kernel(self.kernel, X)
-        angles, half = rows @ self.frequencies, self.rank // 2
+        angles, half = as_rows(self._view.of(X)) @ self.frequencies, self.rank // 2
         np.cos(angles, out=out[:, :half])
         np.sin(angles, out=out[:, half:])
         out *= self._amplitude

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel
+from discernel.kernels.base import Kernel
 from discernel.kernels.features.base import FeatureMap
 from discernel.kernels.weighted import WeightedKernels
 

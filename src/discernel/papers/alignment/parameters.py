@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from discernel.bank import DenseBank
 from discernel.bank.checks import check_grams
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, check_number, unknown_choice
 from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
+from discernel.kernels.terms import Key, matrix_of
 from discernel.papers.alignment.criterion import (
     MatrixAlignment,
     alignment,
@@ -283,7 +284,7 @@ class _Search:
     ) -> None:
         self.kernels, self.rows, self.columns = kernels, rows, columns
         self.centered, self.epsilon = centered, epsilon
-        self._bases: dict[Hashable, FloatArray] = {}
+        self._bases: dict[Key, FloatArray] = {}
         self.coordinates = _coordinates(kernels)
         self.point = np.array([coordinate.origin for coordinate in self.coordinates])
         bounds = np.array([c.bounds for c in self.coordinates]).reshape(-1, 2)
@@ -362,13 +363,8 @@ class _Search:
         return kernel.with_parameters(**values) if values else kernel
 
     def _gram(self, position: int, point: FloatArray) -> FloatArray:
-        kernel = self._kernel(position, point)
-        key = kernel.base_key
-        if key is None:
-            return kernel(self.rows)
-        if key not in self._bases:  # parameters do not change it
-            self._bases[key] = kernel.base_matrix(self.rows)
-        return kernel.from_base(self._bases[key])
+        # Parameters do not change distances and inner products.
+        return matrix_of(self._kernel(position, point).terms(), self.rows, known=self._bases)
 
     def _trace(self, gram: FloatArray) -> float:
         trace = self._trace_slope(gram)

@@ -1,0 +1,517 @@
+"""The normal form of kernels: sums of products of functions of distances and inner products.
+
+Every kernel is k(x, z) = Σ c Π f(p(v(x), v(z))): numbers c times products of atoms, each of which
+is a function f of a pairwise matrix p, such as squared distances, of what a view v shows of rows.
+A kernel of which nothing more is known is one atom, whose pairwise matrix is the kernel itself.
+Evaluation, gradients, devices, feature maps, explanations and exports read this form.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import comb
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray, as_rows, n_rows
+from discernel.exceptions import InvalidInputError
+from discernel.kernels.columns import column_indices, divided_columns, take_columns
+
+__all__ = [
+    "IDENTITY",
+    "LEAST_EXPONENT",
+    "LEAST_SINGLE_EXPONENT",
+    "Atom",
+    "Decay",
+    "Monomial",
+    "PairFunction",
+    "PairKind",
+    "RootDecay",
+    "Seen",
+    "Term",
+    "Terms",
+    "View",
+    "combine",
+    "diagonal_of",
+    "matrix_of",
+    "multiply",
+    "raise_to",
+    "single_atom",
+]
+
+#: exp(−690) is 1e-300. Below it numbers are denormal, with which processors are ten times slower,
+#: also in every product and factorisation to come.
+LEAST_EXPONENT = -690.0
+#: The same for tiles of single precision, of which the least normal number is 1e-38.
+LEAST_SINGLE_EXPONENT = -80.0
+
+#: An array of single or double precision.
+Array = NDArray[Any]
+Some = TypeVar("Some")
+
+
+# ---- views -------------------------------------------------------------------------------------
+
+
+class Seen(NamedTuple):
+    """A view as numbers: it shows ``X[:, columns] * factors - origin``."""
+
+    columns: NDArray[np.intp]
+    factors: FloatArray
+    origin: FloatArray
+
+    def of(self, X: FloatArray) -> FloatArray:
+        """Return the columns of rows times their factors, before the origin is taken off."""
+        return np.asarray(X[:, self.columns] * self.factors)
+
+
+@dataclass(frozen=True)
+class View:
+    """What a kernel sees of rows: some columns, divided, scaled, less an origin, in turn.
+
+    Attributes
+    ----------
+    steps : tuple of (str, hashable)
+        What is done with rows, one step after another, and with what.
+    """
+
+    steps: tuple[tuple[str, Hashable], ...] = ()
+
+    def take(self, columns: Any) -> View:
+        """Return the view of some of these columns, chosen in any way."""
+        # Before Python 3.12, slices are no keys.
+        fixed = ("slice", *columns.__reduce__()[1]) if isinstance(columns, slice) else columns
+        return self._then("columns", fixed)
+
+    def divide(self, spreads: tuple[float, ...]) -> View:
+        """Return the view of these columns over their spreads; those of spread 0 become 0."""
+        return self._then("spreads", spreads)
+
+    def scale(self, scales: tuple[float, ...] | None) -> View:
+        """Return the view of these columns times factors, without those of factor 0."""
+        return self if scales is None else self._then("scales", scales)
+
+    def shift(self, origin: tuple[float, ...] | None) -> View:
+        """Return the view of these columns less an origin."""
+        return self if origin is None else self._then("origin", origin)
+
+    def then(self, view: View) -> View:
+        """Return this view with all steps of another one after its own."""
+        return View((*self.steps, *view.steps))
+
+    def _then(self, step: str, by: Hashable) -> View:
+        return View((*self.steps, (step, by)))
+
+    def of(self, X: Any) -> Any:
+        """Return what is seen of rows: an array, CSR or Table."""
+        for step, by in self.steps:
+            X = _STEPS[step](X, by)
+        return X
+
+    def of_both(self, X: Any, Z: Any | None) -> tuple[Any, Any | None]:
+        """Return what is seen of X and of Z; None for a Z that is seen the same as X."""
+        if not self.steps:
+            return X, Z
+        return self.of(X), None if Z is None or Z is X else self.of(Z)
+
+    def seen(self, n_columns: int) -> Seen:
+        """Return the view of so many columns as numbers."""
+        columns, factors, origin = np.arange(n_columns), np.ones(n_columns), None
+        for step, by in self.steps:
+            if step == "columns":
+                taken = _indices(by, np.empty((0, len(columns))))
+                columns, factors = columns[taken], factors[taken]
+            elif step == "spreads":
+                factors = divided_columns(factors[None, :], by)[0]  # type: ignore[arg-type]
+            elif step == "scales":
+                factors = scaled_columns(factors[None, :], by)[0]  # type: ignore[arg-type]
+                columns = columns[np.flatnonzero(by)]  # type: ignore[arg-type]
+            else:
+                origin = np.asarray(by)
+        return Seen(columns, factors, np.zeros(len(columns)) if origin is None else origin)
+
+    @property
+    def scales(self) -> tuple[View, tuple[float, ...] | None]:
+        """The view without its last scales, and these; None where the last step is another."""
+        if not self.steps or self.steps[-1][0] != "scales":
+            return self, None
+        return View(self.steps[:-1]), self.steps[-1][1]  # type: ignore[return-value]
+
+
+def _indices(columns: Any, frame: Any) -> NDArray[np.intp]:
+    is_slice = isinstance(columns, tuple) and columns[:1] == ("slice",) and len(columns) == 4
+    return column_indices(slice(*columns[1:]) if is_slice else columns, frame)
+
+
+def scaled_columns(X: Any, scales: tuple[float, ...]) -> Any:
+    """Return rows, dense or CSR, with columns times their scales, without those of scale 0."""
+    X, by = as_rows(X), np.array(scales)
+    if X.shape[1] != len(by):
+        raise InvalidInputError(
+            f"There must be one scale per column, here {X.shape[1]}. Got {len(by)}."
+        )
+    if not by.all():
+        kept = np.flatnonzero(by)
+        X, by = X[:, kept], by[kept]
+    return X.multiply(by).tocsr() if hasattr(X, "tocsr") else X * by
+
+
+def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
+    X = as_rows(X)
+    if X.shape[1] != len(origin):
+        raise InvalidInputError(
+            f"Rows must have {len(origin)} features, as those that the kernel was shifted by. "
+            f"Got {X.shape[1]}."
+        )
+    return (X.toarray() if hasattr(X, "tocsr") else X) - np.array(origin)
+
+
+_STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "columns": lambda X, by: take_columns(X, _indices(by, X)),
+    "spreads": divided_columns,
+    "scales": scaled_columns,
+    "origin": _less_origin,
+}
+
+
+# ---- pairs -------------------------------------------------------------------------------------
+
+
+class PairKind(ABC):
+    """What is computed of all pairs of rows: distances, inner products, or a whole kernel."""
+
+    #: What other array libraries, gradients and exports know the matrix by; None: they do not.
+    kind: ClassVar[str | None] = None
+    #: Whether rows are prepared once, so that kernels share the matrix, tile by tile.
+    is_prepared: ClassVar[bool] = True
+    #: Whether a row has 0 with itself.
+    is_distance: ClassVar[bool] = False
+    #: Whether the entries can be differentiated by the columns of rows.
+    has_slopes: ClassVar[bool] = False
+
+    def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
+        """Return the matrix between the rows of X and Z, dense or CSR, or of X with itself."""
+        if Z is None or Z is X:
+            return self.tile(self.rows(X), None, None)
+        training = self.rows(Z)
+        return self.tile(self.rows(X, training), training, None)
+
+    @abstractmethod
+    def diagonal(self, X: Any) -> FloatArray:
+        """Return the diagonal of ``entries(X)``, without the rest."""
+
+    def rows(self, X: Any, like: Any | None = None) -> Any:
+        """Return dense rows as `tile` takes them, computed once, which can be sliced.
+
+        Parameters
+        ----------
+        X : ndarray or Table of shape (n_rows, n_features)
+            Rows.
+        like : what this method returned, optional
+            For the rows that these ones will meet.
+        """
+        return X
+
+    @abstractmethod
+    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        """Return the matrix of what `rows` returned, a new one or ``out``."""
+
+    def slope_sums(self, view: View, expansion: Any) -> Callable[[slice, Array], Array]:
+        """Return a function of some rows of an `Expansion` and their slopes.
+
+        It returns Σ_j slope_ij coef_jc d_l(x_i, z_j) of every output, row and column of the view,
+        where d_l is the derivative of the entries by a column as it is seen.
+        """
+        raise NotImplementedError
+
+    def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
+        """Return the derivative of the entries by the scale of a column; None: they have none.
+
+        Parameters
+        ----------
+        left, right : ndarray of shape (n_rows,)
+            The column of both rows, before it is scaled.
+        scale : float
+            Its scale.
+        """
+        return None
+
+
+# ---- functions ---------------------------------------------------------------------------------
+
+
+class PairFunction(ABC):
+    """A function of the entries of a pairwise matrix."""
+
+    #: What exports call it.
+    kind: ClassVar[str]
+
+    #: The rate of an exponential; None for other functions. Those of one kind are powers of each
+    #: other.
+    decay: float | None = None
+
+    @property
+    @abstractmethod
+    def numbers(self) -> tuple[float, ...]:
+        """The numbers of the function."""
+
+    @abstractmethod
+    def write(self, base: Array, out: Array) -> None:
+        """Write the values for a matrix of NumPy, which is left as it is, to ``out``."""
+
+    @abstractmethod
+    def there(self, base: Any, xp: Any) -> Any:
+        """Return the values for an array of the namespace ``xp``, which is left as it is."""
+
+    @abstractmethod
+    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
+        """Return the derivative by the entries: a matrix, and its factor.
+
+        Parameters
+        ----------
+        base : callable
+            Returns the pairwise matrix.
+        values : callable
+            Returns the values of the function.
+        """
+
+    @abstractmethod
+    def times(self, other: PairFunction) -> PairFunction | None:
+        """Return the product with another function of the same matrix; None: it is no function."""
+
+    def __call__(self, base: Array) -> Array:
+        """Return the values for a matrix of NumPy, which is left as it is."""
+        out = np.empty_like(base)
+        self.write(base, out)
+        return out
+
+
+@dataclass(frozen=True)
+class Decay(PairFunction):
+    """exp(−rate·p)."""
+
+    kind = "exp"
+
+    rate: float
+
+    @property
+    def decay(self) -> float | None:  # type: ignore[override]
+        return self.rate
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        return (self.rate,)
+
+    def distance(self, base: Array, out: Array | None = None) -> Array:
+        """Return what is multiplied by the rate: ``base`` itself, or in ``out``."""
+        return base
+
+    def write(self, base: Array, out: Array) -> None:
+        np.multiply(self.distance(base, out), -self.rate, out=out)
+        single = out.dtype == np.float32
+        np.maximum(out, LEAST_SINGLE_EXPONENT if single else LEAST_EXPONENT, out=out)
+        np.exp(out, out=out)
+
+    def there(self, base: Any, xp: Any) -> Any:
+        return xp.exp(base * -self.rate)
+
+    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
+        return values(), -self.rate
+
+    def times(self, other: PairFunction) -> PairFunction | None:
+        if other.kind != self.kind:
+            return None
+        return replace(self, rate=self.rate + other.numbers[0])
+
+
+class RootDecay(Decay):
+    """exp(−rate·√p)."""
+
+    kind = "exp of root"
+
+    def distance(self, base: Array, out: Array | None = None) -> Array:
+        return np.asarray(np.sqrt(base, out=out))
+
+    def there(self, base: Any, xp: Any) -> Any:
+        return super().there(xp.sqrt(xp.clip(base, min=0.0)), xp)
+
+    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
+        distance, gram = np.sqrt(base()), values()
+        # At distance 0 there is a tip and no derivative; 0 is the mean of those around it.
+        slope = np.divide(gram, distance, out=np.zeros_like(gram), where=distance > 0)
+        return slope, -0.5 * self.rate
+
+
+@dataclass(frozen=True)
+class Monomial(PairFunction):
+    """(factor·p + constant)^degree."""
+
+    kind = "power"
+
+    factor: float = 1.0
+    constant: float = 0.0
+    degree: int = 1
+
+    @property
+    def numbers(self) -> tuple[float, ...]:
+        return self.factor, self.constant, float(self.degree)
+
+    def write(self, base: Array, out: Array) -> None:
+        np.multiply(base, self.factor, out=out)
+        if self.constant:
+            out += self.constant
+        if self.degree > 1:
+            out **= self.degree
+
+    def there(self, base: Any, xp: Any) -> Any:
+        return base if self == IDENTITY else (base * self.factor + self.constant) ** self.degree
+
+    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
+        lower = replace(self, degree=self.degree - 1) if self.degree > 1 else None
+        made = np.ones_like(base()) if lower is None else lower(base())
+        return made, self.degree * self.factor
+
+    def times(self, other: PairFunction) -> PairFunction | None:
+        if other.kind != self.kind or other.numbers[:2] != self.numbers[:2]:
+            return None
+        return replace(self, degree=self.degree + int(other.numbers[2]))
+
+
+#: The entries themselves.
+IDENTITY = Monomial()
+
+
+# ---- terms -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Atom:
+    """A function of a pairwise matrix of what is seen of rows."""
+
+    pair: PairKind
+    view: View
+    function: PairFunction = IDENTITY
+
+    @property
+    def key(self) -> Key:
+        """What atoms have in common that share a pairwise matrix."""
+        return self.pair, self.view
+
+
+class Term(NamedTuple):
+    """A number and the atoms whose product it multiplies; without atoms, a constant."""
+
+    factor: float
+    atoms: tuple[Atom, ...]
+
+
+Key: TypeAlias = tuple[PairKind, View]
+Terms: TypeAlias = tuple[Term, ...]
+
+
+def single_atom(terms: Terms) -> tuple[float, Atom] | None:
+    """Return the factor and atom of a kernel that is a number times one atom; None for others."""
+    if len(terms) != 1 or len(terms[0].atoms) != 1:
+        return None
+    return terms[0].factor, terms[0].atoms[0]
+
+
+def multiply(left: Terms, right: Terms) -> Terms:
+    """Return the terms of the product of two kernels."""
+    return tuple(
+        Term(a * b, _joined((*one, *other))) for (a, one), (b, other) in product(left, right)
+    )
+
+
+def _joined(atoms: Iterable[Atom]) -> tuple[Atom, ...]:
+    """Return atoms with the same product, of which no two are one function of one matrix."""
+    found: list[Atom] = []
+    for atom in atoms:
+        for place, other in enumerate(found):
+            made = atom.function.times(other.function) if other.key == atom.key else None
+            if made is not None:
+                found[place] = replace(atom, function=made)
+                break
+        else:
+            found.append(atom)
+    return tuple(found)
+
+
+def raise_to(terms: Terms, exponent: int) -> Terms:
+    """Return the terms of a power of a kernel, by the binomial formula for sums."""
+    if len(terms) == 1 or exponent == 1:
+        made = terms
+        for _ in range(exponent - 1):
+            made = multiply(made, terms)
+        return made
+    first, rest = terms[:1], terms[1:]
+    found: list[Term] = []
+    for n in range(exponent + 1):
+        parts = [raise_to(part, k) for part, k in ((first, n), (rest, exponent - n)) if k]
+        whole = parts[0] if len(parts) == 1 else multiply(*parts)
+        found += [Term(comb(exponent, n) * factor, atoms) for factor, atoms in whole]
+    return tuple(found)
+
+
+# ---- values ------------------------------------------------------------------------------------
+
+
+def combine(terms: Sequence[Term], value: Callable[[Atom], Any]) -> Any:
+    """Return Σ c Π value(atom), of arrays of any library.
+
+    Parameters
+    ----------
+    terms : sequence of Term
+        One of which has an atom.
+    value : callable
+        Returns the matrix of an atom, which is left as it is.
+    """
+    total: Any = None
+    for factor, atoms in terms:
+        made: Any = None
+        for atom in atoms:
+            made = value(atom) if made is None else made * value(atom)
+        made = factor if made is None else made if factor == 1 else made * factor
+        total = made if total is None else total + made
+    return total
+
+
+def matrix_of(
+    terms: Terms, X: Any, Z: Any | None = None, known: dict[Key, FloatArray] | None = None
+) -> FloatArray:
+    """Return the matrix of a kernel between the rows of X and of Z.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+        The kernel.
+    X, Z : array-like, CSR or Table of shape (n_rows, n_features)
+        Rows; without Z, those of X on both sides.
+    known : dict, optional
+        Distances and inner products of these rows that are known; more are added.
+    """
+    own: dict[Key, FloatArray] = {}
+
+    def value(atom: Atom) -> FloatArray:
+        found = own if known is None or not atom.pair.is_prepared else known
+        if atom.key not in found:
+            found[atom.key] = atom.pair.entries(*atom.view.of_both(X, Z))
+        return atom.function(found[atom.key])
+
+    return np.asarray(combine(terms, value))
+
+
+def diagonal_of(terms: Terms, X: Any) -> FloatArray:
+    """Return the value of every row with itself, of shape (n_rows,)."""
+
+    def value(atom: Atom) -> FloatArray:
+        # Where rows are at distance 0 from themselves, their columns need not be looked at.
+        at = np.zeros(n_rows(X)) if atom.pair.is_distance else atom.pair.diagonal(atom.view.of(X))
+        return atom.function(at)
+
+    return np.asarray(combine(terms, value))
