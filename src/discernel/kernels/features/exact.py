@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, as_dense
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.features.base import FeatureMap
@@ -91,8 +91,7 @@ class ExactMap(FeatureMap):
         return np.arange(self.rank)
 
     def write(self, X: Any, out: FloatArray) -> None:
-        rows = self.atom.pair.rows(self.atom.view.of(X))
-        dense = rows.toarray() if hasattr(rows, "tocsr") else rows
+        dense = as_dense(self.atom.pair.rows(self.atom.view.of(X)))
         if self.monomials is None:
             out[:] = dense
         else:
