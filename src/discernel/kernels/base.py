@@ -106,6 +106,9 @@ class Kernel:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "__call__" in vars(cls) and "diagonal" not in vars(cls):
+            # That of the class above is of another kernel.
+            cls.diagonal = Kernel.diagonal  # type: ignore[method-assign]
         for name in _OF_ROWS:
             method = vars(cls).get(name)
             if isinstance(method, FunctionType):

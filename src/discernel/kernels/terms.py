@@ -257,7 +257,7 @@ class PairFunction(ABC):
         """Write the values for a matrix of NumPy, which is left as it is, to ``out``."""
 
     @abstractmethod
-    def there(self, base: Any, xp: Any) -> Any:
+    def on_device(self, base: Any, xp: Any) -> Any:
         """Return the values for an array of the namespace ``xp``, which is left as it is."""
 
     @abstractmethod
@@ -309,7 +309,7 @@ class Decay(PairFunction):
         np.maximum(out, LEAST_SINGLE_EXPONENT if single else LEAST_EXPONENT, out=out)
         np.exp(out, out=out)
 
-    def there(self, base: Any, xp: Any) -> Any:
+    def on_device(self, base: Any, xp: Any) -> Any:
         return xp.exp(base * -self.rate)
 
     def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
@@ -329,8 +329,8 @@ class RootDecay(Decay):
     def distance(self, base: Array, out: Array | None = None) -> Array:
         return np.asarray(np.sqrt(base, out=out))
 
-    def there(self, base: Any, xp: Any) -> Any:
-        return super().there(xp.sqrt(xp.clip(base, min=0.0)), xp)
+    def on_device(self, base: Any, xp: Any) -> Any:
+        return super().on_device(xp.sqrt(xp.clip(base, min=0.0)), xp)
 
     def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
         distance, gram = np.sqrt(base()), values()
@@ -360,7 +360,7 @@ class Monomial(PairFunction):
         if self.degree > 1:
             out **= self.degree
 
-    def there(self, base: Any, xp: Any) -> Any:
+    def on_device(self, base: Any, xp: Any) -> Any:
         return base if self == IDENTITY else (base * self.factor + self.constant) ** self.degree
 
     def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
