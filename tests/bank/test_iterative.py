@@ -38,7 +38,7 @@ def small(monkeypatch):
     monkeypatch.setattr(tiled, "_ROWS", 64)
     monkeypatch.setattr(tiled, "_COLUMNS", 96)
     monkeypatch.setattr(iterative, "_LEAST_RANK", 40)
-    monkeypatch.setattr(iterative, "_STRIP", 77)
+    monkeypatch.setattr(tiled, "_STRIP", 77)
 
 
 def rows(n=N, seed=0):
@@ -98,8 +98,10 @@ def test_a_fused_product_is_the_sum_of_products(kernels):
     np.testing.assert_allclose(bank.combined_product(weights, V), K @ V, atol=1e-10)
     np.testing.assert_allclose(bank._combined_diagonal(weights), K.diagonal(), atol=1e-11)
     at = np.array([5, 299, 0])
-    np.testing.assert_allclose(bank._combined_columns(weights, at), K[at], atol=1e-11)
-    single = bank.single_rows(weights)
+    factors = weights * bank.scales
+    found = bank._engine.columns(at, factors, bank._centered(factors))
+    np.testing.assert_allclose(found, K[at], atol=1e-11)
+    single = bank.single_engine(weights)
     if single is not None:
         rough = bank.combined_product(weights, V, single)
         assert 1e-12 < relative(rough, K @ V) < 1e-3
@@ -107,16 +109,16 @@ def test_a_fused_product_is_the_sum_of_products(kernels):
 
 def test_single_precision_is_for_squared_distances_only():
     X, _ = rows()
-    assert both(KERNELS["ladder"], X)[1].single_rows(np.ones(6)) is not None
+    assert both(KERNELS["ladder"], X)[1].single_engine(np.ones(6)) is not None
     mixed = both(KERNELS["of many kinds"], X)[1]
-    assert mixed.single_rows(np.array([1.0, 0.0, 0.0, 0.0])) is not None
-    assert mixed.single_rows(np.array([1.0, 1.0, 0.0, 0.0])) is None
+    assert mixed.single_engine(np.array([1.0, 0.0, 0.0, 0.0])) is not None
+    assert mixed.single_engine(np.array([1.0, 1.0, 0.0, 0.0])) is None
     wide = both(KERNELS["wide, nearly constant"], X)[1]
-    assert wide.single_rows(np.array([1.0, 1.0, 0.0])) is None
-    assert wide.single_rows(np.array([0.0, 1.0, 0.0])) is not None
-    assert both(KERNELS["of single columns"], X)[1].single_rows(np.ones(2)) is None
+    assert wide.single_engine(np.array([1.0, 1.0, 0.0])) is None
+    assert wide.single_engine(np.array([0.0, 1.0, 0.0])) is not None
+    assert both(KERNELS["of single columns"], X)[1].single_engine(np.ones(2)) is None
     sparse = IterativeBank([Linear()], sp.csr_matrix(X))
-    assert sparse.single_rows(np.ones(1)) is None
+    assert sparse.single_engine(np.ones(1)) is None
 
 
 def test_sparse_rows_are_solved_too():

@@ -9,7 +9,6 @@ import scipy.sparse as sp
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import (
-    BlendBank,
     DenseBank,
     LowRank,
     LowRankBank,
@@ -22,6 +21,7 @@ from discernel.exceptions import DroppedKernelWarning, InvalidInputError, LowRan
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
 from discernel.kernels.features import ExactMap, FourierMap, NystromMap
 from discernel.testing import check_bank
+from tests.bank._blend import blend_of_rank
 
 N = 120
 RNG = np.random.default_rng(0)
@@ -58,7 +58,7 @@ def test_one_kernel_of_low_rank_is_solved_in_the_space_of_its_features():
 def test_with_all_landmarks_systems_and_features_are_those_of_all_rows(how, sample_weights):
     dense = TiledBank(KERNELS, X, sample_weights=sample_weights)
     if how == "blend":
-        bank = BlendBank.of_rank(KERNELS, WEIGHTS, X, N, sample_weights=sample_weights)
+        bank = blend_of_rank(KERNELS, WEIGHTS, X, N, sample_weights=sample_weights)
     else:
         bank = banks(N * len(KERNELS), sample_weights=sample_weights)
     np.testing.assert_allclose(bank.scales, dense.scales, rtol=1e-9)
@@ -88,7 +88,7 @@ def test_with_all_landmarks_systems_and_features_are_those_of_all_rows(how, samp
 @pytest.mark.parametrize("how", ["low rank", "blend"])
 def test_systems_are_those_of_the_approximated_matrices(how, sample_weights):
     if how == "blend":
-        bank = BlendBank.of_rank(KERNELS, WEIGHTS, X, 25, sample_weights=sample_weights)
+        bank = blend_of_rank(KERNELS, WEIGHTS, X, 25, sample_weights=sample_weights)
     else:
         bank = banks(40, sample_weights=sample_weights)
     assert bank.rank <= 60 < N
@@ -148,8 +148,8 @@ def test_parts_are_the_same_features():
 
 
 def test_a_part_of_a_blend_is_the_same_sum():
-    bank = BlendBank.of_rank(KERNELS, WEIGHTS, X, 25, sample_weights=IMPORTANCE)
-    plain = BlendBank.of_rank(KERNELS, WEIGHTS, X, 25)
+    bank = blend_of_rank(KERNELS, WEIGHTS, X, 25, sample_weights=IMPORTANCE)
+    plain = blend_of_rank(KERNELS, WEIGHTS, X, 25)
     rows = np.sort(RNG.choice(N, 60, replace=False))
     P = np.eye(60) - 1.0 / 60
     raw = P @ plain.combined(WEIGHTS)[np.ix_(rows, rows)] @ P
@@ -163,7 +163,7 @@ def test_a_part_of_a_blend_is_the_same_sum():
 
 
 def test_what_a_blend_does_not_know_is_refused():
-    bank = BlendBank.of_rank(KERNELS, WEIGHTS, X, 25)
+    bank = blend_of_rank(KERNELS, WEIGHTS, X, 25)
     V = np.ones((N, 1))
     asked = [
         lambda: bank.system(np.full(5, 0.2), 0.1),
@@ -188,7 +188,7 @@ def test_kernels_that_do_not_vary_are_left_out():
     kernels = [RBF(width=1.0).on([4]), RBF(width=2.0)]
     weights = np.array([0.5, 0.5])
     with pytest.warns(DroppedKernelWarning, match="on 4"):
-        blend = BlendBank.of_rank(kernels, weights, rows, N)
+        blend = blend_of_rank(kernels, weights, rows, N)
     with pytest.warns(DroppedKernelWarning, match="on 4"):
         bank = LowRankBank.of_rank(kernels, rows, 30)
     dense = DenseBank(gram_stack(kernels[1:], rows))

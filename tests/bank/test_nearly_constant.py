@@ -56,9 +56,11 @@ def tile_values(bank, X):
     from discernel.arrays import Buffers
 
     out = np.empty((len(X), len(X)))
-    for rows_, columns in bank._tiles():
-        found = bank._kernels.matrices(
-            bank._rows[rows_], None if rows_ == columns else bank._rows[columns], Buffers()
+    for rows_, columns in bank._engine.tiles():
+        found = bank._engine.kernels.matrices(
+            bank._engine.rows[rows_],
+            None if rows_ == columns else bank._engine.rows[columns],
+            Buffers(),
         )
         for position, matrix in found:
             if position == 0:

@@ -225,7 +225,7 @@ def test_tiles_get_smaller_where_there_is_little_room_and_say_the_same(rows):
     V = np.random.default_rng(0).standard_normal((N, 2))
     large = TiledBank(kernels, rows, n_threads=2)
     small = TiledBank(kernels, rows, n_threads=2, cache_bytes=2 * 8 * 5 * 16**2)
-    assert (large._tile_shape, small._tile_shape) == ((32, 48), (16, 16))
+    assert (large._engine._tile_shape, small._engine._tile_shape) == ((32, 48), (16, 16))
     np.testing.assert_allclose(small.products(V), large.products(V), rtol=1e-12, atol=1e-15)
     tracemalloc.start()
     small.products(V)

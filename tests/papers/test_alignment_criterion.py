@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
-from discernel.bank import DenseBank
-from discernel.bank import products as module
+from discernel.bank import DenseBank, tiles
 from discernel.bank.products import inner_products
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Exponential, Polynomial
@@ -90,7 +89,7 @@ def test_plain_products_are_those_of_the_paper(two_classes):
 def test_rows_in_turns_give_the_same_products(three_classes, centered, monkeypatch):
     grams, _ = three_classes
     once = inner_products(grams, centered=centered)
-    monkeypatch.setattr(module, "_BLOCK_BYTES", 8 * grams[:, :7].size)  # 45 is no multiple of 7
+    monkeypatch.setattr(tiles, "_BLOCK_ENTRIES", grams[:, :7].size)  # 45 is no multiple of 7
     np.testing.assert_allclose(inner_products(grams, centered=centered), once, rtol=1e-12)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank import BlendBank, CholeskySystem, LowRank, LowRankBank
+from discernel.bank import CholeskySystem, LowRank, LowRankBank
 from discernel.criteria import RKDA, FisherRatio, KernelLeastSquares, low_rank_loss
 from discernel.exceptions import LowRankWarning
 from discernel.kernels import RBF, Laplace, Linear
@@ -13,6 +13,7 @@ from discernel.kernels.weighted import WeightedKernels
 from discernel.programs import low_rank
 from discernel.programs.low_rank import objective_change
 from discernel.targets import ClassTarget
+from tests.bank._blend import blend_of_rank
 
 N, LAM = 140, 1e-2
 RNG = np.random.default_rng(0)
@@ -25,7 +26,7 @@ COUNTS = SampleWeights.of(RNG.integers(1, 4, N).astype(float))
 
 def bank_of(how, rank, sample_weights):
     if how == "blend":
-        return BlendBank.of_rank(KERNELS, WEIGHTS, X, rank, sample_weights=sample_weights)
+        return blend_of_rank(KERNELS, WEIGHTS, X, rank, sample_weights=sample_weights)
     return LowRankBank.of_rank(KERNELS, X, rank, sample_weights=sample_weights)
 
 

@@ -45,7 +45,7 @@ def test_every_pass_is_that_of_the_iterative_bank(client, weighted):
         options["sample_weights"] = SampleWeights.of(rng.uniform(0.5, 2.0, N))
     X, _ = rows()
     one, other = (kind(KERNELS, X, **options) for kind in (IterativeBank, DistributedBank))
-    assert other._taken_off  # the widest is nearly constant
+    assert other._engine.taken_off  # the widest is nearly constant
     V, w = rng.normal(size=(N, 3)), np.array([0.4, 0.3, 0.0, 0.2, 0.1])
     close = {"rtol": 0, "atol": 1e-12}
     assert np.allclose(one.combined_product(w, V), other.combined_product(w, V), **close)
@@ -53,7 +53,7 @@ def test_every_pass_is_that_of_the_iterative_bank(client, weighted):
     assert np.allclose(one.compressed(V), other.compressed(V), rtol=1e-12)
     assert np.allclose(one.inner_products(), other.inner_products(), rtol=1e-12)
     narrow = np.array([0.7, 0.3, 0.0, 0.0, 0.0])
-    found = [bank.combined_product(narrow, V, bank.single_rows(narrow)) for bank in (one, other)]
+    found = [bank.combined_product(narrow, V, bank.single_engine(narrow)) for bank in (one, other)]
     assert np.allclose(*found, rtol=0, atol=1e-6)
     ridge = 1e-3
     assert np.allclose(one.system(w, ridge).solve(V), other.system(w, ridge).solve(V), rtol=1e-6)
@@ -68,18 +68,15 @@ def test_rows_are_sent_once(client):
     w = np.full(5, 0.2)
     for _ in range(3):
         bank.combined_product(w, X)
-    assert len(bank._workers._held) == 1
+    assert len(bank._engine._held) == 1
     assert bank.select(np.array([0])).products(X).shape == (1, N, 4)
-    assert len(bank._workers._held) == 1
+    assert len(bank._engine._held) == 1
 
 
 def test_adding_up_changes_nothing_that_another_task_made():
     parts = [np.ones((2, 2)), 2 * np.ones((2, 2))]
     assert (_added_up(parts) == 3).all()
     assert (parts[0] == 1).all()
-    total, rest = _added_up([(part, None) for part in parts])
-    assert rest is None
-    assert (total == 3).all()
 
 
 def test_a_fit_with_tiles_on_workers_of_rows_and_of_collections(client):

@@ -15,12 +15,17 @@ from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.device import DeviceBank
 from discernel.bank.factored import FactoredBank
-from discernel.bank.given import bank_of_matrices, device_of_matrices
 from discernel.bank.identity import WithIdentity
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.iterative_system import IterativeSystem
 from discernel.bank.lowrank import LowRankBank, default_rank
-from discernel.bank.make import Kind, choose_bank, make_bank
+from discernel.bank.make import (
+    Kind,
+    bank_of_matrices,
+    choose_bank,
+    device_of_matrices,
+    make_bank,
+)
 from discernel.bank.subspace import Subspace
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 from discernel.bank.tiled import TiledBank

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, self_product, symmetric_eigen
+from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, symmetric_eigen
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank.base import Bank, Centering, Normalization
+from discernel.bank.base import Normalization
 from discernel.bank.combined import CombinedFeatures
-from discernel.bank.lowrank import LANDMARKS, LowRankBank
+from discernel.bank.lowrank import LowRankBank
 from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
 from discernel.bank.system import Inverse, System
 from discernel.bank.woodbury import SpectralSystem, WoodburySystem, feature_gram
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet
-from discernel.kernels.features import FeatureMap, NystromMap, draw_landmarks
-from discernel.kernels.features.landmarks import How
+from discernel.kernels.features import FeatureMap, NystromMap
 from discernel.kernels.weighted import WeightedKernels, slices
 
 __all__ = ["BlendBank", "FeatureBank", "true_traces"]
@@ -67,7 +66,7 @@ def true_traces(
     return raw, centered
 
 
-class BlendBank(Bank):
+class BlendBank(LowRankBank):
     """Σ w_iK_i of weights that are known, as the features of one map, in order of their spread.
 
     A rank is worth far more for one sum than for each of its terms. What this bank knows of single
@@ -99,7 +98,6 @@ class BlendBank(Bank):
     errors included.
     """
 
-    cheap_path: ClassVar[bool] = True
     #: Which training rows the landmarks of the map are; None where that is not known.
     landmark_rows: NDArray[np.intp] | None = None
 
@@ -118,8 +116,9 @@ class BlendBank(Bank):
         self.sample_weights, self.n_samples = sample_weights, len(rows)
         self.names, self.n_candidates = list(names), len(names)
         self.kept, self.scales, self.weights = kept, scales, weights
-        self._map, self._diagonal = feature_map, diagonal
-        self._left = np.maximum(diagonal - np.einsum("ij,ij->i", rows, rows), 0.0)
+        self._maps = None if feature_map is None else [feature_map]
+        self._diagonals = diagonal[None]
+        self._left = np.maximum(diagonal - np.einsum("ij,ij->i", rows, rows), 0.0)[None]
         shares = None if sample_weights is None else sample_weights.shares
         self._mean = rows.mean(axis=0) if shares is None else shares @ rows
         rows -= self._mean
@@ -129,7 +128,9 @@ class BlendBank(Bank):
         self._values = np.maximum(values, 0.0)
         for part in slices(slice(0, len(rows)), _ROWS):
             rows[part] = matmul(rows[part], self._rotation)
-        self._rows = rows
+        self._factors, self._means = [rows.T], [self._mean @ self._rotation]
+        self._adopt(rows.T)
+        self._traces = np.array([self._values.sum()])
         # ⟨B, K̃B⟩ is a sum of squares: its rounding is that of one number of the size of the trace.
         self.rounding = np.full(len(kept), 4 * np.finfo(np.float64).eps)
 
@@ -188,76 +189,29 @@ class BlendBank(Bank):
         bank.landmark_rows = drawn[feature_map.pivots]
         return bank
 
-    @classmethod
-    def of_rank(
-        cls,
-        kernels: Sequence[Kernel],
-        weights: FloatArray,
-        X: Any,
-        rank: int,
-        how: How = LANDMARKS,
-        **options: Any,
-    ) -> BlendBank:
-        """Return the bank of so many landmarks that are drawn without labels.
-
-        Parameters
-        ----------
-        kernels, weights, X
-            As of `of_landmarks`.
-        rank : int
-            How many landmarks; n_samples or more makes all rows landmarks.
-        how : {"uniform", "kmeans++", "leverage"}
-            How they are drawn.
-        **options : dict
-            ``normalization`` and ``sample_weights``, as of `of_landmarks`.
-        """
-
-        def draw(kernel: WeightedKernels) -> NDArray[np.intp]:
-            return draw_landmarks(X, rank, how, kernel=kernel)
-
-        return cls.of_landmarks(kernels, weights, X, draw, rank=rank, **options)
-
-    # ---- what is approximated ----------------------------------------------------------------
-
-    @property
-    def rank(self) -> int:
-        """The number of features."""
-        return len(self._values)
-
-    def remainder(self, weights: FloatArray) -> FloatArray:
-        """Return the diagonal of Σ w_i (K_i − K̃_i), not centred, with the weights of rows."""
-        self._check(weights)
-        counts = self.sample_weights
-        return np.asarray(self._left if counts is None else self._left * counts.values)
-
-    def captured(self) -> FloatArray:
-        """Return the share of the trace of the centred sum that the features hold, one number."""
-        held = float(self._values.sum())
-        left = float(self.remainder(self.weights).sum())
-        return np.array([held / (held + left)])
+    def _factor_weights(self, weights: FloatArray) -> FloatArray:
+        if len(weights) != self.n_kernels or np.abs(weights - self.weights).max() > _SAME:
+            self._refuse("other weights than those it was made with")
+        return np.ones(1)
 
     def halved(self) -> BlendBank:
         """Return the bank of half of the landmarks, normalised as this one is."""
-        if self._map is None:
+        if self._maps is None:
             raise InvalidInputError("A part of a bank has no map to halve. Halve the whole.")
-        few = self._map.halved
-        rows = matmul(self._rows, np.ascontiguousarray(self._rotation[few].T))
+        few = self._maps[0].halved
+        rows = matmul(self._features.T, np.ascontiguousarray(self._rotation[few].T))
         if self.sample_weights is not None:
             rows /= self.sample_weights.roots[:, None]
         rows += self._mean[few]
-        return self._like(rows, self._diagonal, self.sample_weights)
+        return self._like(rows, self._diagonals[0], self.sample_weights)
 
     def subset(self, rows: NDArray[np.intp]) -> BlendBank:
         """Return the same sum on some of the samples, centred anew and of the same trace a row."""
-        part = self._unrotated(rows)
-        return self._like(part, self._diagonal[rows], self._weights_of(rows))
-
-    def _unrotated(self, rows: NDArray[np.intp]) -> FloatArray:
-        """Return the raw features of some samples."""
-        raw = matmul(self._rows[rows], np.ascontiguousarray(self._rotation.T))
+        raw = np.ascontiguousarray(self._features[:, rows].T)
         if self.sample_weights is not None:
             raw /= self.sample_weights.roots[rows, None]
-        return np.asarray(raw + self._mean)
+        raw += self._means[0]
+        return self._like(raw, self._diagonals[0, rows], self._weights_of(rows))
 
     def _like(
         self, rows: FloatArray, diagonal: FloatArray, sample_weights: SampleWeights | None
@@ -275,29 +229,21 @@ class BlendBank(Bank):
             sample_weights=sample_weights,
         )
 
-    # ---- prediction --------------------------------------------------------------------------
-
     def combined_features(self, weights: FloatArray) -> CombinedFeatures:
         """Return the features of new rows."""
-        self._check(weights)
-        if self._map is None:
+        if self._maps is None:
             raise InvalidInputError("A part of a bank has no map. Predict with the whole.")
-        return CombinedFeatures([self._map], np.ones(1), self._mean)
+        return CombinedFeatures(self._maps, self._factor_weights(weights), self._mean)
 
     def feature_coef(self, weights: FloatArray, dual: FloatArray) -> FloatArray:
         """Return β with which Σ_j dual_j K̃(x_j, x) is the centred features of x times β."""
-        self._check(weights)
-        if self.sample_weights is not None:
-            dual = dual / self.sample_weights.roots[:, None]
-        return matmul(self._rotation, matmul(self._rows.T, np.ascontiguousarray(dual)))
-
-    # ---- systems -----------------------------------------------------------------------------
+        return matmul(self._rotation, super().feature_coef(weights, dual))
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
-        self._check(weights)
+        self._factor_weights(weights)
         if (diagonal == diagonal[0]).all():
-            return SpectralSystem(self._rows, self._values, diagonal[0])
-        return WoodburySystem(self._rows.T, diagonal)
+            return SpectralSystem(self._features.T, self._values, diagonal[0])
+        return WoodburySystem(self._features, diagonal)
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         return lambda ridge: self.system(weights, ridge)
@@ -305,23 +251,7 @@ class BlendBank(Bank):
     def traces(self) -> FloatArray:
         return np.ones(self.n_kernels)
 
-    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        self._check(weights)
-        return self_product(np.asfortranarray(self._rows))
-
-    def centering(self, weights: FloatArray) -> Centering:
-        self._check(weights)
-        raw = self._unrotated(np.arange(self.n_samples))
-        return self._centering(raw @ self._mean)
-
-    def check_definite(self) -> None:
-        """Do nothing: VVᵀ is positive semidefinite."""
-
     # ---- what is not known -------------------------------------------------------------------
-
-    def _check(self, weights: FloatArray) -> None:
-        if len(weights) != self.n_kernels or np.abs(weights - self.weights).max() > _SAME:
-            self._refuse("other weights than those it was made with")
 
     def _refuse(self, what: str) -> NoReturn:
         raise InvalidInputError(
@@ -344,9 +274,9 @@ class BlendBank(Bank):
     def compressed(self, basis: FloatArray) -> FloatArray:
         self._refuse("products with single kernels")
 
-    def select(self, positions: NDArray[np.intp]) -> Bank:
+    def select(self, positions: NDArray[np.intp]) -> NoReturn:
         self._refuse("single kernels")
 
 
 #: Banks that keep features, and predict with them.
-FeatureBank: TypeAlias = BlendBank | LowRankBank
+FeatureBank: TypeAlias = LowRankBank

@@ -17,16 +17,15 @@ from discernel.exceptions import (
 )
 
 __all__ = [
-    "ASYMMETRY",
     "check_grams",
     "check_no_indefinite",
     "check_stack",
+    "check_symmetric",
     "check_values",
-    "not_symmetric",
 ]
 
 #: Largest |G_ij − G_ji| that rounding explains, as a share of the largest |G_ij|.
-ASYMMETRY = 1e-8
+_ASYMMETRY = 1e-8
 #: A matrix is clearly indefinite if an eigenvalue is below minus this share of its 1-norm, which
 #: bounds the largest eigenvalue.
 _INDEFINITE = 1e-6
@@ -94,7 +93,7 @@ def check_values(
     for index, (gram, name) in enumerate(zip(stack, names, strict=True)):
         _check_finite(gram, means[index], name)
         if trusted is None or not trusted[index]:
-            _check_symmetric(gram, name)
+            check_symmetric(gram, name)
             _check_definite(gram, name, _CHECKED_ROWS)
 
 
@@ -114,42 +113,43 @@ def _check_finite(gram: FloatArray, means: FloatArray, name: str) -> None:
         )
 
 
-def _check_symmetric(gram: FloatArray, name: str) -> None:
-    if _largest_asymmetry(gram) > ASYMMETRY * max(gram.max(), -gram.min()):
-        difference = np.abs(gram - gram.T)
-        row, column = np.unravel_index(difference.argmax(), gram.shape)
-        raise not_symmetric(name, (int(row), int(column)), gram[row, column], gram[column, row])
-
-
-def not_symmetric(name: str, where: tuple[int, int], value: float, mirror: float) -> Exception:
-    """Return the error about a matrix that is not symmetric.
+def check_symmetric(gram: Any, name: str, xp: Any = np, size: int = _TILE) -> None:
+    """Raise a clear error if a matrix differs from its transpose, tile by tile, each pair once.
 
     Parameters
     ----------
+    gram : array of shape (n_samples, n_samples)
+        The matrix, of any library.
     name : str
-        The kernel.
-    where : tuple of int
-        Row and column.
-    value, mirror : float
-        What is there, and at its mirror image.
+        Its name.
+    xp : module
+        The library.
+    size : int
+        Rows and columns of a tile.
     """
-    return InvalidGramError(
-        f"Kernel matrices must be symmetric. {name} has {value:.6g} at row {where[0]}, column "
-        f"{where[1]} and {mirror:.6g} at its mirror image. If the matrix is right but for "
-        "rounding, pass (K + K.T) / 2."
-    )
+    largest, worst, at = 0.0, 0.0, (0, 0)
+    for top in range(0, gram.shape[0], size):
+        for left in range(top, gram.shape[0], size):
+            tile, mirror = _tile_and_mirror(gram, top, left, size)
+            largest = max(largest, float(xp.max(xp.abs(tile))))
+            difference = float(xp.max(xp.abs(tile - mirror)))
+            if difference > worst:
+                worst, at = difference, (top, left)
+    # NaN is in no comparison; the bank finds it, and says where.
+    if worst > _ASYMMETRY * largest:
+        tile, mirror = _tile_and_mirror(gram, *at, size)
+        first = int(xp.argmax(xp.reshape(xp.abs(tile - mirror), (-1,))))
+        row, column = divmod(first, tile.shape[1])
+        raise InvalidGramError(
+            f"Kernel matrices must be symmetric. {name} has {float(tile[row, column]):.6g} at row "
+            f"{at[0] + row}, column {at[1] + column} and {float(mirror[row, column]):.6g} at its "
+            "mirror image. If the matrix is right but for rounding, pass (K + K.T) / 2."
+        )
 
 
-def _largest_asymmetry(gram: FloatArray) -> float:
-    """Return the largest |G_ij − G_ji|, tile by tile: every pair once, no large array."""
-    largest = 0.0
-    for top in range(0, len(gram), _TILE):
-        for left in range(top, len(gram), _TILE):
-            tile = gram[top : top + _TILE, left : left + _TILE]
-            mirror = gram[left : left + _TILE, top : top + _TILE]
-            difference = tile - mirror.T
-            largest = max(largest, difference.max(), -difference.min())
-    return float(largest)
+def _tile_and_mirror(gram: Any, top: int, left: int, size: int) -> tuple[Any, Any]:
+    rows, columns = (slice(at, min(at + size, gram.shape[0])) for at in (top, left))
+    return gram[rows, columns], gram[columns, rows].T
 
 
 def _check_definite(gram: FloatArray, name: str, max_rows: int) -> None:

@@ -7,22 +7,25 @@ computed of them there.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, cast
+from copy import copy
+from functools import cached_property
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Device, DeviceFactor, FloatArray, as_host
+from discernel.bank import tiles
 from discernel.bank.base import Bank
 from discernel.bank.device_system import DeviceInverse, DeviceSystem
 from discernel.bank.iterative import IterativeBank
-from discernel.bank.products import centering_of_inner
-from discernel.bank.system import Inverse
+from discernel.bank.system import Inverse, System
+from discernel.bank.tiled import Threads
+from discernel.bank.tiles import Centered, Tile, TilePass
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 from discernel.kernels.device import DeviceKernels
 from discernel.kernels.device.pairs import STRIP_ENTRIES
-from discernel.kernels.evaluate import PreparedRows
 
 __all__ = ["DeviceBank", "factor_bytes", "has_room", "is_refined"]
 
@@ -66,6 +69,111 @@ def factor_bytes(n: int, *, single: bool | None = None, strip_entries: int = STR
     return (4 if single else 8) * n * n + _STRIPS * 8 * min(strip_entries, n * n)
 
 
+class Strips(Threads):
+    """Strips of rows that a device computes, from the diagonal on.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels, resolved.
+    X : ndarray of shape (n_samples, n_features)
+        The rows.
+    n_threads, cache_bytes
+        As of `Threads`, for what NumPy does.
+    device : Device
+        The device.
+    entries : int
+        Entries of a strip.
+    """
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        X: FloatArray,
+        n_threads: int,
+        cache_bytes: float,
+        device: Device,
+        entries: int,
+    ) -> None:
+        super().__init__(kernels, X, n_threads, cache_bytes)
+        self._device, self.entries, self.xp = device, entries, device.xp
+        self.matmul = device.xp.matmul
+        self.dot = lambda left, right: device.xp.sum(left * right)
+
+    @cached_property
+    def _there(self) -> DeviceKernels:
+        """The kernels with their rows on the device, which are sent once."""
+        return DeviceKernels(self.kernels, self.rows, self._device, single=self._is_single)
+
+    @cached_property
+    def coarse(self) -> Self:
+        """The engine of single precision, be it good or not."""
+        made = copy(self)
+        made._is_single = True
+        return made
+
+    def __copy__(self) -> Self:
+        made = object.__new__(type(self))
+        left = ("_there", "coarse")  # other kernels, or another precision, are sent anew
+        made.__dict__ |= {name: each for name, each in vars(self).items() if name not in left}
+        return made
+
+    def single(self, active: Sequence[int]) -> Self | None:
+        return None if super().single(active) is None else self.coarse
+
+    def put(self, array: FloatArray) -> Any:
+        return self._device.put(array, single=self._is_single)
+
+    def empty(self, shape: tuple[int, ...]) -> Any:
+        return self._device.empty(shape, single=self._is_single)
+
+    def host(self, array: Any) -> FloatArray:
+        return as_host(array)
+
+    def strips(self, n_alive: int = 1) -> Iterator[Tile]:
+        """Yield rows and the columns from the first of them on: each pair once.
+
+        Smaller ones where so many matrices of each are alive.
+        """
+        n, start, entries = self.n_samples, 0, self.entries // n_alive
+        while start < n:
+            stop = min(n, start + max(1, entries // (n - start)))
+            yield slice(start, stop), slice(start, n)
+            start = stop
+
+    def run(self, task: TilePass) -> FloatArray:
+        self._count()
+        wanted = None if task.active is None else task.active.tolist()
+        out = self._device.zeros(task.shape, single=self._is_single)
+        for tile in self.strips(task.n_alive):
+            found: Any
+            if task.factors is None:
+                found = self._less_means(tile, self._there.strips(*tile, wanted))
+            else:
+                found = self._there.weighted_sum(*tile, task.factors)
+                for off in self._scaled_off(task.factors):
+                    found = off(tile, found, self.put)
+                if task.centered is not None:
+                    task.centered.subtract(tile, found, self.put)
+            task.work(tile, found, out)
+        return as_host(out)
+
+    def _scaled_off(self, factors: FloatArray) -> list[Centered]:
+        """Return what is taken off Σ f_i G_i."""
+        return [off.times(factors[i]) for i, off in self.taken_off.items() if factors[i]]
+
+    def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
+        chosen = DeviceKernels(self.kernels, self.rows[at], self._device)
+        out, step = np.empty((len(at), self.n_samples)), max(1, self.entries // len(at))
+        for start in range(0, self.n_samples, step):
+            here = slice(start, min(start + step, self.n_samples))
+            strip = as_host(self._there.weighted_sum(here, slice(0, len(at)), factors, chosen))
+            for off in (*self._scaled_off(factors), centered):
+                strip = off((here, at), np.array(strip), np.asarray)
+            out[:, here] = strip.T
+        return out
+
+
 class DeviceBank(IterativeBank):
     """Kernels on rows, never stored, computed on a device.
 
@@ -91,6 +199,8 @@ class DeviceBank(IterativeBank):
     """
 
     tols: ClassVar[tuple[float, float]] = 1e-9, 1e-3
+    has_matrices: ClassVar[bool] = True
+    _engine: Strips
 
     def __init__(
         self,
@@ -107,170 +217,16 @@ class DeviceBank(IterativeBank):
                 f"{type(X).__name__}. Leave `device` out for other rows."
             )
         self.device, self._factors = device, factors
-        self._strip_entries = self._room_for_strips(X)
-        self._on_device: dict[bool, DeviceKernels] = {}
+        self._strip_entries = _room_for_strips(X, device)
         super().__init__(kernels, X, **options)
 
-    def _room_for_strips(self, X: FloatArray) -> int:
-        """Return the entries of a strip that the device has room for, or raise a clear error."""
-        free = self.device.free_bytes()
-        if free is None:
-            return STRIP_ENTRIES
-        # Rows are there in both precisions, twice each for distances.
-        left = free - 24 * X.size
-        if left < 8 * _STRIPS * len(X):
-            needed = 24 * X.size + 8 * _STRIPS * len(X)
-            raise InvalidInputError(
-                f"{len(X):,} rows of {X.shape[1]:,} columns need at least {needed / 1e9:.2g} GB on "
-                f"{self.device.where}, of which {free / 1e9:.2g} GB are free. Free some, take some "
-                "of the rows, or leave the device out: bank='lowrank' of NumPy needs least."
-            )
-        return int(min(STRIP_ENTRIES, left // (8 * 2 * _STRIPS)))
-
-    def _kernels_there(self, *, single: bool = False) -> DeviceKernels:
-        """Return the kernels with their rows on the device, which are sent once."""
-        known = self._on_device.get(single)
-        if known is None or known.kernels is not self._kernels:
-            rows = cast(PreparedRows, self._rows)
-            known = DeviceKernels(self._kernels, rows, self.device, single=single)
-            self._on_device[single] = known
-        return known
-
-    def _strips(self, n_alive: int = 1) -> Iterator[tuple[slice, slice]]:
-        """Yield rows and the columns from the first of them on: each pair once.
-
-        Smaller ones where so many matrices of each are alive.
-        """
-        n, start, entries = self.n_samples, 0, self._strip_entries // n_alive
-        while start < n:
-            stop = min(n, start + max(1, entries // (n - start)))
-            yield slice(start, stop), slice(start, n)
-            start = stop
-
-    def _less_means_there(
-        self, position: int, matrix: Any, rows: slice, columns: slice, *, single: bool = False
-    ) -> Any:
-        """Return the matrix of a nearly constant kernel less its means, others as they are."""
-        means = self._taken_off.get(position)
-        if means is None:
-            return matrix
-        put, down, across = self.device.put, means[rows, None], means[columns] - self._mean(means)
-        return matrix - put(down, single=single) - put(across[None, :], single=single)
-
-    # ---- passes ------------------------------------------------------------------------------
-
-    def _raw_products(
-        self, vectors: FloatArray, active: NDArray[np.intp] | None = None
-    ) -> FloatArray:
-        wanted = None if active is None else active.tolist()
-        there, xp = self._kernels_there(), self.device.xp
-        V = self.device.put(vectors)
-        out = self.device.zeros((len(self._kernels.kernels), *vectors.shape))
-        for rows, columns in self._strips():
-            for i, found in there.strips(rows, columns, wanted):
-                matrix = self._less_means_there(i, found, rows, columns)
-                height = rows.stop - rows.start
-                out[i, rows, :] += xp.matmul(matrix, V[columns, :])
-                if columns.stop > rows.stop:
-                    out[i, rows.stop :, :] += xp.matmul(matrix[:, height:].T, V[rows, :])
-        self._count(None)
-        return as_host(out)
-
-    def compressed(self, basis: FloatArray) -> FloatArray:
-        there, xp = self._kernels_there(), self.device.xp
-        S = self.device.put(self._centered_vectors(basis))
-        out = self.device.zeros((self.n_kernels, basis.shape[1], basis.shape[1]))
-        for rows, columns in self._strips():
-            height = rows.stop - rows.start
-            for i, found in there.strips(rows, columns):
-                matrix = self._less_means_there(i, found, rows, columns)
-                # The square on the diagonal is its own mirror image, all else stands for two.
-                right = 0.5 * xp.matmul(matrix[:, :height], S[rows, :])
-                if columns.stop > rows.stop:
-                    right = right + xp.matmul(matrix[:, height:], S[rows.stop :, :])
-                out[i, :, :] += xp.matmul(S[rows, :].T, right)
-        self._count(None)
-        half = as_host(out)
-        found_all = (half + half.transpose(0, 2, 1)) * self.scales[:, None, None]
-        self.workspace.subspace = basis, found_all
-        return np.asarray(found_all)
-
-    def combined_product(
-        self, weights: FloatArray, vectors: FloatArray, single: Any = None
-    ) -> FloatArray:
-        precise = single is None
-        columns_of = self._centered_vectors(vectors)
-        lengths = np.linalg.norm(columns_of, axis=0) / np.sqrt(len(columns_of))
-        lengths[lengths == 0] = 1.0
-        V = self.device.put(columns_of / lengths, single=not precise)
-        out, xp = self.device.zeros(vectors.shape, single=not precise), self.device.xp
-        for rows, columns in self._strips():
-            total = self._sum_there(weights * self.scales, rows, columns, single=not precise)
-            height = rows.stop - rows.start
-            out[rows, :] += xp.matmul(total, V[columns, :])
-            if columns.stop > rows.stop:
-                out[rows.stop :, :] += xp.matmul(total[:, height:].T, V[rows, :])
-        self._count(single)
-        found = np.asarray(as_host(out).astype(np.float64) * lengths)
-        self._center_rows(found[None])
-        return found
-
-    def _sum_there(self, factors: FloatArray, rows: slice, columns: slice, *, single: bool) -> Any:
-        """Return Σ f_i G_i between some rows and others, less what is taken off."""
-        total = self._kernels_there(single=single).weighted_sum(rows, columns, factors)
-        for i, means in self._taken_off.items():
-            if factors[i]:
-                down = factors[i] * means[rows, None]
-                across = factors[i] * (means[columns] - self._mean(means))
-                total = total - self.device.put(down, single=single)
-                total = total - self.device.put(across[None, :], single=single)
-        return total
-
-    def _combined_columns(self, weights: FloatArray, at: NDArray[np.intp]) -> FloatArray:
-        factors, rows = weights * self.scales, cast(PreparedRows, self._rows)
-        means = factors @ self._means
-        across = means - self._mean(means)
-        there = self._kernels_there()
-        chosen = DeviceKernels(self._kernels, rows[cast(Any, at)], self.device)
-        out, step = np.empty((len(at), self.n_samples)), max(1, self._strip_entries // len(at))
-        for start in range(0, self.n_samples, step):
-            here = slice(start, min(start + step, self.n_samples))
-            total = there.weighted_sum(here, slice(0, len(at)), factors, chosen)
-            strip = as_host(total)
-            for i, less in self._taken_off.items():
-                strip = strip - factors[i] * less[here, None]
-                strip = strip - factors[i] * (less[at] - self._mean(less))
-            strip = strip - means[here, None] - across[at]
-            if self.sample_weights is not None:
-                roots = self.sample_weights.roots
-                strip = strip * roots[here, None] * roots[at]
-            out[:, here] = strip.T
-        return out
-
-    def _matrix_there(self, weights: FloatArray, ridge: FloatArray, *, single: bool) -> Any:
-        """Return diag(ridge) + Σ w_i K_i on the device; what is above the diagonal is not set."""
-        n, factors = self.n_samples, weights * self.scales
-        means = factors @ self._means
-        across = means - self._mean(means)
-        matrix, put = self.device.empty((n, n), single=single), self.device.put
-        roots = None if self.sample_weights is None else self.sample_weights.roots
-        for rows, columns in self._strips():
-            total = self._sum_there(factors, rows, columns, single=single)
-            total = total - put(means[rows, None], single=single)
-            total = total - put(across[None, columns], single=single)
-            if roots is not None:
-                total = total * put(roots[rows, None], single=single)
-                total = total * put(roots[None, columns], single=single)
-            height = rows.stop - rows.start
-            eye = self.device.xp.eye(height, dtype=matrix.dtype, device=self.device.where)
-            matrix[rows.stop :, rows] = total[:, height:].T
-            matrix[rows, rows] = total[:, :height] + eye * put(ridge[rows, None], single=single)
-        self._count(True if single else None)
-        return matrix
+    def _make_engine(self) -> Strips:
+        room = self._n_threads, self._cache_bytes
+        return Strips(self._all, self._X, *room, self.device, self._strip_entries)
 
     # ---- systems -----------------------------------------------------------------------------
 
-    def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> Any:
+    def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         n, least = self.n_samples, float(diagonal.min())
         single, coarse_diagonal = is_refined(n) and least >= _COARSE_RIDGE, least >= _DIAGONAL_RIDGE
         # The diagonal of the inverse may be asked for, and a coarse factor not be good enough.
@@ -297,11 +253,36 @@ class DeviceBank(IterativeBank):
             coarse_diagonal=coarse_diagonal,
         )
 
+    def _matrix_there(self, weights: FloatArray, ridge: FloatArray, *, single: bool) -> Any:
+        """Return diag(ridge) + Σ w_i K_i on the device."""
+        n, factors = self.n_samples, weights * self.scales
+        engine = self._engine.coarse if single else self._engine
+        matrix = engine.empty((n, n))
+        tiles.combine(engine, factors, self._centered(factors), matrix)
+        for rows, _ in engine.strips():
+            height = rows.stop - rows.start
+            eye = self.device.xp.eye(height, dtype=matrix.dtype, device=self.device.where)
+            matrix[rows, rows] += eye * engine.put(ridge[rows, None])
+        return matrix
+
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:  # type: ignore[override]
+        whole = as_host(self._matrix_there(weights, np.zeros(self.n_samples), single=False))
+        if out is None:
+            return whole
+        out[:] = whole
+        return out
+
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
+        self.workspace.last = None
+        matrix = self._matrix_there(weights, np.full(self.n_samples, ridge), single=False)
+        inverse = DeviceFactor(matrix, self.device).inverse()
+        return DeviceInverse(inverse, self.device, self._inner)
+
     def subset(self, rows: NDArray[np.intp]) -> Bank:
         if len(rows) < _FEW_ROWS:  # a device is not worth its delay
             return super().subset(rows)
         return DeviceBank(
-            self._kernels.kernels,
+            self._engine.kernels.kernels,
             self._X[rows],
             device=self.device,
             factors=self._factors,
@@ -311,70 +292,19 @@ class DeviceBank(IterativeBank):
             sample_weights=self._weights_of(rows),
         )
 
-    # ---- whole matrices ----------------------------------------------------------------------
 
-    has_matrices: ClassVar[bool] = True
-
-    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:  # type: ignore[override]
-        lower = as_host(self._matrix_there(weights, np.zeros(self.n_samples), single=False))
-        whole = np.tril(lower) + np.tril(lower, -1).T
-        if out is None:
-            return np.asarray(whole)
-        out[:] = whole
-        return out
-
-    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
-        self.workspace.last = None
-        matrix = self._matrix_there(weights, np.full(self.n_samples, ridge), single=False)
-        inverse = DeviceFactor(matrix, self.device).inverse()
-        return DeviceInverse(inverse, self.device, self._inner_there)
-
-    def inner(self, matrix: FloatArray) -> FloatArray:
-        return self._inner_there(self.device.put(matrix))
-
-    def inner_products(self) -> FloatArray:
-        there, xp, p = self._kernels_there(), self.device.xp, self.n_kernels
-        total = self.device.zeros((p, p))
-        for rows, columns in self._strips(p):
-            parts: list[Any] = [None] * p
-            for i, found in there.strips(rows, columns):
-                parts[i] = self._centered_strip(i, found, rows, columns)
-            flat = xp.stack(parts)
-            total += xp.matmul(flat, flat.T)
-        return np.asarray(as_host(total) * np.outer(self.scales, self.scales))
-
-    def _centered_strip(self, position: int, matrix: Any, rows: slice, columns: slice) -> Any:
-        """Return a strip of a kernel, centred and weighted, as one vector, for inner products.
-
-        The square on the diagonal counts once, all else for its mirror image too.
-        """
-        put, means = self.device.put, self._means[position]
-        matrix = self._less_means_there(position, matrix, rows, columns)
-        matrix = (
-            matrix - put(means[rows, None]) - put((means[columns] - self._mean(means))[None, :])
+def _room_for_strips(X: FloatArray, device: Device) -> int:
+    """Return the entries of a strip that the device has room for, or raise a clear error."""
+    free = device.free_bytes()
+    if free is None:
+        return STRIP_ENTRIES
+    # Rows are there in both precisions, twice each for distances.
+    left = free - 24 * X.size
+    if left < 8 * _STRIPS * len(X):
+        needed = 24 * X.size + 8 * _STRIPS * len(X)
+        raise InvalidInputError(
+            f"{len(X):,} rows of {X.shape[1]:,} columns need at least {needed / 1e9:.2g} GB on "
+            f"{device.where}, of which {free / 1e9:.2g} GB are free. Free some, take some "
+            "of the rows, or leave the device out: bank='lowrank' of NumPy needs least."
         )
-        twice = np.full(columns.stop - columns.start, np.sqrt(2.0))
-        twice[: rows.stop - rows.start] = 1.0
-        down = np.ones(rows.stop - rows.start)
-        if self.sample_weights is not None:
-            down = self.sample_weights.roots[rows]
-            twice = twice * self.sample_weights.roots[columns]
-        return self.device.xp.reshape(matrix * put(down[:, None]) * put(twice[None, :]), (-1,))
-
-    def _inner_there(self, matrix: Any) -> FloatArray:
-        """Return every ⟨K_i, S⟩ of a symmetric S on the device."""
-        there, xp, weights = self._kernels_there(), self.device.xp, self.sample_weights
-        if weights is not None:
-            roots = self.device.put(weights.roots)
-            matrix = matrix * roots[:, None] * roots[None, :]
-        total = self.device.zeros((self.n_kernels,))
-        for rows, columns in self._strips():
-            height = rows.stop - rows.start
-            # The square on the diagonal counts once, all else for its mirror image too.
-            part = 2.0 * matrix[rows, columns]
-            part[:, :height] = matrix[rows, rows]
-            for i, found in there.strips(rows, columns):
-                total[i] += xp.sum(self._less_means_there(i, found, rows, columns) * part)
-        row_sums = as_host(xp.sum(matrix, axis=1))
-        centering = centering_of_inner(self._means, row_sums, weights)
-        return np.asarray(self.scales * (as_host(total) + centering))
+    return int(min(STRIP_ENTRIES, left // (8 * 2 * _STRIPS)))

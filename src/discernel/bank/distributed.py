@@ -10,9 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from discernel.arrays import FloatArray
 from discernel.arrays.cluster import active_client, large_graphs, saying_what_went
 from discernel.bank.iterative import IterativeBank
-from discernel.bank.tiled import Tile, TiledBank
+from discernel.bank.tiled import Threads
+from discernel.bank.tiles import Passes, Tile, TilePass
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 
@@ -50,28 +52,9 @@ class DistributedBank(IterativeBank):
     """
 
     def __init__(self, kernels: Sequence[Kernel], X: Any, **options: Any) -> None:
-        self._workers: _Workers | None = None
-        workers = _Workers(_needed_client())
+        client = _needed_client()
         super().__init__(kernels, X, **options)
-        self._workers = workers
-
-    def _pass(self, work: Any, make: Any, active: Any = None, single: Any = None) -> Any:
-        if self._workers is None:
-            return super()._pass(work, make, active, single)
-        self._count(single)
-        rows = self._rows if single is None else single
-        return [self._workers.spread((self, work, make, active, single is not None), rows)]
-
-    def __copy__(self) -> DistributedBank:
-        copied = object.__new__(type(self))
-        vars(copied).update(vars(self))
-        return copied
-
-    def __reduce__(self) -> Any:
-        """Return what a band is computed with: rows and what only a client has stay behind."""
-        left = ("_workers", "_rows", "_X", "workspace")
-        state = {name: value for name, value in vars(self).items() if name not in left}
-        return _Band, (state,)
+        self._engine = Workers(self._engine, client)
 
 
 def _needed_client() -> Any:
@@ -86,49 +69,46 @@ def _needed_client() -> Any:
     return client
 
 
-class _Workers:
-    """Who computes bands, and the rows that they were sent.
+class Workers(Threads):
+    """Tiles that workers compute, in bands.
 
     Parameters
     ----------
+    engine : Threads
+        Of the same tiles, which computes columns.
     client : distributed.Client
         Who has tasks done.
     """
 
-    def __init__(self, client: Any) -> None:
+    def __init__(self, engine: Threads, client: Any) -> None:
+        self.__dict__ |= vars(engine)
         self._client, self._held = client, list[tuple[Any, Any]]()
         self._n_bands = _BANDS * max(1, sum(client.nthreads().values()))
 
-    def spread(self, task: Any, rows: Any) -> Any:
-        """Return the sum of what all bands give.
-
-        Parameters
-        ----------
-        task : tuple
-            The bank, what is done with a tile, what makes a part, the kernels, the precision.
-        rows : object
-            Rows, prepared.
-        """
+    def run(self, task: TilePass) -> FloatArray:
         import cloudpickle
 
+        self._count()
+        left = ("rows", "_client", "_held", "passes")  # what a band is not computed with
+        state = {name: value for name, value in vars(self).items() if name not in left}
         with saying_what_went(), large_graphs():
-            sent = self._once(cloudpickle.dumps(task)), self._rows(rows)
+            sent = self._once(cloudpickle.dumps((state, task))), self._sent_rows()
             found = [
-                self._client.submit(_of_band, *sent, band, self._n_bands, pure=False)
+                self._client.submit(_of_band, *sent, band, pure=False)
                 for band in range(self._n_bands)
             ]
             while len(found) > 1:
                 groups = [found[i : i + _FAN_IN] for i in range(0, len(found), _FAN_IN)]
                 found = [self._client.submit(_added_up, group, pure=False) for group in groups]
-            return found[0].result()
+            return np.asarray(found[0].result())
 
-    def _rows(self, rows: Any) -> Any:
+    def _sent_rows(self) -> Any:
         """Return rows as workers have them, which are sent when they are first needed."""
         for held, future in self._held:
-            if held is rows:
+            if held is self.rows:
                 return future
-        future = self._once(rows)
-        self._held = [(rows, future), *self._held[: _HELD - 1]]
+        future = self._once(self.rows)
+        self._held[:] = [(self.rows, future), *self._held[: _HELD - 1]]
         return future
 
     def _once(self, value: Any) -> Any:
@@ -143,33 +123,37 @@ class _Boxed:
         self.value = value
 
 
-class _Band(IterativeBank):
-    """The bank as a worker sees it: some of its tiles."""
+class _Band(Threads):
+    """The engine as a worker sees it: some of its tiles.
 
-    def __init__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._n_threads = 1
-        self.band = 0, 1
+    Parameters
+    ----------
+    state : dict
+        What the engine knows, but for rows.
+    rows : object
+        Rows, prepared.
+    band : int
+        Which of the bands.
+    """
 
-    def _tiles(self) -> Iterator[Tile]:
-        band, n_bands = self.band
-        return itertools.islice(super()._tiles(), band, None, n_bands)
+    def __init__(self, state: dict[str, Any], rows: Any, band: int) -> None:
+        self.__dict__ |= state
+        self.rows, self._n_threads, self.passes = rows, 1, Passes()
+        self._band = band, state["_n_bands"]
+
+    def tiles(self) -> Iterator[Tile]:
+        band, n_bands = self._band
+        return itertools.islice(super().tiles(), band, None, n_bands)
 
 
-def _of_band(sent: _Boxed, rows: _Boxed, band: int, n_bands: int) -> Any:
+def _of_band(sent: _Boxed, rows: _Boxed, band: int) -> FloatArray:
     """Return what the tiles of a band give together."""
-    bank, work, make, active, is_single = pickle.loads(sent.value)
-    bank._rows, bank.band = rows.value, (band, n_bands)
-    single = rows.value if is_single else None
-    (part,) = TiledBank._pass(bank, work, make, active, single)
-    # What a thread only works with stays here.
-    return (part[0], None) if isinstance(part, tuple) else part
+    state, task = pickle.loads(sent.value)
+    return _Band(state, rows.value, band).run(task)
 
 
-def _added_up(parts: list[Any]) -> Any:
+def _added_up(parts: list[FloatArray]) -> FloatArray:
     """Return the sum of parts, in memory of its own: a task must not change what another made."""
-    if isinstance(parts[0], tuple):
-        return _added_up([found for found, _ in parts]), None
     total = np.zeros_like(parts[0])
     for part in parts:
         total += part

@@ -8,7 +8,7 @@ entries, and whatever a criterion asks for costs rank · n_samples instead of n_
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import scipy.linalg
@@ -244,7 +244,8 @@ class FactoredBank(Bank):
         return self._traces
 
     def norms(self) -> FloatArray:
-        return np.array([np.linalg.norm(matmul(f, f.T), 2) for f in self._factors])
+        small = [f if f.shape[0] <= f.shape[1] else f.T for f in self._factors]
+        return np.array([np.linalg.norm(matmul(f, f.T), 2) for f in small])
 
     def products(self, vectors: FloatArray) -> FloatArray:
         vectors = np.ascontiguousarray(vectors)
@@ -264,21 +265,27 @@ class FactoredBank(Bank):
                 out[i, j] = out[j, i] = np.square(matmul(left, right.T)).sum()
         return out
 
-    def subset(self, rows: NDArray[np.intp]) -> FactoredBank:
-        factors = [
+    def _raw_factors(self, rows: NDArray[np.intp]) -> list[FloatArray]:
+        """Return the factors of some samples, neither centred nor normalised."""
+        return [
             (self._unweighted(factor)[:, rows] + mean[:, None]) / np.sqrt(scale)
             for factor, mean, scale in zip(self._factors, self._means, self.scales, strict=True)
         ]
-        names = [self.names[index] for index in self.kept]
+
+    def _factor_weights(self, weights: FloatArray) -> FloatArray:
+        """Return what factors are weighted with, where kernels are weighted."""
+        return weights
+
+    def subset(self, rows: NDArray[np.intp]) -> FactoredBank:
         return FactoredBank(
-            factors,
-            names,
+            self._raw_factors(rows),
+            [self.names[index] for index in self.kept],
             normalization=self.normalization,
             part=True,
             sample_weights=self._weights_of(rows),
         )
 
-    def select(self, positions: NDArray[np.intp]) -> FactoredBank:
+    def select(self, positions: NDArray[np.intp]) -> Self:
         part = self._shallow_selection(positions)
         part._traces = self._traces[positions]
         part._factors = [self._factors[i] for i in positions]
@@ -286,10 +293,10 @@ class FactoredBank(Bank):
         return part
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        active = np.flatnonzero(weights)
+        roots = np.sqrt(self._factor_weights(weights))
+        active = np.flatnonzero(roots)
         if not len(active):
             return np.zeros((self.n_samples, self.n_samples))
-        roots = np.sqrt(weights)
         return self_product(np.concatenate([roots[i] * self._factors[i] for i in active]).T)
 
     def compressed(self, basis: FloatArray) -> FloatArray:
@@ -302,7 +309,7 @@ class FactoredBank(Bank):
 
     def centering(self, weights: FloatArray) -> Centering:
         # The row means of ΦᵀΦ are Φᵀ(Φ1/m).
-        means, grand_mean = np.zeros(self.n_samples), 0.0
+        means, grand_mean, weights = np.zeros(self.n_samples), 0.0, self._factor_weights(weights)
         for i in np.flatnonzero(weights):
             mean = self._means[i]
             means += weights[i] * (mean @ self._unweighted(self._factors[i]))

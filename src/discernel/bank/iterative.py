@@ -7,24 +7,22 @@ that of its factor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, NoReturn, cast
+from collections.abc import Callable
+from typing import ClassVar, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discernel.arrays import Buffers, FloatArray, in_threads
+from discernel.arrays import FloatArray
 from discernel.arrays.memory import memory_limit
+from discernel.bank import tiles
 from discernel.bank.iterative_system import IterativeSystem, Operator
 from discernel.bank.preconditioner import PartialFactor
-from discernel.bank.system import Inverse, System, Workspace
-from discernel.bank.tiled import Found, Tile, TiledBank, _added
+from discernel.bank.system import Inverse, System
+from discernel.bank.tiled import Threads, TiledBank
+from discernel.bank.tiles import Passes
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel
-from discernel.kernels.evaluate import PreparedRows
 
-__all__ = ["IterativeBank", "Passes"]
+__all__ = ["IterativeBank"]
 
 #: The rank of the preconditioner: rows over this number, at least and at most so many. Making it
 #: then costs about one pass.
@@ -33,25 +31,6 @@ _ROWS_A_RANK, _LEAST_RANK, _MOST_RANK = 16, 512, 2000
 _FACTOR_BYTES, _MEMORY_SHARE = 640 * 2**20, 1 / 16
 #: Rows of a part up to which its systems are factored, which is then as fast.
 _FACTORED_ROWS = 4000
-#: Rows of the columns that are made at a time.
-_STRIP = 512
-
-
-@dataclass
-class Passes:
-    """How often all tiles were computed."""
-
-    double: int = 0
-    single: int = 0
-
-
-class _Memory(Workspace):
-    """What one system leaves for the next: its factor, and the subspace of a criterion."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.factor: tuple[FloatArray, PartialFactor] | None = None
-        self.subspace: tuple[FloatArray, FloatArray] | None = None
 
 
 class IterativeBank(TiledBank):
@@ -66,11 +45,6 @@ class IterativeBank(TiledBank):
     **options
         As in `TiledBank`.
 
-    Attributes
-    ----------
-    passes : Passes
-        How often all tiles were computed so far, in double and in single precision.
-
     Notes
     -----
     Kernels have trace 1, so no more than 1/ρ eigenvalues of their combination are above the ridge
@@ -84,34 +58,20 @@ class IterativeBank(TiledBank):
 
     tols: ClassVar[tuple[float, float]] = 1e-8, 1e-4
 
-    def __init__(self, kernels: Sequence[Kernel], X: Any, **options: Any) -> None:
-        self.passes = Passes()
-        super().__init__(kernels, X, **options)
+    @property
+    def passes(self) -> Passes:
+        """How often all tiles were computed so far, in double and in single precision."""
+        return self._engine.passes
 
     @property
     def n_passes(self) -> int:
         """How often all tiles were computed so far."""
         return self.passes.double + self.passes.single
 
-    @property
-    def workspace(self) -> _Memory:
-        """What systems of these kernels share."""
-        return cast(_Memory, self.__dict__.setdefault("workspace", _Memory()))
-
-    def _pass(self, work: Any, make: Any, active: Any = None, single: Any = None) -> Any:
-        self._count(single)
-        return super()._pass(work, make, active, single)
-
-    def _count(self, single: Any) -> None:
-        if single is None:
-            self.passes.double += 1
-        else:
-            self.passes.single += 1
-
     # ---- the combined kernel -----------------------------------------------------------------
 
     def combined_product(
-        self, weights: FloatArray, vectors: FloatArray, single: PreparedRows | None = None
+        self, weights: FloatArray, vectors: FloatArray, single: Threads | None = None
     ) -> FloatArray:
         """Return Σ w_i K_i V: one pass, and one product a tile.
 
@@ -121,78 +81,30 @@ class IterativeBank(TiledBank):
             The w_i.
         vectors : ndarray of shape (n_samples, n)
             V.
-        single : PreparedRows, optional
-            Rows of single precision, from `single_rows`, where the product may be.
+        single : Threads, optional
+            The engine of single precision, from `single_engine`, where the product may be.
         """
-        factors, columns_of = weights * self.scales, self._centered_vectors(vectors)
-        lengths = np.linalg.norm(columns_of, axis=0) / np.sqrt(len(columns_of))
-        lengths[lengths == 0] = 1.0
-        given = np.ascontiguousarray(columns_of)
-        if single is not None:  # of numbers around 1, which have neither over- nor underflow
-            given = (given / lengths).astype(np.float32)
-
-        def work(tile: Tile, matrices: Found, place: tuple[FloatArray, Buffers]) -> None:
-            (rows, columns), (out, buffers) = tile, place
-            total = _sum_of_tile(matrices, factors, buffers, _shape(tile))
-            out[rows] += np.matmul(total, given[columns])
-            if rows != columns:
-                out[columns] += np.matmul(total.T, given[rows])
-
-        def part() -> tuple[FloatArray, Buffers]:
-            return np.zeros(given.shape), Buffers(single is not None)
-
-        parts = self._pass(work, part, np.flatnonzero(weights), single=single)
-        out = _added([found for found, _ in parts])
-        if single is not None:
-            out *= lengths
+        engine = self._engine if single is None else single
+        columns = self._centered_vectors(vectors)
+        out = tiles.combined_product(engine, weights * self.scales, columns)
         self._center_rows(out[None])
         return out
 
-    def single_rows(self, weights: FloatArray) -> PreparedRows | None:
-        """Return rows for products of single precision; None where they would not be faster.
-
-        Nor good: nearly constant kernels need all digits of double precision.
-        """
-        active = np.flatnonzero(weights).tolist()
-        if not isinstance(self._rows, PreparedRows) or any(i in self._taken_off for i in active):
-            return None
-        return self._rows.single({self._kernels.keys[i] for i in active})
+    def single_engine(self, weights: FloatArray) -> Threads | None:
+        """Return who computes tiles in single precision; None where that is not faster or good."""
+        return self._engine.single(np.flatnonzero(weights).tolist())
 
     def _combined_diagonal(self, weights: FloatArray) -> FloatArray:
         factors, diagonal = weights * self.scales, np.zeros(self.n_samples)
         for i in np.flatnonzero(weights):
-            values = self._kernels.kernels[i].diagonal(self._X)
-            for means in (self._taken_off.get(int(i)), self._means[i]):
-                if means is not None:
-                    values = values - 2.0 * means + self._mean(means)
+            values = self._engine.kernels.kernels[i].diagonal(self._X)
+            taken = self._engine.taken_off.get(int(i))
+            for means in [self._means[i]] if taken is None else [taken.means, self._means[i]]:
+                values = values - 2.0 * means + self._mean(means)
             diagonal += factors[i] * values
         if self.sample_weights is not None:
             diagonal *= self.sample_weights.values
         return diagonal
-
-    def _combined_columns(self, weights: FloatArray, at: NDArray[np.intp]) -> FloatArray:
-        """Return some columns of Σ w_i K_i, of shape (n_columns, n_samples)."""
-        factors, out = weights * self.scales, np.empty((len(at), self.n_samples))
-        means, active = factors @ self._means, np.flatnonzero(weights)
-        kernels, across = self._kernels.of(active), means - self._mean(means)
-        there: Any = self._rows[cast(Any, at)]
-
-        def work(rows: slice, buffers: Buffers) -> None:
-            tile: Any = rows, at
-            found = kernels.matrices(self._rows[rows], there, buffers)
-            found = ((int(active[i]), matrix) for i, matrix in found)
-            found = self._less_means(tile, found, buffers)
-            shape = rows.stop - rows.start, len(at)
-            total = _sum_of_tile(found, factors, buffers, shape)
-            total -= means[rows, None]
-            total -= across[at]
-            self._weigh(tile, total)
-            out[:, rows] = total.T
-
-        n = self.n_samples
-        strips = [slice(start, min(start + _STRIP, n)) for start in range(0, n, _STRIP)]
-        in_threads(work, strips, [Buffers() for _ in range(self._n_threads)])
-        return out
 
     # ---- systems -----------------------------------------------------------------------------
 
@@ -205,7 +117,7 @@ class IterativeBank(TiledBank):
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         factor, subspace = self._factor(weights), self.workspace.subspace
-        plain, single = self._without_workspace(), self.single_rows(weights)
+        plain, single = self._without_workspace(), self.single_engine(weights)
         roots = np.ones(self.n_samples)
         if self.sample_weights is not None:
             roots = self.sample_weights.roots
@@ -226,10 +138,11 @@ class IterativeBank(TiledBank):
         if workspace.factor is not None and np.array_equal(workspace.factor[0], weights):
             return workspace.factor[1]
         workspace.factor = None  # its memory goes first
-        plain = self._without_workspace()
+        engine, factors = self._engine, weights * self.scales
+        centered = self._centered(factors)
         factor = PartialFactor(
             self._combined_diagonal(weights),
-            lambda at: plain._combined_columns(weights, at),
+            lambda at: engine.columns(at, factors, centered),
             _largest_rank(self.n_samples),
         )
         workspace.factor = weights.copy(), factor
@@ -259,7 +172,7 @@ class IterativeBank(TiledBank):
             "criterion='rkda'."
         )
 
-    def _kind_of_part(self, n_rows: int) -> type[TiledBank]:
+    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank]:
         return IterativeBank if n_rows > _FACTORED_ROWS else TiledBank
 
 
@@ -269,20 +182,3 @@ def _largest_rank(n: int) -> int:
     room = _FACTOR_BYTES if memory is None else min(_FACTOR_BYTES, _MEMORY_SHARE * memory)
     wanted = min(max(n // _ROWS_A_RANK, _LEAST_RANK), _MOST_RANK)
     return max(1, min(n, wanted, int(room / (8 * n))))
-
-
-def _shape(tile: Tile) -> tuple[int, int]:
-    rows, columns = tile
-    return rows.stop - rows.start, columns.stop - columns.start
-
-
-def _sum_of_tile(
-    matrices: Found, factors: FloatArray, buffers: Buffers, shape: tuple[int, int]
-) -> FloatArray:
-    """Return Σ f_i G_i of a tile, in one of the buffers."""
-    total, term = buffers("total", shape), buffers("term", shape)
-    total[:] = 0.0
-    for position, matrix in matrices:
-        np.multiply(matrix, factors[position], out=term, casting="same_kind")
-        total += term
-    return total

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.linalg
@@ -160,7 +160,7 @@ class LowRankBank(FactoredBank):
             sample_weights=sample_weights,
             raw_traces=weighted_sums(diagonals, sample_weights),
         )
-        self._left = np.maximum(left[self.kept], 0.0)
+        self._left = self.scales[:, None] * np.maximum(left[self.kept], 0.0)
         self._diagonals = diagonals[self.kept]
         self._maps = None if maps is None else [maps[i] for i in self.kept]
         whole = len(self.kept) == len(factors)
@@ -248,12 +248,12 @@ class LowRankBank(FactoredBank):
 
     def remainder(self, weights: FloatArray) -> FloatArray:
         """Return the diagonal of Σ w_i (K_i − K̃_i), not centred, with the weights of rows."""
-        left = np.asarray((weights * self.scales) @ self._left)
+        left = np.asarray(self._factor_weights(weights) @ self._left)
         return left if self.sample_weights is None else left * self.sample_weights.values
 
     def captured(self) -> FloatArray:
         """Return the share of the trace of every centred kernel that its features hold."""
-        left = self.scales * weighted_sums(self._left, self.sample_weights)
+        left = weighted_sums(self._left, self.sample_weights)
         return np.asarray(self._traces / (self._traces + left))
 
     def halved(self) -> LowRankBank:
@@ -287,10 +287,9 @@ class LowRankBank(FactoredBank):
         """Return β with which Σ_j dual_j K̃(x_j, x) is the centred features of x times β."""
         if self.sample_weights is not None:
             dual = dual / self.sample_weights.roots[:, None]
-        dual = np.ascontiguousarray(dual)
-        active = np.flatnonzero(weights)
+        dual, roots = np.ascontiguousarray(dual), np.sqrt(self._factor_weights(weights))
         return np.concatenate(
-            [np.sqrt(weights[i]) * matmul(self._factors[i], dual) for i in active]
+            [roots[i] * matmul(self._factors[i], dual) for i in np.flatnonzero(roots)]
         )
 
     # ---- systems -----------------------------------------------------------------------------
@@ -339,22 +338,11 @@ class LowRankBank(FactoredBank):
         diagonal = np.full(self.n_samples, ridge)
         return WoodburyInverse(self._woodbury(weights, diagonal), diagonal, self._factors)
 
-    def norms(self) -> FloatArray:
-        """Return numbers that no eigenvalue of the centred, normalised kernels is above."""
-        small = [f if f.shape[0] <= f.shape[1] else f.T for f in self._factors]
-        return np.array([np.linalg.norm(matmul(f, f.T), 2) for f in small])
-
     # ---- parts -------------------------------------------------------------------------------
 
     def subset(self, rows: NDArray[np.intp]) -> LowRankBank:
-        features = np.concatenate(
-            [
-                (self._unweighted(factor)[:, rows] + mean[:, None]) / np.sqrt(scale)
-                for factor, mean, scale in zip(self._factors, self._means, self.scales, strict=True)
-            ]
-        )
         return LowRankBank(
-            features,
+            np.concatenate(self._raw_factors(rows)),
             [len(factor) for factor in self._factors],
             [self.names[index] for index in self.kept],
             self._diagonals[:, rows],
@@ -363,9 +351,8 @@ class LowRankBank(FactoredBank):
             sample_weights=self._weights_of(rows),
         )
 
-    def select(self, positions: NDArray[np.intp]) -> LowRankBank:
+    def select(self, positions: NDArray[np.intp]) -> Self:
         part = super().select(positions)
-        assert isinstance(part, LowRankBank)
         part._left, part._diagonals = self._left[positions], self._diagonals[positions]
         part._maps = None if self._maps is None else [self._maps[i] for i in positions]
         part._adopt(np.concatenate([*part._factors, self._features[:0]]))

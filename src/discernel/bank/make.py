@@ -1,16 +1,21 @@
-"""Which bank: a stack of matrices, or tiles that are computed anew."""
+"""Which bank: of kernels on rows, or of matrices that are given."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any, Literal, cast, get_args
 
-from discernel.arrays import n_rows
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import Device, check_given, elsewhere, n_rows, on_host
 from discernel.arrays.memory import memory_limit
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank, Normalization
+from discernel.bank.checks import check_symmetric
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
+from discernel.bank.device import DeviceBank
 from discernel.bank.distributed import DistributedBank
 from discernel.bank.factored import FactoredBank, have_low_rank
 from discernel.bank.iterative import IterativeBank
@@ -18,13 +23,16 @@ from discernel.bank.lowrank import LowRankBank, default_rank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
+from discernel.kernels.device import MatrixThere
 
-__all__ = ["Kind", "choose_bank", "make_bank"]
+__all__ = ["Kind", "bank_of_matrices", "choose_bank", "device_of_matrices", "make_bank"]
 
 Kind = Literal["dense", "tiled", "factored", "lowrank", "iterative", "distributed"]
 
 #: From this many kernels on it is worth trying whether their ranks are low.
 _MANY = 64
+#: Rows and columns of the tiles that are compared with their mirror images.
+_TILE = 2**13
 
 
 def choose_bank(
@@ -146,3 +154,87 @@ def make_bank(
         trusted=[kernel.trusted for kernel in kernels],
         **options,
     )
+
+
+# ---- given matrices --------------------------------------------------------------------------
+
+
+def bank_of_matrices(
+    grams: Any,
+    names: Sequence[str] | None = None,
+    *,
+    normalization: Normalization = "centered_trace",
+    sample_weights: SampleWeights | None = None,
+    present: NDArray[np.intp] | None = None,
+    device: Device | None = None,
+) -> Bank:
+    """Return the bank of raw Gram matrices.
+
+    Parameters
+    ----------
+    grams : array-like of shape (n_kernels, n_samples, n_samples)
+        One array, or a list of matrices, of any library.
+    names : sequence of str, optional
+        Their names, for messages.
+    normalization : {"centered_trace", "trace"}, default="centered_trace"
+        What is made equal for all kernels.
+    sample_weights : SampleWeights, optional
+        How much rows count; by default all the same.
+    present : ndarray of int, optional
+        The rows that count at all; by default all.
+    device : Device, optional
+        Where to compute, as of `device_of_matrices`; by default here.
+    """
+    options: dict[str, Any] = {"normalization": normalization, "sample_weights": sample_weights}
+    if device is None:
+        grams = on_host(grams)
+        if present is not None:
+            grams = [np.asarray(gram)[np.ix_(present, present)] for gram in grams]
+        return DenseBank(grams, names, **options)
+    kernels = _kernels(grams, names, device)
+    rows = np.arange(kernels[0].matrix.shape[0]) if present is None else present
+    return DeviceBank(kernels, rows[:, None].astype(np.float64), device=device, **options)
+
+
+def device_of_matrices(grams: Any) -> Device | None:
+    """Return where to compute with matrices: where they lie, and None where NumPy can.
+
+    Parameters
+    ----------
+    grams : array-like of shape (n_kernels, n_samples, n_samples)
+        One array, or a list of matrices, of any library.
+    """
+    return elsewhere(check_given(*(grams if isinstance(grams, (list, tuple)) else [grams])))
+
+
+def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[MatrixThere]:
+    """Return matrices on a device as kernels, or raise a clear error about their shapes."""
+    matrices = [grams[i, ...] for i in range(grams.shape[0])] if hasattr(grams, "shape") else grams
+    shapes = sorted({tuple(matrix.shape) for matrix in matrices})
+    if len(shapes) != 1 or len(shapes[0]) != 2 or shapes[0][0] != shapes[0][1]:
+        raise InvalidInputError(
+            "The Gram matrices must have shape (n_kernels, n_samples, n_samples), or be a list of "
+            f"square matrices of one size. Got matrices of shapes {shapes}. For one matrix K, pass "
+            "K[None]; a stack with the kernels last is turned by moveaxis(stack, -1, 0)."
+        )
+    if names is None:
+        names = [f"kernel {i}" for i in range(len(matrices))]
+    sent, n = sum(isinstance(matrix, np.ndarray) for matrix in matrices), shapes[0][0]
+    device.check_room(
+        8 * (sent + 1) * n * n,
+        f"{sent + 1} matrices of {n:,} × {n:,} numbers",
+        "take fewer rows, or give rows and kernels, of which one matrix is made.",
+    )
+    made = []
+    for matrix, name in zip(matrices, names, strict=True):
+        there = device.put(matrix) if isinstance(matrix, np.ndarray) else _floating(matrix, device)
+        check_symmetric(there, name, device.xp, _TILE)
+        made.append(MatrixThere(there, device, name))
+    return made
+
+
+def _floating(matrix: Any, device: Device) -> Any:
+    """Return a matrix as real numbers with digits: whole ones are turned."""
+    if device.xp.isdtype(matrix.dtype, "real floating"):
+        return matrix
+    return device.xp.astype(matrix, device.xp.float64)

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from discernel.arrays import Cholesky, FloatArray, matmul, self_product_less
+from discernel.bank.preconditioner import PartialFactor
 from discernel.exceptions import NumericalError
 
 __all__ = ["CholeskySystem", "Inverse", "System", "Workspace"]
@@ -187,15 +188,18 @@ class Inverse:
 
 
 class Workspace:
-    """Memory that matrices of one size use one after another, and the last system made in it.
+    """What one system leaves for the next: memory, the last one, and where to begin.
 
     Fresh large arrays cost more in page faults than a pass over them. The memory of a system is
-    `spare` when nobody holds it any longer.
+    `spare` when nobody holds it any longer. Systems that iterate share the factor of a
+    preconditioner, by its weights, and the subspace that a criterion looks for its optimum in.
     """
 
     def __init__(self) -> None:
         self.spare: list[FloatArray] = []
         self.last: tuple[FloatArray, FloatArray, System] | None = None
+        self.factor: tuple[FloatArray, PartialFactor] | None = None
+        self.subspace: tuple[FloatArray, FloatArray] | None = None
 
     def take(self, n: int) -> FloatArray:
         """Return memory for a matrix of n rows."""

@@ -7,7 +7,8 @@ threads. Memory does not grow with the number of kernels.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from copy import copy
+from typing import Any, Self
 
 import joblib
 import numpy as np
@@ -15,29 +16,25 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Buffers, FloatArray, in_threads, larger_tiles, n_rows
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank.base import Bank, Centering, Normalization
+from discernel.bank.base import Bank, Normalization
 from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
 from discernel.bank.dense import DenseBank
-from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
-from discernel.bank.products import (
-    CANCELLING,
-    centering_of_inner,
-    grand_means,
-    rounding_errors,
-    weighted_sums,
-)
+from discernel.bank.exact import ExactBank
 from discernel.bank.system import CholeskySystem, System
+from discernel.bank.tiles import Centered, Engine, Found, Passes, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet, can_prepare
 
-__all__ = ["TiledBank"]
+__all__ = ["Threads", "TiledBank"]
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
 _ROWS, _COLUMNS = 256, 512
 #: Tiles that a thread holds at a time, and the rows of the smallest.
 _TILES, _LEAST_ROWS = 5, 16
+#: Rows of the columns that are made at a time.
+_STRIP = 512
 #: Bytes of all matrices together up to which a stack of them is made instead.
 CACHE_BYTES = 256 * 2**20
 #: Rows on which kernels of the user's are checked to be kernels.
@@ -45,13 +42,152 @@ _CHECKED_ROWS = 400
 #: The least ridge, in units of kernels of trace 1, at which single precision has three digits left.
 _SINGLE_RIDGE = 1e-4
 
-Tile = tuple[slice, slice]
-Found = Iterator[tuple[int, FloatArray]]
-Part = TypeVar("Part")
-Make = Callable[[], Part]
+
+class Threads(Engine):
+    """Tiles that threads compute, of double or of single precision.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels, resolved.
+    X : array-like of shape (n_samples, n_features)
+        The rows.
+    n_threads : int
+        How many threads.
+    cache_bytes : float
+        What all tiles together may take.
+    """
+
+    def __init__(
+        self, kernels: Sequence[Kernel], X: Any, n_threads: int, cache_bytes: float
+    ) -> None:
+        self.kernels, self.n_samples = KernelSet(kernels), n_rows(X)
+        self._is_prepared = can_prepare(X)
+        self.rows: Any = self.kernels.prepare(X) if self._is_prepared else X
+        self._n_threads, self._tile_shape = n_threads, _tile_shape(cache_bytes, n_threads)
+        self.taken_off: dict[int, Centered] = {}
+        self._is_single, self.passes = False, Passes()
+
+    @property
+    def n_kernels(self) -> int:  # type: ignore[override]
+        """The number of kernels."""
+        return len(self.kernels.kernels)
+
+    def of(self, positions: NDArray[np.intp]) -> Self:
+        made, chosen = copy(self), positions.tolist()
+        made.kernels, made.taken_off = self.kernels.of(chosen), self._taken_of(chosen)
+        return made
+
+    def single(self, active: Sequence[int]) -> Self | None:
+        """Return the engine of single precision; None where it would not be faster, or not good.
+
+        It is faster for kernels of squared distances. Nearly constant ones need all digits.
+
+        Parameters
+        ----------
+        active : sequence of int
+            The positions of the kernels that are meant.
+        """
+        if not self._is_prepared or any(i in self.taken_off for i in active):
+            return None
+        rows = self.rows.single({self.kernels.keys[i] for i in active})
+        if rows is None:
+            return None
+        made = copy(self)
+        made.rows, made._is_single, made.put = rows, True, _in_single
+        return made
+
+    def tiles(self) -> Iterator[Tile]:
+        """Yield the tiles on and above the diagonal, those on it square."""
+        height, width = self._tile_shape
+        for top in range(0, self.n_samples, height):
+            rows = slice(top, min(top + height, self.n_samples))
+            yield rows, rows
+            for left in range(rows.stop, self.n_samples, width):
+                yield rows, slice(left, min(left + width, self.n_samples))
+
+    def run(self, task: TilePass) -> FloatArray:
+        # Each thread adds to an array of its own.
+        self._count()
+        active = task.active if task.factors is None else np.flatnonzero(task.factors)
+        kernels, positions = self.kernels, range(self.n_kernels)
+        if active is not None:
+            kernels, positions = kernels.of(active), active.tolist()
+
+        def run(tile: Tile, place: tuple[FloatArray, Buffers]) -> None:
+            (rows, columns), (part, buffers) = tile, place
+            other = None if rows == columns else self.rows[columns]
+            found: Any = kernels.matrices(self.rows[rows], other, buffers)
+            found = ((positions[i], each) for i, each in found)
+            if self.taken_off:
+                found = self._less_means(tile, found)
+            if task.factors is not None:
+                shape = rows.stop - rows.start, columns.stop - columns.start
+                total = buffers("total", shape)
+                total[:] = 0.0
+                if task.centered is not None:
+                    task.centered.subtract(tile, total, self.put)
+                found = _add_weighted(total, found, task.factors, buffers)
+            task.work(tile, found, part)
+
+        parts = [np.zeros(task.shape) for _ in range(self._n_threads)]
+        in_threads(run, self.tiles(), [(part, Buffers(self._is_single)) for part in parts])
+        for part in parts[1:]:
+            parts[0] += part
+        return parts[0]
+
+    def _count(self) -> None:
+        if self._is_single:
+            self.passes.single += 1
+        else:
+            self.passes.double += 1
+
+    def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
+        """Return some columns of Σ f_i G_i, centred, of shape (n_columns, n_samples).
+
+        Parameters
+        ----------
+        at : ndarray of int
+            Which.
+        factors : ndarray of shape (n_kernels,)
+            The f_i.
+        centered : Centered
+            What centres the sum.
+        """
+        active, out = np.flatnonzero(factors), np.empty((len(at), self.n_samples))
+        kernels, there = self.kernels.of(active), self.rows[at]
+
+        def work(rows: slice, buffers: Buffers) -> None:
+            tile: Any = rows, at
+            found: Any = kernels.matrices(self.rows[rows], there, buffers)
+            found = self._less_means(tile, ((int(active[i]), each) for i, each in found))
+            total = buffers("total", (rows.stop - rows.start, len(at)))
+            total[:] = 0.0
+            _add_weighted(total, found, factors, buffers)
+            out[:, rows] = centered(tile, total, self.put).T
+
+        n = self.n_samples
+        strips = [slice(start, min(start + _STRIP, n)) for start in range(0, n, _STRIP)]
+        in_threads(work, strips, [Buffers() for _ in range(self._n_threads)])
+        return out
 
 
-class TiledBank(Bank):
+def _in_single(array: FloatArray) -> Any:
+    return np.ascontiguousarray(array, dtype=np.float32)
+
+
+def _add_weighted(
+    total: FloatArray, matrices: Found, factors: FloatArray, buffers: Buffers
+) -> FloatArray:
+    """Add Σ f_i G_i of a tile to a total, in place, and return it."""
+    term = buffers("term", (total.shape[0], total.shape[1]))
+    for position, matrix in matrices:
+        np.multiply(matrix, factors[position], out=term, casting="same_kind")
+        total += term
+    return total
+
+
+class TiledBank(ExactBank):
     """Kernels on rows, never stored.
 
     Parameters
@@ -90,6 +226,8 @@ class TiledBank(Bank):
     the result and of a few tiles a thread.
     """
 
+    _engine: Threads
+
     def __init__(
         self,
         kernels: Sequence[Kernel],
@@ -101,83 +239,34 @@ class TiledBank(Bank):
         part: bool = False,
         sample_weights: SampleWeights | None = None,
     ) -> None:
-        self.normalization = check_normalization(normalization)
-        self.sample_weights = sample_weights
-        self.names = kernel_names(kernels)
-        self.n_samples, self.n_candidates = n_rows(X), len(kernels)
-        self._X, self._all = X, list(kernels)
+        self._X, self._all, self._cache_bytes = X, list(kernels), cache_bytes
         safe = all(kernel.thread_safe for kernel in kernels)
         self._n_threads = (n_threads or int(joblib.cpu_count())) if safe else 1
-        self._cache_bytes = cache_bytes
-        self._tile_shape = _tile_shape(cache_bytes, self._n_threads)
-        self._check_kernels()
-        self._kernels = KernelSet(kernels)
-        self._rows = self._kernels.prepare(X) if can_prepare(X) else X
-        self._taken_off: dict[int, FloatArray] = {}
-        means = self._means_of_rows()
-        self._check_finite(means)
-        diagonals = np.array([kernel.diagonal(X) for kernel in kernels])
-        traces = weighted_sums(diagonals, sample_weights)
-        centered_traces = traces - weighted_sums(means, sample_weights)
-        self.kept = varying_kernels(traces, centered_traces, self.names, part=part)
-        self._kernels = KernelSet([kernels[index] for index in self.kept])
-        self._row_means = means[self.kept]
-        self._centered_traces, traces = centered_traces[self.kept], traces[self.kept]
-        self._center_cancelling(traces, diagonals[self.kept])
-        self.scales = kernel_scales(normalization, self.total, traces, self._centered_traces)
-        self.rounding = self.scales * rounding_errors(traces, self._centered_traces)
+        names = kernel_names(kernels)
+        _tile_shape(cache_bytes, self._n_threads)  # before any work
+        _check_kernels(self._all, names, X)
+        super().__init__(
+            self._make_engine(),
+            names,
+            np.array([kernel.diagonal(X) for kernel in kernels]),
+            normalization=normalization,
+            part=part,
+            sample_weights=sample_weights,
+        )
 
-    def _center_cancelling(self, traces: FloatArray, diagonals: FloatArray) -> None:
-        """Have the means of rows and columns taken off the tiles of nearly constant kernels.
-
-        What is wrong with the computed means is found by another pass, and goes with the rest.
-        """
-        self._means = self._row_means.copy()  # of what tiles are then, not of the kernels
-        cancelling = np.flatnonzero(traces > CANCELLING * self._centered_traces)
-        self._taken_off = {int(i): self._row_means[i].copy() for i in cancelling}
-        if not self._taken_off:
-            return
-        self._means[cancelling] = self._means_of_rows(cancelling)[cancelling]
-        for i, means in self._taken_off.items():
-            left = diagonals[i] - means - (means - self._mean(means))
-            sums = weighted_sums(np.array([left, self._means[i]]), self.sample_weights)
-            self._centered_traces[i] = float(sums[0] - sums[1])
-            self._row_means[i] = means + self._means[i]
-
-    def _means_of_rows(self, active: NDArray[np.intp] | None = None) -> FloatArray:
-        if self.sample_weights is not None:
-            return self._raw_products(self.sample_weights.shares[:, None], active)[:, :, 0]
-        return self._raw_products(np.ones((self.n_samples, 1)), active)[:, :, 0] / self.n_samples
-
-    def _mean(self, row_means: FloatArray) -> float:
-        """Return the mean of numbers that belong to rows."""
-        weights = self.sample_weights
-        return float(row_means.mean() if weights is None else row_means @ weights.shares)
-
-    def _weigh(self, tile: Tile, values: FloatArray) -> None:
-        """Multiply a tile by the roots of the weights of its rows and columns."""
-        if self.sample_weights is not None:
-            rows, columns = tile
-            values *= self.sample_weights.roots[rows, None]
-            values *= self.sample_weights.roots[columns]
+    def _make_engine(self) -> Threads:
+        """Return who computes the tiles of all candidates."""
+        return Threads(self._all, self._X, self._n_threads, self._cache_bytes)
 
     # ---- checks ------------------------------------------------------------------------------
 
-    def _check_kernels(self) -> None:
-        """Check on some rows that kernels of the user's are kernels."""
-        mine = [i for i, kernel in enumerate(self._all) if not kernel.trusted]
-        if mine:
-            n = min(self.n_samples, _CHECKED_ROWS)
-            rows = np.sort(np.random.default_rng(0).choice(self.n_samples, n, replace=False))
-            stack = gram_stack([self._all[i] for i in mine], self._X[rows])
-            check_grams(stack, [self.names[i] for i in mine], None)
-
-    def _check_finite(self, means: FloatArray) -> None:
+    def _check_values(self, means: FloatArray) -> None:
         broken = np.flatnonzero(~np.isfinite(means).all(axis=1))
         if not len(broken):
             return
         kernel, where = self._all[broken[0]], "has a sum that is not finite"
-        for rows, columns in self._tiles():  # as before: a kernel may err on some tiles only
+        engine = Threads([kernel], self._X, 1, self._cache_bytes)
+        for rows, columns in engine.tiles():  # as before: a kernel may err on some tiles only
             values = kernel(self._X[rows], None if rows == columns else self._X[columns])
             at = np.argwhere(~np.isfinite(values))
             if len(at):
@@ -190,122 +279,11 @@ class TiledBank(Bank):
         )
 
     def check_definite(self) -> None:
-        mine = [kernel for kernel in self._kernels.kernels if not kernel.trusted]
+        mine = [kernel for kernel in self._engine.kernels.kernels if not kernel.trusted]
         if mine:
             check_grams(gram_stack(mine, self._X), kernel_names(mine), None)
 
-    # ---- passes ------------------------------------------------------------------------------
-
-    def _tiles(self) -> Iterator[Tile]:
-        """Yield the tiles on and above the diagonal, those on it square."""
-        height, width = self._tile_shape
-        for top in range(0, self.n_samples, height):
-            rows = slice(top, min(top + height, self.n_samples))
-            yield rows, rows
-            for left in range(rows.stop, self.n_samples, width):
-                yield rows, slice(left, min(left + width, self.n_samples))
-
-    def _pass(
-        self,
-        work: Callable[[Tile, Found, Part], None],
-        make: Make[Part],
-        active: NDArray[np.intp] | None = None,
-        single: Any = None,
-    ) -> list[Part]:
-        """Call ``work`` with every tile's matrices, in threads, each with a part of its own.
-
-        Matrices, of all kernels or the active ones, come one after another in the same memory;
-        of single precision where such rows are given. Products within ``work`` are NumPy's, which
-        let the other threads run; those of `backend.matmul` do not.
-        """
-        kernels, positions = self._kernels, np.arange(len(self._kernels.kernels))
-        if active is not None:
-            kernels, positions = kernels.of(active), active
-
-        def run(tile: Tile, place: tuple[Part, Buffers]) -> None:
-            (rows, columns), (part, buffers) = tile, place
-            other = None if rows == columns else prepared[columns]
-            found = kernels.matrices(prepared[rows], other, buffers)
-            found = ((int(positions[i]), matrix) for i, matrix in found)
-            if self._taken_off:
-                found = self._less_means(tile, found, buffers)
-            work(tile, found, part)
-
-        prepared, parts = self._rows, [make() for _ in range(self._n_threads)]
-        if single is not None:
-            prepared = single
-        places = [(part, Buffers(single is not None)) for part in parts]
-        in_threads(run, self._tiles(), places)
-        return parts
-
-    def _less_means(self, tile: Tile, matrices: Found, buffers: Buffers) -> Found:
-        """Yield the matrices of a tile, nearly constant ones less their means."""
-        rows, columns = tile
-        for position, matrix in matrices:
-            means = self._taken_off.get(position)
-            if means is not None:  # in other memory: the next kernel may be its square
-                matrix = np.subtract(matrix, means[rows, None], out=buffers("less", matrix.shape))
-                matrix -= means[columns] - self._mean(means)
-            yield position, matrix
-
-    def _raw_products(
-        self, vectors: FloatArray, active: NDArray[np.intp] | None = None
-    ) -> FloatArray:
-        """Return every G_iV, neither centred nor normalised; 0 for kernels that are not active."""
-
-        def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
-            rows, columns = tile
-            for position, matrix in matrices:
-                out[position, rows] += np.matmul(matrix, vectors[columns])
-                if rows != columns:
-                    out[position, columns] += np.matmul(matrix.T, vectors[rows])
-
-        shape = len(self._kernels.kernels), *vectors.shape
-        return _added(self._pass(work, lambda: np.zeros(shape), active))
-
-    # ---- what criteria ask for ---------------------------------------------------------------
-
-    def traces(self) -> FloatArray:
-        return np.asarray(self.scales * self._centered_traces)
-
-    def products(self, vectors: FloatArray) -> FloatArray:
-        raw = self._raw_products(np.ascontiguousarray(self._centered_vectors(vectors)))
-        return self._centered_products(raw)
-
-    def compressed(self, basis: FloatArray) -> FloatArray:
-        basis = np.ascontiguousarray(self._centered_vectors(basis))
-
-        def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
-            rows, columns = tile
-            # A tile on the diagonal is its own mirror image, every other stands for two.
-            left = basis[rows].T if rows != columns else 0.5 * basis[rows].T
-            for position, matrix in matrices:
-                out[position] += np.matmul(left, np.matmul(matrix, basis[columns]))
-
-        shape = self.n_kernels, basis.shape[1], basis.shape[1]
-        half = _added(self._pass(work, lambda: np.zeros(shape)))
-        return np.asarray((half + half.transpose(0, 2, 1)) * self.scales[:, None, None])
-
-    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
-        factors = weights * self.scales
-        out = np.empty((self.n_samples, self.n_samples)) if out is None else out
-        means = factors @ self._means
-        across = means - self._mean(means)
-
-        def work(tile: Tile, matrices: Found, buffers: Buffers) -> None:
-            rows, columns = tile
-            shape = rows.stop - rows.start, columns.stop - columns.start
-            total, term = buffers("total", shape), buffers("term", shape)
-            np.add.outer(-means[rows], -across[columns], out=total)
-            for position, matrix in matrices:
-                total += np.multiply(matrix, factors[position], out=term)
-            self._weigh(tile, total)
-            out[rows, columns] = total
-            if rows != columns:
-                out[columns, rows] = total.T
-
-        self._pass(work, Buffers, np.flatnonzero(weights))
-        return out
+    # ---- systems and parts -------------------------------------------------------------------
 
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
         if ridge < _SINGLE_RIDGE:
@@ -321,81 +299,37 @@ class TiledBank(Bank):
         self.workspace.give_back_with(rough, memory)
         return rough
 
-    def inner(self, matrix: FloatArray) -> FloatArray:
-        if self.sample_weights is not None:
-            matrix = self.sample_weights.scale_both(matrix.copy())
-
-        def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
-            rows, columns = tile
-            there, factor = matrix[rows, columns], 1.0 if rows == columns else 2.0
-            for position, values in matrices:
-                out[position] += factor * np.einsum("ij,ij->", values, there)
-
-        total = _added(self._pass(work, lambda: np.zeros(self.n_kernels)))
-        centering = centering_of_inner(self._means, matrix.sum(axis=1), self.sample_weights)
-        return np.asarray(self.scales * (total + centering))
-
-    def inner_products(self) -> FloatArray:
-        p = self.n_kernels
-        across = self._means - grand_means(self._means, self.sample_weights)[:, None]
-
-        def work(tile: Tile, matrices: Found, out: FloatArray) -> None:
-            rows, columns = tile
-            flat = np.empty((p, rows.stop - rows.start, columns.stop - columns.start))
-            for position, values in matrices:
-                np.subtract(values, self._means[position, rows, None], out=flat[position])
-                flat[position] -= across[position, columns]
-                self._weigh(tile, flat[position])
-            flat = flat.reshape(p, -1)
-            out += (1.0 if rows == columns else 2.0) * np.matmul(flat, flat.T)
-
-        total = _added(self._pass(work, lambda: np.zeros((p, p))))
-        return np.asarray(total * np.outer(self.scales, self.scales))
-
     def subset(self, rows: NDArray[np.intp]) -> Bank:
         """Return the same kernels on some of the samples, as a stack where that is small.
 
         Small beside the two matrices of all samples that are needed anyway, too.
         """
-        kernels = self._kernels.kernels
-        entries = len(kernels) * len(rows) ** 2
+        kernels, n = self._engine.kernels.kernels, len(rows)
+        options: dict[str, Any] = {
+            "normalization": self.normalization,
+            "part": True,
+            "sample_weights": self._weights_of(rows),
+        }
+        entries = len(kernels) * n**2
         if 8 * entries > self._cache_bytes or entries > 2 * self.n_samples**2:
-            return self._kind_of_part(len(rows))(
-                kernels,
-                self._X[rows],
-                normalization=self.normalization,
-                n_threads=self._n_threads,
-                cache_bytes=self._cache_bytes,
-                part=True,
-                sample_weights=self._weights_of(rows),
-            )
-        return DenseBank(
-            gram_stack(kernels, self._X[rows]),
-            kernel_names(kernels),
-            normalization=self.normalization,
-            trusted=[True] * len(kernels),
-            part=True,
-            sample_weights=self._weights_of(rows),
-        )
+            options |= {"n_threads": self._n_threads, "cache_bytes": self._cache_bytes}
+            return self._kind_of_part(n)(kernels, self._X[rows], **options)
+        stack, trusted = gram_stack(kernels, self._X[rows]), [True] * len(kernels)
+        return DenseBank(stack, kernel_names(kernels), trusted=trusted, **options)
 
-    def _kind_of_part(self, n_rows: int) -> type[TiledBank]:
-        """Return what the bank of some of the rows is, where it stores nothing."""
+    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank]:
+        """Return what makes the bank of some of the rows, where it stores nothing."""
         return TiledBank
 
-    def select(self, positions: NDArray[np.intp]) -> TiledBank:
-        part = self._shallow_selection(positions)
-        part._kernels = self._kernels.of(positions)
-        part._centered_traces = self._centered_traces[positions]
-        part._row_means, part._means = self._row_means[positions], self._means[positions]
-        part._taken_off = {
-            new: self._taken_off[old]
-            for new, old in enumerate(positions.tolist())
-            if old in self._taken_off
-        }
-        return part
 
-    def centering(self, weights: FloatArray) -> Centering:
-        return self._centering((weights * self.scales) @ self._row_means)
+def _check_kernels(kernels: list[Kernel], names: list[str], X: Any) -> None:
+    """Check on some rows that kernels of the user's are kernels."""
+    mine = [i for i, kernel in enumerate(kernels) if not kernel.trusted]
+    if mine:
+        n = min(n_rows(X), _CHECKED_ROWS)
+        rows = np.sort(np.random.default_rng(0).choice(n_rows(X), n, replace=False))
+        stack = gram_stack([kernels[i] for i in mine], X[rows])
+        check_grams(stack, [names[i] for i in mine], None)
 
 
 def _tile_shape(cache_bytes: float, n_threads: int) -> tuple[int, int]:
@@ -416,10 +350,3 @@ def _tile_shape(cache_bytes: float, n_threads: int) -> tuple[int, int]:
             f"{cache_bytes / 2**20:.2g} MiB."
         )
     return height, width
-
-
-def _added(parts: list[FloatArray]) -> FloatArray:
-    """Return the sum of what the threads found, in the memory of the first."""
-    for part in parts[1:]:
-        parts[0] += part
-    return parts[0]

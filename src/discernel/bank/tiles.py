@@ -1,0 +1,376 @@
+"""What is made of all tiles of the kernels, written once, and who computes the tiles.
+
+A reduction is a function of a tile of every kernel, or of their weighted sum, that adds to an
+array. An `Engine` calls it with all tiles on and above the diagonal: in threads, in strips on a
+device, on the workers of a cluster, or with matrices that are stored.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray, matmul
+from discernel.arrays.sample_weights import SampleWeights
+
+__all__ = ["Centered", "Engine", "Found", "Passes", "Stored", "Tile", "TilePass"]
+
+#: Entries of the rows of all matrices that are taken at a time where work keeps them.
+_BLOCK_ENTRIES = 2**17
+#: Rows and columns, the latter from the first of the rows on or further right. What is not among
+#: the rows has a mirror image below the diagonal, which no tile shows.
+Tile = tuple[slice, slice]
+#: The positions of kernels and their matrices, each to be read, not changed, before the next.
+Found = Iterator[tuple[int, Any]]
+
+
+@dataclass
+class Passes:
+    """How often all tiles were computed."""
+
+    double: int = 0
+    single: int = 0
+
+
+class Centered:
+    """Take means off a tile, and multiply it by the roots of the weights of rows.
+
+    Parameters
+    ----------
+    means : ndarray of shape (n_samples,)
+        The means of the rows of the whole matrix.
+    shares, roots : ndarray of shape (n_samples,), optional
+        π, which means are taken with, and the roots of the weights; by default all the same, and 1.
+    """
+
+    def __init__(
+        self, means: FloatArray, shares: FloatArray | None = None, roots: FloatArray | None = None
+    ) -> None:
+        self.means, self._roots = means, roots
+        self._across = means - (means.mean() if shares is None else means @ shares)
+
+    @classmethod
+    def weighted(cls, means: FloatArray, weights: SampleWeights | None) -> Centered:
+        """Return what makes D C G Cᵀ D of the tiles of G."""
+        if weights is None:
+            return cls(means)
+        return cls(means, weights.shares, weights.roots)
+
+    def times(self, factor: float) -> Centered:
+        """Return what does the same to a matrix times a factor."""
+        made = copy(self)
+        made.means, made._across = factor * self.means, factor * self._across
+        return made
+
+    def __call__(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
+        """Do both to the values of a tile in place, and return them.
+
+        Parameters
+        ----------
+        tile : tuple
+            Rows and columns.
+        values : array of shape (n_rows, n_columns)
+            What is between them.
+        put : callable
+            From an array of NumPy to one of the library of the values.
+        """
+        return self.weigh(tile, self.subtract(tile, values, put), put)
+
+    def subtract(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
+        """Take means off the values of a tile, in place, and return them."""
+        rows, columns = tile
+        values -= put(self.means[rows, None])
+        values -= put(self._across[None, columns])
+        return values
+
+    def weigh(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
+        """Multiply the values of a tile by the roots of weights, in place, and return them."""
+        rows, columns = tile
+        if self._roots is not None:
+            values *= put(self._roots[rows, None])
+            values *= put(self._roots[None, columns])
+        return values
+
+
+@dataclass(frozen=True)
+class TilePass:
+    """Work that is to be done with all tiles.
+
+    Attributes
+    ----------
+    work : callable
+        Called with a tile, the positions and matrices of kernels there, or their sum, which it may
+        change, and an array to add to.
+    shape : tuple of int
+        The shape of the array.
+    active : ndarray of int or None
+        The positions of the kernels that are wanted; None: all.
+    factors : ndarray of shape (n_kernels,) or None
+        The f_i of Σ f_i G_i; None: every kernel is wanted by itself.
+    n_alive : int
+        How many matrices of a tile are kept at a time.
+    memory : array of shape (n_samples, n_samples) or None
+        Where the sum may be made, if all of it is one tile.
+    centered : Centered or None
+        What takes means off the sum.
+    """
+
+    work: Callable[[Tile, Any, Any], None]
+    shape: tuple[int, ...] = (0,)
+    active: NDArray[np.intp] | None = None
+    factors: FloatArray | None = None
+    n_alive: int = 1
+    memory: Any = None
+    centered: Centered | None = None
+
+
+def _dot(left: FloatArray, right: FloatArray) -> Any:
+    return np.einsum("ij,ij->", left, right)
+
+
+class Engine(ABC):
+    """The raw matrices G_i of some kernels on some rows, as tiles.
+
+    Attributes
+    ----------
+    n_kernels, n_samples : int
+        How many matrices, of how many rows.
+    xp : module
+        The array library of the tiles.
+    put, empty : callable
+        From an array of NumPy to one of the library and precision of the tiles, and from a shape
+        to memory for such an array.
+    matmul, dot : callable
+        The product of two matrices, and the sum of the products of their entries. On the host those
+        of NumPy, which let other threads run; `arrays.matmul` does not.
+    passes : Passes
+        How often all tiles were computed so far, also by engines made of this one.
+    taken_off : dict of int to Centered
+        What is taken off the tiles of nearly constant kernels, by their positions.
+    """
+
+    n_kernels: int
+    n_samples: int
+    xp: Any = np
+    put: Callable[[FloatArray], Any] = staticmethod(np.ascontiguousarray)
+    empty: Callable[..., Any] = staticmethod(np.empty)
+    matmul: Callable[[Any, Any], Any] = staticmethod(np.matmul)
+    dot: Callable[[Any, Any], Any] = staticmethod(_dot)
+    passes: Passes
+    taken_off: dict[int, Centered]
+
+    @abstractmethod
+    def run(self, task: TilePass) -> FloatArray:
+        """Return what the work has added to zeros when it was done with all tiles."""
+
+    @abstractmethod
+    def of(self, positions: NDArray[np.intp]) -> Self:
+        """Return the engine of some of the kernels."""
+
+    def less(self, means: dict[int, FloatArray], weights: SampleWeights | None) -> Self:
+        """Return the engine of matrices of which those of some kernels are less their means.
+
+        Parameters
+        ----------
+        means : dict of int to ndarray of shape (n_samples,)
+            The means of rows, by the positions of kernels.
+        weights : SampleWeights or None
+            How much rows count.
+        """
+        shares = None if weights is None else weights.shares
+        made = copy(self)
+        made.taken_off = {i: Centered(each, shares) for i, each in means.items()}
+        return made
+
+    def _taken_of(self, positions: Sequence[int]) -> dict[int, Centered]:
+        """Return what is taken off some of the kernels, by their new positions."""
+        return {
+            new: self.taken_off[old] for new, old in enumerate(positions) if old in self.taken_off
+        }
+
+    def _less_means(self, tile: Tile, found: Found) -> Found:
+        """Yield the matrices of a tile, nearly constant ones less their means."""
+        for position, matrix in found:
+            off = self.taken_off.get(position)
+            # In other memory: the next kernel may be its square.
+            yield position, matrix if off is None else off(tile, 1.0 * matrix, self.put)
+
+    def host(self, array: Any) -> FloatArray:
+        """Return an array of the library of the tiles as one of NumPy."""
+        return np.asarray(array)
+
+
+def _blas_dot(left: FloatArray, right: FloatArray) -> float:
+    return float(scipy.linalg.blas.ddot(left.ravel(), right.ravel()))
+
+
+class Stored(Engine):
+    """Matrices that are there, each as one tile, or some of its rows.
+
+    Parameters
+    ----------
+    matrices : sequence of ndarray of shape (n_samples, n_samples)
+        The G_i.
+    n_samples : int
+        Their rows.
+    """
+
+    # By the BLAS of the factorisations, which takes arrays of any order.
+    put = staticmethod(np.asarray)
+    matmul = staticmethod(matmul)
+    dot = staticmethod(_blas_dot)
+
+    def __init__(self, matrices: Any, n_samples: int) -> None:
+        self.matrices = list(matrices)
+        self.n_kernels, self.n_samples = len(matrices), n_samples
+        self.passes = Passes()
+
+    def run(self, task: TilePass) -> FloatArray:
+        out, n, factors = np.zeros(task.shape), self.n_samples, task.factors
+        step = n if task.n_alive <= 1 else max(1, _BLOCK_ENTRIES // (task.n_alive * n))
+        wanted = range(self.n_kernels) if task.active is None else task.active.tolist()
+        for start in range(0, n, step):
+            rows, columns = slice(start, min(start + step, n)), slice(start, n)
+            found: Any = ((i, self.matrices[i][rows, columns]) for i in wanted)
+            task.work((rows, columns), found if factors is None else self._sum(task), out)
+        return out
+
+    def _sum(self, task: TilePass) -> FloatArray:
+        total, whole = task.memory, slice(0, self.n_samples)
+        total.fill(0.0)
+        for matrix, factor in zip(self.matrices, task.factors, strict=True):  # type: ignore[arg-type]
+            if factor != 0.0:  # one pass in place, where NumPy would need two
+                scipy.linalg.blas.daxpy(matrix.ravel(), total.ravel(), a=factor)
+        if task.centered is not None:
+            task.centered.subtract((whole, whole), total, self.put)
+        return np.asarray(total)
+
+    def of(self, positions: NDArray[np.intp]) -> Stored:
+        return Stored([self.matrices[i] for i in positions], self.n_samples)
+
+    def replaced(self, copies: dict[int, FloatArray]) -> Stored:
+        """Return the engine with copies in the place of some matrices."""
+        return Stored([copies.get(i, one) for i, one in enumerate(self.matrices)], self.n_samples)
+
+
+def _split(tile: Tile) -> tuple[int, slice]:
+    """Return how many columns of a tile, the first, are among its rows; and which are not."""
+    rows, columns = tile
+    own = max(0, min(rows.stop, columns.stop) - columns.start)
+    return own, slice(columns.start + own, columns.stop)
+
+
+# ---- reductions ------------------------------------------------------------------------------
+
+
+def product(
+    engine: Engine, vectors: FloatArray, active: NDArray[np.intp] | None = None
+) -> FloatArray:
+    """Return every G_iV, of shape (n_kernels, n_samples, n_vectors); 0 where not active."""
+    V, matmul = engine.put(vectors), engine.matmul
+
+    def work(tile: Tile, matrices: Found, out: Any) -> None:
+        (rows, columns), (own, rest) = tile, _split(tile)
+        for i, matrix in matrices:
+            out[i, rows, :] += matmul(matrix, V[columns, :])
+            if rest.start < rest.stop:
+                out[i, rest, :] += matmul(matrix[:, own:].T, V[rows, :])
+
+    return engine.run(TilePass(work, (engine.n_kernels, *vectors.shape), active))
+
+
+def compress(engine: Engine, basis: FloatArray) -> FloatArray:
+    """Return halves of every SᵀG_iS, of shape (n_kernels, n_columns, n_columns).
+
+    SᵀG_iS is such a half and its transpose, which is exactly symmetric.
+    """
+    S, matmul = engine.put(basis), engine.matmul
+
+    def work(tile: Tile, matrices: Found, out: Any) -> None:
+        (rows, columns), (own, _) = tile, _split(tile)
+        left, right = S[rows, :].T, 1.0 * S[columns, :]
+        right[:own, :] *= 0.5  # the square on the diagonal is its own mirror image
+        for i, matrix in matrices:
+            out[i, :, :] += matmul(left, matmul(matrix, right))
+
+    return engine.run(TilePass(work, (engine.n_kernels, basis.shape[1], basis.shape[1])))
+
+
+def inner(engine: Engine, matrix: Any) -> FloatArray:
+    """Return every ⟨G_i, S⟩ of a symmetric S of the library of the engine."""
+    dot = engine.dot
+
+    def work(tile: Tile, matrices: Found, out: Any) -> None:
+        (rows, columns), (own, rest) = tile, _split(tile)
+        part = matrix[rows, columns]
+        if rest.start < rest.stop:  # it counts for its mirror image too
+            part = 2.0 * part
+            part[:, :own] *= 0.5
+        for i, values in matrices:
+            out[i] += dot(values, part)
+
+    return engine.run(TilePass(work, (engine.n_kernels,)))
+
+
+def inner_products(engine: Engine, means: FloatArray, weights: SampleWeights | None) -> FloatArray:
+    """Return ⟨K_i, K_j⟩ of all pairs of K_i = D C G_i Cᵀ D, from the means of rows of the G_i.
+
+    Tiles are centred first: see `products.inner_products` for why.
+    """
+    centered = [Centered.weighted(row, weights) for row in means]
+    if not centered:
+        return np.zeros((0, 0))
+    xp, matmul, put, p = engine.xp, engine.matmul, engine.put, engine.n_kernels
+    empty = engine.empty
+
+    def work(tile: Tile, matrices: Found, out: Any) -> None:
+        (rows, columns), (own, _) = tile, _split(tile)
+        stack = empty((p, rows.stop - rows.start, columns.stop - columns.start))
+        for i, matrix in matrices:
+            values = stack[i, :, :]
+            values[:, :] = matrix
+            centered[i](tile, values, put)
+            values[:, own:] *= 2.0**0.5  # for its mirror image too
+        flat = xp.reshape(stack, (p, -1))
+        out += matmul(flat, flat.T)
+
+    return engine.run(TilePass(work, (p, p), n_alive=p))
+
+
+def combine(engine: Engine, factors: FloatArray, centered: Centered, out: Any) -> Any:
+    """Write Σ f_i G_i, centred, to a matrix of the library of the engine, and return it."""
+    put = engine.put
+
+    def work(tile: Tile, total: Any, _: Any) -> None:
+        (rows, columns), (own, rest) = tile, _split(tile)
+        total = centered.weigh(tile, total, put)
+        if total is not out:
+            out[rows, columns] = total
+            out[rest, rows] = total[:, own:].T
+
+    engine.run(TilePass(work, factors=factors, memory=out, centered=centered))
+    return out
+
+
+def combined_product(engine: Engine, factors: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return Σ f_i G_i V: one pass, and one product a tile."""
+    # Of numbers around 1, which single precision has neither over- nor underflow of.
+    lengths = np.linalg.norm(vectors, axis=0) / np.sqrt(len(vectors))
+    lengths[lengths == 0] = 1.0
+    V, matmul = engine.put(vectors / lengths), engine.matmul
+
+    def work(tile: Tile, total: Any, out: Any) -> None:
+        (rows, columns), (own, rest) = tile, _split(tile)
+        out[rows, :] += matmul(total, V[columns, :])
+        if rest.start < rest.stop:
+            out[rest, :] += matmul(total[:, own:].T, V[rows, :])
+
+    found = engine.run(TilePass(work, vectors.shape, factors=factors))
+    return np.asarray(found.astype(np.float64) * lengths)
