@@ -15,6 +15,7 @@ import numpy as np
 from common import write_record
 
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
+from discernel.bank import LowRank
 from discernel.kernels import rbf_ladder
 
 RKDA = {"criterion": "rkda", "regularization": 1e-3}
@@ -33,7 +34,7 @@ RUNS: list[tuple[int, int, int, dict[str, Any]]] = [
     (4000, 20, 3, {"bank": "lowrank"}),
     (15_000, 20, 3, {"bank": "lowrank"}),
     (60_000, 20, 3, {"bank": "lowrank"}),
-    (200_000, 20, 2, {"bank": "lowrank", "rank": 1000}),
+    (200_000, 20, 2, {"bank": LowRank(1000)}),
     (100_000, 50, 5, {"max_time": "2m"}),
     (3000, 20, 3, RKDA),
     (6000, 20, 3, RKDA),

@@ -35,6 +35,7 @@ from discernel import (
     regularization_path,
     reweigh_spectrum,
 )
+from discernel.bank import LowRank
 from discernel.export import numpy_scorer, to_onnx
 from discernel.inspection import contributions, similar_rows, source_importances
 from discernel.kernels import (
@@ -238,7 +239,7 @@ def table_cells() -> Iterator[Cell]:
         "costs": {"class_costs": [1.0, 2.0, 3.0]},
         "training": {"statistics": "training"},
         "auto 1e-2": {"regularization": 1e-2},
-        "lowrank": {"bank": "lowrank", "rank": 40},
+        "lowrank": {"bank": LowRank(40)},
     }
 
     def run(kind: str, options: dict[str, Any]) -> Numbers:
@@ -386,8 +387,8 @@ def source_cells() -> Iterator[Cell]:
 def bank_cells() -> Iterator[Cell]:
     banks: dict[str, dict[str, Any]] = {
         **{name: {"bank": name} for name in ("dense", "tiled", "factored", "iterative")},
-        "lowrank 40": {"bank": "lowrank", "rank": 40},
-        "lowrank 90": {"bank": "lowrank", "rank": 90},
+        "lowrank 40": {"bank": LowRank(40)},
+        "lowrank 90": {"bank": LowRank(90)},
     }
 
     def run(kernels: Any, weights: str, options: dict[str, Any]) -> Numbers:
@@ -551,7 +552,7 @@ def ridge_cells() -> Iterator[Cell]:
             partial(run, n, kernels, weights, options),
         )
     yield "table", partial(run, 1, "auto", "none", {}, table=True)
-    yield "lowrank", partial(run, 1, "auto", "none", {"bank": "lowrank", "rank": 40})
+    yield "lowrank", partial(run, 1, "auto", "none", {"bank": LowRank(40)})
 
 
 def label_cells() -> Iterator[Cell]:
@@ -653,7 +654,7 @@ def models() -> dict[str, tuple[Any, Any]]:
     rows, labels = tables("frame")
     frame, others = take(rows, slice(0, N_DRAWN)), take(rows, slice(N_DRAWN, None))
     one = {"criterion": "rkda", "regularization": 1e-2, "tol": 1e-10}
-    low = {"bank": "lowrank", "rank": 40}
+    low = {"bank": LowRank(40)}
     given = {"left": RBF().on([0, 1]), "right": Laplace().on([2, 3])}
     made: dict[str, tuple[Any, Any, Any, Any]] = {
         "default": (MultipleKernelDiscriminant(), train, y, test),

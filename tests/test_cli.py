@@ -22,6 +22,7 @@ from typer.testing import CliRunner
 
 import discernel
 from discernel import MultipleKernelDiscriminant
+from discernel.bank import LowRank
 from discernel.cli import app as commands
 from discernel.cli import demonstrating, main, replace_missing_characters, shared
 from discernel.cli.learning import Learner, fit_model
@@ -378,8 +379,9 @@ def test_many_rows_say_what_they_will_take(tmp_path):
 
 def test_a_lambda_at_the_limit_is_said(capsys):
     model, _, _ = fit_model(Data("iris"), Learner("uniform"))
-    learned = replace(model.pipeline[-1].learned_kernel_, regularization_at_limit="largest")
-    model.pipeline[-1].learned_kernel_ = learned
+    clf = model.pipeline[-1]
+    learned = replace(clf.learned_kernel_, regularization_at_limit="largest")
+    clf.model_ = replace(clf.model_, facts=replace(clf.model_.facts, learned=learned))
     show_model(Console(width=300, highlight=False), model)
     assert f"note  {learned.regularization_advice}" in capsys.readouterr().out
 
@@ -417,7 +419,7 @@ def test_models_of_every_criterion_are_loaded_unchanged(tmp_path, criterion):
 def test_models_of_low_rank_are_loaded_unchanged(tmp_path, kernels):
     model, rows, _ = fit_model(Data("iris"), Learner("uniform"))
     given = "auto" if kernels == "auto" else [RBF(), Linear()]
-    low = MultipleKernelDiscriminant(given, bank="lowrank", rank=40)
+    low = MultipleKernelDiscriminant(given, bank=LowRank(40))
     pipeline = make_pipeline(StandardScaler(), low).fit(rows.X, rows.y)
     again = load_model(save_model(replace(model, pipeline=pipeline), tmp_path / "low.model"))
     np.testing.assert_array_equal(

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from discernel.cli import app as commands
 from discernel.cli import many, shared
 from discernel.cli.models import load_model
-from discernel.estimators.base import BaseKernelDiscriminant
+from discernel.estimators import discriminant
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +53,7 @@ def test_a_folder_is_fitted_and_predicted_in_chunks(folder):
     assert "expected of new rows" in result.output
     model = load_model("m.model")
     assert model.preparation.columns == ("a", "b", "town")
-    assert model.pipeline[-1]._stream is None
+    assert model.pipeline[-1].model_.stream is None
     invoke("predict", "m.model", folder, "--out", "p.parquet")
     found = pd.read_parquet("p.parquet")
     frame = table()
@@ -112,7 +112,7 @@ def test_a_large_file_is_read_in_chunks(monkeypatch):
 #: What `fit` is given, and what is changed so that few rows are fitted as many are.
 WAYS_TO_FIT = {
     "in memory": (["rows.csv"], None),
-    "summed up": (["rows.parquet"], (BaseKernelDiscriminant, "_sums_are_enough", lambda *_: True)),
+    "summed up": (["rows.parquet"], (discriminant, "_must_sum", lambda *_: True)),
     "large": (["rows.parquet"], (many, "_LARGE", 1000)),
     "files": (["rows.csv", "more.csv"], None),
     "folder": (["data"], None),
@@ -136,7 +136,7 @@ def test_every_model_that_fit_writes_is_read_by_all_commands(way, monkeypatch):
         monkeypatch.setattr(*change)
     content = Path("rows.csv").read_text() if words == ["-"] else None
     invoke("fit", *words, "-t", "kind", "-o", "m.skops", input=content)
-    assert load_model("m.skops").pipeline[-1]._stream is None
+    assert load_model("m.skops").pipeline[-1].model_.stream is None
     invoke("predict", "m.skops", "rows.csv", "-o", "p.csv")
     assert (pd.read_csv("p.csv")["predicted"] == frame["kind"]).mean() > 0.8
     invoke("explain", "m.skops")

@@ -31,6 +31,7 @@ ORDER = (
     "plan",
     "streams",
     "inspection",
+    "model",
     "estimators",
     "persistence",
     "export",

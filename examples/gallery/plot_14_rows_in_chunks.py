@@ -11,6 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from discernel import MultipleKernelDiscriminant, open_rows
+from discernel.bank import LowRank
 from discernel.kernels import RBF
 
 
@@ -26,7 +27,7 @@ def chunks():
 
 
 kernels = [RBF(width=width) for width in (0.25, 0.5, 1.0)]
-learner = MultipleKernelDiscriminant(kernels, criterion="rkda", rank=600)
+learner = MultipleKernelDiscriminant(kernels, criterion="rkda", bank=LowRank(600))
 all_rows = learner.fit(open_rows(chunks))
 few_rows = MultipleKernelDiscriminant(kernels, criterion="rkda").fit(*chunk(0))
 

@@ -8,6 +8,7 @@ analysis: Gaussian classes with their own means and one covariance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from discernel.targets import ClassTarget, deal_folds
 
 __all__ = [
     "LEAST_LOG",
+    "ClassHead",
     "Decision",
     "Discriminant",
     "Expectation",
@@ -55,6 +57,8 @@ _FOLDS, _FOLDS_OF_FEW, _MANY_PER_CLASS = 5, 10, 30
 _INVISIBLE = 1e-10
 #: The logarithm of a probability that stands for 0.
 LEAST_LOG = float(np.log(1e-6))
+#: Below this no logarithm of a probability counts, as in scikit-learn's ``log_loss``.
+_LEAST_LOSS_LOG = float(np.log(np.finfo(np.float64).eps))
 
 
 @dataclass(frozen=True)
@@ -706,6 +710,96 @@ class Decision:
         gain = np.where(np.diff(values) > 0, gain[:-1], -np.inf)
         best = int(gain.argmax())
         return float(np.clip((values[best] + values[best + 1]) / 2.0, 1e-12, 1.0 - 1e-12))
+
+
+@dataclass(frozen=True)
+class ClassHead:
+    """From fitted scores to probabilities and classes.
+
+    Attributes
+    ----------
+    discriminant : Discriminant
+        From scores to log-posteriors, of all classes that there may be.
+    decision : Decision
+        From these to a class.
+    n_components : int
+        The coordinates that are shown.
+    expected : Expectation or None
+        What to expect of new rows; None where no row was predicted without its label.
+    threshold : float or None
+        The probability from which on the second class is predicted, where it was chosen.
+    """
+
+    discriminant: Discriminant
+    decision: Decision
+    n_components: int
+    expected: Expectation | None = None
+    threshold: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        discriminant: Discriminant,
+        decision: Decision,
+        target: ClassTarget,
+        n_components: int,
+        where: str | None,
+        *,
+        chooses: bool = False,
+    ) -> ClassHead:
+        """Return the head for all classes of a target.
+
+        Parameters
+        ----------
+        discriminant : Discriminant
+            That of the classes with rows.
+        decision : Decision
+            How probabilities become a class.
+        target : ClassTarget
+            All classes.
+        n_components : int
+            The coordinates to show, at most.
+        where : str or None
+            How rows were predicted without their labels; None: none was.
+        chooses : bool, default=False
+            Whether a threshold is to be chosen.
+        """
+        discriminant, threshold = discriminant.among(target), None
+        if chooses:
+            threshold = decision.choose_threshold(discriminant)
+            decision = decision.with_threshold(threshold)
+        expected = None if where is None else Expectation.of(discriminant, decision, where)
+        shown = min(n_components, len(discriminant.explained))
+        return cls(discriminant, decision, shown, expected, threshold)
+
+    @property
+    def explained(self) -> FloatArray:
+        """The share of the variance between the classes along each coordinate that is shown."""
+        return self.discriminant.explained[: self.n_components]
+
+    def coordinates(self, scores: FloatArray) -> FloatArray:
+        """Return the discriminant coordinates that are shown."""
+        return self.discriminant.coordinates(scores)[:, : self.n_components]
+
+    def log_posterior(self, scores: FloatArray) -> FloatArray:
+        """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
+        return self.discriminant.log_posterior(scores, self.decision.priors)
+
+    def decide(self, scores: FloatArray) -> FloatArray:
+        """Return the log-posteriors with costs; of two classes the odds of the second."""
+        decision = self.discriminant.log_posterior(scores, self.decision.priors)
+        decision += self.decision.offsets
+        return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
+
+    def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
+        """Return a function of the scores of rows of known classes: the log-loss of each."""
+        rows = np.arange(len(labels))
+
+        def loss(scores: FloatArray) -> FloatArray:
+            told = log_softmax(self.log_posterior(scores), axis=1)
+            return np.asarray(-np.maximum(told[rows, labels], _LEAST_LOSS_LOG))
+
+        return loss
 
 
 def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:

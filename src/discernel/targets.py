@@ -53,6 +53,14 @@ class Target(Protocol):
     def indicator(self) -> FloatArray:
         """Columns with the same outer product as ``scores``, as the papers write them."""
 
+    @property
+    def labels(self) -> FloatArray:
+        """What each sample is labelled with, (n_samples, n_columns), whatever the others are."""
+
+    @property
+    def strata(self) -> NDArray[np.intp]:
+        """The class of each sample, from 0; all 0 where there are no classes."""
+
     def subset(self, rows: NDArray[np.intp]) -> Target:
         """Return the target of some of the samples."""
 
@@ -141,6 +149,16 @@ class ClassTarget:
     def n_samples(self) -> int:
         """The number of samples."""
         return len(self.codes)
+
+    @property
+    def labels(self) -> FloatArray:
+        """The codes, as a column of numbers."""
+        return self.codes[:, None].astype(np.float64)
+
+    @property
+    def strata(self) -> NDArray[np.intp]:
+        """The codes."""
+        return self.codes
 
     @property
     def n_classes(self) -> int:
@@ -251,6 +269,16 @@ class RegressionTarget:
         """The number of samples."""
         return len(self.values)
 
+    @property
+    def labels(self) -> FloatArray:
+        """The numbers."""
+        return self.values
+
+    @property
+    def strata(self) -> NDArray[np.intp]:
+        """One stratum: there are no classes."""
+        return np.zeros(self.n_samples, dtype=np.intp)
+
     @cached_property
     def scores(self) -> FloatArray:
         """The columns, centred and of mean square 1, so that all count the same."""
@@ -304,6 +332,16 @@ class LabelsTarget:
     def n_samples(self) -> int:
         """The number of samples."""
         return len(self.has)
+
+    @property
+    def labels(self) -> FloatArray:
+        """Whether a sample has each label, as numbers."""
+        return self.has.astype(np.float64)
+
+    @property
+    def strata(self) -> NDArray[np.intp]:
+        """One stratum: there are no classes."""
+        return np.zeros(self.n_samples, dtype=np.intp)
 
     @cached_property
     def parts(self) -> list[ClassTarget]:

@@ -8,7 +8,14 @@ import scipy.sparse as sp
 
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank import DenseBank, LowRankBank, TiledBank, choose_bank, gram_stack
+from discernel.bank import (
+    DenseBank,
+    LowRank,
+    LowRankBank,
+    TiledBank,
+    choose_bank,
+    gram_stack,
+)
 from discernel.bank.lowrank import default_rank, share_rank, spectra_of
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError, LowRankWarning
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
@@ -248,7 +255,7 @@ def test_with_all_landmarks_the_default_is_the_exact_one(weighted):
     rows, y = three_classes()
     weight = np.random.default_rng(1).integers(1, 3, len(y)) if weighted else None
     exact = MultipleKernelDiscriminant(bank="tiled").fit(rows, y, weight)
-    low = MultipleKernelDiscriminant(bank="lowrank", rank=len(y)).fit(rows, y, weight)
+    low = MultipleKernelDiscriminant(bank=LowRank(len(y))).fit(rows, y, weight)
     assert low.bank_ == "lowrank"
     new = three_classes(seed=9)[0]
     np.testing.assert_allclose(low.kernel_weights_, exact.kernel_weights_, atol=1e-8)
@@ -263,7 +270,7 @@ def test_with_all_landmarks_learning_is_exact(criterion):
     kernels = [RBF(width=w) for w in (1.0, 3.0)] + [Linear()]
     options = {"criterion": criterion, "regularization": 1e-2 if criterion == "rkda" else "auto"}
     exact = MultipleKernelDiscriminant(kernels, bank="dense", **options).fit(rows, y)
-    low = MultipleKernelDiscriminant(kernels, bank="lowrank", rank=450, **options).fit(rows, y)
+    low = MultipleKernelDiscriminant(kernels, bank=LowRank(450), **options).fit(rows, y)
     np.testing.assert_allclose(low.kernel_weights_, exact.kernel_weights_, atol=1e-8)
     new = three_classes(seed=9)[0]
     np.testing.assert_allclose(low.predict_proba(new), exact.predict_proba(new), atol=1e-7)
@@ -280,7 +287,7 @@ def test_learning_with_few_landmarks_keeps_no_training_rows(criterion):
     y = y % 2 if criterion == "fdr" else y
     kernels = [RBF(width=w) for w in (1.0, 3.0, 9.0)] + [Linear()]
     exact = MultipleKernelDiscriminant(kernels, bank="dense", criterion=criterion).fit(rows, y)
-    low = MultipleKernelDiscriminant(kernels, bank="lowrank", rank=120, criterion=criterion)
+    low = MultipleKernelDiscriminant(kernels, bank=LowRank(120), criterion=criterion)
     low.fit(rows, y)
     assert low.discriminant_.dual_coef.shape[0] <= 130
     new, codes = three_classes(seed=9)
@@ -293,32 +300,32 @@ def test_the_regularization_is_learned_in_the_space_of_features(monkeypatch):
     rows, y = three_classes(150)
     kernels = [RBF(width=1.0), RBF(width=3.0)]
     options = {"criterion": "rkda", "regularization": "joint"}
-    low = MultipleKernelDiscriminant(kernels, bank="lowrank", rank=300, **options).fit(rows, y)
+    low = MultipleKernelDiscriminant(kernels, bank=LowRank(300), **options).fit(rows, y)
     exact = MultipleKernelDiscriminant(kernels, bank="dense", **options).fit(rows, y)
     np.testing.assert_allclose(low.kernel_weights_, exact.kernel_weights_, atol=1e-6)
     monkeypatch.setattr(LowRankBank, "combined", None)  # no matrix of all pairs
-    few = MultipleKernelDiscriminant(kernels, bank="lowrank", rank=60, **options).fit(rows, y)
+    few = MultipleKernelDiscriminant(kernels, bank=LowRank(60), **options).fit(rows, y)
     assert few.gap_ <= 1e-6
 
 
 def test_ridge_and_sparse_rows():
     rows, y = three_classes(200)
     exact = MultipleKernelRidge(bank="tiled").fit(rows, rows[:, 0] ** 2)
-    low = MultipleKernelRidge(bank="lowrank", rank=200).fit(rows, rows[:, 0] ** 2)
+    low = MultipleKernelRidge(bank=LowRank(200)).fit(rows, rows[:, 0] ** 2)
     np.testing.assert_allclose(low.predict(rows), exact.predict(rows), atol=1e-7)
     sparse = sp.csr_matrix(np.where(np.abs(rows) > 0.8, rows, 0.0))
     kernels = [Linear(), "cosine"]
     exact = MultipleKernelDiscriminant(kernels, bank="dense").fit(sparse, y)
-    low = MultipleKernelDiscriminant(kernels, bank="lowrank", rank=400).fit(sparse, y)
+    low = MultipleKernelDiscriminant(kernels, bank=LowRank(400)).fit(sparse, y)
     np.testing.assert_allclose(low.predict_proba(sparse), exact.predict_proba(sparse), atol=1e-6)
 
 
 def test_what_cannot_be_of_low_rank_is_refused():
     rows, y = three_classes(60)
     with pytest.raises(InvalidInputError, match=r"integer of at least 1. Got 0"):
-        MultipleKernelDiscriminant(bank="lowrank", rank=0).fit(rows, y)
+        MultipleKernelDiscriminant(bank=LowRank(0)).fit(rows, y)
     with pytest.raises(InvalidInputError, match=r"at least the number of kernels, 2. Got 1"):
-        MultipleKernelDiscriminant([RBF(), Linear()], bank="lowrank", rank=1).fit(rows, y)
+        MultipleKernelDiscriminant([RBF(), Linear()], bank=LowRank(1)).fit(rows, y)
     with pytest.raises(InvalidInputError, match="bank='lowrank' computes kernels of rows"):
         MultipleKernelDiscriminant("precomputed", bank="lowrank").fit(np.eye(60), y)
     with pytest.raises(InvalidInputError, match="bank='lowrank' needs kernels that are known"):
@@ -346,7 +353,7 @@ def test_text_like_rows_take_memory_of_the_features_only():
     places = np.repeat(np.arange(n), words), columns.ravel()
     rows = sp.csr_matrix((np.ones(n * words), places), shape=(n, 3000))
     clf = MultipleKernelDiscriminant(
-        [Linear(), "cosine"], criterion="rkda", regularization=1e-3, bank="lowrank", rank=200
+        [Linear(), "cosine"], criterion="rkda", regularization=1e-3, bank=LowRank(200)
     )
     tracemalloc.start()
     with pytest.warns(LowRankWarning, match="larger rank would clearly pay"):

@@ -61,7 +61,7 @@ def losses_of(few, candidate):
     """Return what each row costs with a candidate, in double precision."""
     sample, metrics = few
     fit = CrossFit(sample, metrics, candidate.strength, dtype=np.float64)
-    return fit.choices(candidate.name, candidate.weights)(candidate.regularization).losses
+    return fit.best(candidate.name, candidate.weights, (candidate.regularization,)).losses
 
 
 def test_what_is_chosen_comes_first(few, candidates):
@@ -102,7 +102,7 @@ def test_losses_and_accuracies_are_means_by_the_weights_of_rows():
     sample = make_sample(80, given=given)
     metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
     fit = CrossFit(sample, metrics, 0.0)
-    found, losses = fit.choices("average", EQUAL)(0.1)
+    found, losses = fit.best("average", EQUAL, (0.1,))
     weights = given[sample.positions]
     assert found.error == pytest.approx(np.average(losses, weights=weights))
     assert abs(found.error - losses.mean()) > 1e-3
@@ -122,7 +122,7 @@ def test_weights_are_pulled_by_the_effective_number_of_rows(monkeypatch):
     sample = make_sample(given=given)
     metrics = [Metric(np.ones(6)) for _ in range(sample.n_folds)]
     fit = CrossFit(sample, metrics, 0.0, dtype=np.float64)
-    fit.learn_weights(fit.choices("average", EQUAL)(0.1).candidate, 5.0)
+    fit.learn_weights(fit.best("average", EQUAL, (0.1,)).candidate, 5.0)
     np.testing.assert_allclose(seen, given.sum() ** 2 / (given @ given))
 
 
@@ -173,13 +173,13 @@ def test_more_of_a_metric_that_does_no_good_is_not_tried(few, monkeypatch):
 def test_the_search_for_lambda_finds_the_least_of_all(few, start):
     sample, metrics = few
     fit, lambdas = CrossFit(sample, metrics, 1.0), module._LAMBDAS
-    at = fit.choices("average", EQUAL)
     start = None if start is None else min(lambdas, key=lambda lam: abs(np.log(lam / start)))
     found = fit.best("average", EQUAL, lambdas, start)
     losses = {}
     for regularization in lambdas:
         try:
-            losses[regularization] = at(regularization).candidate.error
+            single = fit.best("average", EQUAL, (regularization,))
+            losses[regularization] = single.candidate.error
         except NumericalError:
             continue
     assert found.candidate.error == pytest.approx(min(losses.values()), rel=1e-3)

@@ -211,7 +211,7 @@ class TestFits:
     def test_what_computes_here_says_nothing_of_a_device(self, rows):
         X, y = rows
         clf = AKFDClassifier([Function(plain)], nu=1.0).fit(torch.as_tensor(X), y)
-        assert clf._device is None
+        assert clf.model_.device is None
 
 
 # ---- for real ------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from discernel import (
     SeparabilityClassifier,
 )
 from discernel.arrays import as_host, device_of
+from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF
 
@@ -163,8 +164,8 @@ OPTIONS = {
     "default": {},
     "auto": {"kernels": [RBF(), RBF(width=3.0)]},
     "tiled": {**LESS, "bank": "tiled"},
-    "lowrank": {**LESS, "bank": "lowrank", "rank": 20},
-    "summed up": {**LESS, "bank": "lowrank", "rank": 80, "cache_size": 0.05},
+    "lowrank": {**LESS, "bank": LowRank(20)},
+    "summed up": {**LESS, "bank": LowRank(80, memory="50kB")},
 }
 
 

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.arrays import Device
+from discernel.bank import LowRank
 from discernel.kernels import RBF, Laplace, Linear, Standardized
 from discernel.kernels.features import NystromMap
 from discernel.streams import there as streams_there
@@ -113,7 +114,7 @@ def test_given_kernels_are_fitted_as_exactly_and_more_rows_are_added(rows, on_de
 def test_a_low_rank_is_summed_up_there(rows, torch_as_device):
     torch = pytest.importorskip("torch")
     X, y = rows
-    clf = MultipleKernelDiscriminant(bank="lowrank", rank=60).fit(torch.as_tensor(X), y)
+    clf = MultipleKernelDiscriminant(bank=LowRank(60)).fit(torch.as_tensor(X), y)
     assert (clf.bank_, clf.streamed_.rank) == ("stream", 60)
     assert isinstance(clf.combined_kernel_.device, Device)
     assert isinstance(clf.predict(torch.as_tensor(X)), torch.Tensor)

@@ -16,6 +16,7 @@ from discernel import (
     MultipleKernelRidge,
     SeparabilityClassifier,
 )
+from discernel.bank import LowRank
 from discernel.criteria import GivenWeights
 from discernel.experiments.baselines import (
     KDDA,
@@ -37,7 +38,7 @@ ESTIMATORS = [
     KernelDiscriminant((RBF() + 1.0) ** 2, statistics="training"),
     KernelDiscriminant(RBF() + Linear(), regularization=0.1),
     MultipleKernelDiscriminant(TWO, criterion="rkda", bank="tiled"),
-    MultipleKernelDiscriminant(TWO, bank="lowrank", criterion="rkda", rank=10, regularization=0.1),
+    MultipleKernelDiscriminant(TWO, bank=LowRank(10), criterion="rkda", regularization=0.1),
     MultipleKernelDiscriminant(TWO, bank="iterative", criterion="rkda", regularization=0.1),
     MultipleKernelDiscriminant(TWO, criterion="alignment", device="cpu", class_weight="balanced"),
     MultipleKernelDiscriminant(NAMED, criterion=GivenWeights({"all": 2.0, "first": 1.0})),

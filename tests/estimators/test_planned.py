@@ -9,6 +9,7 @@ import threadpoolctl
 from sklearn.base import clone
 
 from discernel import LearnedKernelTransformer, MultipleKernelDiscriminant, open_rows
+from discernel.bank import AutoBank, LowRank
 from discernel.estimators import planned
 from discernel.exceptions import InvalidInputError, LongFitWarning, LowRankWarning
 from discernel.kernels import rbf_ladder
@@ -123,12 +124,12 @@ def test_criteria_that_need_whole_matrices_are_not_approximated(rows, monkeypatc
     few_are_many(monkeypatch, replace(SLOW, product=1e6))
     for criterion in ("loo", "alignment"):
         with pytest.warns(LongFitWarning):
-            clf = MultipleKernelDiscriminant(rbf_ladder(3), criterion=criterion, cache_size=1).fit(
-                *rows
-            )
+            clf = MultipleKernelDiscriminant(
+                rbf_ladder(3), criterion=criterion, bank=AutoBank(memory="1MiB")
+            ).fit(*rows)
         assert clf.bank_ == "tiled"
     with pytest.warns(LongFitWarning):
-        kernel = LearnedKernelTransformer(cache_size=1).fit(*rows)
+        kernel = LearnedKernelTransformer(bank=AutoBank(memory="1MiB")).fit(*rows)
     assert kernel.bank_ == "tiled"
 
 
@@ -136,16 +137,18 @@ def test_what_does_not_fit_into_memory_and_cannot_be_approximated_is_refused(row
     few_are_many(monkeypatch)
     monkeypatch.setattr("discernel.plan.forecast.memory_limit", lambda: 8 * 240**2)
     with pytest.raises(InvalidInputError, match="240 × 240 numbers must fit into memory"):
-        MultipleKernelDiscriminant(rbf_ladder(3), criterion="loo", cache_size=1).fit(*rows)
+        MultipleKernelDiscriminant(
+            rbf_ladder(3), criterion="loo", bank=AutoBank(memory="1MiB")
+        ).fit(*rows)
 
 
 def test_features_that_do_not_fit_into_the_cache_are_summed_up():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2400, 3))
     y = np.where(X[:, 0] * X[:, 1] > 0, "a", "b")
-    clf = MultipleKernelDiscriminant(bank="lowrank", rank=100, cache_size=1)
+    clf = MultipleKernelDiscriminant(bank=LowRank(100, memory="1MiB"))
     with pytest.warns(LowRankWarning):
-        kept = clone(clf).set_params(cache_size=256).fit(X, y)
+        kept = clone(clf).set_params(bank=LowRank(100)).fit(X, y)
     summed = clone(clf).fit(X, y)
     assert (kept.bank_, summed.bank_) == ("lowrank", "stream")
     assert summed.forecast_.kind == "lowrank"

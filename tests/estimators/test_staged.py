@@ -13,11 +13,14 @@ from discernel import (
     MultipleKernelRidge,
     open_rows,
 )
+from discernel.bank import AutoBank
 from discernel.estimators import planned
+from discernel.estimators.learning import Setting
 from discernel.estimators.staged import StagedFit, active_stages
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
-from discernel.learn import Status
+from discernel.learn import Status, make_request
+from discernel.model import Facts, Model
 from discernel.plan import Forecast, Speed
 from discernel.progress.deadline import check_deadline
 
@@ -52,7 +55,7 @@ def test_no_time_is_too_short(rows):
     (stage,) = clf.plan_.stages
     assert stage.what == "500 rows: bank='dense', equal weights"
     assert not clf.plan_.is_whole
-    assert len(clf._kept_labels) == 500
+    assert len(clf.model_.kept.labels) == 500
     np.testing.assert_allclose(clf.kernel_weights_, clf.kernel_weights_[0])
     assert clf.score(*rows) > 0.8
     assert clf.feature_importances_.sum() == pytest.approx(1.0)
@@ -104,7 +107,7 @@ def test_a_solver_that_runs_out_of_time_keeps_all_rows(rows, monkeypatch):
         clf.set_params(callback=late).fit(*rows)
     assert clf.callback is late
     assert clf.learned_kernel_.status is Status.OUT_OF_TIME
-    assert len(clf._kept_labels) == len(rows[0])
+    assert len(clf.model_.kept.labels) == len(rows[0])
     assert 1e-12 < clf.gap_ < 1
 
 
@@ -161,14 +164,16 @@ def test_errors_are_those_of_all_rows(rows):
 @pytest.mark.parametrize("step", [0.0, 1.0])
 def test_rows_in_chunks_have_stages_of_a_sample(rows, step):
     X, y = rows
-    clf = MultipleKernelDiscriminant(rank=50, max_time=1000 if step == 0.0 else 0.001)
+    clf = MultipleKernelDiscriminant(
+        bank=AutoBank(rank=50), max_time=1000 if step == 0.0 else 0.001
+    )
     limited(clf, step).fit(open_rows(X, y))
     first = clf.plan_.stages[0]
     assert first.what == "500 rows: bank='dense', equal weights"
     assert clf.plan_.is_whole == (step == 0.0)
     assert clf.bank_ == ("stream" if step == 0.0 else "dense")
     if step == 0.0:
-        without = MultipleKernelDiscriminant(rank=50).fit(open_rows(X, y))
+        without = MultipleKernelDiscriminant(bank=AutoBank(rank=50)).fit(open_rows(X, y))
         np.testing.assert_array_equal(clf.predict_proba(X), without.predict_proba(X))
 
 
@@ -199,25 +204,24 @@ def test_a_first_pass_that_takes_too_long_ends_once_there_are_two_classes(rows, 
 class Fitted(BaseEstimator):
     """An estimator whose stages take what a test says."""
 
-    callback = random_state = None
-
     def __init__(self, clock, seconds, losses):
         self.clock, self.seconds, self.losses = clock, seconds, losses
 
-    def _opened_rows(self, *given):
-        return given
+    def open_rows(self, X, y, sample_weight, setting):
+        return X, y, sample_weight
 
-    def _survey_rows(self, X):
+    def survey_rows(self, X, setting):
         return None
 
-    def _held_out_loss(self):
-        return self.losses.get(self.stage)
+    def held_out_loss(self, model):
+        return self.losses.get(model.head)
 
-    def fit(self, X, y, sample_weight):
+    def fit_model(self, X, y, sample_weight, setting):
         stage = active_stages().begin(Planner(self.forecasts))
-        self.stage = stage.n_rows
         self.clock.now += self.seconds[stage.n_rows]
         check_deadline()
+        none = np.empty(0)
+        return Model(None, None, none, none, stage.n_rows, facts=Facts(None, [], "dense"))
 
 
 class Planner:
@@ -242,8 +246,9 @@ def run_stages(limit, forecasts, seconds=None, losses=None):
     estimator = Fitted(clock, forecasts if seconds is None else seconds, losses or {})
     estimator.forecasts = forecasts
     y = np.arange(4000) % 2
-    found = StagedFit(estimator, Fitted.fit, limit, clock).fit(np.zeros((4000, 1)), y, None)
-    return found, [stage.what.split()[0] for stage in found.plan_.stages]
+    setting = Setting(make_request())
+    found = StagedFit(estimator, setting, limit, clock).fit(np.zeros((4000, 1)), y, None)
+    return found, [stage.what.split()[0] for stage in found.facts.plan.stages]
 
 
 FORECASTS = {500: 0.1, 1000: 1.0, 2000: 4.0, 4000: 10.0}
@@ -267,46 +272,46 @@ def test_the_largest_stage_is_run_that_is_sure_to_be_in_time(limit, expected):
 def test_with_twice_its_time_the_whole_is_in_time_though_forecasts_are_wrong_by_two(factor):
     taken = {n_rows: factor * seconds for n_rows, seconds in FORECASTS.items()}
     found, _ = run_stages(2.0 * taken[4000] + 0.2, FORECASTS, taken)
-    assert found.plan_.is_whole
+    assert found.facts.plan.is_whole
 
 
 @pytest.mark.parametrize("limit", [3.0, 5.0, 8.0, 11.0, 15.0])
 def test_a_whole_that_is_not_in_time_does_not_cost_all_other_stages(limit):
     late = {500: 0.1, 1000: 1.0, 2000: 4.0, 4000: 25.0}
     found, _ = run_stages(limit, FORECASTS, late)
-    assert found.stage in (1000, 2000)
-    assert not found.plan_.is_whole
+    assert found.head in (1000, 2000)
+    assert not found.facts.plan.is_whole
 
 
 def test_what_a_stage_took_says_how_good_the_other_forecasts_are():
     half = {n_rows: seconds / 2 for n_rows, seconds in FORECASTS.items()}
     found, stages = run_stages(9.0, FORECASTS, half)
     assert stages == ["500", "1,000", "4,000"]
-    assert found.plan_.is_whole
-    assert found.plan_.seconds == pytest.approx(5.55)
+    assert found.facts.plan.is_whole
+    assert found.facts.plan.seconds == pytest.approx(5.55)
 
 
 def test_a_forecast_that_was_too_short_costs_no_more_than_the_limit():
     twice = {n_rows: 2 * seconds for n_rows, seconds in FORECASTS.items()}
     found, stages = run_stages(12.0, FORECASTS, twice)
     assert stages == ["500", "1,000", "2,000"]
-    assert found.plan_.seconds < 12.0
-    assert not found.plan_.is_whole
+    assert found.facts.plan.seconds < 12.0
+    assert not found.facts.plan.is_whole
 
 
 def test_time_that_is_left_is_used_in_the_hope_that_forecasts_are_too_high():
     fast = {500: 0.1, 1000: 0.8, 2000: 1.0, 4000: 2.0}
     found, stages = run_stages(1.0, FORECASTS, fast)
-    assert (found.stage, stages) == (1000, ["500", "1,000"])
+    assert (found.head, stages) == (1000, ["500", "1,000"])
     found, stages = run_stages(4.0, FORECASTS, fast)
-    assert (found.stage, stages) == (4000, ["500", "1,000", "2,000", "4,000"])
-    assert found.plan_.is_whole
+    assert (found.head, stages) == (4000, ["500", "1,000", "2,000", "4,000"])
+    assert found.facts.plan.is_whole
 
 
 def test_of_two_stages_that_with_the_smaller_loss_is_kept_but_the_whole_is_what_was_asked_for():
     worse = {500: 0.1, 1000: 0.2, 2000: 0.3, 4000: 0.4}
-    assert run_stages(7.0, FORECASTS, losses=worse)[0].stage == 500
-    assert run_stages(21.0, FORECASTS, losses=worse)[0].stage == 4000
+    assert run_stages(7.0, FORECASTS, losses=worse)[0].head == 500
+    assert run_stages(21.0, FORECASTS, losses=worse)[0].head == 4000
 
 
 def test_a_fit_within_a_fit_has_no_part_in_its_stages(rows):

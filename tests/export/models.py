@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel.bank import LowRank
 from discernel.exceptions import LowRankWarning
 from discernel.kernels import (
     RBF,
@@ -67,7 +68,7 @@ def breast_cancer():
 @cache
 def digits():
     X, y = load_digits(return_X_y=True)
-    clf = MultipleKernelDiscriminant(bank="lowrank", rank=300)
+    clf = MultipleKernelDiscriminant(bank=LowRank(300))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LowRankWarning)  # how good the model is does not matter
         return Case(clf.fit(X[:500], y[:500]), X[:700])

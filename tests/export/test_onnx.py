@@ -4,6 +4,7 @@ import builtins
 import json
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
+from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError, MissingExtraError, NumericalError
 from discernel.export import register_onnx, to_onnx
 from discernel.export.formula import final_estimator, formula_of
@@ -78,7 +80,7 @@ def test_every_kernel(kernel):
 def test_exact_features_and_streams(kernel, blobs):
     X, y = blobs
     kernels = [2.0 * kernel.on([0, 1, 2]), Exponential().on([3, 4])]
-    clf = MultipleKernelDiscriminant(kernels, criterion="uniform", bank="lowrank", rank=60)
+    clf = MultipleKernelDiscriminant(kernels, criterion="uniform", bank=LowRank(60))
     clf.fit(X, y)
     assert "ExactMap" in str(clf.combined_kernel_.maps)
     assert_same(to_onnx(clf), clf, X)
@@ -87,7 +89,7 @@ def test_exact_features_and_streams(kernel, blobs):
         assert_same(to_onnx(streamed), streamed, X)
 
 
-@pytest.mark.parametrize("options", [{}, {"bank": "lowrank", "rank": 150}], ids=["exact", "low"])
+@pytest.mark.parametrize("options", [{}, {"bank": LowRank(150)}], ids=["exact", "low"])
 def test_sources_that_some_rows_lack(options):
     model, rows = lacking(**options)
     made = to_onnx(model)
@@ -237,7 +239,7 @@ def test_what_cannot_be_exported_is_refused(blobs):
     with pytest.raises(InvalidInputError, match=r"dtype must be one of .*Got 'half'"):
         to_onnx(KernelDiscriminant().fit(X, y), dtype="half")
     halves = KernelDiscriminant().fit(X, y)
-    halves.classes_ = halves.classes_ + 0.5
+    halves.model_ = replace(halves.model_, classes=halves.classes_ + 0.5)
     with pytest.raises(InvalidInputError, match="Labels must be text or integers"):
         to_onnx(halves)
 

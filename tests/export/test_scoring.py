@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import textwrap
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from discernel import AKFDClassifier, KernelDiscriminant, MultipleKernelDiscriminant, open_rows
+from discernel.bank import LowRank
 from discernel.exceptions import FileWriteError, InvalidInputError
 from discernel.export import _scorer, numpy_scorer, write_scorer
 from discernel.export._scorer import Scorer
@@ -49,7 +51,7 @@ def test_every_kernel(kernel):
 def test_exact_features(kernel, blobs):
     X, y = blobs
     kernels = [kernel.on([0, 1, 2]), RBF().on([3, 4])]
-    clf = MultipleKernelDiscriminant(kernels, criterion="uniform", bank="lowrank", rank=60)
+    clf = MultipleKernelDiscriminant(kernels, criterion="uniform", bank=LowRank(60))
     clf.fit(X, y)
     assert "ExactMap" in str(clf.combined_kernel_.maps)
     assert_same(numpy_scorer(clf), clf, X)
@@ -68,7 +70,7 @@ def test_rows_in_chunks_weights_and_sparse_rows(blobs):
     )
 
 
-@pytest.mark.parametrize("options", [{}, {"bank": "lowrank", "rank": 150}], ids=["exact", "low"])
+@pytest.mark.parametrize("options", [{}, {"bank": LowRank(150)}], ids=["exact", "low"])
 def test_sources_that_some_rows_lack(options):
     model, rows = lacking(**options)
     made = numpy_scorer(model)
@@ -220,7 +222,7 @@ def test_other_kernels_models_and_steps_are_refused(blobs):
     with pytest.raises(InvalidInputError, match="may have one StandardScaler"):
         numpy_scorer(make_pipeline(MinMaxScaler(), KernelDiscriminant()).fit(X, y))
     clf = KernelDiscriminant().fit(X, y)
-    clf.classes_ = np.array([None, 1, 2], dtype=object)
+    clf.model_ = replace(clf.model_, classes=np.array([None, 1, 2], dtype=object))
     with pytest.raises(InvalidInputError, match="all text, all numbers"):
         numpy_scorer(clf)
 

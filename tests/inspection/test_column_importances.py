@@ -17,6 +17,8 @@ from discernel import (
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
 )
+from discernel.bank import LowRank
+from discernel.estimators.importances import importances_of
 from discernel.inspection import importances
 from discernel.inspection.importances import _score_changes, _Worth
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
@@ -34,7 +36,7 @@ def left_out(monkeypatch):
         calls.append(given)
         return found(*given)
 
-    monkeypatch.setattr("discernel.estimators.learner.column_importances", collect)
+    monkeypatch.setattr("discernel.inspection.importances.column_importances", collect)
     return calls
 
 
@@ -67,14 +69,14 @@ def refit_scores(clf, fit, X, i, row):
 @pytest.mark.parametrize("later", [False, True])
 def test_changed_scores_are_those_of_refits(kernels, weighted, later, left_out, monkeypatch):
     monkeypatch.setattr("discernel.inspection.importances._BLOCK_ENTRIES", 200)  # several blocks
-    monkeypatch.setattr("discernel.estimators.learner._MOST_DEFERRED", 1000 * later)
-    fits, store = [], MultipleKernelDiscriminant._store_importances
+    monkeypatch.setattr("discernel.estimators.importances._MOST_DEFERRED", 1000 * later)
+    fits = []
 
-    def collect(self, X, learning, fit, *others):
+    def collect(X, learning, reader, head, fit, *others):
         fits.append(fit)
-        store(self, X, learning, fit, *others)
+        return importances_of(X, learning, reader, head, fit, *others)
 
-    monkeypatch.setattr(MultipleKernelDiscriminant, "_store_importances", collect)
+    monkeypatch.setattr("discernel.estimators.discriminant.importances_of", collect)
     X, y = make_rows(30, n_classes=3)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 30) if weighted else None
     clf = MultipleKernelDiscriminant(KERNELS[kernels], criterion="uniform", regularization=0.02)
@@ -118,7 +120,7 @@ def test_all_ranks_give_the_importances_of_an_exact_fit(kernels):
     exact = MultipleKernelDiscriminant(kernels, criterion="uniform", regularization=0.02)
     expected = exact.fit(X, y).feature_importances_
     for rank, close in ((120, 1e-5), (30, 0.03)):  # of few, a linear kernel has exact features
-        low = clone(exact).set_params(bank="lowrank", rank=rank * len(kernels)).fit(X, y)
+        low = clone(exact).set_params(bank=LowRank(rank * len(kernels))).fit(X, y)
         np.testing.assert_allclose(low.feature_importances_, expected, atol=close)
     for bank in ("tiled", "factored"):
         other = clone(exact).set_params(bank=bank).fit(X, y)
@@ -130,7 +132,7 @@ def test_rows_in_chunks_are_left_out_as_rows_in_memory(left_out):
     clf = MultipleKernelDiscriminant([RBF(gamma=0.2)], criterion="uniform", regularization=0.02)
     memory = clone(clf).fit(X, y)
     order = np.argsort(-memory.feature_importances_)
-    stream = clone(clf).set_params(rank=90).partial_fit(X, y)
+    stream = clone(clf).set_params(bank=LowRank(90)).partial_fit(X, y)
     (_, _, here, *_), (_, _, there, *_) = (call[:3] for call in left_out)
     np.testing.assert_allclose(
         np.sort(here.scores, axis=0), np.sort(there.scores, axis=0), atol=1e-6

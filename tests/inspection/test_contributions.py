@@ -17,6 +17,7 @@ from discernel import (
     MultipleKernelDiscriminant,
     MultipleKernelRidge,
 )
+from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import contributions
 from discernel.inspection.columns import column_values
@@ -68,8 +69,8 @@ MODELS = {
     "other forms": MultipleKernelDiscriminant([Exponential(), Polynomial(gamma=0.01)]),
     "costs": MultipleKernelDiscriminant(VIEWS, class_costs="balanced", priors="uniform"),
     "one kernel": KernelDiscriminant(RBF()),
-    "low rank": MultipleKernelDiscriminant(VIEWS, bank="lowrank", rank=30, criterion="rkda"),
-    "low rank, default": MultipleKernelDiscriminant(bank="lowrank", rank=40),
+    "low rank": MultipleKernelDiscriminant(VIEWS, bank=LowRank(30), criterion="rkda"),
+    "low rank, default": MultipleKernelDiscriminant(bank=LowRank(40)),
     "alternating": AKFDClassifier([RBF(gamma=0.1), RBF(gamma=0.1).on([0])], nu=1.0),
 }
 
@@ -225,7 +226,7 @@ def test_columns_of_text_beside_numbers():
 
 def test_rows_in_chunks_were_learned_from():
     X, y = make_rows(400)
-    clf = MultipleKernelDiscriminant(rank=50).partial_fit(X, y)
+    clf = MultipleKernelDiscriminant(bank=LowRank(50)).partial_fit(X, y)
     found = contributions(clf, X[:3])
     check_adds_up(found, clf.decision_function(X[:3]))
 

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from discernel import AKFDClassifier, MultipleKernelDiscriminant, MultipleKernelRidge
+from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import source_importances
 from discernel.inspection.importances import _Sources, _targets
@@ -180,9 +181,9 @@ def test_rows_that_a_model_does_not_keep_are_given():
     expected = source_importances(kept)
     again = source_importances(kept, X, y)
     np.testing.assert_allclose(again.shares, expected.shares)
-    low = MultipleKernelDiscriminant(VIEWS, criterion="rkda", bank="lowrank", rank=100).fit(X, y)
+    low = MultipleKernelDiscriminant(VIEWS, criterion="rkda", bank=LowRank(100)).fit(X, y)
     np.testing.assert_allclose(source_importances(low, X, y).shares, expected.shares, atol=0.05)
-    stream = MultipleKernelDiscriminant(rank=50).partial_fit(X, y)
+    stream = MultipleKernelDiscriminant(bank=LowRank(50)).partial_fit(X, y)
     assert source_importances(stream, X, y, groups=GROUPS).shares[0] > 0.9
     grams = np.stack([kernel(X) for kernel in kept.kernels_], axis=-1)
     matrices = MultipleKernelDiscriminant("precomputed", criterion="rkda").fit(grams, y)

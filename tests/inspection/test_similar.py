@@ -6,6 +6,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
+from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import similar_rows
 from discernel.kernels import RBF, Laplace, Linear
@@ -101,17 +102,17 @@ def test_positions_are_those_of_the_rows_as_given():
 def test_landmarks_are_labelled():
     X, y = make_rows(300)
     names = np.array(["no", "yes"])[y]
-    clf = MultipleKernelDiscriminant(bank="lowrank", rank=40).fit(X, names)
+    clf = MultipleKernelDiscriminant(bank=LowRank(40)).fit(X, names)
     found = similar_rows(clf, X[:7])
     np.testing.assert_array_equal(found.labels, names[found.indices])
     assert len(np.unique(similar_rows(clf, X[:1], n=1000).indices)) <= 40
-    clf = MultipleKernelDiscriminant(rank=40).partial_fit(X, names)
+    clf = MultipleKernelDiscriminant(bank=LowRank(40)).partial_fit(X, names)
     landmarks = clf.combined_kernel_.rows
     found = similar_rows(clf, landmarks[:9], n=1000)
     np.testing.assert_allclose(similar_to_itself(found, range(9)), 1.0)
     places = [int(np.flatnonzero((row == X).all(axis=1))[0]) for row in landmarks]
     np.testing.assert_array_equal(found.labels, names[places][found.indices])
-    given = MultipleKernelDiscriminant(VIEWS, bank="lowrank", rank=30, criterion="rkda")
+    given = MultipleKernelDiscriminant(VIEWS, bank=LowRank(30), criterion="rkda")
     with pytest.raises(InvalidInputError, match="Fit with bank='auto'"):
         similar_rows(given.fit(X, y), X[:1])
 

@@ -12,7 +12,7 @@ from discernel.bank import CombinedKernel, gram_stack
 from discernel.bank.base import Centering
 from discernel.bank.dense import DenseBank
 from discernel.bank.tiled import TiledBank
-from discernel.kernels import RBF, Exponential, Linear, Polynomial
+from discernel.kernels import RBF, Exponential, Linear, Polynomial, Tanimoto
 from discernel.kernels.base import Scaled
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import PairFunction, Term
@@ -49,7 +49,7 @@ class Student(PairFunction):
     def write(self, base, out):
         np.divide(1.0, 1.0 + self.rate * base, out=out)
 
-    def there(self, base, xp):
+    def on_device(self, base, xp):
         return 1.0 / (1.0 + self.rate * base)
 
     def slope(self, base, values):
@@ -200,6 +200,16 @@ def test_gradients_follow_from_terms(kernel, X):
         moved = step * (np.arange(3) == column)
         above, below = (kernel(X[8:] + s * moved, X[:8]) @ coef for s in (1, -1))
         assert_allclose(found[:, column], (above - below) / (2 * step), atol=1e-8)
+
+
+def test_a_kernel_of_another_call_has_the_diagonal_of_its_own():
+    class Doubled(Tanimoto):
+        def __call__(self, X, Z=None):
+            return 2.0 * super().__call__(X, Z)
+
+    rows = np.arange(12.0).reshape(4, 3)
+    assert_allclose(Doubled().diagonal(rows), 2.0)
+    assert_allclose((Doubled() + 1.0).diagonal(rows), 3.0)
 
 
 def test_terms_add_up_however_kernels_are_made(X):

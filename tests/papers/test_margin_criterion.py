@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from sklearn.svm import SVC
 
 from discernel.bank import DenseBank
-from discernel.papers.margin.criterion import FixedWeights, Machine, MarginPoint, SoftMargin
+from discernel.papers.margin.criterion import FixedWeights, SoftMargin
+from discernel.papers.margin.program import Machine, MarginPoint
 from discernel.papers.margin.solver import maximize
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
@@ -18,7 +19,7 @@ KINDS = ["SM1", "SM2", "SM2_C"]
 
 def make(grams, y, kind, C=1.0):
     bank = DenseBank(grams, normalization="trace")
-    return SoftMargin(bank, ClassTarget.from_labels(y), kind, C, maximize)
+    return SoftMargin(bank, ClassTarget.from_labels(y), kind, C)
 
 
 def random_weights(n, seed):

@@ -11,7 +11,6 @@ from discernel.criteria import Margin
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import rbf_ladder
 from discernel.papers.margin.criterion import SoftMargin
-from discernel.papers.margin.solver import maximize
 from discernel.solvers import QCQP, SILP
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
@@ -68,7 +67,7 @@ def test_the_certificate_holds_and_the_objective_is_that_of_the_weights(kind, se
     assert exact.objective * (1 - 1e-9) <= loose.objective
     assert loose.objective - exact.objective <= loose.gap * loose.objective
     bank = DenseBank(grams, normalization="trace")
-    criterion = SoftMargin(bank, ClassTarget.from_labels(y), kind, 1.0, maximize)
+    criterion = SoftMargin(bank, ClassTarget.from_labels(y), kind, 1.0)
     weights = exact.weights
     if kind == "SM2_C":
         C = exact.parameters["C"]

@@ -5,7 +5,7 @@ import pytest
 
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank import CholeskySystem, LowRankBank
+from discernel.bank import CholeskySystem, LowRank, LowRankBank
 from discernel.criteria import RKDA, FisherRatio, KernelLeastSquares, low_rank_loss
 from discernel.exceptions import LowRankWarning
 from discernel.kernels import RBF, Laplace, Linear
@@ -116,8 +116,8 @@ def test_a_rank_that_is_far_too_small_is_said_aloud():
     rng = np.random.default_rng(0)
     rows = rng.random((900, 2))
     y = (np.floor(4 * rows).sum(axis=1) % 2).astype(int)  # a chessboard
-    with pytest.warns(LowRankWarning, match=r"larger rank would clearly pay.*Try rank=80"):
-        clf = MultipleKernelDiscriminant([RBF(width=0.15)], bank="lowrank", rank=40).fit(rows, y)
+    with pytest.warns(LowRankWarning, match=r"larger rank would clearly pay.*Try LowRank\(80\)"):
+        clf = MultipleKernelDiscriminant([RBF(width=0.15)], bank=LowRank(40)).fit(rows, y)
     assert clf.low_rank_loss_.advice
     assert clf.learned_kernel_.rank == 40
     exact = MultipleKernelDiscriminant([RBF(width=0.15)], bank="tiled").fit(rows, y)

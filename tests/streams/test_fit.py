@@ -66,15 +66,15 @@ def test_the_fit_is_that_of_the_low_rank_kernel_of_all_rows():
     X, y = rings()
     clf = explicit(criterion="uniform", regularization=1e-4)
     clf = with_landmarks(60, clf, open_rows(X, y, chunk_rows=128))
-    features = clf._stream.features
+    features = clf.model_.stream.state.features
     assert features.rank == 60
     F, target = features(X), ClassTarget.from_labels(y)
     bank = DenseBank((F @ F.T)[None], normalization="centered_trace")
     # λ is in units of the trace of the kernel itself, which the features have a part of
     ridge = np.full(len(X), 1e-4 / clf.streamed_.captured)
     fit = KernelLeastSquares(bank.system(np.ones(1), ridge), ridge, target.scores)
-    assert np.allclose(clf._scores(X), fit.fitted, rtol=0, atol=1e-8)
-    keys = clf._stream.survey.sample
+    assert np.allclose(clf.model_.scores(X), fit.fitted, rtol=0, atol=1e-8)
+    keys = clf.model_.stream.state.survey.sample
     order = np.array([np.flatnonzero((row == X).all(axis=1))[0] for row in keys.X])
     expected = _within_reach(fit.left_out_scores, target)[order]
     assert np.allclose(clf.discriminant_.training_scores, expected, rtol=0, atol=1e-8)
@@ -85,7 +85,7 @@ def test_a_part_of_the_rows_has_the_training_statistics_of_all():
     X, y = rings(300)
     clf = explicit(statistics="training", regularization=1e-2)
     clf.fit(open_rows(np.tile(X, (3, 1)), np.tile(y, 3)))
-    state = clf._stream
+    state = clf.model_.stream.state
     _, once = np.unique(state.survey.drawn.X, axis=0, return_index=True)
     assert len(once) == 300
     options = {"regularization": 1e-2, "fallback": None}

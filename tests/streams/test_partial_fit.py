@@ -64,7 +64,7 @@ def test_calls_give_the_fit_of_all_rows_with_these_landmarks():
     """Against sums of all rows in one product, by the same features."""
     X, y = rings()
     clf = in_calls(explicit(regularization=1e-3), X, y, [FIRST, 500, 900])
-    state = clf._stream
+    state = clf.model_.stream.state
     F, V = summed(state.features, X), np.eye(3)[np.searchsorted(clf.classes_, y)]
     assert np.allclose(np.tril(state.sums.products), np.tril(F.T @ F), rtol=0, atol=1e-8)
     assert np.allclose(state.sums.cross, F.T @ V, rtol=0, atol=1e-8)
@@ -75,7 +75,7 @@ def test_calls_give_the_fit_of_all_rows_with_these_landmarks():
     inverse = np.linalg.inv(centered.T @ centered / unit + 1e-3 * np.eye(F.shape[1]))
     indicator = (V / np.sqrt(shares) - np.sqrt(shares)) / 1.0
     hat = centered @ inverse @ centered.T / unit
-    ours = clf._scores(X)
+    ours = clf.model_.scores(X)
     # scores are the indicator in some basis: products of both do not depend on it
     assert np.allclose(ours @ ours.T, hat @ indicator @ indicator.T @ hat.T, rtol=0, atol=1e-7)
 
@@ -97,10 +97,12 @@ def test_weights_that_decay_are_weights():
     weights[FIRST:600] = 0.5
     forgetting = in_calls(explicit(regularization=1e-3), X, y, [FIRST, 600, 900], forget=0.5)
     weighted = explicit(regularization=1e-3).partial_fit(X[:FIRST], y[:FIRST])
-    state = weighted._stream
+    state = weighted.model_.stream.state
     F = summed(state.features, X)
     products = F.T @ (weights[:, None] * F)
-    assert np.allclose(np.tril(forgetting._stream.sums.products), np.tril(products), atol=1e-8)
+    assert np.allclose(
+        np.tril(forgetting.model_.stream.state.sums.products), np.tril(products), atol=1e-8
+    )
     sizes = [weights[y == label].sum() for label in forgetting.classes_]
     assert np.allclose(forgetting.priors_, np.array(sizes) / weights.sum())
 
@@ -116,7 +118,7 @@ def test_forgetting_follows_what_changes():
     new, truth = rings(2000, seed=1)
     new = new[:, [2, 3, 0, 1]]
     assert gone.score(new, truth) > kept.score(new, truth) + 0.05
-    ages = gone._stream.survey.sample.decays
+    ages = gone.model_.stream.state.survey.sample.decays
     assert np.unique(ages).tolist() == pytest.approx([0.2**4, 0.2**3, 0.2**2, 0.2, 1.0])
 
 
@@ -156,7 +158,7 @@ def test_a_first_chunk_of_one_class_waits_for_another(kernels):
     whole = make().partial_fit(X, y, classes=[0, 1])
     same(clf, whole, X)
     assert clf.streamed_.n_rows == 900
-    assert clf._waiting is None
+    assert clf.model_.stream.waiting is None
 
 
 def test_one_row_of_a_class_waits_for_another():
@@ -180,7 +182,7 @@ def test_single_rows_weights_and_class_weights_wait_too():
         assert clf.predict_proba(X).shape == (20, 3)
     assert clf.streamed_.n_rows == 20
     assert np.allclose(clf.priors_, 1 / 3)
-    assert clf._waiting is None
+    assert clf.model_.stream.waiting is None
 
 
 @pytest.mark.parametrize("started", [False, True])
@@ -226,16 +228,16 @@ def test_rows_of_a_call_may_be_more_than_a_chunk_would_have(monkeypatch):
 def test_a_call_that_fails_late_changes_nothing(monkeypatch):
     X, y = rings()
     clf = explicit().partial_fit(X[:FIRST], y[:FIRST])
-    before, sums = clf.predict_proba(X), clf._stream.sums.products.copy()
+    before, sums = clf.predict_proba(X), clf.model_.stream.state.sums.products.copy()
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(clf), "_store_streamed", interrupted)
+        patch.setattr(type(clf), "make_head", interrupted)
         with pytest.raises(KeyboardInterrupt):
             clf.partial_fit(X[FIRST:], y[FIRST:], forget=0.5)
-    assert np.array_equal(clf._stream.sums.products, sums)
+    assert np.array_equal(clf.model_.stream.state.sums.products, sums)
     assert np.array_equal(clf.predict_proba(X), before)
 
 
@@ -247,7 +249,7 @@ def test_rows_can_be_added_to_a_fit_of_a_source_but_not_to_one_in_memory():
     assert clf.streamed_.n_rows == 900
     assert clf.kernels_ is kernels
     clf.fit(X, y)
-    assert clf._stream is None
+    assert clf.model_.stream is None
     clf.partial_fit(X[:FIRST], y[:FIRST])  # the first call of a new stream
     assert clf.streamed_.n_rows == FIRST
 
@@ -290,11 +292,11 @@ def test_tables_and_sparse_rows(kind):
 def test_bad_calls_are_refused_and_change_nothing(call, words):
     X, y = rings()
     clf = explicit().partial_fit(X, y)
-    before, sums = clf.predict_proba(X), clf._stream.sums.products.copy()
+    before, sums = clf.predict_proba(X), clf.model_.stream.state.sums.products.copy()
     with pytest.raises(InvalidInputError, match=words):
         call(clf, X, y)
     assert np.array_equal(clf.predict_proba(X), before)
-    assert np.array_equal(clf._stream.sums.products, sums)
+    assert np.array_equal(clf.model_.stream.state.sums.products, sums)
 
 
 def test_class_weights_by_name_count_in_every_call():
@@ -304,9 +306,11 @@ def test_class_weights_by_name_count_in_every_call():
         MultipleKernelDiscriminant([Laplace(width=2.0)], class_weight=weight), X, y, [FIRST, 900]
     )
     factors = np.where(y == "out", 3.0, 1.0)
-    F = summed(one._stream.features, X)
+    F = summed(one.model_.stream.state.features, X)
     assert np.allclose(
-        np.tril(one._stream.sums.products), np.tril(F.T @ (factors[:, None] * F)), atol=1e-8
+        np.tril(one.model_.stream.state.sums.products),
+        np.tril(F.T @ (factors[:, None] * F)),
+        atol=1e-8,
     )
     sizes = [factors[y == label].sum() for label in one.classes_]
     assert np.allclose(one.priors_, np.array(sizes) / factors.sum())
@@ -319,11 +323,13 @@ def test_rows_that_decay_are_left_out_with_what_they_weigh():
     clf = in_calls(clf, X, y, [FIRST, 900], forget=0.25)
     weights = np.where(np.arange(900) < FIRST, 0.25, 1.0)
     counted = SampleWeights(weights)
-    target, F = ClassTarget.from_labels(y, counted), clf._stream.features(X)
+    target, F = ClassTarget.from_labels(y, counted), clf.model_.stream.state.features(X)
     bank = DenseBank((F @ F.T)[None], normalization="centered_trace", sample_weights=counted)
     ridge = np.full(900, 1e-3 / clf.streamed_.captured)
     fit = KernelLeastSquares(bank.system(np.ones(1), ridge), ridge, target.scores, counted)
-    order = [np.flatnonzero((row == X).all(axis=1))[0] for row in clf._stream.survey.sample.X]
+    order = [
+        np.flatnonzero((row == X).all(axis=1))[0] for row in clf.model_.stream.state.survey.sample.X
+    ]
     expected = _within_reach(fit.left_out_scores, target)[order]
     assert np.allclose(clf.discriminant_.training_scores, expected, rtol=0, atol=1e-7)
 

@@ -102,7 +102,7 @@ def test_the_stream_is_honest_about_rows_that_had_a_part(refining, monkeypatch):
         monkeypatch.setattr("discernel.estimators.streamed.divide_rows", lambda n: None)
     X, y = together(8000)
     clf = MultipleKernelDiscriminant().fit(open_rows(X, y))
-    involved = clf._stream.survey.sample.involved
+    involved = clf.model_.stream.state.survey.sample.involved
     assert np.count_nonzero(involved) == (int(8000 * 2 / 3) if refining else 1500)
     assert clf.expected_.n_rows == 8000 - np.count_nonzero(involved)
     new, truth = together(4000, seed=1)

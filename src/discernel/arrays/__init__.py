@@ -24,7 +24,16 @@ from discernel.arrays.pairs import (
     squared_distances,
     squared_norms,
 )
-from discernel.arrays.rows import FloatArray, as_rows, draw_rows, fill_masked, n_rows, typical_row
+from discernel.arrays.rows import (
+    FloatArray,
+    as_dense,
+    as_rows,
+    draw_rows,
+    fill_masked,
+    is_sparse,
+    n_rows,
+    typical_row,
+)
 from discernel.arrays.threads import (
     Buffers,
     blas_threads,
@@ -44,6 +53,7 @@ __all__ = [
     "DeviceFactor",
     "FloatArray",
     "ShiftedRows",
+    "as_dense",
     "as_host",
     "as_rows",
     "blas_threads",
@@ -59,6 +69,7 @@ __all__ = [
     "in_threads",
     "inner",
     "inner_products",
+    "is_sparse",
     "larger_tiles",
     "matmul",
     "n_rows",

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["FloatArray", "as_rows", "draw_rows", "fill_masked", "n_rows", "typical_row"]
+__all__ = [
+    "FloatArray",
+    "as_dense",
+    "as_rows",
+    "draw_rows",
+    "fill_masked",
+    "is_sparse",
+    "n_rows",
+    "typical_row",
+]
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -24,13 +33,23 @@ def n_rows(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
+def is_sparse(X: Any) -> bool:
+    """Whether rows are a sparse matrix of SciPy."""
+    return hasattr(X, "tocsr")
+
+
+def as_dense(X: Any) -> Any:
+    """Return a sparse matrix as an array; arrays are returned as they are."""
+    return X.toarray() if is_sparse(X) else X
+
+
 def as_rows(X: Any) -> Any:
     """Return rows as a float64 array or CSR matrix, or raise an error if they have one dimension.
 
     Integers then cannot overflow. The indices of a sparse matrix are of 32 bits where these are
     enough: scikit-learn's distances take no others.
     """
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         X = X.tocsr()
         parts = X.data, X.indices, X.indptr
         return sp.csr_matrix(parts, shape=X.shape, dtype=np.float64, copy=True)

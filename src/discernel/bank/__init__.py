@@ -2,6 +2,15 @@
 
 from discernel.bank.base import Bank, Centering, Matrices, Normalization, Uncentered
 from discernel.bank.blend import BlendBank, FeatureBank
+from discernel.bank.choice import (
+    AutoBank,
+    BankChoice,
+    Distributed,
+    Iterative,
+    LowRank,
+    Tiled,
+    read_choice,
+)
 from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
 from discernel.bank.dense import DenseBank
 from discernel.bank.device import DeviceBank
@@ -23,7 +32,9 @@ from discernel.bank.tiled import TiledBank
 from discernel.bank.woodbury import SpectralSystem, WoodburySystem
 
 __all__ = [
+    "AutoBank",
     "Bank",
+    "BankChoice",
     "BlendBank",
     "Centering",
     "CholeskySystem",
@@ -31,18 +42,22 @@ __all__ = [
     "CombinedKernel",
     "DenseBank",
     "DeviceBank",
+    "Distributed",
     "FactoredBank",
     "FeatureBank",
     "Inverse",
+    "Iterative",
     "IterativeBank",
     "IterativeSystem",
     "Kind",
+    "LowRank",
     "LowRankBank",
     "Matrices",
     "Normalization",
     "SpectralSystem",
     "Subspace",
     "System",
+    "Tiled",
     "TiledBank",
     "Uncentered",
     "WithIdentity",
@@ -54,4 +69,5 @@ __all__ = [
     "device_of_matrices",
     "gram_stack",
     "make_bank",
+    "read_choice",
 ]

@@ -142,6 +142,11 @@ class Matrices(ABC):
         """
         return self._last_or_new(weights, ridge, self.tols[0])
 
+    @property
+    def needs_ridge(self) -> bool:
+        """Whether systems cannot be solved without a ridge: those that are not factored."""
+        return type(self)._new_system is not Matrices._new_system
+
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
         """Return `system`, in single precision where that is faster and good for three digits."""
         return self._last_or_new(weights, ridge, self.tols[1])

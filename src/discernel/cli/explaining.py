@@ -87,7 +87,7 @@ def _chosen(wanted: Sequence[int] | None, n_rows: int, as_json: bool) -> list[in
     return [number - 1 for number in dict.fromkeys(wanted)]
 
 
-def _explain_model(model: models.Model, as_json: bool) -> None:
+def _explain_model(model: models.SavedModel, as_json: bool) -> None:
     found = summarize(model)
     wanted = ("importances", "sources", "kernels")
     if as_json:
@@ -103,13 +103,13 @@ def _explain_model(model: models.Model, as_json: bool) -> None:
 
 
 def explain_rows(
-    model: models.Model, rows: learning.Rows, chosen: Sequence[int], n_similar: int = 5
+    model: models.SavedModel, rows: learning.Rows, chosen: Sequence[int], n_similar: int = 5
 ) -> list[dict[str, Any]]:
     """Return why rows have their scores, as plain data.
 
     Parameters
     ----------
-    model : Model
+    model : SavedModel
         Fitted.
     rows : Rows
         The rows.
@@ -155,7 +155,7 @@ def _named(names: Any, values: Any) -> dict[str, Any]:
     return {str(name): None if absent else value for name, value, absent in pairs}
 
 
-def _cells(model: models.Model, row: Any) -> dict[str, Any]:
+def _cells(model: models.SavedModel, row: Any) -> dict[str, Any]:
     """Return the cells of a row; days since 1970 as the date that they are."""
     cells = _named(row.index, row)
     for column in model.preparation.dates:
@@ -165,14 +165,14 @@ def _cells(model: models.Model, row: Any) -> dict[str, Any]:
     return cells
 
 
-def _by_column(model: models.Model, found: Contributions) -> tuple[list[str], Any]:
+def _by_column(model: models.SavedModel, found: Contributions) -> tuple[list[str], Any]:
     """Return the columns of the table and what they add; encoded ones are parts of them."""
     if found.columns is None:
         return list(model.preparation.feature_names), None
     return sum_by(model.columns, found.columns)
 
 
-def _similar(model: models.Model, X: Any, n: int) -> list[list[dict[str, Any]]]:
+def _similar(model: models.SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
     """Return the training rows behind each prediction; none where the model does not keep them.
 
     First those that speak for it, at most n, then those that speak against it, at most half as

@@ -150,7 +150,7 @@ def _fit_chunks(
     learner: learning.Learner,
     scheduler: str | None,
     quiet: bool,
-) -> models.Model:
+) -> models.SavedModel:
     """Return a model fitted to rows that are read twice, in chunks."""
     if categorical or numeric:
         raise InvalidInputError(
@@ -227,7 +227,7 @@ def predict_command(
             typer.echo(f"accuracy {n_right / n_known:.3f} on {n_known:,} rows", err=True)
 
 
-def _note_others(model: models.Model, rows: learning.Rows) -> None:
+def _note_others(model: models.SavedModel, rows: learning.Rows) -> None:
     """Say which categories no training row had."""
     steps = [*model.pipeline, getattr(model.pipeline[-1], "encoder_", None)]
     encoders = [step for step in steps if isinstance(step, TableEncoder)]

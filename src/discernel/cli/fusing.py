@@ -11,7 +11,7 @@ import typer
 from sklearn.pipeline import make_pipeline
 
 from discernel.cli.learning import Learner, now
-from discernel.cli.models import Model, Origin
+from discernel.cli.models import Origin, SavedModel
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.files import digest, find_target, rows_with_labels
 from discernel.experiments.formats import import_pandas
@@ -35,7 +35,7 @@ WhereFiles = Annotated[
 
 def fit_views(
     data: Data, views: Path, learner: Learner, *, command: str = "", quiet: bool = False
-) -> Model:
+) -> SavedModel:
     """Return a model of several sources, fitted to all rows.
 
     Parameters
@@ -84,7 +84,7 @@ def fit_views(
         | {target: "the classes"},
         notes=(f"{read.how}; {len(sources)} sources: {', '.join(sources)}", *notes),
     )
-    return Model(pipeline, preparation, target, data.name, origin)
+    return SavedModel(pipeline, preparation, target, data.name, origin)
 
 
 def _named(views: ViewsFile, table: Any) -> dict[str, str]:

@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import discernel
-from discernel.cli.models import Model, Origin
+from discernel.cli.models import Origin, SavedModel
 from discernel.datasets import Dataset, load
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.files import digest, open_file
@@ -68,7 +68,7 @@ class Learner:
 
 def fit_model(
     data: Data, learner: Learner, *, command: str = "", quiet: bool = False
-) -> tuple[Model, Dataset, tuple[str, ...]]:
+) -> tuple[SavedModel, Dataset, tuple[str, ...]]:
     """Return a model fitted to all rows, the rows, and notes on them.
 
     Parameters
@@ -106,7 +106,7 @@ def fit_model(
         identifiers=identifiers,
         notes=notes,
     )
-    return Model(pipeline, preparation, target, dataset.name, origin), dataset, notes
+    return SavedModel(pipeline, preparation, target, dataset.name, origin), dataset, notes
 
 
 def now() -> str:
@@ -154,12 +154,12 @@ class Rows:
     kept: Any
 
     @classmethod
-    def of(cls, model: Model, table: Any, where: str, keep: Sequence[str] = ()) -> Rows:
+    def of(cls, model: SavedModel, table: Any, where: str, keep: Sequence[str] = ()) -> Rows:
         """Return the rows of a table, or raise a clear error.
 
         Parameters
         ----------
-        model : Model
+        model : SavedModel
             Who is to predict them.
         table : DataFrame
             The rows.
@@ -183,13 +183,16 @@ class Rows:
 
 
 def read_rows(
-    model: Model, source: str, keep: Sequence[str] = (), join: Callable[[Any], Any] | None = None
+    model: SavedModel,
+    source: str,
+    keep: Sequence[str] = (),
+    join: Callable[[Any], Any] | None = None,
 ) -> Rows:
     """Return the rows of a file, of standard input, or of a data set by its name.
 
     Parameters
     ----------
-    model : Model
+    model : SavedModel
         Who is to predict them.
     source : str
         A file, ``-`` or a name.
@@ -219,7 +222,7 @@ def read_rows(
     return Rows(dataset.X, dataset.y, dataset.X[list(keep)])
 
 
-def _refuse_other_files(model: Model, table: Any, where: str) -> None:
+def _refuse_other_files(model: SavedModel, table: Any, where: str) -> None:
     """Raise where a column is absent that came from another file than the table in training."""
     own = model.origin.columns
     other = [name for name in model.preparation.columns if own and name not in own]

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from discernel.cli.learning import Learner, Rows, now
-from discernel.cli.models import Model, Origin
+from discernel.cli.models import Origin, SavedModel
 from discernel.cli.predictions import Predictions
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.columns import identifiers
@@ -58,7 +58,7 @@ def fit_many(
     told: Callable[[Any], None],
     scheduler: str | None = None,
     command: str = "",
-) -> Model:
+) -> SavedModel:
     """Return a model fitted to the rows of many files.
 
     Parameters
@@ -90,7 +90,7 @@ def fit_many(
     categories = tuple(column for column in _categories(clf) if column in used)
     preparation = Preparation(used, categories, dates=dates)
     origin = _origin(clf, data, command, preparation)
-    return Model(make_pipeline(clf), preparation, target, name, origin)
+    return SavedModel(make_pipeline(clf), preparation, target, name, origin)
 
 
 def _find_dates(source: Source) -> dict[str, tuple[str, ...]]:
@@ -150,7 +150,7 @@ def _origin(clf: Any, data: Sequence[str], command: str, preparation: Preparatio
 
 
 def predict_many(
-    model: Model,
+    model: SavedModel,
     data: Sequence[str],
     told: Callable[[Any], None],
     scheduler: str | None = None,
@@ -160,7 +160,7 @@ def predict_many(
 
     Parameters
     ----------
-    model : Model
+    model : SavedModel
         What predicts.
     data : sequence of str
         Files, folders or patterns.

@@ -14,30 +14,34 @@ from typing import Any
 from sklearn.pipeline import Pipeline
 
 import discernel
-from discernel.estimators.streamed import copy_for_prediction
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.formats import import_pandas
 from discernel.experiments.preparation import Preparation
 from discernel.experiments.writing import check_place, write_file
 from discernel.tables import TableEncoder
 
-__all__ = ["Model", "Origin", "load_model", "save_model"]
+__all__ = ["Origin", "SavedModel", "load_model", "save_model"]
 
 #: Raised with every change that an older version could not read.
-_FORMAT = 3
+_FORMAT = 4
 #: The first skops that builds nothing it was not told to trust.
 _SKOPS = (0, 12)
 #: Our own parts of a model.
 _OURS = (
     "discernel.bank.base.Centering",
     "discernel.bank.base.Uncentered",
+    "discernel.bank.choice.AutoBank",
+    "discernel.bank.choice.LowRank",
+    "discernel.bank.choice.Tiled",
     "discernel.bank.combined.CombinedFeatures",
     "discernel.bank.combined.CombinedKernel",
     "discernel.programs.low_rank.LowRankLoss",
+    "discernel.discriminant.ClassHead",
     "discernel.discriminant.Decision",
     "discernel.discriminant.Discriminant",
     "discernel.discriminant.Expectation",
     "discernel.estimators.discriminant.MultipleKernelDiscriminant",
+    "discernel.estimators.importances.Importances",
     "discernel.estimators.streamed.Streamed",
     "discernel.kernels.features.exact.ExactMap",
     "discernel.kernels.features.nystrom.NystromMap",
@@ -59,6 +63,10 @@ _OURS = (
     "discernel.kernels.strings.NGram",
     "discernel.kernels.strings.Spectrum",
     "discernel.kernels.weighted.WeightedKernels",
+    "discernel.model.Facts",
+    "discernel.model.KeptRows",
+    "discernel.model.Model",
+    "discernel.model.RowReader",
     "discernel.programs.solution.Candidate",
     "discernel.programs.solution.LearnedKernel",
     "discernel.programs.solution.Progress",
@@ -152,7 +160,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Model:
+class SavedModel:
     """A fitted pipeline, and what the columns of a file are for it.
 
     Attributes
@@ -203,7 +211,7 @@ def _skops() -> Any:
     return skops.io
 
 
-def save_model(model: Model, path: str | Path) -> Path:
+def save_model(model: SavedModel, path: str | Path) -> Path:
     """Write a model to a file that loading runs no code from.
 
     A model in a file predicts: what only `partial_fit` needs is left out.
@@ -213,7 +221,7 @@ def save_model(model: Model, path: str | Path) -> Path:
     stored = {
         "format": _FORMAT,
         "version": discernel.__version__,
-        "pipeline": Pipeline([*first, (name, copy_for_prediction(last))]),
+        "pipeline": Pipeline([*first, (name, last.for_prediction())]),
         "preparation": model.preparation.as_plain(),
         "target": model.target,
         "dataset": model.dataset,
@@ -226,7 +234,7 @@ class _RefusedError(InvalidInputError):
     """A file that is a model, or looks like one, and is not loaded all the same."""
 
 
-def load_model(path: str | Path) -> Model:
+def load_model(path: str | Path) -> SavedModel:
     """Return a model from a file; a file with anything else in it is refused."""
     path, skops = Path(path), _skops()
     if not path.is_file():
@@ -276,7 +284,7 @@ def _strange(node: Any) -> Iterator[str]:
             yield from _strange(part)
 
 
-def _checked(stored: Any, path: Path) -> Model:
+def _checked(stored: Any, path: Path) -> SavedModel:
     """Return what a file holds as a model, or raise anything where it is none."""
     number, version = stored["format"], stored["version"]
     if not isinstance(number, int) or not isinstance(version, str):
@@ -288,7 +296,7 @@ def _checked(stored: Any, path: Path) -> Model:
             else f"an older version than this one, {discernel.__version__}. Fit it again"
         )
         raise _RefusedError(f"{path.name} was written by discernel {version}, {remedy}.")
-    model = Model(
+    model = SavedModel(
         stored["pipeline"],
         Preparation.from_plain(stored["preparation"]),
         stored["target"],

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.cli.learning import Rows, count_right
-from discernel.cli.models import Model
+from discernel.cli.models import SavedModel
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.writing import csv_text, drafted
 
@@ -47,12 +47,12 @@ class Predictions:
     n_right: int = 0
 
     @classmethod
-    def of(cls, model: Model, rows: Rows) -> Predictions:
+    def of(cls, model: SavedModel, rows: Rows) -> Predictions:
         """Return what a model says of rows.
 
         Parameters
         ----------
-        model : Model
+        model : SavedModel
             The model.
         rows : Rows
             The rows.

@@ -116,13 +116,13 @@ def _report_model(
     )
 
 
-def _columns(model: models.Model) -> tuple[str, ...] | None:
+def _columns(model: models.SavedModel) -> tuple[str, ...] | None:
     """Return the column of the table that each importance belongs to; None where not known."""
     n_known = len(getattr(model.pipeline[-1], "feature_importances_", ()))
     return tuple(model.columns) if n_known == len(model.columns) else None
 
 
-def _explained(model: models.Model, source: str, rows: Sequence[int]) -> list[RowExplanation]:
+def _explained(model: models.SavedModel, source: str, rows: Sequence[int]) -> list[RowExplanation]:
     given = learning.read_rows(model, source)
     n_rows = len(given.X)
     if rows and max(rows) > n_rows:

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from discernel.cli.models import Model
+from discernel.cli.models import SavedModel
 from discernel.cli.show import escape, plain_table
 from discernel.cli.summary import summarize
 from discernel.experiments.formats import printable
@@ -27,14 +27,14 @@ _MOST_LISTED = 40
 _BAR = 24
 
 
-def show_model(console: Console, model: Model) -> None:
+def show_model(console: Console, model: SavedModel) -> None:
     """Show rows, expectation, importances, weights, choice and certificate.
 
     Parameters
     ----------
     console : Console
         The terminal.
-    model : Model
+    model : SavedModel
         Fitted.
     """
     found = summarize(model)
@@ -87,7 +87,7 @@ def bar(share: float) -> Text:
 # ---- rows --------------------------------------------------------------------------------------
 
 
-def _show_rows(console: Console, model: Model, found: Mapping[str, Any]) -> None:
+def _show_rows(console: Console, model: SavedModel, found: Mapping[str, Any]) -> None:
     columns = "column" if found["n_columns"] == 1 else "columns"
     clf = model.pipeline[-1]
     streamed = getattr(clf, "streamed_", None)
@@ -118,14 +118,14 @@ def _counts(classes: Mapping[str, int]) -> str:
     return ", ".join(named[:_MOST_CLASSES]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def show_origin(console: Console, model: Model) -> None:
+def show_origin(console: Console, model: SavedModel) -> None:
     """Show where a model comes from, and what became of each column.
 
     Parameters
     ----------
     console : Console
         The terminal.
-    model : Model
+    model : SavedModel
         Fitted.
     """
     origin = model.origin

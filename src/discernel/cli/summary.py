@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.cli.models import Model
+from discernel.cli.models import SavedModel
 from discernel.displays.common import are_by_folds, kernel_sources, sum_by
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import source_importances
@@ -19,12 +19,12 @@ from discernel.report.words import candidate_label
 __all__ = ["summarize"]
 
 
-def summarize(model: Model) -> dict[str, Any]:
+def summarize(model: SavedModel) -> dict[str, Any]:
     """Return what a person or a program wants to know of a model, as plain data.
 
     Parameters
     ----------
-    model : Model
+    model : SavedModel
         Fitted.
     """
     clf = model.pipeline[-1]
@@ -52,7 +52,7 @@ def summarize(model: Model) -> dict[str, Any]:
     }
 
 
-def _majority(model: Model) -> dict[str, Any]:
+def _majority(model: SavedModel) -> dict[str, Any]:
     """Return the largest class, its share, and the log-loss of knowing the shares only."""
     counts = model.origin.class_counts
     if not counts:
@@ -63,7 +63,7 @@ def _majority(model: Model) -> dict[str, Any]:
     return {"class": largest, "share": float(shares.max()), "log_loss": entropy}
 
 
-def _importances(model: Model) -> list[dict[str, Any]]:
+def _importances(model: SavedModel) -> list[dict[str, Any]]:
     """Return the columns, the most important first; empty where there are none."""
     clf = model.pipeline[-1]
     if not hasattr(clf, "feature_importances_"):
@@ -77,7 +77,7 @@ def _importances(model: Model) -> list[dict[str, Any]]:
     ]
 
 
-def _sources(model: Model) -> list[dict[str, Any]]:
+def _sources(model: SavedModel) -> list[dict[str, Any]]:
     """Return weight, importance and its spread of each source, where there are several."""
     clf = model.pipeline[-1]
     given = kernel_sources(clf.kernels_)

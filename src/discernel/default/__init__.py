@@ -4,7 +4,6 @@ from discernel.default.held_out import Relearner, cross_fitted_scores
 from discernel.default.landmarks import residual_landmarks
 from discernel.default.propose import (
     FIRST_ROWS,
-    CrossFitted,
     Proposal,
     menu_kernels,
     propose_kernels,
@@ -14,7 +13,6 @@ from discernel.default.propose import (
 
 __all__ = [
     "FIRST_ROWS",
-    "CrossFitted",
     "Proposal",
     "Relearner",
     "cross_fitted_scores",

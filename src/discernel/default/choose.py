@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -46,6 +46,15 @@ class Scored(NamedTuple):
 
     candidate: Candidate
     losses: FloatArray
+
+
+class Selection(NamedTuple):
+    """What was chosen, from what, and what would have been chosen without each fold."""
+
+    #: The best of each kind, the chosen one first.
+    candidates: list[Candidate]
+    #: For each fold, the choice by the losses of the other rows.
+    without: list[Candidate]
 
 
 class CrossFit:
@@ -118,27 +127,6 @@ class CrossFit:
 
         return at
 
-    def choices(self, name: str, weights: FloatArray) -> Callable[[float], Scored]:
-        """Return a function of λ: these weights, with what they cost."""
-        predicted_with = self.predictor(weights)
-
-        def at(regularization: float) -> Scored:
-            predicted = predicted_with(regularization)
-            losses, right = row_losses(predicted, self.sample.scores, self.sample.target)
-            candidate = Candidate(
-                name,
-                weights,
-                regularization,
-                error=float(self.sample.shares @ losses),
-                pull=0.0,
-                strength=self.strength,
-                accuracy=None if right is None else float(self.sample.shares @ right),
-            )
-            self.tried.append(Scored(candidate, losses))
-            return self.tried[-1]
-
-        return at
-
     def best(
         self,
         name: str,
@@ -150,11 +138,24 @@ class CrossFit:
 
         λ that are too small for the precision are passed over.
         """
-        at, found = self.choices(name, weights), dict[float, Scored]()
+        predicted_with, shares = self.predictor(weights), self.sample.shares
+        found: dict[float, Scored] = {}
 
         def loss(regularization: float) -> float:
-            found[regularization] = at(regularization)
-            return found[regularization].candidate.error
+            predicted = predicted_with(regularization)
+            losses, right = row_losses(predicted, self.sample.scores, self.sample.target)
+            candidate = Candidate(
+                name,
+                weights,
+                regularization,
+                error=float(shares @ losses),
+                pull=0.0,
+                strength=self.strength,
+                accuracy=None if right is None else float(shares @ right),
+            )
+            found[regularization] = Scored(candidate, losses)
+            self.tried.append(found[regularization])
+            return candidate.error
 
         middle = len(regularizations) // 2
         position = middle if start is None else regularizations.index(start)
@@ -274,7 +275,7 @@ def choose(
         # and fifth digits would depend on the machine, and on the units of the columns.
         fits.clear()
         fit = CrossFit(sample, metrics, best.strength, dtype=np.float64)
-        ranking[0] = fit.choices("average", best.weights)(best.regularization)
+        ranking[0] = fit.best("average", best.weights, (best.regularization,))
         best = ranking[0].candidate
     else:
         fit = next(fit for fit in fits if fit.strength == best.strength)
@@ -335,19 +336,3 @@ def _ranked(tried: list[list[Scored]], shares: FloatArray) -> list[Scored]:
             break
         before = min(losses)
     return found
-
-
-@dataclass(frozen=True)
-class Selection:
-    """What was chosen, from what, and what would have been chosen without each fold.
-
-    Attributes
-    ----------
-    candidates : list of Candidate
-        The best of each kind, the chosen one first.
-    without : list of Candidate
-        For each fold, the choice by the losses of the other rows.
-    """
-
-    candidates: list[Candidate]
-    without: list[Candidate]

@@ -16,7 +16,7 @@ import numpy as np
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import GivenWeights, KernelLeastSquares, LeastSquares, Uniform
-from discernel.default.propose import CrossFitted, Proposal, fold_metric, scaled_kernels
+from discernel.default.propose import Proposal, fold_metric, scaled_kernels
 from discernel.default.sample import Positions
 from discernel.kernels import Kernel
 from discernel.learn import Request, learn_part
@@ -89,8 +89,8 @@ class Relearner:
     @property
     def learns(self) -> bool:
         """Whether anything that has seen labels has to be learned anew."""
-        n, given = self.target.n_samples, isinstance(self.request.regularization, float)
-        chooses_lambda = not given and n <= _FEW
+        n = self.target.n_samples
+        chooses_lambda = self.request.given_regularization is None and n <= _FEW
         if self.proposal is not None:
             chosen = self.proposal.chosen
             if chosen.strength == 0 and chosen.name == "average" and must_stop_learning():
@@ -132,7 +132,7 @@ class Relearner:
             scales = metric.of_strength(strength)
             return self.bank_of(scaled_kernels(scales, proposal.spreads, proposal.sample.rows))
 
-        if not isinstance(self.request.solver, CrossFitted):
+        if not self.request.leaves_choice:
             found = self._relearned(scaled(own.strength), outside)
             if own.strength == chosen.strength:
                 return found
@@ -174,9 +174,8 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
     target, folds, rng = relearner.target, relearner.folds, np.random.RandomState(0)
     n, few = target.n_samples, target.n_samples <= _FEW
     if folds is None:
-        codes = target.codes if isinstance(target, ClassTarget) else np.zeros(n, dtype=np.intp)
         n_folds = next((k for most, k in _FOLDS.items() if n <= most), 2)
-        folds = deal_folds(fit.fitted, codes, n_folds)
+        folds = deal_folds(fit.fitted, target.strata, n_folds)
         folds = folds if few else -folds  # one half is predicted, from the other
     scores = np.zeros_like(target.scores)
     for fold in range(int(folds.max()) + 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -19,15 +19,14 @@ from discernel.default.metric import Metric, learn_metric
 from discernel.default.sample import Positions, Sample, draw_sample
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
+from discernel.learn import Request, check_factored
 from discernel.programs.lambdas import find_limit, lambda_grid, search_lambda
-from discernel.programs.loo import LeaveOneOutProgram
-from discernel.programs.solution import Candidate, Solution, Status, Task
+from discernel.programs.solution import Candidate, LearnedKernel, Progress, Status
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
 
 __all__ = [
     "FIRST_ROWS",
-    "CrossFitted",
     "Proposal",
     "fold_metric",
     "menu_kernels",
@@ -105,6 +104,62 @@ class Proposal:
             return np.arange(len(rows))
         found = np.flatnonzero(~np.isin(rows, self.dependent))
         return found if len(found) >= len(self.sample.rows) // 2 else found[:0]
+
+    def learn(self, bank: Bank, target: Target, request: Request) -> LearnedKernel:
+        """Return the chosen weights, with a λ for the number of rows there are.
+
+        Parameters
+        ----------
+        bank : Bank
+            The kernels of the proposal on all rows.
+        target : Target
+            What is to be predicted.
+        request : Request
+            Whether λ is given, and who is told of the progress.
+        """
+        chosen, given = self.chosen, request.given_regularization
+        if given == 0.0:
+            check_factored(bank)
+        weights = _of_kept(chosen.weights, bank)
+        lam = self._regularization(bank, target) if given is None else given
+        progress = Progress(0, chosen.error, None, int(np.count_nonzero(weights)), given)
+        if request.callback is not None:
+            request.callback(progress)
+        return LearnedKernel(
+            weights=bank.expand(weights),
+            coefficients=bank.coefficients(weights),
+            regularization=lam,
+            objective=chosen.error,
+            gap=None,
+            status=Status.NO_CERTIFICATE,
+            n_iter=len(self.candidates),
+            criterion=request.criterion.name,
+            solver="crossfit",
+            history=[progress],
+            considered=tuple(self.candidates),
+            regularization_at_limit=None if given is not None else find_limit(lam, _LIMITS),
+            names=tuple(bank.names),
+        )
+
+    def _regularization(self, bank: Bank, target: Target) -> float:
+        """Return λ for all rows: more rows want less of it.
+
+        By the leave-one-out losses of rows that had no part in the metric, where there are enough
+        of them. Else that of the folds, for the share of rows that these had. What was found on a
+        part of the rows is divided by the root of how many times as many there are.
+        """
+        chosen, n = self.chosen, bank.n_samples
+        rows = np.arange(n)
+        if n > _MOST_FOR_REGULARIZATION and not bank.cheap_path:
+            drawn = np.random.RandomState(0).permutation(n)[:_MOST_FOR_REGULARIZATION]
+            rows = np.sort(drawn)
+        counted = self.independent(rows)
+        if not len(counted):
+            return chosen.regularization * (1.0 - 1.0 / self.sample.n_folds)
+        if len(rows) == n:
+            return _best_regularization(bank, target, chosen, counted)
+        found = _best_regularization(bank.subset(rows), target.subset(rows), chosen, counted)
+        return max(found * float((len(rows) / n) ** _FALLS), _LEAST)
 
 
 def propose_kernels(
@@ -235,52 +290,6 @@ def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:
     """Return the kernels of the menu without a metric: what the default's kernels cost."""
     rows = divided_columns(draw_rows(X, MEDIAN_ROWS), spreads)
     return scaled_kernels(np.ones(rows.shape[1]), spreads, rows)
-
-
-@dataclass(frozen=True)
-class CrossFitted:
-    """The weights of a proposal, with a λ for the number of rows there are."""
-
-    proposal: Proposal
-    name: ClassVar[str] = "crossfit"
-    needs: ClassVar[tuple[str, ...]] = ("bank", "target", "pull")
-
-    def solve(self, program: LeaveOneOutProgram, task: Task) -> Solution:
-        chosen = self.proposal.chosen
-        weights = _of_kept(chosen.weights, program.bank)
-        given = program.regularization
-        lam = self._regularization(program.bank, program.target) if given is None else given
-        task.monitor(0, chosen.error, None, weights)
-        return Solution(
-            weights,
-            chosen.error,
-            -np.inf,
-            Status.NO_CERTIFICATE,
-            len(self.proposal.candidates),
-            regularization=lam,
-            regularization_at_limit=None if given is not None else find_limit(lam, _LIMITS),
-            considered=tuple(self.proposal.candidates),
-        )
-
-    def _regularization(self, bank: Bank, target: Target) -> float:
-        """Return λ for all rows: more rows want less of it.
-
-        By the leave-one-out losses of rows that had no part in the metric, where there are enough
-        of them. Else that of the folds, for the share of rows that these had. What was found on a
-        part of the rows is divided by the root of how many times as many there are.
-        """
-        chosen, n = self.proposal.chosen, bank.n_samples
-        rows = np.arange(n)
-        if n > _MOST_FOR_REGULARIZATION and not bank.cheap_path:
-            drawn = np.random.RandomState(0).permutation(n)[:_MOST_FOR_REGULARIZATION]
-            rows = np.sort(drawn)
-        counted = self.proposal.independent(rows)
-        if not len(counted):
-            return chosen.regularization * (1.0 - 1.0 / self.proposal.sample.n_folds)
-        if len(rows) == n:
-            return _best_regularization(bank, target, chosen, counted)
-        found = _best_regularization(bank.subset(rows), target.subset(rows), chosen, counted)
-        return max(found * float((len(rows) / n) ** _FALLS), _LEAST)
 
 
 def _of_kept(weights: FloatArray, bank: Bank) -> FloatArray:

@@ -85,10 +85,8 @@ def draw_sample(
         Draws.
     """
     known = target.sample_weights
-    order = _sorted(np.hstack([rows, _labels(target)]))
-    strata = np.zeros(len(order), dtype=np.intp)
-    if isinstance(target, ClassTarget):
-        strata = by_appearance(target.codes[order])
+    order = _sorted(np.hstack([rows, target.labels]))
+    strata = by_appearance(target.strata[order])
     chosen = _drawn(strata, most, rng)
     positions = order[chosen]
     weights, scores = np.ones(len(positions)), target.scores[positions]
@@ -112,15 +110,6 @@ def _part(target: Target, positions: Positions) -> Target:
     if isinstance(target, ClassTarget):
         return target.part(positions)  # the same codes, and all classes are there
     return target.subset(positions)
-
-
-def _labels(target: Target) -> FloatArray:
-    """Return what a row is labelled with, as numbers that do not depend on the other rows."""
-    for name in ("codes", "values", "has"):
-        if hasattr(target, name):
-            found = np.asarray(getattr(target, name), dtype=np.float64)
-            return found[:, None] if found.ndim == 1 else found
-    return np.asarray(target.scores)
 
 
 def _sorted(rows: FloatArray) -> Positions:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from discernel.arrays import FloatArray, blas_threads
+from discernel.arrays import Device, FloatArray, blas_threads
 from discernel.bank import CombinedKernel, Uncentered, gram_stack
 from discernel.bank.checks import check_grams
-from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.weighted import BaseWeightedEstimator
+from discernel.estimators.base import (
+    BaseKernelEstimator,
+    like_input,
+    make_model,
+    score_any,
+    view,
+)
+from discernel.estimators.rows import TrainingRows, check_training
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, levels_to_the_caller
-from discernel.kernels import Kernel, kernel_names
+from discernel.kernels import kernel_names
+from discernel.model import Model
 from discernel.papers.akfd.criterion import AKFD, decide, one_against_rest
 from discernel.papers.akfd.solver import Alternation, alternate, choose_nu
 from discernel.programs.simplex import normalize
@@ -30,7 +37,45 @@ _COARSE_TOL = 1e-2
 _COARSE_MAX_ITER = 10
 
 
-class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
+@dataclass(frozen=True)
+class AKFDHead:
+    """Which classes have weight, of which scores are.
+
+    Attributes
+    ----------
+    seen : ndarray of bool of shape (n_classes,)
+        Whether each class has a row with weight.
+    """
+
+    seen: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class AKFDFacts:
+    """What there is to say of a fit.
+
+    Attributes
+    ----------
+    names : list of str
+        The names of the kernels.
+    weights : ndarray of shape (n_kernels,)
+        Their weights, summing to 1.
+    nu : float
+        The ν used.
+    accuracies : dict of float to float
+        The accuracy of every ν in cross-validation.
+    found : Alternation
+        What the alternation found.
+    """
+
+    names: list[str]
+    weights: FloatArray
+    nu: float
+    accuracies: dict[float, float]
+    found: Alternation
+
+
+class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
     """Kernel Fisher discriminant with automatic kernel selection, as [Fung04]_ describes it.
 
     The discriminant, Eq. (23), and non-negative weights of raw kernels, Eq. (24), are fitted in
@@ -95,6 +140,18 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
     0.97
     """
 
+    _computes_there: ClassVar[bool] = False
+
+    classes_ = view("classes", "The labels.")
+    kernel_names_ = view("facts.names", "What the weights belong to.")
+    kernel_weights_ = view("facts.weights", "The weights of the raw kernels, summing to 1.")
+    nu_ = view("facts.nu", "The ν used, given or chosen.")
+    nu_accuracies_ = view("facts.accuracies", "The accuracy of every ν in cross-validation.")
+    dual_coef_ = view("coef", "The coefficients v.")
+    intercept_ = view("intercept", "The thresholds, −γ.")
+
+    score = score_any(ClassifierMixin.score)
+
     def __init__(
         self,
         kernels: Any = "auto",
@@ -112,7 +169,6 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
         self.random_state = random_state
         self.class_weight = class_weight
 
-    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose ν, then alternate.
 
@@ -132,16 +188,29 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
             Fitted.
         """
         self._check_parameters()
-        X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
-        target = ClassTarget.from_labels(y, sample_weights)
-        given = self._among_given(target, self.class_weight)
-        with blas_threads(target.n_samples):
-            self._fit(X, kernels, given.seen)
-        self.classes_, self._seen = given.classes, given.counts > 0
+        self.model_ = make_model(self, self._fit, X, y, sample_weight)
         return self
 
-    def _fit(self, X: Any, kernels: list[Kernel], target: ClassTarget) -> None:
-        """Learn from what has been checked, and store."""
+    @property
+    def objective_path_(self) -> FloatArray:
+        """Eq. (20) after every half-step."""
+        return np.array(self.model_.facts.found.objectives)
+
+    @property
+    def n_iter_(self) -> int:
+        """Pairs of half-steps."""
+        return int(self.model_.facts.found.n_iter)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
+        training = check_training(self, X, y, sample_weight)
+        target = ClassTarget.from_labels(training.y, training.weights)
+        given = training.among_given(target, self.class_weight)
+        with blas_threads(target.n_samples):
+            return self._fit_rows(training, given)
+
+    def _fit_rows(self, training: TrainingRows, given: ClassTarget) -> Model:
+        """Return the model of what has been checked."""
+        X, kernels, target = training.X, training.kernels, given.seen
         trusted = [kernel.trusted for kernel in kernels]
         grams, names = check_grams(gram_stack(kernels, X), kernel_names(kernels), trusted)
         nu, accuracies = self._choose_nu(grams, target)
@@ -158,24 +227,24 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
 
         active = np.flatnonzero(found.weights)
         active = active if len(active) else np.array([0])  # all weights are 0 for a tiny ν
-        self.combined_kernel_ = CombinedKernel(
+        combined = CombinedKernel(
             [kernels[i] for i in active],
             found.weights[active],
             None if kernels[0].precomputed else X,
             Uncentered(),
         )
-        self.kernels_ = kernels
-        self.kernel_names_ = names
-        self.kernel_weights_ = normalize(found.weights)
-        self.nu_ = nu
-        self.nu_accuracies_ = accuracies
-        self.objective_path_ = np.array(found.objectives)
-        self.n_iter_ = found.n_iter
-        self.dual_coef_ = found.v
-        self.intercept_ = -found.gamma
-        self._keep_labels(target.classes[target.codes], np.arange(target.n_samples))
+        return Model(
+            training.reader,
+            combined,
+            found.v,
+            -found.gamma,
+            AKFDHead(given.counts > 0),
+            given.classes,
+            AKFDFacts(names, normalize(found.weights), nu, accuracies, found),
+            training.kept(target.classes[target.codes], np.arange(target.n_samples)),
+        )
 
-    @where_rows_are
+    @like_input
     def decision_function(self, X: Any) -> FloatArray:
         """Return the score of each row, [Fung04]_ Eq. (21).
 
@@ -192,7 +261,7 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    @where_rows_are
+    @like_input
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.
 
@@ -210,14 +279,12 @@ class AKFDClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
         return np.asarray(self.classes_[decide(scores)])
 
     def _scores(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "dual_coef_")
-        X = self._validate(X, self.kernels_)
-        scores = self.combined_kernel_.product(X, self.dual_coef_) + self.intercept_
-        if self._seen.all():
-            return np.asarray(scores)
+        scores, seen = self.model_.scores(X), self.model_.head.seen
+        if seen.all():
+            return scores
         # Classes without weight are never predicted.
-        found = np.full((len(scores), len(self._seen)), -np.inf)
-        found[:, self._seen] = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
+        found = np.full((len(scores), len(seen)), -np.inf)
+        found[:, seen] = np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores
         return found
 
     def _check_parameters(self) -> None:

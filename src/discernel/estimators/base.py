@@ -1,436 +1,468 @@
-"""What the discriminant estimators share: fitting and prediction."""
+"""What all estimators share: parameters of kernels, rows of any library, and the fitted model."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from numbers import Real
-from typing import Any, Self
+import time
+from collections.abc import Callable
+from functools import wraps
+from html import escape
+from operator import attrgetter
+from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_softmax, softmax
-from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator
+from sklearn.utils._set_output import _get_output_config
+from sklearn.utils.validation import check_is_fitted
 
-from discernel.arrays import FloatArray, check_given, n_rows, on_host
-from discernel.arrays.sample_weights import SampleWeights
-from discernel.criteria import KernelLeastSquares, takes_two_classes
-from discernel.discriminant import (
-    Decision,
-    Discriminant,
-    Expectation,
-    HeldOutScores,
-    fit_discriminant,
+from discernel.arrays import (
+    Device,
+    FloatArray,
+    check_given,
+    device_errors,
+    device_failure,
+    device_of,
+    elsewhere,
+    on_host,
 )
-from discernel.estimators.arrays import ScoresAnywhere, whole_or_nothing
-from discernel.estimators.learner import PRIOR_REQUEST, Way, held_out_scores
-from discernel.estimators.staged import in_stages
-from discernel.estimators.streamed import BaseStreamedLearner, by_chunks
-from discernel.estimators.weighted import with_class_weight
-from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.inspection.importances import Loss
-from discernel.learn import Request
-from discernel.streams import Source, open_rows
-from discernel.streams.chunks import is_dask
-from discernel.streams.fit import StreamedFit
-from discernel.streams.survey import codes_of
-from discernel.targets import ClassTarget
+from discernel.bank import read_choice
+from discernel.estimators.learning import Setting
+from discernel.estimators.rows import are_precomputed, take_sparse, takes_tables
+from discernel.estimators.staged import fit_in_stages
+from discernel.kernels.settings import get_settings, with_settings
+from discernel.learn import Request, make_request
+from discernel.model import Model
+from discernel.notebook import bars, panel, top_bars
 
-__all__ = ["BaseKernelDiscriminant"]
+__all__ = ["BaseKernelEstimator", "like_input", "make_model", "score_any", "view"]
 
-#: Below this no logarithm of a probability counts, as in scikit-learn's ``log_loss``.
-_LEAST_LOG = float(np.log(np.finfo(np.float64).eps))
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+_MOST_BARS = 10
+_NO_IMPORTANCE = "A weight says how much of a kernel is used, not how important its columns are."
 
 
-class BaseKernelDiscriminant(
-    ScoresAnywhere,
-    ClassNamePrefixFeaturesOutMixin,
-    ClassifierMixin,
-    TransformerMixin,
-    BaseStreamedLearner,
-):
-    """Learn a kernel and its discriminant; then predict."""
+def view(path: str, doc: str, *, optional: bool = False) -> Any:
+    """Return a property of an estimator that reads its model, and is not there before a fit.
 
-    priors: Any
-    class_weight: Any
-    class_costs: Any
-    threshold: Any
-    statistics: Any
-    n_components: Any
-    _holds_out = True
+    Parameters
+    ----------
+    path : str
+        Where it is in the model.
+    doc : str
+        What it is.
+    optional : bool, default=False
+        Whether None means that there is none.
+    """
+    read = attrgetter(path)
+
+    def get(self: Any) -> Any:
+        found = read(self.model_)
+        if found is None and optional:
+            raise AttributeError(f"This fit of {type(self).__name__} has none: {doc}")
+        return found
+
+    return property(get, doc=doc)
+
+
+class BaseKernelEstimator(BaseEstimator):
+    """An estimator whose kernels are parameters, and whose fit makes a `Model`.
+
+    Subclasses have a parameter ``kernels``, or say otherwise by `candidates` what there is. Their
+    `fit` sets ``model_`` and nothing else; fitted attributes are views of it.
+    """
+
+    #: The parameters that hold kernels.
+    _kernel_parameters: ClassVar[tuple[str, ...]] = ("kernel", "kernels")
+    #: Whether kernels can be computed on a device.
+    _computes_there: ClassVar[bool] = True
+    #: Whether a kernel of low rank serves as well, whether kernels are learned again without each
+    #: fold, and whether features can be summed up.
+    _approximable: ClassVar[bool] = True
+    _holds_out: ClassVar[bool] = False
+    _sums: ClassVar[bool] = False
+    #: What a time limit is kept by.
+    _clock: Any = staticmethod(time.perf_counter)
+    kernels: Any
+    model_: Model
+
+    n_features_in_ = view("reader.n_features", "The number of columns.", optional=True)
+    feature_names_in_ = view("reader.names", "The names of the columns.", optional=True)
+    encoder_ = view("reader.encoder", "What became of the columns of a table; None for numbers.")
+    kernels_ = view("reader.kernels", "The kernels, with all that depends on rows fixed.")
+    combined_kernel_ = view(
+        "kernel", "The learned kernel between new rows and those kept.", optional=True
+    )
+    learned_kernel_ = view("facts.learned", "Everything the solver said.", optional=True)
+    kernel_names_ = view("facts.names", "What the weights belong to.")
+    kernel_weights_ = view("facts.learned.weights", "The weights of the normalised kernels.")
+    regularization_ = view("facts.learned.regularization", "The λ used, chosen or learned.")
+    gap_ = view("facts.learned.gap", "The certified relative duality gap, or None.")
+    bank_ = view("facts.bank", "How the rows were learned from: the bank, or 'stream'.")
+    forecast_ = view("facts.forecast", "What the fit was expected to take, or None.")
+    plan_ = view("facts.plan", "How the fit was computed, and why.")
+    metric_ = view("facts.metric", "The scales of columns that were considered.", optional=True)
+    low_rank_loss_ = view("facts.low_rank_loss", "What a low rank lost, or None.")
+
+    def __init__(
+        self,
+        kernels: Any = "auto",
+        *,
+        criterion: Any = "auto",
+        solver: Any = "auto",
+        regularization: float | str = "auto",
+        tol: float = 1e-6,
+        max_iter: int | None = None,
+        random_state: Any = None,
+        bank: Any = "auto",
+        max_time: Any = None,
+        device: str | None = None,
+        verbose: bool = False,
+        callback: Any = None,
+    ) -> None:
+        self.kernels = kernels
+        self.criterion = criterion
+        self.solver = solver
+        self.regularization = regularization
+        self.tol = tol
+        self.max_iter: Any = max_iter  # a number, always, where a subclass says so
+        self.random_state = random_state
+        self.bank = bank
+        self.max_time = max_time
+        self.device = device
+        self.verbose = verbose
+        self.callback = callback
+
+    @property
+    def n_iter_(self) -> int:
+        """How many iterations the solver took."""
+        return max(1, int(self.learned_kernel_.n_iter))
+
+    @property
+    def feature_importances_(self) -> FloatArray:
+        """How much worse predictions are without each column: shares that sum to 1."""
+        return self._importances()[0]
+
+    @property
+    def feature_importances_std_(self) -> FloatArray:
+        """The standard errors of `feature_importances_`, over rows."""
+        return self._importances()[1]
+
+    def _importances(self) -> tuple[FloatArray, FloatArray]:
+        known = self.model_.facts.importances if "model_" in vars(self) else None
+        if known is None:
+            raise AttributeError(
+                f"{type(self).__name__} must be fitted to dense rows with columns to have "
+                "importances. It is not fitted, or its rows are sparse or its kernels "
+                "precomputed."
+            )
+        return cast(tuple[FloatArray, FloatArray], known.found)
+
+    def candidates(self) -> Any:
+        """Return the kernels as the user gave them."""
+        return self.kernels
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    @whole_or_nothing
-    @in_stages
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn the kernel and its discriminant.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features), Dask collection or Source
-            Training rows: an array, a sparse matrix, a dataframe, with ``kernels="auto"`` of any
-            columns, what callable kernels take, or for precomputed kernels a stack of shape
-            (n_samples, n_samples, n_kernels). What `open_rows` returned is read twice, a chunk at
-            a time: the kernel is learned on a random sample of some thousands of rows, and the
-            discriminant, of kernels at landmarks, on all of them. So is a Dask array or dataframe,
-            where its partitions lie; with ``bank="distributed"`` its rows are collected instead.
-        y : array-like of shape (n_samples,)
-            Class labels; of a `Source` nothing, which has them; of a Dask dataframe also the name
-            of a column.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts, at least 0; a row of weight 0 is absent. Weights are
-            relative: their scale changes nothing. Leave-one-out leaves out a row with all of its
-            weight, and intervals have the effective number of rows (Σω)²/Σω².
-
-        Returns
-        -------
-        self
-            Fitted.
-        """
-        self._waiting = None
-        X, y, sample_weight = self._opened_rows(X, y, sample_weight)
-        if isinstance(X, Source):
-            if y is not None or sample_weight is not None:
-                raise InvalidInputError(
-                    "Labels and weights of rows in chunks come with them. Got them for fit; name "
-                    "their columns, or give them, to open_rows."
-                )
-            return self._store_streamed(self._fit_source(X))
-        self._stream = None
-        given, request = (X, y, sample_weight), self._request()
-        X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
-        least = 2 if self._labels_without_weight is None else 1
-        target = ClassTarget.from_labels(y, sample_weights, least=least)
-        given_classes = self._among_given(target, self.class_weight)
-        target = given_classes.seen
-        if target.n_classes == 1:  # nothing to learn by: all rows with weight are of one class
-            request = replace(PRIOR_REQUEST)
-        self._check_target(given_classes, request)
-        decision = self._decide(given_classes)
-        with self._working(X, kernels, target, request) as way:
-            summed = self._sums_are_enough(way, request, target.n_samples)
-            if summed and self._rows_vary(X, kernels):
-                del X, y, target, given_classes
-                return self._store_streamed(self._fit_first(*given, way=way))
-            learning = self._learn(X, kernels, target, request, way)
-            ridge = request.criterion.sample_ridge(target, self.regularization_)
-            system = learning.bank.system(learning.weights, ridge)
-            fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
-            held_out = HeldOutScores()
-            if self.statistics == "loo":
-                held_out = held_out_scores(learning, fit, target)(target, slice(None))
-            discriminant = fit_discriminant(fit, ridge, target, self.statistics, held_out)
-            discriminant = replace(discriminant, dual_coef=learning.coef(discriminant.dual_coef))
-            self._keep_labels(target.classes[target.codes], learning.kept)
-            self._store(discriminant, decision, given_classes, held_out)
-            self._store_importances(X, learning, fit, target.codes, held_out.rows)
-        return self
-
-    def _held_out_loss(self) -> float | None:
-        return None if self.expected_ is None else self.expected_.log_loss
-
-    def _opened_rows(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Any, Any]:
-        if not is_dask(X):
-            return X, y, sample_weight
-        source = open_rows(X, y, weights=sample_weight)
-        if getattr(self, "bank", "auto") != "distributed":
-            return source, None, None
-        from discernel.streams.dask import gathered
-
-        return gathered(source)  # of which every worker will have all
-
-    def partial_fit(
-        self,
-        X: Any,
-        y: Any,
-        classes: Any = None,
-        sample_weight: Any = None,
-        *,
-        forget: float = 1.0,
-    ) -> Self:
-        """Learn from these rows too.
-
-        The first call learns the kernel and draws the landmarks, from its rows alone, so these
-        should be some thousands; after `fit` of a `Source` its kernel stays. Every further call
-        adds rows to sums, and the discriminant is that of one fit to all rows so far. It costs
-        some seconds with 1,500 landmarks, whatever the number of rows: give many at a time.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows.
-        y : array-like of shape (n_samples,)
-            Their labels.
-        classes : array-like of shape (n_classes,), optional
-            In the first call, all labels that there will be, which ``classes_`` are from then on;
-            by default those of its rows. A class is learned from its second row on: until then
-            its prior and its probabilities are 0, and its rows wait. So do all rows until two
-            classes are learned from: predictions are then the shares of the classes.
-        sample_weight : array-like of shape (n_samples,), optional
-            How much each row counts.
-        forget : float, default=1.0
-            What the weights of all rows of the calls before are multiplied by, above 0 and at
-            most 1.
-
-        Returns
-        -------
-        self
-            Fitted.
-        """
-        if not (isinstance(forget, Real) and 0 < forget <= 1):
-            raise InvalidInputError(
-                f"forget must be a number above 0 and at most 1, which forgets nothing. Got "
-                f"{forget!r}."
-            )
-        if isinstance(self.class_weight, str):
-            raise InvalidInputError(
-                f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
-                "not know. Give a dictionary of class to number."
-            )
-        check_given(X, y, classes, sample_weight)
-        X, y, classes, sample_weight = map(on_host, (X, y, classes, sample_weight))
-        before = dict(vars(self))
-        try:
-            found = self._learn_more(X, y, sample_weight, classes, float(forget))
-            if found is not None:
-                return self._store_streamed(found)
-            return self._store_waiting() if self._stream is None else self
-        except BaseException:
-            self.__dict__ = before
-            raise
-
-    def _sums_are_enough(self, way: Way, request: Request, n_samples: int) -> bool:
-        """Whether features are summed up: those of all rows do not fit into the cache.
-
-        On a device always, which is where that is done.
-        """
-        n_bytes = 8 * n_samples * (way.rank or 1)
-        summed = self._device is not None or n_bytes > self._cache_bytes()
-        return way.kind == "lowrank" and summed and not request.criterion.balanced
-
-    def _store_streamed(self, found: StreamedFit) -> Self:
-        """Store what a fit from sums predicts with."""
-        fit, target, honest = found.fit, found.target, found.honest
-        ridge = np.full(target.n_samples, fit.regularization)
-        discriminant = fit_discriminant(fit, ridge, target, self.statistics, honest)
-        assert self._stream is not None  # what was fitted is kept
-        target = target.among(self._stream.classes)
-        self._check_target(target, self._request())
-        self._store(discriminant, self._decide(target), target, honest)
-        self._store_streamed_importances(found)
-        return self
-
-    def _store_waiting(self) -> Self:
-        """Store what predicts the shares of the classes, while no two can be learned from."""
-        chunk = self._waiting
-        assert chunk is not None
-        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        counted = np.flatnonzero(weights)
-        if not len(counted):
-            raise InvalidInputError("Some rows must have a weight above 0. Got none.")
-        codes, classes = codes_of(np.asarray(chunk.y), self.classes_)[counted], self.classes_
-        target = ClassTarget(classes, codes, SampleWeights.of(weights[counted]))
-        target = with_class_weight(target, self.class_weight)
-        none = np.empty(0)
-        discriminant = Discriminant(
-            dual_coef=np.empty((0, 0)),
-            intercept=none,
-            means=np.empty((len(classes), 0)),
-            scalings=np.empty((0, 0)),
-            center=none,
-            explained=none,
-            training_scores=np.empty((len(codes), 0)),
-            training_codes=codes,
+    def _request(self) -> Request:
+        """Return what is to be learned, checked."""
+        return make_request(
+            criterion=self.criterion,
+            solver=self.solver,
+            regularization=self.regularization,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            random_state=self.random_state,
+            callback=self.callback,
         )
-        return self._store(discriminant, self._decide(target), target, None)
 
-    def _store(
-        self,
-        discriminant: Discriminant,
-        decision: Decision,
-        target: ClassTarget,
-        honest: HeldOutScores | None,
-    ) -> Self:
-        """Store what predictions are made with, for all classes of a target.
+    def _setting(self, device: Device | None) -> Setting:
+        """Return how the estimator asks to be fitted, checked."""
+        candidates = self.candidates()
+        return Setting(
+            self._request(),
+            read_choice(self.bank),
+            device,
+            takes_tables(candidates),
+            are_precomputed(candidates),
+            self.verbose,
+            self._approximable,
+            self._holds_out,
+            self._sums,
+        )
 
-        Without held-out scores, nothing is expected.
+    def _fit_in_time(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
+        """Return the model of a fit, within the time limit if there is one."""
+        return fit_in_stages(self, (X, y, sample_weight), self._setting(device))
+
+    def fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+        """Return the model of a fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like
+            Rows, labels and weights.
+        setting : Setting
+            How to fit.
         """
-        discriminant = discriminant.among(target)
-        if isinstance(self.threshold, str) and honest is not None:
-            self.threshold_ = decision.choose_threshold(discriminant)
-            decision = decision.with_threshold(self.threshold_)
-        self.discriminant_ = discriminant
-        self.decision_ = decision
-        self.expected_ = None
-        if self.statistics == "loo" and honest is not None:
-            self.expected_ = Expectation.of(discriminant, decision, honest.where)
-        self.classes_ = target.classes
-        self.priors_ = decision.priors
-        n_coordinates = len(discriminant.explained)
-        self._n_features_out = min(self._check_n_components(target), n_coordinates)
-        self.explained_variance_ratio_ = discriminant.explained[: self._n_features_out]
+        raise NotImplementedError
+
+    def held_out_loss(self, model: Model) -> float | None:
+        """Return what held-out rows cost with a model; None where that is not known."""
+        return None
+
+    def open_rows(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Any, ...]:
+        """Return rows, labels and weights as they are learned from."""
+        return X, y, sample_weight
+
+    def survey_rows(self, X: Any, setting: Setting) -> Any:
+        """Return what a first pass over rows in chunks finds; None for rows in memory."""
+        return None
+
+    # ---- parameters --------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, and with ``deep`` those of the kernels among them.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether the settings of kernels are included: ``kernel__width``, ``kernels__0__width``
+            in a list, ``kernels__name__width`` in a dictionary.
+
+        Returns
+        -------
+        dict of str to value
+            By name.
+        """
+        params: dict[str, Any] = super().get_params(deep=deep)
+        if deep:
+            for name in self._kernel_parameters:
+                if name in params:
+                    settings = get_settings(params[name])
+                    params |= {f"{name}__{inner}": value for inner, value in settings.items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of kernels among them, which are replaced and never changed.
+
+        Parameters
+        ----------
+        **params : dict
+            By the names of `get_params`.
+
+        Returns
+        -------
+        self
+            This estimator.
+        """
+        plain: dict[str, Any] = {}
+        nested: dict[str, dict[str, Any]] = {}
+        for path, value in params.items():
+            name, _, inner = path.partition("__")
+            if inner and name in self._kernel_parameters and name in self._get_param_names():
+                nested.setdefault(name, {})[inner] = value
+            else:
+                plain[path] = value
+        for name, changes in nested.items():
+            plain[name] = with_settings(plain.get(name, getattr(self, name)), changes)
+        super().set_params(**plain)
         return self
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        binary = self.threshold is not None or takes_two_classes(self.criterion)
-        tags.classifier_tags.multi_class = not binary
+        tags, candidates = super().__sklearn_tags__(), self.candidates()
+        tags.input_tags.pairwise = are_precomputed(candidates)
+        tags.input_tags.sparse = take_sparse(candidates)
+        # Not `categorical`: scikit-learn's checks would make codes of all numbers, as they would
+        # not of what histogram gradient boosting takes, which has no such tag either.
+        tags.input_tags.allow_nan = tags.input_tags.string = takes_tables(candidates)
         return tags
 
-    def _check_target(self, target: ClassTarget, request: Request) -> None:
-        """Raise a clear error where classes cannot be learned as asked, before any heavy work."""
-        request.check_target(target.seen)
-        if self.statistics not in ("loo", "training"):
-            raise unknown_choice("statistics", self.statistics, ["loo", "training"])
-        if self.statistics == "training" and request.regularization == 0.0:
-            raise InvalidInputError(
-                "Without regularization the fit is exact on training rows, which then have no "
-                "scatter: statistics must be 'loo'. Got 'training' and regularization=0."
-            )
-
-    def _decide(self, target: ClassTarget) -> Decision:
-        """Return how probabilities become a class, or raise a clear error."""
-        self._check_n_components(target)
-        return Decision.make(
-            target, priors=self.priors, class_costs=self.class_costs, threshold=self.threshold
-        )
-
-    def _check_n_components(self, target: ClassTarget) -> int:
-        most, asked = target.n_classes - 1, self.n_components
-        if asked is None:
-            return most
-        if not (isinstance(asked, (int, np.integer)) and 1 <= asked <= most):
-            raise InvalidInputError(
-                f"n_components must be an integer from 1 to n_classes - 1 = {most}, or None. "
-                f"Got {asked!r}."
-            )
-        return int(asked)
-
-    def _row_losses(self, labels: NDArray[Any]) -> Loss:
-        rows, discriminant, priors = np.arange(len(labels)), self.discriminant_, self.priors_
-
-        def loss(scores: FloatArray) -> FloatArray:
-            told = log_softmax(discriminant.log_posterior(scores, priors), axis=1)
-            return np.asarray(-np.maximum(told[rows, labels], _LEAST_LOG))
-
-        return loss
-
-    # ---- prediction --------------------------------------------------------------------------
-
-    def _result_of(self, method: str) -> tuple[int | None, Any]:
-        """Return how many columns a method returns, None for one dimension, and of which kind."""
-        n_classes = len(self.classes_)
-        if method == "predict":
-            return None, self.classes_.dtype
-        if method == "decision_function" and n_classes == 2:
-            return None, np.float64
-        return self._n_features_out if method == "transform" else n_classes, np.float64
-
-    def _scores(self, X: Any) -> FloatArray:
-        """Return the fitted class scores of new rows."""
-        check_is_fitted(self, "discriminant_")
-        discriminant = self.discriminant_
-        if not len(discriminant.intercept):  # no two classes to learn from yet
-            validate_data(self, X, skip_check_array=True, reset=False)
-            return np.empty((n_rows(X), 0))
-        X = self._validate(X, self.kernels_)
-        product = self.combined_kernel_.product(X, discriminant.dual_coef)
-        return np.asarray(product + discriminant.intercept)
-
-    def _log_posterior(self, X: Any) -> FloatArray:
-        scores = self._scores(X)
-        return np.asarray(self.discriminant_.log_posterior(scores, self.decision_.priors))
-
-    @by_chunks
-    def decision_function(self, X: Any) -> FloatArray:
-        """Return how strongly each row belongs to the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
-            Dask collection a Dask array with the same partitions.
+    def to_cpu(self) -> Self:
+        """Return the fitted model as one of NumPy, which can be saved and used anywhere.
 
         Returns
         -------
-        ndarray of shape (n_rows,) or (n_rows, n_classes)
-            Two classes: the log-odds of the second, less the boundary that costs or a threshold
-            set, so that it is predicted above 0. More: log-posteriors up to a constant of the
-            row, costs added; the largest is predicted.
+        estimator
+            Another one that predicts the same, up to rounding.
         """
-        decision = self._log_posterior(X) + self.decision_.offsets
-        if len(self.classes_) == 2:
-            return decision[:, 1] - decision[:, 0]
-        return decision
+        check_is_fitted(self, "model_")
+        return self._with_model(self.model_.to_cpu())
 
-    @by_chunks
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Return the class of each row.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
-            Dask collection a Dask array with the same partitions.
+    def for_prediction(self) -> Self:
+        """Return an estimator that predicts the same, without what only further fitting needs.
 
         Returns
         -------
-        ndarray of shape (n_rows,)
-            Labels.
+        estimator
+            Another one, without a callback, and without the sums that `partial_fit` adds rows to.
         """
-        decision = self.decision_function(X)
-        codes = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
-        return np.asarray(self.classes_[codes])
+        return self._with_model(self.model_.for_prediction(), silent=True)
 
-    @by_chunks
-    def predict_proba(self, X: Any) -> FloatArray:
-        """Return the probability of each class; costs and thresholds do not change it.
+    def _with_model(self, model: Model, *, silent: bool = False) -> Self:
+        """Return an estimator of the same parameters with another model."""
+        params = self.get_params(deep=False)
+        if silent and "callback" in params:
+            params["callback"] = None
+        found = type(self)(**params)
+        found.model_ = model
+        return found
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
-            Dask collection a Dask array with the same partitions.
+    # ---- notebooks ---------------------------------------------------------------------------
 
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            Rows sum to 1.
-        """
-        return np.asarray(softmax(self._log_posterior(X), axis=1))
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + _panel(self)  # type: ignore[no-any-return]
 
-    @by_chunks
-    def predict_log_proba(self, X: Any) -> FloatArray:
-        """Return the logarithm of `predict_proba`.
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += _panel(self)
+        return bundle
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
-            Dask collection a Dask array with the same partitions.
 
-        Returns
-        -------
-        ndarray of shape (n_rows, n_classes)
-            Log-probabilities.
-        """
-        return np.asarray(log_softmax(self._log_posterior(X), axis=1))
+# ---- arrays of other libraries -----------------------------------------------------------------
 
-    @by_chunks
-    def transform(self, X: Any) -> FloatArray:
-        """Return discriminant coordinates, in which the classes have covariance one.
 
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features), Dask collection or Source
-            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
-            Dask collection a Dask array with the same partitions.
+def like_input(method: Method) -> Method:
+    """Return a method of rows whose result is an array of their library, on their device.
 
-        Returns
-        -------
-        ndarray of shape (n_rows, n_components)
-            The classes differ most along the first column.
-        """
-        coordinates = self.discriminant_.coordinates(self._scores(X))
-        return np.asarray(coordinates[:, : self._n_features_out])
+    The method itself sees NumPy's only. Text stays NumPy's, and where scikit-learn is to make a
+    dataframe of the result, it gets that.
+
+    Parameters
+    ----------
+    method : callable
+        A method of an estimator that takes rows and returns an array.
+    """
+
+    @wraps(method)
+    def there(self: Any, X: Any) -> Any:
+        if "model_" not in vars(self):
+            check_is_fitted(self, "model_")  # raises, and says what to do
+        if self.model_.device is None and type(X) is np.ndarray:
+            return method(self, X)
+        device = check_given(X)
+        with device_errors(self.model_.device or device, **_when_predicting(self)):
+            found = method(self, on_host(X))
+            in_frame = method.__name__ == "transform" and _makes_frames(self)
+            return found if device is None or in_frame else device.returned(found)
+
+    return cast(Method, there)
+
+
+def score_any(score: Method) -> Method:
+    """Return a method of scikit-learn that scores rows, labels and weights of any library.
+
+    Parameters
+    ----------
+    score : callable
+        The method.
+    """
+
+    @wraps(score)
+    def scored(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        check_given(X, y, sample_weight)
+        return float(score(self, on_host(X), on_host(y), on_host(sample_weight)))
+
+    return cast(Method, scored)
+
+
+def make_model(
+    estimator: Any, fit: Callable[..., Model], X: Any, y: Any, sample_weight: Any
+) -> Model:
+    """Return the model of a fit to arrays of any library.
+
+    What a device says when it fails becomes an error that says what to do.
+
+    Parameters
+    ----------
+    estimator : BaseKernelEstimator
+        What is fitted.
+    fit : callable
+        From rows, labels and weights of NumPy, and the device to compute on, to a model.
+    X, y, sample_weight : array-like
+        Rows, labels and weights.
+    """
+    given, device = (X, y, sample_weight), None
+    try:
+        device = _device_for(estimator, *given)
+        return fit(*map(on_host, given), device).prepared()
+    except BaseException as error:
+        found = (each for each in map(device_of, given) if each is not None)
+        failed = device_failure(error, device or next(found, None), **_when_fitting(estimator))
+        if failed is None:
+            raise
+        raise failed from error
+
+
+def _device_for(estimator: Any, *given: Any) -> Device | None:
+    """Return where to compute: the device that is named, or that of what was given.
+
+    None is NumPy, which also computes with what other libraries have in its memory.
+    """
+    found, named = check_given(*given), estimator.get_params(deep=False).get("device")
+    if named == "cpu" or not estimator._computes_there:  # needs no other library
+        return None
+    return elsewhere(found if named is None else Device.named(named))
+
+
+def _makes_frames(estimator: Any) -> bool:
+    """Whether `set_output`, or scikit-learn's own setting, asks for dataframes."""
+    return bool(_get_output_config("transform", estimator)["dense"] != "default")
+
+
+def _when_fitting(estimator: Any) -> dict[str, str]:
+    """Return what to do where a device fails in a fit; only what this estimator has."""
+    params = estimator.get_params(deep=False)
+    leave_out = " and leave `device` out" if "device" in params else ""
+    iterates = params.get("bank", "iterative") != "iterative"
+    return {
+        "smaller": "Take fewer rows" + (" or bank='iterative'" if iterates else ""),
+        "instead": f"give NumPy arrays{leave_out}, to compute on the processor",
+    }
+
+
+def _when_predicting(estimator: Any) -> dict[str, str]:
+    there = estimator.model_.device is not None
+    return {
+        "smaller": "Take fewer rows at a time",
+        "instead": "give NumPy arrays"
+        + (" to the model that `to_cpu()` returns, to compute on the processor" if there else ""),
+    }
+
+
+# ---- what a notebook shows ---------------------------------------------------------------------
+
+
+def _panel(estimator: Any) -> str:
+    """Return weights and importances of a fit, as bars; nothing where no kernel was learned."""
+    if not hasattr(estimator, "learned_kernel_"):
+        return ""
+    return panel(_expected(estimator), _importance_bars(estimator), _learned(estimator))
+
+
+def _expected(estimator: Any) -> str:
+    """Return what to expect of new rows, in a paragraph; nothing where it is not known."""
+    found = getattr(estimator, "expected_", None)
+    if found is None:
+        return ""
+    return f"<p><strong>Expected of new rows:</strong> {escape(repr(found))}</p>"
+
+
+def _importance_bars(estimator: Any) -> str:
+    """Return bars of how much columns matter, with their standard errors."""
+    if not hasattr(estimator, "feature_importances_"):
+        return ""
+    shares: NDArray[Any] = estimator.feature_importances_
+    spreads, given = estimator.feature_importances_std_, estimator.model_.reader.names
+    names = [f"column {i}" for i in range(len(shares))] if given is None else list(map(str, given))
+    texts = [f"{a:z.3f} ± {b:.3f}" for a, b in zip(shares, spreads, strict=True)]
+    rows = top_bars(names, shares.tolist(), texts, most=_MOST_BARS, what="columns")
+    return bars("Which columns matter (share ± standard error)", rows)
+
+
+def _learned(estimator: Any) -> str:
+    """Return the weights and how they were learned, to be unfolded."""
+    learned = estimator.learned_kernel_._html()
+    note = f'<p class="note">{escape(_NO_IMPORTANCE)}</p>'
+    return f"<details open><summary>Learned kernel</summary>{learned}{note}</details>"

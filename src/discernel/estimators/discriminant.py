@@ -2,12 +2,418 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from numbers import Real
+from typing import Any, ClassVar, Self
 
-from discernel.estimators.base import BaseKernelDiscriminant
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_softmax, softmax
+from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+
+from discernel.arrays import FloatArray, check_given, on_host
+from discernel.criteria import KernelLeastSquares, takes_two_classes
+from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
+from discernel.estimators.base import BaseKernelEstimator, make_model, score_any, view
+from discernel.estimators.importances import importances_of
+from discernel.estimators.learning import (
+    PRIOR_REQUEST,
+    FitRun,
+    Setting,
+    held_out_scores,
+    learn_rows,
+    rows_vary,
+    working,
+)
+from discernel.estimators.rows import TrainingRows, check_training
+from discernel.estimators.streamed import StreamLearner, by_chunks
+from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learn import Request, make_request
+from discernel.model import Model
+from discernel.streams import Source, open_rows
+from discernel.streams.chunks import is_dask
+from discernel.targets import ClassTarget
 
-__all__ = ["KernelDiscriminant", "MultipleKernelDiscriminant"]
+__all__ = ["BaseKernelDiscriminant", "KernelDiscriminant", "MultipleKernelDiscriminant"]
+
+
+class BaseKernelDiscriminant(
+    ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseKernelEstimator
+):
+    """Learn a kernel and its discriminant; then predict."""
+
+    priors: Any
+    class_weight: Any
+    class_costs: Any
+    threshold: Any
+    statistics: Any
+    n_components: Any
+    _holds_out: ClassVar[bool] = True
+    _sums: ClassVar[bool] = True
+
+    discriminant_ = view("head.discriminant", "Directions, means and scalings.")
+    decision_ = view("head.decision", "How probabilities become a class.")
+    expected_ = view("head.expected", "What to expect of new rows; None where nothing is known.")
+    threshold_ = view("head.threshold", "The threshold that was chosen.", optional=True)
+    classes_ = view("classes", "The labels.")
+    priors_ = view("head.decision.priors", "Class probabilities before a row is seen.")
+    explained_variance_ratio_ = view("head.explained", "Shares of variance between classes.")
+    streamed_ = view("facts.streamed", "What a fit to chunks is based on.", optional=True)
+    _n_features_out = view("head.n_components", "The columns of `transform`.")
+
+    score = score_any(ClassifierMixin.score)
+
+    # ---- fitting -----------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn the kernel and its discriminant.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features), Dask collection or Source
+            Training rows: an array, a sparse matrix, a dataframe, with ``kernels="auto"`` of any
+            columns, what callable kernels take, or for precomputed kernels a stack of shape
+            (n_samples, n_samples, n_kernels). What `open_rows` returned is read twice, a chunk at
+            a time: the kernel is learned on a random sample of some thousands of rows, and the
+            discriminant, of kernels at landmarks, on all of them. So is a Dask array or dataframe,
+            where its partitions lie; with ``bank="distributed"`` its rows are collected instead.
+        y : array-like of shape (n_samples,)
+            Class labels; of a `Source` nothing, which has them; of a Dask dataframe also the name
+            of a column.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts, at least 0; a row of weight 0 is absent. Weights are
+            relative: their scale changes nothing. Leave-one-out leaves out a row with all of its
+            weight, and intervals have the effective number of rows (Σω)²/Σω².
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
+        return self
+
+    def fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+        """Return the model of a fit to rows in memory or in chunks.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like
+            Rows, labels and weights.
+        setting : Setting
+            How to fit.
+        """
+        X, y, sample_weight = self.open_rows(X, y, sample_weight, setting)
+        if isinstance(X, Source):
+            if y is not None or sample_weight is not None:
+                raise InvalidInputError(
+                    "Labels and weights of rows in chunks come with them. Got them for fit; name "
+                    "their columns, or give them, to open_rows."
+                )
+            return StreamLearner(self, setting).fit(X)
+        request, training = setting.request, check_training(self, X, y, sample_weight)
+        least = 2 if training.absent is None else 1
+        target = ClassTarget.from_labels(training.y, training.weights, least=least)
+        given = training.among_given(target, self.class_weight)
+        if given.seen.n_classes == 1:  # nothing to learn by: all rows with weight are of one class
+            request = replace(PRIOR_REQUEST)
+        self.check_target(given, request)
+        decision = self.decide(given)
+        rows, kernels = training.X, training.kernels
+        with working(setting, rows, kernels, given.seen) as work:
+            if _must_sum(setting, request, work) and rows_vary(rows, kernels, setting.tables):
+                del training, rows, target, given
+                return StreamLearner(self, setting).fit_rows(X, y, sample_weight, work=work)
+            return self._fit_rows(training, given, decision, request, setting, work)
+
+    def _fit_rows(
+        self,
+        training: TrainingRows,
+        given: ClassTarget,
+        decision: Decision,
+        request: Request,
+        setting: Setting,
+        work: FitRun,
+    ) -> Model:
+        """Return the model of rows in memory, all kept or in a bank of features."""
+        X, target, n_columns = training.X, given.seen, training.reader.n_features
+        learning = learn_rows(setting, X, training.kernels, target, request, n_columns, work.way)
+        ridge = request.criterion.sample_ridge(target, learning.learned.regularization)
+        system = learning.bank.system(learning.weights, ridge)
+        fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
+        held_out, reader = HeldOutScores(), learning.reader(training)
+        if self.statistics == "loo":
+            held_out = held_out_scores(learning, fit, target)(target, slice(None))
+        found = fit_discriminant(fit, ridge, target, self.statistics, held_out)
+        found = replace(found, dual_coef=learning.coef(found.dual_coef))
+        head = self.make_head(found, decision, given, held_out.where)
+        importances = importances_of(X, learning, reader, head, fit, target.codes, held_out.rows)
+        return Model(
+            reader,
+            learning.kernel,
+            found.dual_coef,
+            found.intercept,
+            head,
+            given.classes,
+            learning.facts(work, importances),
+            training.kept(target.classes[target.codes], learning.kept),
+            setting.device,
+        )
+
+    def make_head(
+        self, found: Any, decision: Decision, target: ClassTarget, where: str | None
+    ) -> ClassHead:
+        """Return what scores are turned into.
+
+        Parameters
+        ----------
+        found : Discriminant
+            That of the classes with rows.
+        decision : Decision
+            How probabilities become a class.
+        target : ClassTarget
+            All classes.
+        where : str or None
+            How rows were predicted without their labels; None: nothing is expected.
+        """
+        chooses = isinstance(self.threshold, str) and where is not None
+        where = where if self.statistics == "loo" else None
+        n_components = self._check_n_components(target)
+        return ClassHead.of(found, decision, target, n_components, where, chooses=chooses)
+
+    def held_out_loss(self, model: Model) -> float | None:
+        """Return the log-loss of held-out rows; None where that is not known."""
+        expected = model.head.expected
+        return None if expected is None else float(expected.log_loss)
+
+    def open_rows(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Any, ...]:
+        """Return rows, labels and weights as they are learned from."""
+        if not is_dask(X):
+            return X, y, sample_weight
+        source = open_rows(X, y, weights=sample_weight)
+        if setting.bank.kind != "distributed":
+            return source, None, None
+        from discernel.streams.dask import gathered
+
+        return gathered(source)  # of which every worker will have all
+
+    def survey_rows(self, X: Any, setting: Setting) -> Any:
+        """Return what a first pass over rows in chunks finds; None for rows in memory."""
+        return StreamLearner(self, setting).survey(X) if isinstance(X, Source) else None
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        sample_weight: Any = None,
+        *,
+        forget: float = 1.0,
+    ) -> Self:
+        """Learn from these rows too.
+
+        The first call learns the kernel and draws the landmarks, from its rows alone, so these
+        should be some thousands; after `fit` of a `Source` its kernel stays. Every further call
+        adds rows to sums, and the discriminant is that of one fit to all rows so far. It costs
+        some seconds with 1,500 landmarks, whatever the number of rows: give many at a time.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Rows.
+        y : array-like of shape (n_samples,)
+            Their labels.
+        classes : array-like of shape (n_classes,), optional
+            In the first call, all labels that there will be, which ``classes_`` are from then on;
+            by default those of its rows. A class is learned from its second row on: until then
+            its prior and its probabilities are 0, and its rows wait. So do all rows until two
+            classes are learned from: predictions are then the shares of the classes.
+        sample_weight : array-like of shape (n_samples,), optional
+            How much each row counts.
+        forget : float, default=1.0
+            What the weights of all rows of the calls before are multiplied by, above 0 and at
+            most 1.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        if not (isinstance(forget, Real) and 0 < forget <= 1):
+            raise InvalidInputError(
+                f"forget must be a number above 0 and at most 1, which forgets nothing. Got "
+                f"{forget!r}."
+            )
+        if isinstance(self.class_weight, str):
+            raise InvalidInputError(
+                f"class_weight={self.class_weight!r} depends on all rows, which partial_fit does "
+                "not know. Give a dictionary of class to number."
+            )
+        check_given(X, y, classes, sample_weight)
+        X, y, classes, sample_weight = map(on_host, (X, y, classes, sample_weight))
+        known = self.model_ if "model_" in vars(self) else None
+        device = None if known is None else known.device
+        learner = StreamLearner(self, self._setting(device))
+        self.model_ = learner.learn_more(known, X, y, sample_weight, classes, float(forget))
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        binary = self.threshold is not None or takes_two_classes(self.criterion)
+        tags.classifier_tags.multi_class = not binary
+        return tags
+
+    def check_target(self, target: ClassTarget, request: Request) -> None:
+        """Raise a clear error where classes cannot be learned as asked, before any heavy work.
+
+        Parameters
+        ----------
+        target : ClassTarget
+            All classes.
+        request : Request
+            What is to be learned.
+        """
+        request.check_target(target.seen)
+        if self.statistics not in ("loo", "training"):
+            raise unknown_choice("statistics", self.statistics, ["loo", "training"])
+        if self.statistics == "training" and request.regularization == 0.0:
+            raise InvalidInputError(
+                "Without regularization the fit is exact on training rows, which then have no "
+                "scatter: statistics must be 'loo'. Got 'training' and regularization=0."
+            )
+
+    def decide(self, target: ClassTarget) -> Decision:
+        """Return how probabilities become a class, or raise a clear error."""
+        self._check_n_components(target)
+        return Decision.make(
+            target, priors=self.priors, class_costs=self.class_costs, threshold=self.threshold
+        )
+
+    def _check_n_components(self, target: ClassTarget) -> int:
+        most, asked = target.n_classes - 1, self.n_components
+        if asked is None:
+            return most
+        if not (isinstance(asked, (int, np.integer)) and 1 <= asked <= most):
+            raise InvalidInputError(
+                f"n_components must be an integer from 1 to n_classes - 1 = {most}, or None. "
+                f"Got {asked!r}."
+            )
+        return int(asked)
+
+    # ---- prediction --------------------------------------------------------------------------
+
+    def _result_of(self, method: str) -> tuple[int | None, Any]:
+        """Return how many columns a method returns, None for one dimension, and of which kind."""
+        n_classes = len(self.classes_)
+        if method == "predict":
+            return None, self.classes_.dtype
+        if method == "decision_function" and n_classes == 2:
+            return None, np.float64
+        return self._n_features_out if method == "transform" else n_classes, np.float64
+
+    def _log_posterior(self, X: Any) -> FloatArray:
+        return np.asarray(self.model_.head.log_posterior(self.model_.scores(X)))
+
+    @by_chunks
+    def decision_function(self, X: Any) -> FloatArray:
+        """Return how strongly each row belongs to the classes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
+            Dask collection a Dask array with the same partitions.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,) or (n_rows, n_classes)
+            Two classes: the log-odds of the second, less the boundary that costs or a threshold
+            set, so that it is predicted above 0. More: log-posteriors up to a constant of the
+            row, costs added; the largest is predicted.
+        """
+        return self.model_.head.decide(self.model_.scores(X))  # type: ignore[no-any-return]
+
+    @by_chunks
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
+            Dask collection a Dask array with the same partitions.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            Labels.
+        """
+        model = self.model_
+        decision = model.head.decide(model.scores(X))
+        codes = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
+        assert model.classes is not None
+        return np.asarray(model.classes[codes])
+
+    @by_chunks
+    def predict_proba(self, X: Any) -> FloatArray:
+        """Return the probability of each class; costs and thresholds do not change it.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
+            Dask collection a Dask array with the same partitions.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Rows sum to 1.
+        """
+        return np.asarray(softmax(self._log_posterior(X), axis=1))
+
+    @by_chunks
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """Return the logarithm of `predict_proba`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
+            Dask collection a Dask array with the same partitions.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_classes)
+            Log-probabilities.
+        """
+        return np.asarray(log_softmax(self._log_posterior(X), axis=1))
+
+    @by_chunks
+    def transform(self, X: Any) -> FloatArray:
+        """Return discriminant coordinates, in which the classes have covariance one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_rows, n_features), Dask collection or Source
+            New rows. Of a `Source`, an iterator of the results of its chunks is returned, of a
+            Dask collection a Dask array with the same partitions.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_components)
+            The classes differ most along the first column.
+        """
+        return np.asarray(self.model_.head.coordinates(self.model_.scores(X)))
+
+
+def _must_sum(setting: Setting, request: Request, work: FitRun) -> bool:
+    """Whether features are summed up: those of all rows do not fit into the memory of the bank.
+
+    On a device always, which is where that is done.
+    """
+    n_bytes = 8 * work.n_samples * (work.way.rank or 1)
+    summed = setting.device is not None or n_bytes > setting.bank.memory
+    return work.way.kind == "lowrank" and summed and not request.criterion.balanced
 
 
 class KernelDiscriminant(BaseKernelDiscriminant):
@@ -95,7 +501,11 @@ class KernelDiscriminant(BaseKernelDiscriminant):
         self.threshold = threshold
         self.n_components = n_components
 
-    def _candidates(self) -> Any:
+    #: What is not asked for, and so no parameter.
+    bank, max_time, verbose, callback = "auto", None, False, None
+
+    def candidates(self) -> Any:
+        """Return the kernel as the user gave it."""
         return self.kernel if isinstance(self.kernel, str) else [self.kernel]
 
     def _request(self) -> Request:
@@ -164,9 +574,14 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     random_state : int or RandomState, optional
         Where there are more than 500, draws the rows that ``"auto"`` searches on and those that λ
         is first looked for on; None is 0.
-    bank : str, default="auto"
-        How kernels are computed. ``"dense"`` keeps all matrices. ``"tiled"`` computes tiles anew
-        whenever they are needed, in memory that does not grow with the number of kernels.
+    bank : str or object, default="auto"
+        How kernels are computed: a name, or an object of `discernel.bank` that has its numbers,
+        such as ``LowRank(500)``, ``Tiled(memory="2GB")`` or ``AutoBank(memory="1GB")``. The memory
+        is the room for kernel matrices, 256 MiB by default; two matrices of n_samples² numbers
+        are needed beside it, with ``"iterative"`` and ``"lowrank"`` none. With a convex criterion
+        and λ given, ``"auto"`` takes a quarter: few passes do not pay for a large stack.
+        ``"dense"`` keeps all matrices. ``"tiled"`` computes tiles anew whenever they are
+        needed, in memory that does not grow with the number of kernels.
         ``"factored"`` keeps factors, exact to rounding, which are small for smooth kernels of few
         features. ``"iterative"`` makes no matrix of n_samples² numbers at all: systems are solved
         by conjugate gradients on tiles, as exactly as by a factorisation, and gaps are certified
@@ -176,18 +591,12 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         each has all rows. ``"lowrank"`` approximates kernels by Nyström features: time grows with
         the number of rows and not with its square or cube, and the model keeps landmarks instead
         of training rows; ``low_rank_loss_`` says what that costs, and features that do not fit
-        into the cache are summed up, chunk by chunk.
-        ``"auto"`` keeps matrices that fit into the cache and factors many kernels of low rank. Of
+        into the memory, n_samples × rank numbers, are summed up, chunk by chunk. The rank is that
+        of all kernels together, by default 1,500, or what there is room for; with
+        ``kernels="auto"`` it is the number of landmarks.
+        ``"auto"`` keeps matrices that fit into the memory and factors many kernels of low rank. Of
         more rows it takes the fastest exact way that memory and time allow, else a low rank;
         ``forecast_`` says why.
-    cache_size : float, default=256
-        Room for kernel matrices, in MiB, as in scikit-learn's ``SVC``. Two matrices of n_samples²
-        numbers are needed beside it, with ``"iterative"`` and ``"lowrank"`` none. With a convex
-        criterion and λ given, ``"auto"`` takes a quarter: few passes do not pay for a large stack.
-        Of ``"lowrank"`` it is the room for all features, n_samples × rank numbers.
-    rank : int, optional
-        The rank of all kernels together, for ``bank="lowrank"``; by default 1,500, or what there
-        is room for. With ``kernels="auto"`` it is the number of landmarks.
     max_time : float or str, optional
         A deadline, in seconds or as ``"90s"``, ``"10m"`` or ``"1.5h"``. The fit goes in stages:
         equal weights on 500 rows first, then more rows, a higher rank and learned weights as long
@@ -286,9 +695,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         tol: float = 1e-6,
         max_iter: int | None = None,
         random_state: Any = None,
-        bank: str = "auto",
-        cache_size: float = 256,
-        rank: int | None = None,
+        bank: Any = "auto",
         max_time: Any = None,
         device: str | None = None,
         verbose: bool = False,
@@ -308,8 +715,6 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         self.max_iter = max_iter
         self.random_state = random_state
         self.bank = bank
-        self.cache_size = cache_size
-        self.rank = rank
         self.max_time = max_time
         self.device = device
         self.verbose = verbose

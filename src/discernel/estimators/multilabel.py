@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import replace
-from typing import Any, Self
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,23 +13,77 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.preprocessing import LabelBinarizer
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.criteria import KernelLeastSquares
-from discernel.discriminant import fit_discriminant
-from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.learner import BaseKernelLearner, held_out_scores
-from discernel.estimators.staged import in_stages
+from discernel.discriminant import Discriminant, fit_discriminant
+from discernel.estimators.base import (
+    BaseKernelEstimator,
+    like_input,
+    make_model,
+    score_any,
+    view,
+)
+from discernel.estimators.importances import importances_of
+from discernel.estimators.learning import Learning, Setting, held_out_scores, learn_rows, working
+from discernel.estimators.rows import TrainingRows, check_training
 from discernel.exceptions import InvalidInputError, levels_to_the_caller
-from discernel.inspection.importances import Loss
+from discernel.model import Model
 from discernel.targets import ClassTarget, LabelsTarget
 
-__all__ = ["MultiLabelKernelDiscriminant"]
+__all__ = ["LabelsHead", "MultiLabelKernelDiscriminant"]
 
 
-class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLearner):
+@dataclass(frozen=True)
+class LabelsHead:
+    """From the score of every label that varies to the log-odds of all labels.
+
+    Attributes
+    ----------
+    discriminants : dict of int to Discriminant
+        That of every label which varies over the training rows, by its position.
+    shares : ndarray of shape (n_labels,)
+        The share of the training rows that have each label.
+    is_multilabel : bool
+        Whether rows may have any number of labels.
+    """
+
+    discriminants: dict[int, Discriminant]
+    shares: FloatArray
+    is_multilabel: bool
+
+    def log_posterior(self, label: int, scores: FloatArray) -> FloatArray:
+        """Return log p(label | x), without and with it, up to a constant of the row."""
+        priors = np.array([1.0 - self.shares[label], self.shares[label]])
+        return self.discriminants[label].log_posterior(scores, priors)
+
+    def log_odds(self, scores: FloatArray) -> FloatArray:
+        """Return the log-odds of every label, ±inf for labels that never varied."""
+        # A label that all rows have, or none: the same answer for every row.
+        constant = np.where(self.shares == 1.0, np.inf, -np.inf)
+        odds = np.tile(constant, (len(scores), 1))
+        for column, label in enumerate(self.discriminants):
+            posterior = self.log_posterior(label, scores[:, [column]])
+            odds[:, label] = posterior[:, 1] - posterior[:, 0]
+        return odds
+
+    def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
+        """Return a function of the scores of rows of known labels: the loss of each row."""
+        rows = np.arange(len(labels))
+
+        def loss(scores: FloatArray) -> FloatArray:
+            total = np.zeros(len(labels))
+            for column, label in enumerate(self.discriminants):
+                posterior = self.log_posterior(label, scores[:, [column]])
+                total -= log_softmax(posterior, axis=1)[rows, labels[:, column]]
+            return total
+
+        return loss
+
+
+class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
     """Tell for every label which rows have it; all labels share one learned kernel and one λ.
 
     One program over all labels together, which [Ye08]_ leaves as future work, gives the weights;
@@ -47,7 +102,7 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
     class_weight : dict, "balanced" or None, default=None
         Where rows have one class: what the weights of the rows of each are multiplied by, as in
         `MultipleKernelDiscriminant`.
-    tol, max_iter, random_state, bank, cache_size, rank, max_time, device, verbose, callback
+    tol, max_iter, random_state, bank, max_time, device, verbose, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes
@@ -83,7 +138,13 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
     array([[0, 0, 1, 0, 0]])
     """
 
-    _holds_out = True
+    _holds_out: ClassVar[bool] = True
+
+    classes_ = view("classes", "The positions of the labels, or the classes.")
+    multilabel_ = view("head.is_multilabel", "Whether rows may have any number of labels.")
+    discriminants_ = view("head.discriminants", "That of every label which varies.")
+
+    score = score_any(ClassifierMixin.score)
 
     def __init__(
         self,
@@ -96,9 +157,7 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         tol: float = 1e-6,
         max_iter: int | None = None,
         random_state: Any = None,
-        bank: str = "auto",
-        cache_size: float = 256,
-        rank: int | None = None,
+        bank: Any = "auto",
         max_time: Any = None,
         device: str | None = None,
         verbose: bool = False,
@@ -113,8 +172,6 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
             max_iter=max_iter,
             random_state=random_state,
             bank=bank,
-            cache_size=cache_size,
-            rank=rank,
             max_time=max_time,
             device=device,
             verbose=verbose,
@@ -124,8 +181,6 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
 
     # ---- fitting -----------------------------------------------------------------------------
 
-    @whole_or_nothing
-    @in_stages
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and a discriminant a label.
 
@@ -143,71 +198,64 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         self
             Fitted.
         """
-        request = self._request()
-        y = y.toarray() if hasattr(y, "toarray") else y
-        one_class = sample_weight is not None and np.asarray(y).ndim == 1
-        X, y, kernels, sample_weights = self._validate_weighted(
-            X, y, sample_weight, labels=one_class, multi_output=True
-        )
-        has, sample_weights = self._indicate(np.asarray(y), sample_weights)
-        varies = _check_labels(has, self.classes_ if self.multilabel_ else None)
-        target = LabelsTarget(has[:, varies], sample_weights)
-        request.check_target(target)
-        with self._working(X, kernels, target, request) as way:
-            learning = self._learn(X, kernels, target, request, way)
-            bank, weights = learning.bank, learning.weights
-            ridge = request.criterion.sample_ridge(target, self.regularization_)
-            system = bank.system(weights, ridge)
-            scores = np.hstack([part.scores for part in target.parts])
-            system.expect(scores)
-            fits = [
-                KernelLeastSquares(system, ridge, part.scores, sample_weights)
-                for part in target.parts
-            ]
-            whole = KernelLeastSquares(system, ridge, target.scores, sample_weights)
-            held_out = held_out_scores(learning, whole, target)
-            honest = [held_out(part, slice(i, i + 1)) for i, part in enumerate(target.parts)]
-            found = [
-                fit_discriminant(fit, ridge, part, "loo", scores)
-                for fit, part, scores in zip(fits, target.parts, honest, strict=True)
-            ]
-            found = [replace(one, dual_coef=learning.coef(one.dual_coef)) for one in found]
-            self.discriminants_ = dict(zip(varies.tolist(), found, strict=True))
-        share = has.mean(axis=0) if sample_weights is None else sample_weights.shares @ has
-        share[has.all(axis=0)] = 1.0  # without rounding
-        self._priors = np.column_stack([1.0 - share, share])
-        # A label that all rows have, or none: the same answer for every row.
-        self._constant = np.where(share == 1.0, np.inf, -np.inf)
-        fit = KernelLeastSquares(system, ridge, scores, sample_weights)
-        self._store_importances(X, learning, fit, has[:, varies].astype(np.intp))
+        self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
         return self
 
-    def _row_losses(self, labels: NDArray[Any]) -> Loss:
-        rows, found = np.arange(len(labels)), self.discriminants_
+    def fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+        """Return the model of a fit.
 
-        def loss(scores: FloatArray) -> FloatArray:
-            total = np.zeros(len(labels))
-            for column, (label, one) in enumerate(found.items()):
-                posterior = one.log_posterior(scores[:, [column]], self._priors[label])
-                total -= log_softmax(posterior, axis=1)[rows, labels[:, column]]
-            return total
-
-        return loss
+        Parameters
+        ----------
+        X, y, sample_weight : array-like
+            Rows, labels and weights.
+        setting : Setting
+            How to fit.
+        """
+        y, request = y.toarray() if hasattr(y, "toarray") else y, setting.request
+        one_class = sample_weight is not None and np.asarray(y).ndim == 1
+        training = check_training(self, X, y, sample_weight, labels=one_class, multi_output=True)
+        X, reader = training.X, training.reader
+        has, weights, classes, is_multilabel = self._indicate(training)
+        varies = _check_labels(has, classes if is_multilabel else None)
+        target = LabelsTarget(has[:, varies], weights)
+        request.check_target(target)
+        with working(setting, X, reader.kernels, target) as work:
+            learning = learn_rows(
+                setting, X, reader.kernels, target, request, reader.n_features, work.way
+            )
+            found, fit = _fit_labels(learning, target)
+        share = has.mean(axis=0) if weights is None else weights.shares @ has
+        share[has.all(axis=0)] = 1.0  # without rounding
+        head = LabelsHead(dict(zip(varies.tolist(), found, strict=True)), share, is_multilabel)
+        reader, labels = learning.reader(training), has[:, varies].astype(np.intp)
+        importances = importances_of(X, learning, reader, head, fit, labels)
+        return Model(
+            reader,
+            learning.kernel,
+            np.hstack([one.dual_coef for one in found]),
+            np.concatenate([one.intercept for one in found]),
+            head,
+            classes,
+            learning.facts(work, importances),
+            device=setting.device,
+        )
 
     def _indicate(
-        self, y: NDArray[Any], weights: SampleWeights | None
-    ) -> tuple[NDArray[np.bool_], SampleWeights | None]:
-        """Return which row has which label, and the weights of rows with those of classes.
+        self, training: TrainingRows
+    ) -> tuple[NDArray[np.bool_], SampleWeights | None, NDArray[Any], bool]:
+        """Return which row has which label, the weights of rows, the classes, and whether labels.
+
+        Weights of rows have those of classes in them.
 
         One class per row becomes one label per class.
         """
-        self.multilabel_ = y.ndim == 2 and y.shape[1] > 1
-        if not self.multilabel_:
+        y, weights = np.asarray(training.y), training.weights
+        if not (y.ndim == 2 and y.shape[1] > 1):
             y = column_or_1d(y, warn=True)
-            target = self._among_given(ClassTarget.from_labels(y, weights), self.class_weight)
-            self.classes_ = target.classes
-            has = LabelBinarizer().fit(self.classes_).transform(y)
-            return np.asarray(has == 1), target.sample_weights
+            known = ClassTarget.from_labels(y, weights)
+            target = training.among_given(known, self.class_weight)
+            has = LabelBinarizer().fit(target.classes).transform(y)
+            return np.asarray(has == 1), target.sample_weights, target.classes, False
         if self.class_weight is not None:
             raise InvalidInputError(
                 "class_weight is for rows of one class each. Got several labels per row, and "
@@ -220,25 +268,11 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
                 f"{type_of_target(y)} of shape {y.shape}. Sets of labels are turned into columns "
                 "by sklearn.preprocessing.MultiLabelBinarizer."
             )
-        self.classes_ = np.arange(y.shape[1])
-        return np.asarray(y == 1), weights
+        return np.asarray(y == 1), weights, np.arange(y.shape[1]), True
 
     # ---- prediction --------------------------------------------------------------------------
 
-    def _log_odds(self, X: Any) -> FloatArray:
-        """Return the log-odds of every label, ±inf for labels that never varied."""
-        check_is_fitted(self, "discriminants_")
-        X = self._validate(X, self.kernels_)
-        coef = np.hstack([found.dual_coef for found in self.discriminants_.values()])
-        scores = self.combined_kernel_.product(X, coef)
-        odds = np.tile(self._constant, (len(scores), 1))
-        for column, (label, found) in enumerate(self.discriminants_.items()):
-            score = scores[:, [column]] + found.intercept
-            posterior = found.log_posterior(score, self._priors[label])
-            odds[:, label] = posterior[:, 1] - posterior[:, 0]
-        return odds
-
-    @where_rows_are
+    @like_input
     def decision_function(self, X: Any) -> FloatArray:
         """Return the log-odds of every label.
 
@@ -252,10 +286,10 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         ndarray of shape (n_rows, n_labels), or (n_rows,) for two classes
             Above 0 where the label is more likely than not.
         """
-        odds = self._log_odds(X)
+        odds: FloatArray = self.model_.head.log_odds(self.model_.scores(X))
         return odds if odds.shape[1] > 1 or self.multilabel_ else odds[:, 0]
 
-    @where_rows_are
+    @like_input
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the labels of each row, or its class.
 
@@ -269,13 +303,13 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         ndarray of shape (n_rows, n_labels) or (n_rows,)
             1 where a row has a label; or the most probable class.
         """
-        odds = self._log_odds(X)
+        odds = self.model_.head.log_odds(self.model_.scores(X))
         if self.multilabel_:
             return np.asarray((odds > 0).astype(np.intp))
         codes = odds.argmax(axis=1) if odds.shape[1] > 1 else (odds[:, 0] > 0).astype(np.intp)
         return np.asarray(self.classes_[codes])
 
-    @where_rows_are
+    @like_input
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of every label or class.
 
@@ -289,7 +323,7 @@ class MultiLabelKernelDiscriminant(ScoresAnywhere, ClassifierMixin, BaseKernelLe
         ndarray of shape (n_rows, n_labels) or (n_rows, n_classes)
             Labels: each for itself. Classes: rows sum to 1.
         """
-        odds = self._log_odds(X)
+        odds = self.model_.head.log_odds(self.model_.scores(X))
         if self.multilabel_:
             return np.asarray(expit(odds))
         if odds.shape[1] == 1:
@@ -318,3 +352,24 @@ def _check_labels(has: NDArray[np.bool_], labels: NDArray[Any] | None) -> NDArra
             stacklevel=levels_to_the_caller(),
         )
     return np.flatnonzero(varies)
+
+
+def _fit_labels(
+    learning: Learning, target: LabelsTarget
+) -> tuple[list[Discriminant], KernelLeastSquares]:
+    """Return the discriminant of each label, and the fit of all of them."""
+    criterion, weights = learning.relearner.request.criterion, target.sample_weights
+    ridge = criterion.sample_ridge(target, learning.learned.regularization)
+    system = learning.bank.system(learning.weights, ridge)
+    scores = np.hstack([part.scores for part in target.parts])
+    system.expect(scores)
+    fits = [KernelLeastSquares(system, ridge, part.scores, weights) for part in target.parts]
+    whole = KernelLeastSquares(system, ridge, target.scores, weights)
+    held_out = held_out_scores(learning, whole, target)
+    honest = [held_out(part, slice(i, i + 1)) for i, part in enumerate(target.parts)]
+    found = [
+        fit_discriminant(fit, ridge, part, "loo", own)
+        for fit, part, own in zip(fits, target.parts, honest, strict=True)
+    ]
+    found = [replace(one, dual_coef=learning.coef(one.dual_coef)) for one in found]
+    return found, KernelLeastSquares(system, ridge, scores, weights)

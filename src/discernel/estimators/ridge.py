@@ -2,23 +2,54 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray
 from discernel.criteria import KernelLeastSquares
-from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.learner import BaseKernelLearner
-from discernel.estimators.staged import in_stages
+from discernel.estimators.base import (
+    BaseKernelEstimator,
+    like_input,
+    make_model,
+    score_any,
+)
+from discernel.estimators.importances import importances_of, squared_losses
+from discernel.estimators.learning import Setting, learn_rows, working
+from discernel.estimators.rows import check_training
+from discernel.model import Model
 from discernel.targets import RegressionTarget
 
-__all__ = ["MultipleKernelRidge"]
+__all__ = ["MultipleKernelRidge", "NumberHead"]
 
 
-class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, BaseKernelLearner):
+@dataclass(frozen=True)
+class NumberHead:
+    """Scores that are predictions themselves.
+
+    Attributes
+    ----------
+    leave_one_out : ndarray of shape (n_samples, n_targets)
+        The prediction for each training row of the fit to all the others.
+    has_columns : bool
+        Whether y had columns, and predictions have.
+    """
+
+    leave_one_out: FloatArray
+    has_columns: bool
+
+    def shaped(self, numbers: FloatArray) -> FloatArray:
+        """Return numbers per row in the shape of y: one target in, one target out."""
+        return numbers if self.has_columns else numbers[:, 0]
+
+    def row_losses(self, labels: FloatArray) -> Any:
+        """Return a function of the scores of rows: the squared error of each."""
+        return squared_losses(labels)
+
+
+class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator):
     """Kernel ridge regression whose kernel weights and λ are learned; several targets share them.
 
     The programs are those of the classifiers with other columns to fit: y, centred, in place of
@@ -32,7 +63,7 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
         As in `MultipleKernelDiscriminant`; ``"rkda"`` is here the regularised squared error.
     solver, regularization, tol, max_iter, random_state
         As in `MultipleKernelDiscriminant`.
-    bank, cache_size, rank, max_time, device, verbose, callback
+    bank, max_time, device, verbose, callback
         As in `MultipleKernelDiscriminant`.
 
     Attributes
@@ -68,8 +99,8 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
     True
     """
 
-    @whole_or_nothing
-    @in_stages
+    score = score_any(RegressorMixin.score)
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and the regression.
 
@@ -88,28 +119,62 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
         self
             Fitted.
         """
-        request = self._request()
-        X, y, kernels, sample_weights = self._validate_weighted(
-            X, y, sample_weight, labels=False, y_numeric=True, multi_output=True
-        )
-        y = np.asarray(y, dtype=np.float64)
-        target = RegressionTarget.from_values(y, sample_weights)
-        request.check_target(target)
-        with self._working(X, kernels, target, request) as way:
-            learning = self._learn(X, kernels, target, request, way)
-            ridge = np.full(target.n_samples, self.regularization_)
-            system = learning.bank.system(learning.weights, ridge)
-            fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
-            self._store_importances(X, learning, fit, fit.truth)
-        # One target in, one target out: no column where y had none.
-        self._keep_labels(y, learning.kept)
-        coef = learning.coef(fit.coef)
-        self.dual_coef_ = coef if y.ndim == 2 else coef[:, 0]
-        self.intercept_ = fit.intercept if y.ndim == 2 else float(fit.intercept[0])
-        self.leave_one_out_ = fit.leave_one_out if y.ndim == 2 else fit.leave_one_out[:, 0]
+        self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
         return self
 
-    @where_rows_are
+    def fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+        """Return the model of a fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like
+            Rows, numbers and weights.
+        setting : Setting
+            How to fit.
+        """
+        options: dict[str, Any] = {"y_numeric": True, "multi_output": True}
+        training = check_training(self, X, y, sample_weight, labels=False, **options)
+        X, y = training.X, np.asarray(training.y, dtype=np.float64)
+        target, request = RegressionTarget.from_values(y, training.weights), setting.request
+        request.check_target(target)
+        reader = training.reader
+        with working(setting, X, reader.kernels, target) as work:
+            learning = learn_rows(
+                setting, X, reader.kernels, target, request, reader.n_features, work.way
+            )
+            ridge = np.full(target.n_samples, learning.learned.regularization)
+            system = learning.bank.system(learning.weights, ridge)
+            fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
+            head, reader = NumberHead(fit.leave_one_out, y.ndim == 2), learning.reader(training)
+            importances = importances_of(X, learning, reader, head, fit, fit.truth)
+        return Model(
+            reader,
+            learning.kernel,
+            learning.coef(fit.coef),
+            fit.intercept,
+            head,
+            facts=learning.facts(work, importances),
+            kept=training.kept(y, learning.kept),
+            device=setting.device,
+        )
+
+    @property
+    def dual_coef_(self) -> FloatArray:
+        """The expansion in the training rows."""
+        return self.model_.head.shaped(self.model_.coef)  # type: ignore[no-any-return]
+
+    @property
+    def intercept_(self) -> Any:
+        """The constant, a number or one per target."""
+        intercept = self.model_.intercept
+        return intercept if self.model_.head.has_columns else float(intercept[0])
+
+    @property
+    def leave_one_out_(self) -> FloatArray:
+        """The prediction for each training row of the fit to all the others."""
+        return self.model_.head.shaped(self.model_.head.leave_one_out)  # type: ignore[no-any-return]
+
+    @like_input
     def predict(self, X: Any) -> FloatArray:
         """Return the prediction for each row.
 
@@ -123,8 +188,4 @@ class MultipleKernelRidge(ScoresAnywhere, MultiOutputMixin, RegressorMixin, Base
         ndarray of shape (n_rows,) or (n_rows, n_targets)
             Predictions.
         """
-        check_is_fitted(self, "dual_coef_")
-        X = self._validate(X, self.kernels_)
-        coef = self.dual_coef_ if self.dual_coef_.ndim == 2 else self.dual_coef_[:, None]
-        predicted = self.combined_kernel_.product(X, coef) + self.intercept_
-        return np.asarray(predicted if self.dual_coef_.ndim == 2 else predicted[:, 0])
+        return self.model_.head.shaped(self.model_.scores(X))  # type: ignore[no-any-return]

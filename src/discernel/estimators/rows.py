@@ -1,388 +1,255 @@
-"""What all estimators share: rows, checked and owned, and kernels fixed to them."""
+"""Training rows, checked and owned, their weights, and kernels fixed to them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from copy import deepcopy
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
-from sklearn.utils import check_array, check_X_y
-from sklearn.utils.validation import validate_data
+from sklearn.utils import _safe_indexing, check_consistent_length, check_X_y
+from sklearn.utils.validation import _num_samples
 
-from discernel.arrays import Device, FloatArray, check_given, elsewhere, on_host
+from discernel.arrays import on_host
+from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
+from discernel.discriminant import class_factors
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel, Linear, Standardized, as_kernels, kernel_names
+from discernel.kernels import Kernel, Linear, Standardized, as_kernels
 from discernel.kernels.base import Known
-from discernel.kernels.calls import refuse_sparse
-from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, column_quantiles, is_mixed
-from discernel.kernels.settings import get_settings, with_settings
-from discernel.tables import TableEncoder
-from discernel.tables.cells import (
-    are_in_range,
-    as_table,
-    check_columns,
-    column_names,
-    is_plain,
-    number_out_of_range,
-    out_of_range,
-    read_column,
+from discernel.kernels.columns import Table, column_quantiles
+from discernel.model import (
+    KeptRows,
+    RowReader,
+    are_objects,
+    check_kernels_take,
+    check_mixed,
+    check_range,
+    check_rows,
+    hint,
+    is_mixed_table,
+    stack_matrices,
 )
+from discernel.tables import TableEncoder
+from discernel.tables.cells import as_table, is_plain
 from discernel.tables.encoder import has_row_numbers
 from discernel.tables.facts import ColumnFacts
+from discernel.targets import ClassTarget, labels_without_weight
 from discernel.views import refuse_views
 
-__all__ = ["BaseRowEstimator", "are_precomputed"]
-
-#: What scikit-learn says of cells that kernels of numbers do not take.
-_REFUSED = "Input X contains NaN|could not convert string"
-#: What is said of missing cells instead: scikit-learn names estimators of its own.
-_MISSING_REFUSED = (
-    "Input X contains NaN. Kernels must see numbers, none of them missing; the column {column!r} "
-    "has NaN in row {row}. Give WhereKnown(kernel) of discernel.kernels in place of the kernel, "
-    "which fills single cells by medians and ignores columns that a row lacks altogether, or fill "
-    "the cells in before, for example with SimpleImputer() in a Pipeline."
-)
+__all__ = [
+    "TrainingRows",
+    "are_precomputed",
+    "check_training",
+    "take_sparse",
+    "takes_tables",
+    "with_class_weight",
+]
 
 
-class BaseRowEstimator(BaseEstimator):
-    """Check rows as the kernels take them; reach the settings of kernels.
+@dataclass(frozen=True)
+class TrainingRows:
+    """What is learned from, checked; rows of weight 0 are absent.
 
-    Subclasses have a parameter ``kernels``, or say otherwise by `_candidates` what there is.
+    Attributes
+    ----------
+    X : array, CSR or Table
+        The rows as kernels take them, our own: what the caller does to theirs is not seen.
+    y : ndarray
+        What they are to be predicted as.
+    reader : RowReader
+        What reads new rows the same way; it has the kernels, with all that depends on X fixed.
+    weights : SampleWeights or None
+        How much rows count; None: all the same.
+    places : ndarray of int or None
+        Where they stood among the rows that were given; None: all were kept.
+    absent : ndarray or None
+        Labels of which all rows have the weight 0; None: none.
     """
 
-    #: The parameters that hold kernels.
-    _kernel_parameters: ClassVar[tuple[str, ...]] = ("kernel", "kernels")
-    #: Which columns of the training rows held numbers; None where all did.
-    _is_number: tuple[bool, ...] | None = None
-    #: The names of its columns, where these are no text.
-    _column_labels: Sequence[Any] = ()
-    #: How many matrices were given for X in training, where X is matrices.
-    _n_given: int = 1
-    #: What missing cells of new rows become, where training rows were numbers without any.
-    _medians: FloatArray | None = None
-    #: The labels of the rows that predictions are made from, and where they stood in training;
-    #: None where that is not known.
-    _kept_labels: NDArray[Any] | None = None
-    _kept_rows: NDArray[np.intp] | None = None
-    #: Where kernels are computed; None: here.
-    _device: Device | None = None
-    #: Whether they can be computed elsewhere.
-    _computes_there: ClassVar[bool] = False
-    kernels: Any
+    X: Any
+    y: Any
+    reader: RowReader
+    weights: SampleWeights | None = None
+    places: NDArray[np.intp] | None = None
+    absent: NDArray[Any] | None = None
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, and with ``deep`` those of the kernels among them.
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernels, with all that depends on the rows fixed."""
+        return self.reader.kernels
+
+    def among_given(self, target: ClassTarget, class_weight: Any) -> ClassTarget:
+        """Return a target among all classes that were given, with the weights of these.
+
+        Classes of which all rows have the weight 0 have no rows in it.
 
         Parameters
         ----------
-        deep : bool, default=True
-            Whether the settings of kernels are included: ``kernel__width``, ``kernels__0__width``
-            in a list, ``kernels__name__width`` in a dictionary.
-
-        Returns
-        -------
-        dict of str to value
-            By name.
+        target : ClassTarget
+            The classes of the rows.
+        class_weight : dict, "balanced" or None
+            As the user gave it.
         """
-        params: dict[str, Any] = super().get_params(deep=deep)
-        if deep:
-            for name in self._kernel_parameters:
-                if name in params:
-                    settings = get_settings(params[name])
-                    params |= {f"{name}__{inner}": value for inner, value in settings.items()}
-        return params
+        if self.absent is not None:
+            target = target.among(np.union1d(target.classes, self.absent))
+        return with_class_weight(target, class_weight)
 
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of kernels among them, which are replaced and never changed.
+    def kept(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> KeptRows:
+        """Return what is known of the rows that predictions are made from.
 
         Parameters
         ----------
-        **params : dict
-            By the names of `get_params`.
-
-        Returns
-        -------
-        self
-            This estimator.
+        labels : ndarray of shape (n_samples,)
+            The labels of all rows.
+        rows : ndarray of int or None
+            The positions of those that are kept; None where they are not known.
         """
-        plain: dict[str, Any] = {}
-        nested: dict[str, dict[str, Any]] = {}
-        for path, value in params.items():
-            name, _, inner = path.partition("__")
-            if inner and name in self._kernel_parameters and name in self._get_param_names():
-                nested.setdefault(name, {})[inner] = value
-            else:
-                plain[path] = value
-        for name, changes in nested.items():
-            plain[name] = with_settings(plain.get(name, getattr(self, name)), changes)
-        super().set_params(**plain)
-        return self
+        if rows is None:
+            return KeptRows()
+        return KeptRows(labels[rows], rows if self.places is None else self.places[rows])
 
-    def _candidates(self) -> Any:
-        """Return the kernels as the user gave them."""
-        return self.kernels
 
-    def _takes_tables(self) -> bool:
-        """Whether rows may have categories, text and missing cells."""
-        kernels = self._candidates()
-        return isinstance(kernels, str) and kernels == "auto"
+def check_training(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    labels: bool = True,
+    keep: bool = True,
+    facts: Sequence[ColumnFacts] | None = None,
+    **options: Any,
+) -> TrainingRows:
+    """Return training rows, checked, or raise a clear error.
 
-    def _validate_training(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        keep: bool = True,
-        facts: Sequence[ColumnFacts] | None = None,
-        **options: Any,
-    ) -> tuple[Any, Any, list[Kernel]]:
-        """Return X and y, checked, and the kernels with all that depends on X fixed.
+    Parameters
+    ----------
+    estimator : BaseKernelEstimator
+        Whose candidates are to take the rows.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples, ...)
+        What they are to be predicted as.
+    sample_weight : array-like of shape (n_samples,), optional
+        How much each row counts.
+    labels : bool, default=True
+        Whether y holds classes, also those that no row with weight has.
+    keep : bool, default=True
+        Whether rows are to be kept, so that they must be our own.
+    facts : sequence of ColumnFacts, optional
+        What is known of the columns of all rows, of which X is a random part.
+    **options
+        How scikit-learn checks y.
+    """
+    candidates = estimator.candidates()
+    absent = present = weights = stood = None
+    if sample_weight is not None:
+        check_consistent_length(X, y)
+        values = check_sample_weight(sample_weight, _num_samples(X))
+        counted = np.flatnonzero(values)
+        if len(counted) < len(values):
+            if labels and y is not None:
+                absent = labels_without_weight(y, counted)
+            X, stood = _of_weight(X, counted, are_precomputed(candidates))
+            y, present = _safe_indexing(y, counted), counted
+        weights = SampleWeights.of(values[counted])
+    name = type(estimator).__name__
+    found = _check(name, candidates, X, y, keep=keep, facts=facts, **options)
+    reader = replace(found.reader, present=stood)
+    return replace(found, reader=reader, weights=weights, places=present, absent=absent)
 
-        Rows that are to be kept are our own: what the caller does to them later is not seen. With
-        ``facts``, X is a random part of the training rows, of the columns of which this is known.
-        """
-        X, y = on_host(X), on_host(y)
-        given, kernels = X, self._candidates()
-        self.encoder_: TableEncoder | None = None
-        self._medians, self._column_labels = None, []
-        if isinstance(kernels, str) and kernels == "precomputed":
-            X = _stacked(X)
-        else:
-            refuse_views(X, y)
-        candidates = as_kernels(kernels, n_precomputed=_n_matrices(X))
-        if self._takes_tables() and not (is_plain(X) and not has_row_numbers(X, facts)):
-            X, y = self._encode_training(X, y, facts, **options)
-            return X, y, self._resolve(candidates, X, X)
-        X, y = self._validate(X, candidates, y, reset=True, **options)
-        if keep and not candidates[0].precomputed:
-            X = _owned(X, given)
-        if self._takes_tables() and isinstance(X, np.ndarray):
-            (self._medians,) = column_quantiles(X, (0.5,))
-        return X, y, self._resolve(candidates, X, given)
 
-    def _device_for(self, *given: Any) -> Device | None:
-        """Return where to compute: the device that is named, or that of what was given.
+def _of_weight(X: Any, present: NDArray[np.intp], precomputed: bool) -> tuple[Any, Any]:
+    """Return rows that have weight, and of matrices which those are."""
+    if not precomputed:
+        return _safe_indexing(X, present), None
+    matrices = np.asarray(X)
+    if matrices.ndim < 2 or matrices.shape[0] != matrices.shape[1]:
+        return X, None  # what is wrong with it is said later
+    return matrices[np.ix_(present, present)], (present, len(matrices))
 
-        None is NumPy, which also computes with what other libraries have in its memory.
-        """
-        found, named = check_given(*given), getattr(self, "device", None)
-        if named == "cpu" or not self._computes_there:  # needs no other library
-            return None
-        return elsewhere(found if named is None else Device.named(named))
 
-    def _resolve(self, candidates: list[Kernel], X: Any, frame: Any) -> list[Kernel]:
-        """Return the kernels with all that depends on X fixed."""
-        if candidates[0].precomputed:
-            return candidates
-        names = frame if hasattr(frame, "columns") else X
-        known: Known = {}
-        if self.encoder_ is not None:
-            # Divided by its deviation, a rare category would be far from all others.
-            names, known = X, {"spreads": self.encoder_.spreads}
-        if self._takes_tables() and isinstance(X, np.ndarray):
-            candidates = [Standardized(Linear())]  # spreads; others are proposed later
-        resolved = [kernel.resolve(X, names, known) for kernel in candidates]
-        _check_rows(resolved, X)
-        return resolved
-
-    def _encode_training(
-        self, X: Any, y: Any, facts: Sequence[ColumnFacts] | None, **options: Any
-    ) -> tuple[Any, Any]:
-        """Return a table as numbers, and y checked; the encoder is kept."""
+def _check(
+    name: str,
+    candidates: Any,
+    X: Any,
+    y: Any,
+    *,
+    keep: bool,
+    facts: Sequence[ColumnFacts] | None,
+    **options: Any,
+) -> TrainingRows:
+    X, y = on_host(X), on_host(y)
+    given, tables = X, takes_tables(candidates)
+    if isinstance(candidates, str) and candidates == "precomputed":
+        X = stack_matrices(X)
+    else:
+        refuse_views(X, y)
+    kernels = as_kernels(candidates, n_precomputed=_n_matrices(X))
+    reader = RowReader(name, kernels, takes_tables=tables)
+    if tables and not (is_plain(X) and not has_row_numbers(X, facts)):
         X = as_table(X)
-        check_columns(self, X, reset=True)
+        reader = reader.with_columns(X)
         encoder = TableEncoder().fit(X, facts=facts)
         encoded, y = check_X_y(
-            encoder.encode(X), y, dtype=np.float64, ensure_min_samples=2, estimator=self, **options
+            encoder.encode(X), y, dtype=np.float64, ensure_min_samples=2, estimator=name, **options
         )
-        self._is_number, self._n_given = None, 1
-        self.encoder_ = encoder
-        return encoded, y
+        reader = replace(reader, encoder=encoder)
+        # Divided by its deviation, a rare category would be far from all others.
+        known: Known = {"spreads": encoder.spreads}
+        return TrainingRows(encoded, y, _resolved(reader, encoded, encoded, known))
+    with hint(X, tables):
+        X, y, reader = _as_kernels_take(reader, X, y, **options)
+    if not kernels[0].precomputed:
+        check_range(X, given)
+        X = _owned(X, given) if keep else X
+    if tables and isinstance(X, np.ndarray):
+        (medians,) = column_quantiles(X, (0.5,))
+        reader = replace(reader, medians=medians)
+    return TrainingRows(X, y, _resolved(reader, X, given, {}))
 
-    def _encoder_for(self, X: Any) -> TableEncoder | None:
-        """Return what turns new rows into numbers; None where they are numbers already."""
-        encoder: TableEncoder | None = getattr(self, "encoder_", None)
-        if encoder is not None or self._medians is None or is_plain(X):
-            return encoder
-        return TableEncoder.filling(self._medians)
 
-    def _validate(
-        self,
-        X: Any,
-        kernels: list[Kernel],
-        y: Any = None,
-        *,
-        reset: bool = False,
-        **options: Any,
-    ) -> Any:
-        """Return X as the kernels take it, at training (``reset``) with y."""
-        X = on_host(X)
-        if not reset and (encoder := self._encoder_for(X)) is not None:
-            X = as_table(X)
-            check_columns(self, X, reset=False)
-            return encoder.encode(X)
-        if not reset and not all(k.takes_any_rows or k.precomputed for k in kernels):
-            refuse_views(X)
-        with self._hint(X):
-            checked = self._validate_rows(X, kernels, y, reset=reset, **options)
-        if not kernels[0].precomputed:
-            _check_range(checked[0] if reset else checked, X)
-        return checked
-
-    @contextmanager
-    def _hint(self, X: Any) -> Iterator[None]:
-        """Say what takes missing cells and text, where these are refused; name large numbers."""
-        try:
-            yield
-        except OverflowError:
-            _refuse_large(X)
-            raise
-        except ValueError as error:
-            if "Input X contains infinity" in str(error):
-                _refuse_large(X)
-            if self._takes_tables() or not (refused := re.search(_REFUSED, str(error))):
-                raise
-            said, found = str(error), _find_number(X, np.isnan)
-            if "NaN" in refused[0] and found is not None:
-                said = _MISSING_REFUSED.format(column=found[1], row=found[2])
-            raise InvalidInputError(f"{said}\n{AUTO_TAKES_TABLES}") from error
-
-    def _validate_rows(
-        self, X: Any, kernels: list[Kernel], y: Any, *, reset: bool, **options: Any
-    ) -> Any:
-        """Return numbers, matrices, or columns of other things for kernels that take them."""
-        expected = None if reset else self._is_number
-        if expected is not None or _is_mixed(X, kernels):
-            return self._validate_mixed(X, kernels, y, reset=reset, **options)
-        if all(kernel.takes_any_rows for kernel in kernels) and not _is_table_of_numbers(X):
-            rows = np.fromiter(X, dtype=object, count=len(X))
-            if reset and len(rows) != len(y):
-                raise InvalidInputError(
-                    f"There must be one label per row. Got {len(rows)} rows and {len(y)} labels."
-                )
-            return (rows, y) if reset else rows
-        precomputed = any(kernel.precomputed for kernel in kernels)
-        if precomputed:
-            X = _stacked(X, None if reset else self._n_given)
-        if precomputed and not all(kernel.precomputed for kernel in kernels):
+def _as_kernels_take(
+    reader: RowReader, X: Any, y: Any, **options: Any
+) -> tuple[Any, Any, RowReader]:
+    """Return numbers, matrices, or columns of other things for kernels that take them."""
+    kernels, name = reader.kernels, reader.estimator
+    if is_mixed_table(X, kernels):
+        reader = reader.with_columns(X)
+        table, y = check_mixed(X, kernels, name, y=y, **options)
+        return table, y, replace(reader, is_number=table.is_number)
+    if are_objects(X, kernels):
+        rows = np.fromiter(X, dtype=object, count=len(X))
+        if len(rows) != len(y):
             raise InvalidInputError(
-                "Precomputed kernels must not be mixed with kernels of rows: X is either a stack "
-                f"of matrices or rows. Got {kernel_names(kernels)}. Compute the others too, with "
-                "kernel(X), and stack all of them."
+                f"There must be one label per row. Got {len(rows)} rows and {len(y)} labels."
             )
-        if hasattr(X, "columns"):
-            check_columns(self, X, reset=reset)
-        checked = validate_data(
-            self,
-            X,
-            **({"y": y} if reset else {}),
-            reset=reset,
-            dtype=np.float64,
-            accept_sparse=False if precomputed else "csr",
-            allow_nd=precomputed,
-            ensure_min_samples=2 if reset else 1,
-            ensure_all_finite=_missing_allowed(kernels),
-            **options,
+        return rows, y, reader
+    named = reader.with_columns(X) if hasattr(X, "columns") else reader
+    rows, y = check_rows(X, kernels, name, y=y, **options)
+    if kernels[0].precomputed and rows.shape[0] != rows.shape[1]:
+        raise InvalidInputError(
+            "Precomputed kernels must be given as (n_samples, n_samples) or (n_samples, "
+            f"n_samples, n_kernels), the kernels last. Got {rows.shape}. A stack with "
+            "the kernels first is turned by np.moveaxis(stack, 0, -1)."
         )
-        for kernel in kernels:
-            refuse_sparse(kernel, checked[0] if reset else checked)
-        if not reset and _missing_allowed(kernels) == "allow-nan":
-            _check_rows(kernels, checked)
-        if reset:
-            self._is_number, self._n_given = None, _n_matrices(checked[0])
-        if precomputed and reset and checked[0].shape[0] != checked[0].shape[1]:
-            raise InvalidInputError(
-                "Precomputed kernels must be given as (n_samples, n_samples) or (n_samples, "
-                f"n_samples, n_kernels), the kernels last. Got {checked[0].shape}. A stack with "
-                "the kernels first is turned by np.moveaxis(stack, 0, -1)."
-            )
-        return checked
-
-    def _validate_mixed(
-        self, X: Any, kernels: list[Kernel], y: Any, *, reset: bool, **options: Any
-    ) -> Any:
-        """Return X as a table of numbers and other things, at training with y."""
-        check_columns(self, X, reset=reset)
-        expected = self._is_number or [True] * X.shape[1]
-        table = Table.of(X, None if reset else expected)
-        checks: dict[str, Any] = {"dtype": np.float64, "ensure_min_features": 0, "estimator": self}
-        checks["ensure_all_finite"] = _missing_allowed(kernels)
-        if not reset:
-            check_array(table.numbers, input_name="X", **checks)
-            if _missing_allowed(kernels) == "allow-nan":
-                _check_rows(kernels, table)
-            return table
-        _, y = check_X_y(table.numbers, y, ensure_min_samples=2, **checks, **options)
-        self._is_number = table.is_number
-        return table, y
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = are_precomputed(self._candidates())
-        tags.input_tags.sparse = _take_sparse(self._candidates())
-        # Not `categorical`: scikit-learn's checks would make codes of all numbers, as they would
-        # not of what histogram gradient boosting takes, which has no such tag either.
-        tags.input_tags.allow_nan = tags.input_tags.string = self._takes_tables()
-        return tags
+    columns, n_matrices = int(rows.shape[1]), _n_matrices(rows)
+    return rows, y, replace(named, n_features=columns, n_matrices=n_matrices)
 
 
-def _missing_allowed(kernels: list[Kernel]) -> bool | str:
-    """Return what scikit-learn's checks are told about missing cells."""
-    return "allow-nan" if any(kernel.takes_missing for kernel in kernels) else True
-
-
-def _check_range(rows: Any, given: Any) -> None:
-    """Raise an error that names the column of a number that is too large."""
-    numbers: Any = rows.numbers if isinstance(rows, Table) else rows
-    numbers = numbers.data if hasattr(numbers, "tocsr") else numbers
-    if numbers.dtype != object and not are_in_range(numbers):
-        _refuse_large(given)
-
-
-def _refuse_large(X: Any) -> None:
-    """Raise an error that names the first number that is too large, if there is one."""
-    if found := _find_number(X, out_of_range):
-        raise number_out_of_range(*found)
-
-
-def _find_number(
-    X: Any, which: Callable[[FloatArray], NDArray[np.bool_]]
-) -> tuple[Any, str, int] | None:
-    """Return the first of some numbers of a table, its column and its row; None without any."""
-    if hasattr(X, "tocsr"):
-        cells = X.tocoo()
-        for place in np.flatnonzero(which(cells.data))[:1]:
-            return cells.data[place], f"x{cells.col[place]}", int(cells.row[place])
-        return None
-    X = X if hasattr(X, "columns") else np.asarray(X)
-    for position, name in enumerate(column_names(X) if len(X.shape) == 2 else []):
-        column = read_column(X, position, name)
-        found = which(column.numbers) if column.kinds <= {"number"} else np.zeros(0, dtype=bool)
-        if found.any():
-            return column.cells[found.argmax()], name, int(found.argmax())
-    return None
-
-
-def _check_rows(kernels: list[Kernel], X: Any) -> None:
-    """Raise a clear error where a kernel cannot take what stands in its columns."""
-    for kernel in kernels:
-        kernel.check_rows(X)
-
-
-def _is_mixed(X: Any, kernels: list[Kernel]) -> bool:
-    """Whether X is a table with other things than numbers, which kernels take column by column."""
-    if isinstance(X, np.ndarray):
-        # Where all kernels take any rows, and none picks columns, they get them whole; where none
-        # takes any, scikit-learn's own checks say what is wrong.
-        able = [kernel.takes_any_rows for kernel in kernels]
-        whole = all(able) and not any(kernel.picks_columns for kernel in kernels)
-        return any(able) and not whole and is_mixed(X)
-    return is_mixed(X)
+def _resolved(reader: RowReader, X: Any, frame: Any, known: Known) -> RowReader:
+    """Return the reader with all that kernels have from X fixed."""
+    kernels = reader.kernels
+    if kernels[0].precomputed:
+        return reader
+    if reader.takes_tables and isinstance(X, np.ndarray):
+        kernels = [Standardized(Linear())]  # spreads; others are proposed later
+    names = frame if hasattr(frame, "columns") else X
+    resolved = [kernel.resolve(X, names, known) for kernel in kernels]
+    check_kernels_take(resolved, X)
+    return replace(reader, kernels=resolved)
 
 
 def _owned(X: Any, given: Any) -> Any:
@@ -415,33 +282,18 @@ def _n_matrices(X: Any) -> int:
     return int(shape[2]) if shape is not None and len(shape) == 3 else 1
 
 
-def _stacked(X: Any, n_expected: int | None = None) -> Any:
-    """Return matrices as one array, kernels last, or raise an error that says how to stack them.
+# ---- what candidates take ----------------------------------------------------------------------
 
-    ``n_expected`` matrices are given for new rows, as in training.
+
+def takes_tables(candidates: Any) -> bool:
+    """Whether rows may have categories, text and missing cells.
+
+    Parameters
+    ----------
+    candidates : object
+        The kernels as the user gave them.
     """
-    if isinstance(X, (list, tuple)):
-        try:
-            X = np.asarray(X)
-        except ValueError as error:
-            raise InvalidInputError(
-                "Precomputed kernels must be matrices of one shape, of the same rows. Got a list "
-                f"of which NumPy says: {error} Stack them by np.stack(matrices, axis=-1)."
-            ) from error
-    shape: tuple[int, ...] = getattr(X, "shape", ())
-    wrong = len(shape) == 3 and (
-        shape[0] != shape[1] if n_expected is None else shape[2] != n_expected
-    )
-    if not wrong:
-        return X
-    wanted = "(n_samples, n_samples, n_kernels)"
-    if n_expected is not None:
-        wanted = f"(n_rows, n_samples, n_kernels = {n_expected})"
-    raise InvalidInputError(
-        f"Precomputed kernels must be given as {wanted}, the kernels last. Got {shape}. A list of "
-        "matrices becomes that by np.stack(matrices, axis=-1), a stack with the kernels first by "
-        "np.moveaxis(stack, 0, -1)."
-    )
+    return isinstance(candidates, str) and candidates == "auto"
 
 
 def are_precomputed(candidates: Any) -> bool:
@@ -458,19 +310,33 @@ def are_precomputed(candidates: Any) -> bool:
         return False
 
 
-def _take_sparse(candidates: Any) -> bool:
-    """Whether X may be sparse; True for candidates that are no kernels at all."""
+def take_sparse(candidates: Any) -> bool:
+    """Whether X may be sparse; True for candidates that are no kernels at all.
+
+    Parameters
+    ----------
+    candidates : object
+        The kernels as the user gave them.
+    """
     try:
         return all(kernel.takes_sparse for kernel in as_kernels(candidates))
     except InvalidInputError:
         return True
 
 
-def _is_table_of_numbers(X: Any) -> bool:
-    """Whether X is anything but rows of a kind that only the user's own callables understand."""
-    if hasattr(X, "columns") or hasattr(X, "tocsr"):
-        return True
-    try:
-        return np.asarray(X).dtype.kind in "fiub"
-    except ValueError:  # rows of different lengths
-        return False
+def with_class_weight(target: ClassTarget, class_weight: Any) -> ClassTarget:
+    """Return the target with weights multiplied by those of the classes, or raise a clear error.
+
+    Parameters
+    ----------
+    target : ClassTarget
+        The classes, and the weights of samples.
+    class_weight : dict, "balanced" or None
+        A number above 0 per class, 1 where not said; or what makes all classes weigh the same.
+    """
+    factors = class_factors(class_weight, target)
+    if factors is None:
+        return target
+    values, known = factors[target.codes], target.sample_weights
+    weights = SampleWeights.of(values if known is None else values * known.values)
+    return replace(target, sample_weights=weights)

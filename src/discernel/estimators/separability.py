@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,21 +12,27 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import (
     _num_samples,
-    check_is_fitted,
     column_or_1d,
     has_fit_parameter,
 )
 
-from discernel.arrays import FloatArray, as_rows, blas_threads, squared_norms
-from discernel.arrays.sample_weights import check_sample_weight
+from discernel.arrays import Device, FloatArray, as_rows, blas_threads, squared_norms
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
-from discernel.estimators.arrays import ScoresAnywhere, where_rows_are, whole_or_nothing
-from discernel.estimators.weighted import BaseWeightedEstimator
+from discernel.estimators.base import (
+    BaseKernelEstimator,
+    like_input,
+    make_model,
+    score_any,
+    view,
+)
+from discernel.estimators.rows import TrainingRows, check_training
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel, kernel_names
-from discernel.papers.separability.spectrum import Labels, Method
+from discernel.model import Model
+from discernel.papers.separability.spectrum import Labels, Method, ReweighedSpectrum
 from discernel.papers.separability.spectrum_choice import (
+    Trial,
     choose_reweighing,
     neighbor_votes,
 )
@@ -70,7 +76,56 @@ class _Neighbors(ClassifierMixin, BaseEstimator):
         return np.asarray(self.classes_[self.predict_proba(K).argmax(axis=1)])
 
 
-class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstimator):
+@dataclass(frozen=True)
+class SpectrumHead:
+    """A learned kernel between rows and the labelled ones, and what classifies by it.
+
+    Attributes
+    ----------
+    kernel : Kernel
+        The chosen kernel, before it was re-weighted.
+    rows : array-like or None
+        The training rows; None for precomputed kernels.
+    labelled : ndarray of int
+        Those with labels.
+    spectrum : ReweighedSpectrum
+        The learned kernel matrix.
+    estimator : estimator
+        The fitted classifier.
+    """
+
+    kernel: Kernel
+    rows: Any
+    labelled: NDArray[np.intp]
+    spectrum: ReweighedSpectrum
+    estimator: Any
+
+    def learned(self, X: Any) -> FloatArray:
+        """Return the learned kernel between rows, as kernels take them, and the labelled ones."""
+        cross = self.kernel(X, self.rows)
+        return np.ascontiguousarray(self.spectrum.extend(cross)[:, self.labelled])
+
+
+@dataclass(frozen=True)
+class SpectrumFacts:
+    """What there is to say of a fit.
+
+    Attributes
+    ----------
+    name : str
+        The name of the chosen kernel.
+    trials : tuple of Trial
+        What was tried on the labelled rows.
+    transduction : ndarray of shape (n_samples,)
+        The classes of all training rows.
+    """
+
+    name: str
+    trials: tuple[Trial, ...]
+    transduction: NDArray[Any]
+
+
+class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
     """Learn a kernel from labelled and unlabelled rows, then classify the latter.
 
     The kernel matrix of all rows keeps its leading eigenvectors and gets eigenvalues that set
@@ -161,6 +216,22 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
     0.95
     """
 
+    _computes_there: ClassVar[bool] = False
+
+    classes_ = view("classes", "The labels.")
+    kernel_ = view("head.kernel", "The chosen kernel, before it was re-weighted.")
+    kernel_name_ = view("facts.name", "Its name.")
+    spectrum_ = view("head.spectrum", "The learned kernel matrix.")
+    mu_ = view("head.spectrum.mu", "μ, the square roots of the eigenvalues.")
+    share_ = view("head.spectrum.share", "The share of the trace, given or chosen.")
+    alpha_ = view("head.spectrum.alpha", "α, given or chosen; None where there is none.")
+    is_maximum_ = view("head.spectrum.is_maximum", "Whether μ is the maximum, or None.")
+    trials_ = view("facts.trials", "What was tried on the labelled rows.")
+    transduction_ = view("facts.transduction", "The classes of all training rows.")
+    estimator_ = view("head.estimator", "The fitted classifier.")
+
+    score = score_any(ClassifierMixin.score)
+
     def __init__(
         self,
         kernels: Any = "auto",
@@ -188,10 +259,10 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
         self.require_unlabelled = require_unlabelled
         self.class_weight = class_weight
 
-    def _candidates(self) -> Any:
+    def candidates(self) -> Any:
+        """Return the kernels as the user gave them, Gaussian by default."""
         return "rbf" if isinstance(self.kernels, str) and self.kernels == "auto" else self.kernels
 
-    @whole_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel and classify all rows.
 
@@ -212,35 +283,39 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
             Fitted.
         """
         check_n_neighbors(self.n_neighbors)
-        given = X
-        X, labels, kernels = self._validate_partial(X, y, sample_weight)
+        self.model_ = make_model(self, self._fit, X, y, sample_weight)
+        return self
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
+        training, labels, kernels, classes = self._check_partial(X, y, sample_weight)
         target = labels.target
         final = self._final(target)
         weights = target.sample_weights
         options = {} if weights is None else {"sample_weight": weights.values}
         with blas_threads(labels.n_samples):
-            matrix = self._learn_kernel(X, labels, kernels)
+            chosen, name, trials, spectrum, matrix = self._learn_kernel(training, labels, kernels)
             known = target.classes[target.codes]
-            self.estimator_ = final.fit(matrix[np.ix_(labels.rows, labels.rows)], known, **options)
-            self.transduction_ = np.asarray(self.estimator_.predict(self._kernel(X)))
-        if sample_weight is not None:
-            self._classify_absent(given, np.asarray(sample_weight))
-        return self
+            final = final.fit(matrix[np.ix_(labels.rows, labels.rows)], known, **options)
+            rows = None if chosen.precomputed else training.X
+            head = SpectrumHead(chosen, rows, labels.rows, spectrum, final)
+            found = np.asarray(final.predict(head.learned(training.X)))
+        reader = replace(training.reader, kernels=[chosen])
+        if training.places is not None:  # rows without weight are classified as new ones
+            every = np.empty(_num_samples(X), dtype=classes.dtype)
+            absent = np.setdiff1d(np.arange(len(every)), training.places)
+            every[training.places] = found
+            rows = reader.read(_safe_indexing(X, absent))
+            every[absent] = final.predict(head.learned(rows))
+            found = every
+        none, facts = np.empty(0), SpectrumFacts(name, trials, found)
+        return Model(reader, None, none[:, None], none, head, classes, facts)
 
-    def _classify_absent(self, given: Any, sample_weight: FloatArray) -> None:
-        """Put the classes of rows without weight among those of the others."""
-        if len(self.transduction_) == _num_samples(given):
-            return
-        found = np.empty(_num_samples(given), dtype=self.classes_.dtype)
-        present = check_sample_weight(sample_weight, len(found)) > 0
-        found[present] = self.transduction_
-        found[~present] = self.predict(_safe_indexing(given, np.flatnonzero(~present)))
-        self.transduction_ = found
-
-    def _learn_kernel(self, X: Any, labels: Labels, kernels: list[Kernel]) -> FloatArray:
-        """Learn from what has been checked, store, and return the learned matrix."""
+    def _learn_kernel(
+        self, training: TrainingRows, labels: Labels, kernels: list[Kernel]
+    ) -> tuple[Kernel, str, tuple[Trial, ...], ReweighedSpectrum, FloatArray]:
+        """Return the chosen kernel, its name, what was tried, its spectrum and the matrix."""
         trusted = [kernel.trusted for kernel in kernels]
-        grams, names = check_grams(gram_stack(kernels, X), kernel_names(kernels), trusted)
+        grams, names = check_grams(gram_stack(kernels, training.X), kernel_names(kernels), trusted)
         choice = choose_reweighing(
             grams,
             labels,
@@ -251,40 +326,33 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
             n_neighbors=self.n_neighbors,
             include_plain=self.include_plain,
         )
-        found = choice.spectrum
-        self.kernel_, self.kernel_name_ = kernels[choice.kernel], names[choice.kernel]
-        self.spectrum_, self.mu_, self.trials_ = found, found.mu, choice.trials
-        self.share_, self.alpha_, self.is_maximum_ = found.share, found.alpha, found.is_maximum
-        self._rows = None if self.kernel_.precomputed else X
-        self._labelled = labels.rows
-        return grams[choice.kernel] if found.method == "plain" else found.matrix
+        found, position = choice.spectrum, choice.kernel
+        matrix = grams[position] if found.method == "plain" else found.matrix
+        return kernels[position], names[position], choice.trials, found, matrix
 
-    def _validate_partial(
+    def _check_partial(
         self, X: Any, y: Any, sample_weight: Any
-    ) -> tuple[Any, Labels, list[Kernel]]:
-        """Return the rows, the labels there are, and the kernels, checked."""
+    ) -> tuple[TrainingRows, Labels, list[Kernel], NDArray[Any]]:
+        """Return the rows, the labels there are, the kernels and all classes, checked."""
         if y is None:
-            self._validate_training(X, None)  # says what scikit-learn says
+            check_training(self, X, None)  # says what scikit-learn says
         # Categories say which classes there should be, and an array of them would not.
         declares = hasattr(getattr(y, "dtype", None), "categories")
         given = y if declares else column_or_1d(y, warn=True)
         positions = np.arange(_num_samples(given))  # what stands for labels is checked here
-        X, positions, kernels, weights = self._validate_weighted(
-            X, positions, sample_weight, labels=False
-        )
-        if len(positions) < _num_samples(given):
-            absent = labels_without_weight(given, positions, self.unlabelled)
-            self._labels_without_weight = absent
-            given = _safe_indexing(given, positions)
+        training = check_training(self, X, positions, sample_weight, labels=False)
+        if training.places is not None:
+            absent = labels_without_weight(given, training.y, self.unlabelled)
+            training = replace(training, absent=absent)
+            given = _safe_indexing(given, training.y)
         labels = Labels.from_partial(
-            given, self.unlabelled, required=self.require_unlabelled, weights=weights
+            given, self.unlabelled, required=self.require_unlabelled, weights=training.weights
         )
-        target = self._among_given(labels.target, self.class_weight)
-        self.classes_ = target.classes
-        labels = replace(labels, target=target.seen)
+        target = training.among_given(labels.target, self.class_weight)
+        labels, kernels = replace(labels, target=target.seen), training.kernels
         if isinstance(self.kernels, str) and self.kernels == "auto":
-            kernels = _default_kernels(X)
-        return X, labels, kernels
+            kernels = _default_kernels(training.X)
+        return training, labels, kernels, target.classes
 
     def _final(self, target: ClassTarget) -> Any:
         """Return the classifier to be fitted to the labelled rows."""
@@ -309,18 +377,13 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
             )
         return _Neighbors(self.n_neighbors)
 
-    def _kernel(self, X: Any) -> FloatArray:
-        """Return the learned kernel between checked rows and the labelled ones."""
-        cross = self.kernel_(X, self._rows)
-        return np.ascontiguousarray(self.spectrum_.extend(cross)[:, self._labelled])
-
     def _learned(self, X: Any) -> FloatArray:
-        check_is_fitted(self, "spectrum_")
-        X = self._validate(X, [self.kernel_])
-        with blas_threads(len(self.transduction_)):
-            return self._kernel(X)
+        model = self.model_
+        rows = model.reader.read(X)
+        with blas_threads(len(model.facts.transduction)):
+            return model.head.learned(rows)  # type: ignore[no-any-return]
 
-    @where_rows_are
+    @like_input
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row; on the training rows, ``transduction_``.
 
@@ -338,7 +401,7 @@ class SeparabilityClassifier(ScoresAnywhere, ClassifierMixin, BaseWeightedEstima
         return np.asarray(self.estimator_.predict(learned))
 
     @available_if(_final_has("predict_proba"))  # type: ignore[untyped-decorator]
-    @where_rows_are
+    @like_input
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each class, where the classifier has any.
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import replace
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,13 @@ from sklearn.utils.validation import _num_samples
 from discernel.arrays.sample_weights import check_sample_weight
 from discernel.default import Proposal
 from discernel.estimators.planned import FitPlanner
+from discernel.model import Model
 from discernel.plan import FIRST_STAGE_ROWS, FitPlan, Forecast, Stage, parse_duration
 from discernel.progress.deadline import Clock, Deadline, OutOfTimeError, is_late, keep_deadline
 from discernel.targets import ClassTarget
 
-__all__ = ["StagedFit", "active_stages", "in_stages"]
+__all__ = ["StagedFit", "active_stages", "fit_in_stages"]
 
-Method = TypeVar("Method", bound=Callable[..., Any])
 Given = tuple[Any, Any, Any]
 
 #: Forecasts may be too low by a factor of two. A stage whose forecast is no more than the first
@@ -65,28 +64,23 @@ def _activated(stages: StagedFit | None) -> Iterator[None]:
         _ACTIVE.reset(token)
 
 
-def in_stages(fit: Method) -> Method:
-    """Return a method that fits in stages where the estimator has a time limit.
+def fit_in_stages(estimator: Any, given: Given, setting: Any) -> Model:
+    """Return the model of a fit, in stages where the estimator has a time limit.
 
     Parameters
     ----------
-    fit : callable
-        A method of an estimator that takes rows, labels and weights.
+    estimator : BaseKernelEstimator
+        What is fitted.
+    given : tuple
+        Rows, labels and weights.
+    setting : Setting
+        How it asks to be fitted.
     """
-
-    @wraps(fit)
-    def limited(self: Any, *given: Any, **named: Any) -> Any:
-        seconds = parse_duration(getattr(self, "max_time", None))
-        if seconds is None:
-            with _activated(None), keep_deadline(None):  # it may be a part of another fit
-                return fit(self, *given, **named)
-        all_given = dict(zip(("X", "y", "sample_weight"), given, strict=False)) | named
-        run = StagedFit(self, fit, seconds, self._clock)
-        found = run.fit(all_given.get("X"), all_given.get("y"), all_given.get("sample_weight"))
-        self.__dict__ = vars(found)
-        return self
-
-    return cast(Method, limited)
+    seconds = parse_duration(estimator.max_time)
+    if seconds is None:
+        with _activated(None), keep_deadline(None):  # it may be a part of another fit
+            return cast(Model, estimator.fit_model(*given, setting))
+    return StagedFit(estimator, setting, seconds, estimator._clock).fit(*given)
 
 
 class StagedFit:
@@ -94,10 +88,10 @@ class StagedFit:
 
     Parameters
     ----------
-    estimator : BaseKernelLearner
-        What is to be fitted; it is copied, and not changed.
-    fit : callable
-        How it is fitted.
+    estimator : BaseKernelEstimator
+        What is to be fitted; it is not changed.
+    setting : Setting
+        How it asks to be fitted.
     seconds : float
         The time limit.
     clock : callable
@@ -113,9 +107,9 @@ class StagedFit:
         The planner of the whole fit; None before the first stage.
     """
 
-    def __init__(self, estimator: Any, fit: Any, seconds: float, clock: Clock) -> None:
+    def __init__(self, estimator: Any, setting: Any, seconds: float, clock: Clock) -> None:
         self.seconds, self.n_rows, self.survey = seconds, 0, None
-        self._estimator, self._fit, self._clock = estimator, fit, clock
+        self._estimator, self._setting, self._clock = estimator, setting, clock
         self._deadline = Deadline.after(seconds, clock)
         self.planner: FitPlanner | None = None
         self._stages: list[Forecast] = []
@@ -158,9 +152,9 @@ class StagedFit:
 
     # ---- the stages --------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """Return the estimator as the last stage that was in time has fitted it."""
-        whole: Given = self._estimator._opened_rows(X, y, sample_weight)
+    def fit(self, X: Any, y: Any, sample_weight: Any) -> Model:
+        """Return the model of the last stage that was in time."""
+        whole: Given = self._estimator.open_rows(X, y, sample_weight, self._setting)
         with _activated(self):
             whole = self._survey(whole)
             kept, heard = self._first(whole)
@@ -168,14 +162,15 @@ class StagedFit:
                 found = self._attempt(stage, whole)
                 if found is None:
                     break
-                if stage is self._stages[-1] or not _is_worse(found[0], kept):
+                if stage is self._stages[-1] or not self._is_worse(found[0], kept):
                     kept, heard = found
         if kept is None:  # what is wrong with the rows is said by the fit to all of them
-            return self._fit(copy(self._estimator), *whole)
+            return cast(Model, self._estimator.fit_model(*whole, self._setting))
         for each in heard:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-        kept.plan_ = FitPlan(tuple(self._ran), self.seconds)
-        return kept
+        return replace(
+            kept, facts=replace(kept.facts, plan=FitPlan(tuple(self._ran), self.seconds))
+        )
 
     def _survey(self, whole: Given) -> Given:
         """Have a first pass over rows in chunks, and return the rows that are to be learned from.
@@ -185,27 +180,26 @@ class StagedFit:
         """
         share = Deadline.after(_READING * self.seconds, self._clock)
         with keep_deadline(share):
-            self.survey = self._estimator._survey_rows(whole[0])
+            self.survey = self._estimator.survey_rows(whole[0], self._setting)
         self._is_cut = self.survey is not None and share.left < 0
         if not self._is_cut:
             return whole
         sample, self.survey = self._sample(), None
         return sample.X, sample.y, sample.weights
 
-    def _first(self, whole: Given) -> tuple[Any, list[Any]]:
+    def _first(self, whole: Given) -> tuple[Model | None, list[Any]]:
         """Return the fit with equal weights to some rows; None where these have an error."""
-        one, start = copy(self._estimator), self._clock()
-        one.callback = None
+        start = self._clock()
+        silent = replace(self._setting, request=replace(self._setting.request, callback=None))
         try:
             given = self._some_rows(whole, FIRST_STAGE_ROWS)
             certain = Deadline(np.inf, self._clock, learns=False)
             with _listening() as heard, keep_deadline(certain):
-                self._fit(one, *given)
+                found = self._estimator.fit_model(*given, silent)
         except (ValueError, TypeError):
             return None, []
-        one.callback = getattr(self._estimator, "callback", None)
         self._note(start, finished=True)
-        return one, heard
+        return found, heard
 
     def _next(self) -> Forecast | None:
         """Return the stage that is run next; None where there is time for none.
@@ -238,10 +232,10 @@ class StagedFit:
         is_chosen = stage.learns and stage.n_rows in self._proposals
         return self.planner.reserve(stage) if is_chosen else stage.seconds
 
-    def _attempt(self, stage: Forecast, whole: Given) -> tuple[Any, list[Any]] | None:
+    def _attempt(self, stage: Forecast, whole: Given) -> tuple[Model, list[Any]] | None:
         """Return the fit of a stage; None where it is out of time."""
         assert self.planner is not None
-        one, start, self._stage = copy(self._estimator), self._clock(), stage
+        start, self._stage = self._clock(), stage
         deadline = replace(
             self._deadline,
             reserve=self._ratio * self.planner.reserve(stage),
@@ -250,12 +244,19 @@ class StagedFit:
         )
         try:
             with _listening() as heard, keep_deadline(deadline):
-                self._fit(one, *self._some_rows(whole, stage.n_rows))
+                found = self._estimator.fit_model(
+                    *self._some_rows(whole, stage.n_rows), self._setting
+                )
         except OutOfTimeError:
             self._note(start, finished=False)
             return None
         self._note(start, finished=True)
-        return one, heard
+        return found, heard
+
+    def _is_worse(self, found: Model, kept: Model) -> bool:
+        """Whether held-out rows cost more with one model than with another, if that is known."""
+        loss, before = map(self._estimator.held_out_loss, (found, kept))
+        return loss is not None and before is not None and bool(loss > before)
 
     def _note(self, start: float, *, finished: bool) -> None:
         """Note what was run, and how good its forecast was."""
@@ -300,17 +301,11 @@ class StagedFit:
         """Return the positions of some rows, with a share of every class."""
         if n >= len(y):
             return np.arange(len(y))
-        random_state = getattr(self._estimator, "random_state", None)
+        random_state = self._setting.request.random_state
         rng = check_random_state(0 if random_state is None else copy(random_state))
         if y.ndim == 1 and not is_regressor(self._estimator):
             return ClassTarget.from_labels(y).draw(n / len(y), rng)
         return np.sort(rng.permutation(len(y))[:n])
-
-
-def _is_worse(found: Any, kept: Any) -> bool:
-    """Whether held-out rows cost more with one model than with another, where that is known."""
-    loss, before = found._held_out_loss(), kept._held_out_loss()
-    return loss is not None and before is not None and bool(loss > before)
 
 
 @contextmanager

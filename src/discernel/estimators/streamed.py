@@ -4,38 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import copy, deepcopy
-from dataclasses import dataclass, replace
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray, blas_threads, n_rows
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, Uncentered, make_bank
 from discernel.criteria import KernelLeastSquares
 from discernel.default import Proposal, scaled_kernels
 from discernel.default.metric import Metric
-from discernel.discriminant import HeldOutScores, class_factors
-from discernel.estimators.arrays import where_rows_are
-from discernel.estimators.learner import (
-    BaseKernelLearner,
-    Learning,
-    Way,
-    has_importances,
-    held_out_scores,
+from discernel.discriminant import (
+    Discriminant,
+    HeldOutScores,
+    class_factors,
+    fit_discriminant,
 )
+from discernel.estimators.base import like_input
+from discernel.estimators.importances import Importances, has_importances
+from discernel.estimators.learning import (
+    FitRun,
+    Learning,
+    Setting,
+    held_out_scores,
+    learn_rows,
+    rows_vary,
+    working,
+)
+from discernel.estimators.rows import check_training, with_class_weight
 from discernel.estimators.staged import active_stages
-from discernel.estimators.weighted import with_class_weight
 from discernel.exceptions import InvalidInputError
-from discernel.inspection.importances import importance_rows
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap, draw_landmarks, n_landmarks
-from discernel.learn import Request
+from discernel.learn import LearnedKernel
+from discernel.model import Facts, KeptRows, Model, RowReader
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
 from discernel.streams import ArraySource, Chunk, Place, RowProgress, Source
@@ -52,7 +61,7 @@ from discernel.streams.summary import Labelled, Summing, check_room, one_hot
 from discernel.streams.survey import Survey, Surveying, check_cells, codes_of
 from discernel.targets import ClassTarget
 
-__all__ = ["BaseStreamedLearner", "Streamed", "by_chunks", "copy_for_prediction"]
+__all__ = ["Stream", "StreamLearner", "Streamed", "by_chunks"]
 
 #: Rows of the sample that kernels, metric and weights are learned on.
 _LEARNED_ON = 3_000
@@ -64,7 +73,6 @@ _START_STRENGTH = 0.5
 _LATER = 2**40
 
 Method = TypeVar("Method", bound=Callable[[Any, Any], Any])
-Learner = TypeVar("Learner")
 
 
 def by_chunks(method: Method) -> Method:
@@ -74,14 +82,14 @@ def by_chunks(method: Method) -> Method:
     array, which is computed when it is asked for; of an array of another library one of that, on
     the same device.
     """
-    in_memory = where_rows_are(method)
+    in_memory = like_input(method)
 
     @wraps(method)
     def either(self: Any, X: Any) -> Any:
-        if not (isinstance(X, Source) or is_dask(X)):
+        if type(X) is np.ndarray or not (isinstance(X, Source) or is_dask(X)):
             return in_memory(self, X)
-        check_is_fitted(self, "discriminant_")
-        fitted = copy_for_prediction(self)  # as it is now, whenever chunks are predicted
+        check_is_fitted(self, "model_")
+        fitted = self.for_prediction()  # as it is now, whenever chunks are predicted
 
         def work(chunk: Chunk) -> Any:
             with _naming(chunk.place):
@@ -93,26 +101,10 @@ def by_chunks(method: Method) -> Method:
 
         work.__name__ = method.__name__
         rows = X._meta if is_frame(X) else np.empty((0, X.shape[1]))
-        validate_data(fitted, rows, skip_check_array=True, reset=False)
+        fitted.model_.reader.check_columns(rows)
         return lazily(work, X, *fitted._result_of(method.__name__))
 
     return cast(Method, either)
-
-
-def copy_for_prediction(learner: Learner) -> Learner:
-    """Return a copy that predicts the same, without what only further fitting needs.
-
-    Parameters
-    ----------
-    learner : estimator
-        Fitted. A callback, and the sums that `partial_fit` adds rows to, are left out.
-    """
-    kept = copy(learner)
-    if isinstance(kept, BaseStreamedLearner):
-        kept._stream = kept._fallback = kept._waiting = None
-    if hasattr(kept, "callback"):
-        kept.callback = None
-    return kept
 
 
 @contextmanager
@@ -150,36 +142,72 @@ class Streamed:
     captured: float
 
 
-class _Preparing:
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """What a model adds more rows to.
+
+    Attributes
+    ----------
+    state : StreamState or None
+        The rows so far, summed up; None while no two classes can be learned from.
+    fallback : tuple of HeldOutScores and float, or None
+        What stands in for honest rows, where the first rows were few, and its λ.
+    waiting : Chunk or None
+        Rows that cannot be learned from yet: of classes with one row, or of all classes while
+        fewer than two have more.
+    """
+
+    state: StreamState | None = None
+    fallback: tuple[HeldOutScores, float] | None = None
+    waiting: Chunk | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Sampled:
+    """What was learned on rows of a sample."""
+
+    reader: RowReader
+    learned: LearnedKernel
+    names: list[str]
+    metric: Metric | None
+    kept: KeptRows = field(default_factory=KeptRows)
+    fallback: tuple[HeldOutScores, float] | None = None
+    forecast: Any = None
+    plan: Any = None
+
+    @classmethod
+    def of(cls, model: Model) -> _Sampled:
+        """Return what a model was learned with."""
+        facts: Facts = model.facts
+        return cls(
+            model.reader,
+            facts.learned,
+            facts.names,
+            facts.metric,
+            model.kept,
+            model.stream.fallback,
+            facts.forecast,
+            facts.plan,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _ChunkReader:
     """From a chunk to numbers, classes and weights; small enough to be sent to other machines.
 
-    Parameters
+    Attributes
     ----------
-    estimator : BaseStreamedLearner
+    reader : RowReader
         What knows how rows are checked and encoded.
-    kernels : list of Kernel
-        The kernels that take them.
     classes : ndarray of shape (n_classes,)
         All labels, sorted.
     factors : ndarray of shape (n_classes,)
         What rows of each class weigh more.
     """
 
-    def __init__(
-        self,
-        estimator: BaseStreamedLearner,
-        kernels: list[Kernel],
-        classes: NDArray[Any],
-        factors: FloatArray,
-    ) -> None:
-        # Without what is learned, which rows need not know, and what may not travel.
-        self._checker = copy_for_prediction(estimator)
-        needed = ("encoder_", "n_features_in_", "feature_names_in_", "kernel", "kernels")
-        for name in list(vars(self._checker)):
-            if name not in needed and not name.startswith("_"):
-                setattr(self._checker, name, None)
-        self._checker._device = None
-        self._kernels, self.classes, self.factors = kernels, classes, factors
+    reader: RowReader
+    classes: NDArray[Any]
+    factors: FloatArray
 
     def __call__(self, chunk: Chunk) -> Labelled:
         return self.labelled(self.encoded(chunk))
@@ -187,7 +215,7 @@ class _Preparing:
     def encoded(self, chunk: Chunk) -> Chunk:
         """Return a chunk with rows as the kernels take them."""
         with _naming(chunk.place):
-            return replace(chunk, X=self._checker._validate(chunk.X, self._kernels))
+            return replace(chunk, X=self.reader.read(chunk.X))
 
     def labelled(self, chunk: Chunk) -> Labelled:
         """Return what is summed up of a chunk of such rows."""
@@ -199,82 +227,98 @@ class _Preparing:
         return Labelled(X, one_hot(codes, len(self.classes)), weights * self.factors[codes])
 
 
-class BaseStreamedLearner(BaseKernelLearner):
-    """Learn from a `Source`, in two passes, and from more rows as they come."""
+@dataclass(frozen=True, eq=False)
+class StreamLearner:
+    """Learn from a `Source`, in two passes, and from more rows as they come.
 
-    class_weight: Any
-    statistics: Any
-    classes_: NDArray[Any]
-    _banks_there = ("auto", "iterative", "lowrank")
-    _stream: StreamState | None = None
-    #: What stands in for honest rows, where the first rows were few.
-    _fallback: tuple[HeldOutScores, float] | None = None
-    #: Rows of `partial_fit` that cannot be learned from yet: of classes with one row, or of all
-    #: classes while fewer than two have more.
-    _waiting: Chunk | None = None
+    Attributes
+    ----------
+    estimator : BaseKernelDiscriminant
+        What is fitted; it is not changed.
+    setting : Setting
+        How.
+    """
+
+    estimator: Any
+    setting: Setting
 
     # ---- two passes --------------------------------------------------------------------------
 
-    def _fit_source(
-        self, source: Source, classes: Any = None, way: Way | None = None
-    ) -> StreamedFit:
-        """Survey all rows, learn the kernel on a sample, sum up features, and fit."""
-        request, stages = self._request(), active_stages()
-        self._refuse_unstreamable(request)
-        self._stream = None
-        self.__dict__.pop("streamed_", None)
+    def fit(self, source: Source, classes: Any = None, work: FitRun | None = None) -> Model:
+        """Survey all rows, learn the kernel on a sample, sum up features, and fit.
+
+        Parameters
+        ----------
+        source : Source
+            The rows.
+        classes : array-like, optional
+            All labels that there will be; by default those of the rows.
+        work : FitRun, optional
+            The fit that this is part of, whose way is chosen.
+        """
+        stages = active_stages()
+        self._refuse_unstreamable()
         known = None if stages is None else stages.survey
-        surveying, survey = self._surveyed(source, request) if known is None else known
-        survey, kernels = self._encoded(survey)
+        surveying, survey = self.survey(source) if known is None else known
+        survey, reader = self._encoded(survey)
         ClassTarget.from_labels(survey.drawn.y)
         survey = survey if classes is None else survey.with_classes(classes)
         labels, factors = survey.classes, self._class_factors(survey)
-        self._decide(survey.target(labels, survey.everywhere))
-        with self._summing_up(survey, kernels, request, way) as rank:
-            features, sample = self._learn_on_sample(survey, kernels, request, rank)
+        self.estimator.decide(survey.target(labels, survey.everywhere))
+        with self._working(survey, reader.kernels, work) as found:
+            rank = found.way.rank or n_landmarks(survey.n_rows)
+            features, sampled, sample = self._learn_on_sample(survey, reader, rank)
             survey = replace(survey, sample=sample)
-            summing = self._summing(features, labels, factors)
+            prepare = _ChunkReader(sampled.reader, labels, factors)
+            summing = Summing(prepare, features, len(labels), self.setting.device)
             sums = source.reduce(summing, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
             state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
             state.check_same_rows()
-            found = self._fit_state(state, request)
-        self._stream = state
-        return found
+            sampled = replace(sampled, forecast=found.forecast, plan=found.plan("stream"))
+            return self._model(state, sampled)
 
-    def _surveyed(self, source: Source, request: Request) -> tuple[Surveying, Survey]:
+    def fit_rows(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: Any = None,
+        work: FitRun | None = None,
+    ) -> Model:
+        """Learn the kernel, and fit, on the first rows, or on all there are."""
+        return self.fit(ArraySource(_table(X), y, sample_weight), classes, work)
+
+    def survey(self, source: Source) -> tuple[Surveying, Survey]:
         """Return the first pass over all rows, and what it found."""
+        self._refuse_unstreamable()
         surveying = Surveying.of(
-            source, seed=_seed(request.random_state), takes_tables=self._takes_tables()
+            source,
+            seed=_seed(self.setting.request.random_state),
+            takes_tables=self.setting.tables,
         )
         survey = source.reduce(surveying, self._report(0, source.about_n_rows))
         survey.check_kinds()
         return surveying, survey
 
-    def _survey_rows(self, X: Any) -> Any:
-        if not isinstance(X, Source):
-            return None
-        request = self._request()
-        self._refuse_unstreamable(request)
-        return self._surveyed(X, request)
-
     @contextmanager
-    def _summing_up(
-        self, survey: Survey, kernels: list[Kernel], request: Request, way: Way | None
-    ) -> Iterator[int]:
-        """Say what is ahead, where that was not said before, and yield the rank."""
+    def _working(
+        self, survey: Survey, kernels: list[Kernel], work: FitRun | None
+    ) -> Iterator[FitRun]:
+        """Say what is ahead, where that was not said before."""
         sample = survey.drawn
-        if way is not None:
+        if work is not None:
             with blas_threads(len(sample)):
-                yield way.rank or n_landmarks(survey.n_rows)
+                yield work
             return
         target = self._target(survey, survey.everywhere)
-        with self._working(sample.X, kernels, target, request, n_rows=survey.n_rows) as found:
-            yield found.rank or n_landmarks(survey.n_rows)
+        with working(self.setting, sample.X, kernels, target, n_rows=survey.n_rows) as found:
+            yield found
 
-    def _refuse_unstreamable(self, request: Request) -> None:
+    def _refuse_unstreamable(self) -> None:
         """Raise a clear error for what needs all rows at once."""
-        if as_kernels(self._candidates())[0].precomputed:
+        request = self.setting.request
+        if as_kernels(self.estimator.candidates())[0].precomputed:
             raise InvalidInputError(
                 "Rows in chunks need kernels of rows. Got kernels='precomputed'. Give kernels, or "
                 "matrices to fit(X, y)."
@@ -292,7 +336,7 @@ class BaseStreamedLearner(BaseKernelLearner):
             )
 
     def _report(self, stage: int, total: int | None) -> Callable[[int], None]:
-        callback = getattr(self, "callback", None)
+        callback: Any = self.setting.request.callback
 
         def report(rows: int) -> None:
             if stage > 0:
@@ -304,187 +348,250 @@ class BaseStreamedLearner(BaseKernelLearner):
 
         return report
 
-    def _encoded(self, survey: Survey) -> tuple[Survey, list[Kernel]]:
-        """Return the survey with rows as kernels take them, and these, fixed to the rows."""
+    def _encoded(self, survey: Survey) -> tuple[Survey, RowReader]:
+        """Return the survey with rows as kernels take them, and what reads others the same way."""
         given = survey.drawn
-        X, _, kernels = self._validate_training(given.X, given.y, facts=survey.facts)
-        return replace(survey, sample=given.with_rows(X), facts=None), kernels
+        training = check_training(self.estimator, given.X, given.y, facts=survey.facts)
+        return replace(survey, sample=given.with_rows(training.X), facts=None), training.reader
 
     def _class_factors(self, survey: Survey) -> FloatArray:
         """Return what rows of each class weigh more."""
         target = survey.target(survey.classes, survey.everywhere)
-        found = class_factors(self.class_weight, target)
+        found = class_factors(self.estimator.class_weight, target)
         return np.ones(target.n_classes) if found is None else found
 
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
         """Return the classes of rows of the sample; only those that have weight."""
-        target = with_class_weight(survey.target(survey.classes, rows), self.class_weight)
-        return target.among(survey.seen)
+        target = survey.target(survey.classes, rows)
+        return with_class_weight(target, self.estimator.class_weight).among(survey.seen)
 
     def _learn_on_sample(
-        self, survey: Survey, kernels: list[Kernel], request: Request, rank: int
-    ) -> tuple[NystromMap, RowSample]:
+        self, survey: Survey, reader: RowReader, rank: int
+    ) -> tuple[NystromMap, _Sampled, RowSample]:
         """Learn the kernel and draw landmarks; return features, and which rows were looked at."""
-        sample = survey.drawn
+        sample, request = survey.drawn, self.setting.request
         rows = sample.first(_LEARNED_ON, classes=True)
         X, target = sample.X[rows], self._target(survey, rows)
-        self._check_target(target.among(survey.classes), request)
-        if not self._rows_vary(X, kernels):
+        self.estimator.check_target(target.among(survey.classes), request)
+        if not rows_vary(X, reader.kernels, self.setting.tables):
             raise InvalidInputError(
                 "The rows that a kernel is learned on must differ in some column. Got "
                 f"{len(rows):,} rows that are all the same. Give other columns, or rows that vary."
             )
-        learning = self._learn(X, kernels, target, request)
-        proposal, learned = learning.proposal, learning.relearner.learned_rows
-        few = 2 * (len(sample) - len(learned)) < min(len(learned), _MOST_TO_EXPECT_FROM)
-        self._fallback = self._held_out(learning, target, request) if few else None
+        learning = learn_rows(self.setting, X, reader.kernels, target, request, reader.n_features)
+        proposal, involved = learning.proposal, learning.relearner.learned_rows
+        few = 2 * (len(sample) - len(involved)) < min(len(involved), _MOST_TO_EXPECT_FROM)
+        found = _Sampled(
+            replace(reader, kernels=learning.kernels),
+            learning.learned,
+            list(learning.bank.names),
+            learning.metric,
+            fallback=self._held_out(learning, target) if few else None,
+        )
         if proposal is None:
-            sample = sample.with_involved(rows[learned])
+            sample = sample.with_involved(rows[involved])
         else:
-            involved = self._refined(survey, kernels[0], proposal, X)
+            refined = self._refined(survey, reader.kernels[0], proposal, X, found)
+            found = found if refined is None else refined[0]
             sample = sample.with_involved(
-                rows[proposal.dependent] if involved is None else involved
+                rows[proposal.dependent] if refined is None else refined[1]
             )
-        near = self.kernels_
+        near = found.reader.kernels
         if request.criterion.normalization == "centered_trace":
             near = [kernel.shifted(X) for kernel in near]
         chosen = draw_landmarks(sample.X, rank)
-        features = NystromMap(near, self.learned_kernel_.coefficients, sample.X[chosen])
+        features = NystromMap(near, found.learned.coefficients, sample.X[chosen])
         check_room(features.rank)
-        self._kept_labels, self._kept_rows = sample.y[chosen][features.pivots], None
-        return features, sample
+        kept = KeptRows(sample.y[chosen][features.pivots])
+        return features, replace(found, kept=kept), sample
 
     def _refined(
-        self, survey: Survey, given: Kernel, proposal: Proposal, X: FloatArray
-    ) -> NDArray[np.intp] | None:
-        """Take a metric of more rows of the sample where it is better, and return these rows."""
+        self, survey: Survey, given: Kernel, proposal: Proposal, X: FloatArray, found: _Sampled
+    ) -> tuple[_Sampled, NDArray[np.intp]] | None:
+        """Return what a metric of more rows gives, and these rows; None where it is no better."""
         sample, parts = survey.drawn, divide_rows(len(survey.drawn))
         if parts is None or must_stop_learning():
             return None
         spreads: tuple[float, ...] = given.spreads  # type: ignore[attr-defined]
         fitted, held = (self._target(survey, rows) for rows in parts)
+        learned = found.learned
         scales = refine_metric(
             sample.X,
             fitted,
             held,
             spreads,
-            self.kernel_weights_,
+            learned.weights,
             proposal.metric.of_strength(proposal.chosen.strength),
             proposal.metric.of_strength(_START_STRENGTH),
-            self._device,
+            self.setting.device,
         )
         if scales is None:
             return None
-        self.metric_ = Metric(scales)
-        self.kernels_ = scaled_kernels(scales, spreads, divided_columns(X, spreads))
-        near = [kernel.shifted(X) for kernel in self.kernels_]
+        kernels = scaled_kernels(scales, spreads, divided_columns(X, spreads))
+        near = [kernel.shifted(X) for kernel in kernels]
         bank = make_bank("tiled", near, X, "centered_trace")
-        weights = self.kernel_weights_[bank.kept]
+        weights = learned.weights[bank.kept]
         coefficients = bank.coefficients(weights / weights.sum())
-        self.kernel_names_ = bank.names
-        self.learned_kernel_ = replace(self.learned_kernel_, coefficients=coefficients)
-        return parts[0]
+        better = replace(
+            found,
+            reader=replace(found.reader, kernels=kernels),
+            learned=replace(learned, coefficients=coefficients),
+            names=list(bank.names),
+            metric=Metric(scales),
+        )
+        return better, parts[0]
 
-    def _held_out(
-        self, learning: Learning, target: ClassTarget, request: Request
-    ) -> tuple[HeldOutScores, float]:
+    def _held_out(self, learning: Learning, target: ClassTarget) -> tuple[HeldOutScores, float]:
         """Return scores and λ of the rows that the kernel was learned from."""
-        ridge = request.criterion.sample_ridge(target, self.regularization_)
+        lam = learning.learned.regularization
+        ridge = self.setting.request.criterion.sample_ridge(target, lam)
         system = learning.bank.system(learning.weights, ridge)
         fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
         held_out = held_out_scores(learning, fit, target)(target, slice(None))
         if held_out.scores is None:
             scores, part = held_out.of(fit, target)
             held_out = replace(held_out, scores=scores, target=part)
-        return held_out, self.regularization_
+        return held_out, lam
 
-    def _summing(self, features: NystromMap, classes: NDArray[Any], factors: FloatArray) -> Summing:
-        prepare = _Preparing(self, self.kernels_, classes, factors)
-        return Summing(prepare, features, len(classes), self._device)
+    # ---- models ------------------------------------------------------------------------------
 
-    def _fit_state(self, state: StreamState, request: Request) -> StreamedFit:
-        """Return the fit to all rows there were so far, and store what it says of the kernel."""
-        given = request.regularization if isinstance(request.regularization, float) else None
+    def _model(self, state: StreamState, sampled: _Sampled, waiting: Chunk | None = None) -> Model:
+        """Return the model of all rows there were so far."""
+        estimator, regularization = self.estimator, self.setting.request.regularization
+        given = regularization if isinstance(regularization, float) else None
         rows = statistics_rows(state)
-        target = self._target(state.survey, rows)
-        fallback = self._fallback
+        target, fallback = self._target(state.survey, rows), sampled.fallback
         if fallback is not None:
             known = fallback[0].target
             new_class = known is not None and known.n_classes != target.n_classes
-            if new_class or not self._still_few(state):
-                fallback = self._fallback = None
+            if new_class or not _still_few(state):
+                fallback = None
         found = fit_stream(state, target, rows, regularization=given, fallback=fallback)
+        fit, unit = found.fit, found.system.unit
         kernel = state.features.kernel
-        landmarks = state.features.landmarks
-        self.combined_kernel_ = CombinedKernel(
+        combined = CombinedKernel(
             kernel.kernels,
-            kernel.coefficients / found.system.unit,
-            landmarks,
+            kernel.coefficients / unit,
+            state.features.landmarks,
             Uncentered(),
-            self._device,
+            self.setting.device,
         )
-        learned = self.learned_kernel_
-        self.regularization_ = found.fit.regularization
+        ridge = np.full(found.target.n_samples, fit.regularization)
+        discriminant = fit_discriminant(
+            fit, ridge, found.target, estimator.statistics, found.honest
+        )
+        target = found.target.among(state.classes)
+        estimator.check_target(target, self.setting.request)
+        decision = estimator.decide(target)
+        head = estimator.make_head(discriminant, decision, target, found.honest.where)
+        return Model(
+            sampled.reader,
+            combined,
+            discriminant.dual_coef,
+            discriminant.intercept,
+            head,
+            target.classes,
+            self._facts(state, sampled, found, combined, head),
+            sampled.kept,
+            self.setting.device,
+            Stream(state, fallback, waiting),
+        )
+
+    def _facts(
+        self,
+        state: StreamState,
+        sampled: _Sampled,
+        found: StreamedFit,
+        combined: CombinedKernel,
+        head: Any,
+    ) -> Facts:
+        """Return what there is to say of a fit from sums."""
+        learned, kernel = sampled.learned, state.features.kernel
         scale = (
             float(np.max(kernel.coefficients)) / found.system.unit / np.max(learned.coefficients)
         )
-        self.learned_kernel_ = replace(
+        learned = replace(
             learned,
-            regularization=self.regularization_,
+            regularization=found.fit.regularization,
             coefficients=learned.coefficients * scale,
             regularization_at_limit=found.regularization_at_limit,
         )
-        self.bank_ = "stream"
-        self.streamed_ = Streamed(
-            state.sums.n_rows, len(state.survey.drawn), state.features.rank, found.system.captured
+        rank, captured = state.features.rank, found.system.captured
+        return Facts(
+            learned,
+            sampled.names,
+            "stream",
+            sampled.forecast,
+            sampled.plan,
+            sampled.metric,
+            None,
+            _importances(state, sampled, found, combined, head),
+            Streamed(state.sums.n_rows, len(state.survey.drawn), rank, captured),
         )
-        return found
 
-    def _store_streamed_importances(self, found: StreamedFit) -> None:
-        """Store importances from rows of the sample; nothing for rows without columns."""
-        assert self._stream is not None
-        X, every = self._stream.survey.drawn.X, np.arange(len(found.rows))
-        if not has_importances(X, self.kernels_):
-            return
-        counted = found.honest.rows if found.honest.scores is None else None
-        if counted is None or len(counted) < 2:
-            counted = every
-        chosen = importance_rows(counted, self._stream.features.rank, self.n_features_in_)
-        left_out = found.left_out(self._stream, chosen)
-        rows, labels = X[found.rows[chosen]], found.target.codes[chosen]
-        self._set_importances(rows, found.fit.coef, left_out, labels)
-
-    def _still_few(self, state: StreamState) -> bool:
-        """Whether too few rows had no part in the metric."""
-        involved = state.survey.drawn.involved
-        return bool(2 * np.count_nonzero(~involved) < np.count_nonzero(involved))
+    def _waiting_model(self, reader: RowReader, classes: NDArray[Any], chunk: Chunk) -> Model:
+        """Return what predicts the shares of the classes, while no two can be learned from."""
+        estimator = self.estimator
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        counted = np.flatnonzero(weights)
+        if not len(counted):
+            raise InvalidInputError("Some rows must have a weight above 0. Got none.")
+        codes = codes_of(np.asarray(chunk.y), classes)[counted]
+        target = ClassTarget(classes, codes, SampleWeights.of(weights[counted]))
+        target = with_class_weight(target, estimator.class_weight)
+        none = np.empty(0)
+        discriminant = Discriminant(
+            dual_coef=np.empty((0, 0)),
+            intercept=none,
+            means=np.empty((len(classes), 0)),
+            scalings=np.empty((0, 0)),
+            center=none,
+            explained=none,
+            training_scores=np.empty((len(codes), 0)),
+            training_codes=codes,
+        )
+        head = estimator.make_head(discriminant, estimator.decide(target), target, None)
+        coef, stream = discriminant.dual_coef, Stream(waiting=chunk)
+        return Model(reader, None, coef, none, head, classes, stream=stream)
 
     # ---- more rows ---------------------------------------------------------------------------
 
-    def _fit_first(
-        self, X: Any, y: Any, sample_weight: Any, classes: Any = None, way: Way | None = None
-    ) -> StreamedFit:
-        """Learn the kernel, and fit, on the first rows, or on all there are."""
-        return self._fit_source(ArraySource(_table(X), y, sample_weight), classes, way)
+    def learn_more(
+        self,
+        model: Model | None,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: Any,
+        forget: float,
+    ) -> Model:
+        """Return the model with more rows; where all have to wait, one that knows them.
 
-    def _learn_more(
-        self, X: Any, y: Any, sample_weight: Any, classes: Any, forget: float
-    ) -> StreamedFit | None:
-        """Learn from rows and those that wait; return None where all have to wait."""
-        state, given = self._stream, _as_chunk(X, y, sample_weight)
-        if state is not None:
-            classes = state.classes
-        elif self._waiting is not None:
-            classes = self.classes_
+        Parameters
+        ----------
+        model : Model or None
+            That of the rows so far, if any; one of a fit in memory is left behind.
+        X, y, sample_weight : array-like
+            Rows, labels and weights.
+        classes : array-like or None
+            All labels that there will be, of the first rows.
+        forget : float
+            What the weights of the rows so far are multiplied by.
+        """
+        model = None if model is None or model.stream is None else model
+        stream = Stream() if model is None else model.stream
+        state, given = stream.state, _as_chunk(X, y, sample_weight)
+        if model is not None:
+            classes = model.classes
         elif classes is None:
             if len(np.unique(comparable(np.asarray(given.y)))) == 1:
                 raise InvalidInputError(
                     "The first rows must be of two classes, or all classes must be named. Got rows "
                     f"of class {np.asarray(given.y)[0]!r}. Call partial_fit(X, y, classes=[...])."
                 )
-            return self._fit_first(X, y, sample_weight)
+            return self.fit_rows(X, y, sample_weight)
         classes = np.unique(np.asarray(classes))
-        chunk = self._with_waiting(given, classes, forget)
+        chunk = self._with_waiting(model, given, classes, forget)
         codes = codes_of(np.asarray(chunk.y), classes, "X")
         counted = None if chunk.weights is None else chunk.weights > 0
         # Leaving one row out must leave one of its class.
@@ -492,22 +599,29 @@ class BaseStreamedLearner(BaseKernelLearner):
         if state is not None:
             ready[np.isin(classes, state.survey.seen)] = True
         if state is None and np.count_nonzero(ready) < 2:
-            self._waiting = chunk.part(np.arange(chunk.n_rows))  # a copy of our own
-            self.classes_ = classes
-            return None
+            copied = chunk.part(np.arange(chunk.n_rows))  # our own
+            name = type(self.estimator).__name__
+            reader = RowReader(name, []).with_columns(X) if model is None else model.reader
+            return self._waiting_model(reader, classes, copied)
         now, later = (chunk.part(np.flatnonzero(ready[codes] == each)) for each in (True, False))
-        self._waiting = later if later.n_rows else None
-        if state is None:
-            return self._fit_first(now.X, now.y, now.weights, classes)
-        return self._add_rows(state, now, forget) if now.n_rows else None
+        waiting = later if later.n_rows else None
+        if model is None or state is None:
+            found = self.fit_rows(now.X, now.y, now.weights, classes)
+            return replace(found, stream=replace(found.stream, waiting=waiting))
+        if not now.n_rows:
+            return replace(model, stream=replace(stream, waiting=waiting))
+        return self._add_rows(model, state, now, forget, waiting)
 
-    def _with_waiting(self, given: Chunk, classes: NDArray[Any], forget: float) -> Chunk:
+    def _with_waiting(
+        self, model: Model | None, given: Chunk, classes: NDArray[Any], forget: float
+    ) -> Chunk:
         """Return new rows after those that wait, or raise a clear error."""
-        check_cells(given, takes_tables=self._takes_tables())
-        waiting = self._waiting
-        is_first = self._stream is None and waiting is None
+        check_cells(given, takes_tables=self.setting.tables)
+        if model is None:
+            return given
         with _naming(given.place):
-            validate_data(self, given.X, skip_check_array=True, reset=is_first)
+            model.reader.check_columns(given.X)
+        waiting: Chunk | None = model.stream.waiting
         if waiting is None:
             return given
         codes_of(np.asarray(given.y), classes, "X")
@@ -521,21 +635,48 @@ class BaseStreamedLearner(BaseKernelLearner):
             weights=None if unweighted else np.concatenate([forget * weights[0], weights[1]]),
         )
 
-    def _add_rows(self, state: StreamState, given: Chunk, forget: float) -> StreamedFit:
+    def _add_rows(
+        self, model: Model, state: StreamState, given: Chunk, forget: float, waiting: Chunk | None
+    ) -> Model:
         """Add rows to those there were, and fit anew."""
-        request = self._request()
         chunk = replace(given, place=Place("X", _LATER, state.n_seen))
-        prepare = _Preparing(self, self.kernels_, state.classes, state.factors)
+        prepare = _ChunkReader(model.reader, state.classes, state.factors)
         chunk = prepare.encoded(chunk)
         rows = prepare.labelled(chunk)
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
-            summing = Summing(prepare, state.features, len(state.classes), self._device)
-            # A copy, so that the model stays as it is where something fails.
+            summing = Summing(prepare, state.features, len(state.classes), self.setting.device)
+            # A copy: sums of the model before are its own.
             sums = summing.add_rows(deepcopy(state.sums).decay(forget), rows)
             n_seen = state.n_seen + chunk.n_rows
-            self._stream = replace(state, survey=survey, sums=sums, n_seen=n_seen)
-            return self._fit_state(self._stream, request)
+            state = replace(state, survey=survey, sums=sums, n_seen=n_seen)
+            return self._model(state, _Sampled.of(model), waiting)
+
+
+def _importances(
+    state: StreamState, sampled: _Sampled, found: StreamedFit, kernel: CombinedKernel, head: Any
+) -> Importances | None:
+    """Return importances from rows of the sample; None for rows without columns."""
+    from discernel.inspection.importances import importance_rows
+
+    X, every, reader = state.survey.drawn.X, np.arange(len(found.rows)), sampled.reader
+    if not has_importances(X, reader.kernels):
+        return None
+    counted = found.honest.rows if found.honest.scores is None else None
+    if counted is None or len(counted) < 2:
+        counted = every
+    assert reader.n_features is not None
+    chosen = importance_rows(counted, state.features.rank, reader.n_features)
+    left_out = found.left_out(state, chosen)
+    rows, labels = X[found.rows[chosen]], found.target.codes[chosen]
+    made = Importances(kernel=kernel, head=head, reader=reader)
+    return made.now(rows, found.fit.coef, left_out, labels)
+
+
+def _still_few(state: StreamState) -> bool:
+    """Whether too few rows had no part in the metric."""
+    involved = state.survey.drawn.involved
+    return bool(2 * np.count_nonzero(~involved) < np.count_nonzero(involved))
 
 
 def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,19 +11,40 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from discernel.arrays import FloatArray, n_rows
-from discernel.arrays.sample_weights import check_sample_weight
 from discernel.bank import Centering, CombinedKernel
 from discernel.criteria import KernelLeastSquares
-from discernel.estimators.arrays import where_rows_are, whole_or_nothing
-from discernel.estimators.learner import BaseKernelLearner
-from discernel.estimators.staged import in_stages
+from discernel.estimators.base import BaseKernelEstimator, like_input, make_model, view
+from discernel.estimators.importances import importances_of, squared_losses
+from discernel.estimators.learning import Setting, learn_rows, working
+from discernel.estimators.rows import check_training
 from discernel.exceptions import InvalidInputError
+from discernel.model import Model
 from discernel.targets import ClassTarget
 
-__all__ = ["LearnedKernelTransformer"]
+__all__ = ["KernelHead", "LearnedKernelTransformer"]
 
 
-class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
+@dataclass(frozen=True)
+class KernelHead:
+    """The learned kernel itself.
+
+    Attributes
+    ----------
+    n_samples : int
+        The training rows, those of weight 0 too.
+    total : float
+        What kernels are multiplied by.
+    """
+
+    n_samples: int
+    total: float
+
+    def row_losses(self, labels: FloatArray) -> Any:
+        """Return a function of fitted class scores of rows: the squared error of each."""
+        return squared_losses(labels)
+
+
+class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
     """Learn a kernel from labels and hand its matrix to the next step of a pipeline.
 
     ``transform`` returns the kernel between new rows and the training rows, which is what
@@ -34,7 +55,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
     ----------
     kernels, criterion, solver, regularization, tol, max_iter, random_state
         As in `MultipleKernelDiscriminant`; λ only serves the learning of the weights.
-    bank, cache_size, rank, max_time, device, verbose, callback
+    bank, max_time, device, verbose, callback
         As there.
 
     Attributes
@@ -66,8 +87,8 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
 
     _approximable: ClassVar[bool] = False
 
-    @whole_or_nothing
-    @in_stages
+    n_samples_fit_ = view("head.n_samples", "The training rows.")
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the kernel.
 
@@ -86,37 +107,57 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         self
             Fitted.
         """
-        request = self._request()
-        if self.bank == "lowrank":
+        self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
+        return self
+
+    def fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+        """Return the model of a fit.
+
+        Parameters
+        ----------
+        X, y, sample_weight : array-like
+            Rows, labels and weights.
+        setting : Setting
+            How to fit.
+        """
+        if setting.bank.kind == "lowrank":
             raise InvalidInputError(
                 "LearnedKernelTransformer returns the kernel to all training rows, which "
                 "bank='lowrank' does not keep. Use another bank."
             )
-        all_rows, present, n_samples = None, None, _num_samples(X)
-        if sample_weight is not None:
-            present = np.flatnonzero(check_sample_weight(sample_weight, n_samples))
-            if len(present) < n_samples:
-                all_rows, *_ = self._validate_training(X, y)
-        X, y, kernels, sample_weights = self._validate_weighted(X, y, sample_weight)
-        target = ClassTarget.from_labels(y, sample_weights)
+        given, n_samples, request = (X, y), _num_samples(X), setting.request
+        training = check_training(self, X, y, sample_weight)
+        every_row: Any = None if training.places is None else check_training(self, *given).X
+        X, reader, weights = training.X, training.reader, training.weights
+        target = ClassTarget.from_labels(training.y, weights)
         request.check_target(target)
-        with self._working(X, kernels, target, request) as way:
-            learning = self._learn(X, kernels, target, request, way)
-            ridge = request.criterion.sample_ridge(target, self.regularization_)
+        with working(setting, X, reader.kernels, target) as work:
+            learning = learn_rows(
+                setting, X, reader.kernels, target, request, reader.n_features, work.way
+            )
+            ridge = request.criterion.sample_ridge(target, learning.learned.regularization)
             system = learning.bank.system(learning.weights, ridge)
-            fit = KernelLeastSquares(system, ridge, target.scores, sample_weights)
-            self._store_importances(X, learning, fit, fit.truth)
-        if all_rows is not None and isinstance(self.combined_kernel_, CombinedKernel):
-            assert present is not None  # there are rows of weight 0
-            if hasattr(self, "feature_importances_"):
-                self._deferred = None  # known by now; later its rows would be others
-            self.combined_kernel_ = _on_all_rows(self.combined_kernel_, all_rows, present)
-            self._present, self.n_features_in_ = None, all_rows.shape[1]
-        self.n_samples_fit_ = n_samples
-        self._total = target.total
-        return self
+            fit = KernelLeastSquares(system, ridge, target.scores, weights)
+            head, reader = KernelHead(n_samples, target.total), learning.reader(training)
+            importances = importances_of(X, learning, reader, head, fit, fit.truth)
+        kernel = learning.kernel
+        if training.places is not None and isinstance(kernel, CombinedKernel):
+            if reader.encoder is not None:  # which has seen rows with weight only
+                every_row = reader.read(given[0])
+            kernel = _on_all_rows(kernel, every_row, training.places)
+            n_given = every_row.shape[1] if reader.present else reader.n_features
+            reader = replace(reader, present=None, n_features=n_given)
+        return Model(
+            reader,
+            kernel,
+            np.empty((0, 0)),
+            np.empty(0),
+            head,
+            facts=learning.facts(work, importances),
+            device=setting.device,
+        )
 
-    @where_rows_are
+    @like_input
     def transform(self, X: Any) -> FloatArray:
         """Return the learned kernel between rows and the training rows.
 
@@ -130,10 +171,10 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         ndarray of shape (n_rows, n_samples)
             Centred; on the training rows, the diagonal has the mean 1, by their weights.
         """
-        check_is_fitted(self, "combined_kernel_")
-        X = self._validate(X, self.kernels_)
+        model = self.model_
+        assert isinstance(model.kernel, CombinedKernel)
         # Mean 1 on the diagonal, so that the C of an SVM means what it usually does.
-        return np.asarray(self._total * self.combined_kernel_(X))
+        return np.asarray(model.head.total * model.kernel(model.reader.read(X)))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         """Return one name per training row.
@@ -148,7 +189,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelLearner):
         ndarray of shape (n_samples,)
             Names.
         """
-        check_is_fitted(self, "combined_kernel_")
+        check_is_fitted(self, "model_")
         return np.array([f"row{i}" for i in range(self.n_samples_fit_)], dtype=object)
 
     def __sklearn_tags__(self) -> Any:

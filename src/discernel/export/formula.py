@@ -84,7 +84,7 @@ def formula_of(model: Any, names: Sequence[str] | None = None) -> Scorer:
         input_names([*before, clf][0], names),
         _scaling(before),
         _columns(clf.encoder_),
-        clf._medians,
+        clf.model_.reader.medians,
         tuple(sums),
         discriminant.intercept - offset,
         slope,

@@ -89,11 +89,11 @@ class ExplainedRows:
             )
         learner = explained_learner(estimator)
         scoring, prepared = Scoring.of(learner), learner_rows(estimator, X)
-        rows = learner._validate(prepared, learner.kernels_)
+        rows = learner.model_.reader.read(prepared)
         is_table = has_columns(rows) and not learner.kernels_[0].precomputed
         if background is not None:
             given = learner_rows(estimator, background)
-            background = learner._validate(given, learner.kernels_)
+            background = learner.model_.reader.read(given)
         elif is_table:
             background = _typical(learner, scoring)
         names = column_names(estimator) if is_table else []
@@ -113,7 +113,7 @@ class ExplainedRows:
     @property
     def player(self) -> NDArray[np.intp]:
         """The column that was given which each column of the kernels is of."""
-        encoder = getattr(self.learner, "encoder_", None)
+        encoder = self.learner.encoder_
         return np.arange(self.rows.shape[1]) if encoder is None else encoder.source
 
     @property
@@ -139,7 +139,7 @@ def _keeps_columns(estimator: Any) -> bool:
 
 def _typical(learner: Any, scoring: Scoring) -> Any:
     """Return a typical row of training, or raise a clear error where none is known."""
-    medians = getattr(learner, "_medians", None)
+    medians = learner.model_.reader.medians
     if medians is not None:
         return medians[None]
     if scoring.rows is None:
@@ -147,4 +147,4 @@ def _typical(learner: Any, scoring: Scoring) -> Any:
             "A model of exact features keeps no training row to compare with. Give some rows as "
             "background."
         )
-    return typical_rows(scoring.rows, getattr(learner, "encoder_", None))
+    return typical_rows(scoring.rows, learner.encoder_)

@@ -150,14 +150,14 @@ def source_importances(
 def _training_rows(clf: Any, learner: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     """Return rows as the kernels take them and their labels, given or kept."""
     if X is not None and y is not None:
-        return learner._validate(learner_rows(clf, X), learner.kernels_), np.asarray(y)
+        return learner.model_.reader.read(learner_rows(clf, X)), np.asarray(y)
     kept = getattr(learner.combined_kernel_, "rows", None)
     if X is not None or y is not None or kept is None or hasattr(learner, "streamed_"):
         raise InvalidInputError(
             "This model does not keep all that importances of sources are made of. Give the "
             "training rows and their labels, both: source_importances(clf, X, y)."
         )
-    return kept, learner._kept_labels
+    return kept, learner.model_.kept.labels
 
 
 def _targets(learner: Any, labels: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
@@ -200,7 +200,7 @@ class _Sources:
             )
         else:
             names, group = column_groups(groups, column_names(clf))
-            encoder = getattr(learner, "encoder_", None)
+            encoder = learner.encoder_
             group = group if encoder is None else group[encoder.source]
             seen = [kernel_groups(kernels[i], group) for i in active]
         chosen = [kernels[i] if precomputed else kernels[i].shifted(rows) for i in active]

@@ -190,7 +190,7 @@ class Scoring:
             seen = learner.priors_ > 0
             coef, constant, classes = coef[:, seen], constant[seen], classes[seen]
         elif classes is not None:
-            classes = classes[learner._seen]  # of which the coefficients are
+            classes = classes[learner.model_.head.seen]  # of which the coefficients are
         if classes is not None and len(classes) > 2:
             seen = getattr(learner, "priors_", np.ones(len(classes))) > 0
             coef = coef - coef[:, seen].mean(axis=1, keepdims=True)

@@ -128,7 +128,7 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
     learner = explained_learner(clf)
     scoring = Scoring.of(learner)
     kept = _Kept.of(scoring)
-    rows = learner._validate(learner_rows(clf, X), learner.kernels_)
+    rows = learner.model_.reader.read(learner_rows(clf, X))
     coef, m = kept.sum.coef, len(kept.means)
     n = min(int(n), m)
     found = np.empty((n_rows(rows), n), dtype=np.intp)
@@ -147,7 +147,7 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
         support[block] = np.take_along_axis(towards, order, axis=1)
         influence[block] = np.take_along_axis(more, order, axis=1)[:, :, None] * coef[order]
         found[block] = order
-    labels, places = learner._kept_labels, learner._kept_rows
+    labels, places = learner.model_.kept.labels, learner.model_.kept.places
     return SimilarRows(
         indices=found if places is None else places[found],
         similarity=similarity,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.metrics.pairwise import KERNEL_PARAMS, PAIRWISE_KERNEL_FUNCTIONS, pairwise_kernels
 
-from discernel.arrays import FloatArray, as_rows, n_rows
+from discernel.arrays import FloatArray, as_rows, is_sparse, n_rows
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.columns import Table
@@ -130,7 +130,7 @@ def _objects(X: Any) -> Any:
 
 def _as_sklearn_takes(X: Any) -> Any:
     """Return rows that scikit-learn's compiled kernels take: writeable, with 32-bit indices."""
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         return as_rows(X)
     return X.copy() if isinstance(X, np.ndarray) and not X.flags.writeable else X
 

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
-from discernel.arrays import FloatArray, as_rows, n_rows
+from discernel.arrays import FloatArray, as_dense, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.calls import any_array, any_rows
 from discernel.kernels.columns import (
@@ -106,6 +106,9 @@ class Kernel:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "__call__" in vars(cls) and "diagonal" not in vars(cls):
+            # That of the class above is of another kernel.
+            cls.diagonal = Kernel.diagonal  # type: ignore[method-assign]
         for name in _OF_ROWS:
             method = vars(cls).get(name)
             if isinstance(method, FunctionType):
@@ -456,8 +459,7 @@ def _column(X: Any, column: int) -> FloatArray:
             f"The column must be one of 0 to {X.shape[1] - 1}, as the rows have {X.shape[1]}. "
             f"Got {column!r}."
         )
-    taken = X[:, [column]]
-    return np.asarray(taken.toarray() if hasattr(taken, "tocsr") else taken)[:, 0]
+    return np.asarray(as_dense(X[:, [column]]))[:, 0]
 
 
 # ---- kernels made of kernels --------------------------------------------------------------------

@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from discernel.arrays import as_host, as_rows, check_given, device_errors, device_of
+from discernel.arrays import as_host, as_rows, check_given, device_errors, device_of, is_sparse
 from discernel.exceptions import InvalidInputError
 
 __all__ = ["any_array", "any_rows", "refuse_sparse"]
@@ -74,7 +74,7 @@ def refuse_sparse(kernel: Any, X: Any) -> None:
     X : array-like of shape (n_rows, n_features)
         Rows.
     """
-    if hasattr(X, "tocsr") and not kernel.takes_sparse:
+    if is_sparse(X) and not kernel.takes_sparse:
         raise InvalidInputError(
             f"{kernel.name} needs dense rows. Got a sparse matrix of numbers; write X.toarray()."
         )

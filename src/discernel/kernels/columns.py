@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows
+from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows, is_sparse
 from discernel.exceptions import InvalidInputError
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "frame_column",
     "is_missing",
     "is_mixed",
+    "scaled_columns",
     "take_columns",
 ]
 
@@ -382,7 +383,7 @@ def column_spreads(X: Any) -> FloatArray:
     one, such as a rare category or a pixel at the edge, half the range instead: the deviation of
     rare values is small, and divided by it they would be the loudest of all.
     """
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         return _sparse_spreads(X.tocsc())
     low, middle, high = column_quantiles(X, (0.25, 0.5, 0.75))
     reach = _OUTLYING * (high - low)
@@ -416,5 +417,19 @@ def divided_columns(X: Any, spreads: Sequence[float]) -> Any:
         raise InvalidInputError(
             f"There must be one spread per column, here {X.shape[1]}. Got {len(by)}."
         )
-    factors = np.divide(1.0, by, out=np.zeros_like(by), where=by > 0)
-    return X.multiply(factors).tocsr() if hasattr(X, "tocsr") else X * factors
+    return _multiplied(X, np.divide(1.0, by, out=np.zeros_like(by), where=by > 0))
+
+
+def scaled_columns(X: Any, scales: Sequence[float]) -> Any:
+    """Return rows, dense or CSR, with columns times their scales, without those of scale 0."""
+    X, by = as_rows(X), np.asarray(scales, dtype=np.float64)
+    if X.shape[1] != len(by):
+        raise InvalidInputError(
+            f"There must be one scale per column, here {X.shape[1]}. Got {len(by)}."
+        )
+    kept = np.flatnonzero(by)
+    return _multiplied(X if len(kept) == len(by) else X[:, kept], by[kept])
+
+
+def _multiplied(X: Any, factors: FloatArray) -> Any:
+    return X.multiply(factors).tocsr() if is_sparse(X) else X * factors

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import free_threads, in_threads
+from discernel.arrays import free_threads, in_threads, is_sparse
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.terms import Array, Atom, Key, Terms
 
@@ -96,7 +96,7 @@ def _floats(values: Any) -> Array:
 
 
 def _dense(X: Any) -> Array:
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         raise InvalidInputError(
             "Gradients of kernels need dense rows. Got sparse ones; write X.toarray()."
         )

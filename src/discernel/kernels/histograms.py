@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays import FloatArray, as_rows, city_distances, draw_rows
+from discernel.arrays import FloatArray, as_dense, as_rows, city_distances, draw_rows
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.distance import MEDIAN_ROWS, DistanceKernel, Width, median_factor
 from discernel.kernels.pairs import CHI_SQUARED, non_negative
@@ -92,10 +92,7 @@ class Intersection(SimilarityKernel):
     shares: bool = True
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        X = as_rows(X)
-        X = np.ascontiguousarray(
-            non_negative(X.toarray() if hasattr(X, "tocsr") else X, repr(self))
-        )
+        X = np.ascontiguousarray(non_negative(as_dense(as_rows(X)), repr(self)))
         if not self.shares:
             return X
         sums = X.sum(axis=1, keepdims=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays import FloatArray, as_rows, typical_row
+from discernel.arrays import FloatArray, as_rows, is_sparse, typical_row
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.pairs import COSINE, INNER
@@ -47,7 +47,7 @@ class Linear(Kernel):
 
     def _shifted(self, X: Any, view: View) -> Kernel:
         # Rows less an origin would not be sparse, and a subclass may be anything.
-        if hasattr(X, "tocsr") or self.is_opaque:
+        if is_sparse(X) or self.is_opaque:
             return self
         return replace(self, origin=tuple(typical_row(as_rows(view.of(X))).tolist()))
 

@@ -13,9 +13,11 @@ from sklearn.preprocessing import normalize
 from discernel.arrays import (
     FloatArray,
     ShiftedRows,
+    as_dense,
     as_rows,
     city_distances,
     inner_products,
+    is_sparse,
     n_rows,
     squared_distances,
     squared_norms,
@@ -37,7 +39,7 @@ __all__ = ["CHI_SQUARED", "CITY", "COSINE", "INNER", "SQUARED", "Called", "non_n
 
 def non_negative(X: Any, who: str) -> Any:
     """Return rows, dense or CSR, or raise an error that names the first negative number."""
-    values = X.data if hasattr(X, "tocsr") else X
+    values = X.data if is_sparse(X) else X
     if values.size and values.min() < 0:
         where = np.argwhere(values < 0)[0]
         row = f" in row {where[0]}" if values.ndim == 2 else ""
@@ -116,9 +118,7 @@ class _ChiSquared(_Distance):
     """Σ (x_l − z_l)² / (x_l + z_l)."""
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        X = as_rows(X)
-        X = X.toarray() if hasattr(X, "tocsr") else X
-        return np.ascontiguousarray(non_negative(X, "ChiSquared"))
+        return np.ascontiguousarray(non_negative(as_dense(as_rows(X)), "ChiSquared"))
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         return np.asarray(-additive_chi2_kernel(X, Z), dtype=np.float64)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from discernel.arrays import FloatArray, as_rows, inner_products, n_rows, squared_norms
+from discernel.arrays import FloatArray, as_rows, inner_products, is_sparse, n_rows, squared_norms
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import Table, is_missing
 from discernel.kernels.pairs import non_negative
@@ -118,7 +118,7 @@ class Jaccard(_SharedPart):
             ) from error
 
     def _checked(self, X: Any) -> Any:
-        values = X.data if hasattr(X, "tocsr") else X
+        values = X.data if is_sparse(X) else X
         strange = values[(values != 0) & (values != 1)]
         if len(strange):
             raise InvalidInputError(
@@ -130,7 +130,7 @@ class Jaccard(_SharedPart):
 
 def _is_numbers(X: Any) -> bool:
     """Whether rows are columns of numbers, and not a sequence of sets."""
-    if isinstance(X, (np.ndarray, Table)) or hasattr(X, "tocsr"):
+    if isinstance(X, (np.ndarray, Table)) or is_sparse(X):
         return not isinstance(X, Table) and X.dtype != object and X.ndim == 2
     first = next(iter(X), ())
     return (

@@ -18,9 +18,14 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, as_rows, n_rows
+from discernel.arrays import FloatArray, as_dense, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.columns import column_indices, divided_columns, take_columns
+from discernel.kernels.columns import (
+    column_indices,
+    divided_columns,
+    scaled_columns,
+    take_columns,
+)
 
 __all__ = [
     "IDENTITY",
@@ -148,19 +153,6 @@ def _indices(columns: Any, frame: Any) -> NDArray[np.intp]:
     return column_indices(slice(*columns[1:]) if is_slice else columns, frame)
 
 
-def scaled_columns(X: Any, scales: tuple[float, ...]) -> Any:
-    """Return rows, dense or CSR, with columns times their scales, without those of scale 0."""
-    X, by = as_rows(X), np.array(scales)
-    if X.shape[1] != len(by):
-        raise InvalidInputError(
-            f"There must be one scale per column, here {X.shape[1]}. Got {len(by)}."
-        )
-    if not by.all():
-        kept = np.flatnonzero(by)
-        X, by = X[:, kept], by[kept]
-    return X.multiply(by).tocsr() if hasattr(X, "tocsr") else X * by
-
-
 def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
     X = as_rows(X)
     if X.shape[1] != len(origin):
@@ -168,7 +160,7 @@ def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
             f"Rows must have {len(origin)} features, as those that the kernel was shifted by. "
             f"Got {X.shape[1]}."
         )
-    return (X.toarray() if hasattr(X, "tocsr") else X) - np.array(origin)
+    return as_dense(X) - np.array(origin)
 
 
 _STEPS: dict[str, Callable[[Any, Any], Any]] = {
@@ -265,7 +257,7 @@ class PairFunction(ABC):
         """Write the values for a matrix of NumPy, which is left as it is, to ``out``."""
 
     @abstractmethod
-    def there(self, base: Any, xp: Any) -> Any:
+    def on_device(self, base: Any, xp: Any) -> Any:
         """Return the values for an array of the namespace ``xp``, which is left as it is."""
 
     @abstractmethod
@@ -317,7 +309,7 @@ class Decay(PairFunction):
         np.maximum(out, LEAST_SINGLE_EXPONENT if single else LEAST_EXPONENT, out=out)
         np.exp(out, out=out)
 
-    def there(self, base: Any, xp: Any) -> Any:
+    def on_device(self, base: Any, xp: Any) -> Any:
         return xp.exp(base * -self.rate)
 
     def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
@@ -337,8 +329,8 @@ class RootDecay(Decay):
     def distance(self, base: Array, out: Array | None = None) -> Array:
         return np.asarray(np.sqrt(base, out=out))
 
-    def there(self, base: Any, xp: Any) -> Any:
-        return super().there(xp.sqrt(xp.clip(base, min=0.0)), xp)
+    def on_device(self, base: Any, xp: Any) -> Any:
+        return super().on_device(xp.sqrt(xp.clip(base, min=0.0)), xp)
 
     def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
         distance, gram = np.sqrt(base()), values()
@@ -368,7 +360,7 @@ class Monomial(PairFunction):
         if self.degree > 1:
             out **= self.degree
 
-    def there(self, base: Any, xp: Any) -> Any:
+    def on_device(self, base: Any, xp: Any) -> Any:
         return base if self == IDENTITY else (base * self.factor + self.constant) ** self.degree
 
     def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:

@@ -28,7 +28,6 @@ from discernel.learn.request import (
     faster_solver,
     make_request,
 )
-from discernel.papers.margin.solver import maximize
 from discernel.programs.lambdas import WALK, LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.no_solver import NoSolver
 from discernel.programs.part import Part, draw_part
@@ -46,7 +45,14 @@ from discernel.programs.solution import (
 from discernel.progress.deadline import is_late, must_stop_learning
 from discernel.targets import ClassTarget, Target
 
-__all__ = ["DEFAULT_REGULARIZATIONS", "learn", "learn_kernel", "learn_part", "learn_path"]
+__all__ = [
+    "DEFAULT_REGULARIZATIONS",
+    "check_factored",
+    "learn",
+    "learn_kernel",
+    "learn_part",
+    "learn_path",
+]
 
 #: λ considered by ``regularization="loo"``, in units of the (trace-normalised) kernels.
 DEFAULT_REGULARIZATIONS = lambda_grid(0.0, -6.0)
@@ -242,26 +248,31 @@ def learn_part(bank: Bank, target: Target, request: Request) -> LearnedKernel:
 
 
 def _learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
-    lam, request = request.regularization, request.on_bank(bank)
+    given, request = request.given_regularization, request.on_bank(bank)
     try:
-        if lam == 0.0:
+        if given == 0.0:
             return _learn_without_ridge(bank, target, request)
-        if lam == "loo" and request.criterion.regularization_is != "learned":
+        if request.regularization == "loo" and request.criterion.regularization_is != "learned":
             return _learn_by_leave_one_out(bank, target, request)
-        return _solve_one(bank, target, request, lam if isinstance(lam, float) else None)
+        return _solve_one(bank, target, request, given)
     except NumericalError:
         bank.check_definite()  # if that is the reason, its error says so better
         raise
 
 
-def _learn_without_ridge(bank: Bank, target: Target, request: Request) -> LearnedKernel:
-    """Learn with λ = 0: weights that do not depend on it, in a system that can be factored."""
-    if type(bank).system is not Bank.system:
+def check_factored(bank: Bank) -> None:
+    """Raise a clear error if the systems of a bank cannot be solved without a ridge."""
+    if bank.needs_ridge:
         raise InvalidInputError(
             "regularization=0 needs kernel matrices that are factored, by bank='dense' or 'tiled' "
             f"without a device. Got a {type(bank).__name__}. Choose such a bank, or give a "
             "positive regularization."
         )
+
+
+def _learn_without_ridge(bank: Bank, target: Target, request: Request) -> LearnedKernel:
+    """Learn with λ = 0: weights that do not depend on it, in a system that can be factored."""
+    check_factored(bank)
     if bank.n_kernels == 1:  # its weight is 1, by any criterion
         alone = replace(request, criterion=Uniform(), solver=NoSolver())
         return replace(_solve_one(bank, target, alone, 0.0), criterion=request.criterion.name)
@@ -287,7 +298,7 @@ def _solve_one(
     """Learn the weights for one λ, or the weights and λ where it is None."""
     if init is None:
         init = _coarse_start(bank, target, request, regularization)
-    program = _program(bank, target, request, regularization)
+    program = request.criterion.program(bank, target, regularization)
     if init is not None and len(init) != program.n_weights:
         init = None  # weights of the kernels, and the program has others too
     solver = faster_solver(request, program, bank, target)
@@ -331,13 +342,6 @@ def _stop_in_time(
     bound = -np.inf if gap is None else value - gap * abs(value)
     status = Status.OUT_OF_TIME
     raise StoppedError(Solution(normalize(weights), value, bound, status, progress.iteration))
-
-
-def _program(bank: Bank, target: Target, request: Request, regularization: float | None) -> Program:
-    program = request.criterion.program(bank, target, regularization)
-    if getattr(program, "maximize", True) is None:
-        program.maximize = maximize  # type: ignore[attr-defined]  # its values take an algorithm
-    return program
 
 
 def _check_solution(solution: Any, program: Program, solver: Solver) -> None:

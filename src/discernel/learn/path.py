@@ -101,15 +101,11 @@ def regularization_path(
     >>> path.best.regularization in (0.1, 0.01, 0.001)
     True
     """
-    values = DEFAULT_REGULARIZATIONS if regularizations is None else tuple(regularizations)
-    if not values or not all(0 < value < np.inf for value in values):
-        raise InvalidInputError(
-            f"The regularizations must be positive, finite numbers, at least one. Got {values!r}."
-        )
+    values = _checked_values(regularizations)
     request = make_request(
         criterion=criterion,
         solver=solver,
-        regularization=float(values[0]),
+        regularization=values[0],
         tol=tol,
         max_iter=max_iter,
         callback=callback,
@@ -130,7 +126,7 @@ def regularization_path(
                 "There must be one label per row of the Gram matrices. "
                 f"Got {target.n_samples} labels and {bank.n_samples} rows."
             )
-        path = learn_path(bank, target, request, sorted(map(float, values), reverse=True))
+        path = learn_path(bank, target, request, sorted(values, reverse=True))
     learned = [entry for entry, _ in path]
 
     def numbers(name: str) -> FloatArray:
@@ -145,3 +141,13 @@ def regularization_path(
         leave_one_out_errors=np.array([error for _, error in path]),
         learned=learned,
     )
+
+
+def _checked_values(regularizations: Sequence[float] | None) -> list[float]:
+    """Return the λ of a path, or raise a clear error."""
+    values = DEFAULT_REGULARIZATIONS if regularizations is None else tuple(regularizations)
+    if not values or not all(0 < value < np.inf for value in values):
+        raise InvalidInputError(
+            f"The regularizations must be positive, finite numbers, at least one. Got {values!r}."
+        )
+    return [float(value) for value in values]

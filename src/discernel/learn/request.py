@@ -82,6 +82,16 @@ class Request:
     callback: Callback | None = None
     few: int = FEW_SAMPLES
 
+    @property
+    def given_regularization(self) -> float | None:
+        """λ, where it is given."""
+        return None if self.regularization in ("loo", "joint") else float(self.regularization)
+
+    @property
+    def leaves_choice(self) -> bool:
+        """Whether the user has chosen neither criterion nor solver."""
+        return self.automatic and self.criterion.name == Auto.name
+
     def on_bank(self, bank: Bank) -> Request:
         """Return the request with what its criterion takes from the candidates fixed."""
         return replace(self, criterion=self.criterion.on_bank(bank))

@@ -34,7 +34,7 @@ class Rule:
     Attributes
     ----------
     stride : int
-        Without a start, every so manyth λ is tried first, from the largest on.
+        Without a start, the step between the positions that are tried first, from the largest λ.
     worthwhile : float
         The fall of the loss, as a share, for which a smaller λ is taken.
     flat : float

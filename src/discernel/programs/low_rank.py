@@ -100,7 +100,7 @@ class LowRankLoss:
                 f"rank {self.rank:,} and {self.exact_sample_error:.3g} with the exact kernel"
             )
         return (
-            f"A larger rank would clearly pay: {why}. Try rank={2 * self.rank}, or another bank "
+            f"A larger rank would clearly pay: {why}. Try LowRank({2 * self.rank}) or another bank "
             "if there is time for it."
         )
 

@@ -16,7 +16,6 @@ from discernel.bank import make_bank
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
 from discernel.default.losses import row_losses
-from discernel.kernels import Kernel
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap
 from discernel.programs.lambdas import lambda_grid, search_lambda
@@ -188,18 +187,8 @@ def squared_gradient(
     if there is not None:
         total, left = there.gradients(coef, X)
     for i in left:
-        total += factors[i] * _gradient(kernels[i], coef, X, features.landmarks)
+        total += factors[i] * np.asarray(kernels[i].gradient(X, coef, features.landmarks))
     return np.asarray(np.mean(np.sum(total**2, axis=2), axis=0))
-
-
-def _gradient(kernel: Kernel, coef: FloatArray, X: FloatArray, Z: FloatArray) -> FloatArray:
-    try:
-        return np.asarray(kernel.gradient(X, coef, Z))
-    except NotImplementedError:
-        # The linear kernel of the menu: a step along a column changes it by its derivative.
-        steps = np.vstack([np.zeros(X.shape[1]), np.eye(X.shape[1])])
-        values = kernel(steps, Z) @ coef
-        return np.asarray((values[1:] - values[0])[None])
 
 
 def _no_chunks(chunk: object) -> Labelled:

@@ -13,7 +13,8 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.arrays import FloatArray, blas_threads
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
-from discernel.estimators.rows import BaseRowEstimator
+from discernel.estimators.base import BaseKernelEstimator
+from discernel.estimators.rows import check_training
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.experiments.baselines.conformal_factor import (
     ConformalFactor,
@@ -23,13 +24,14 @@ from discernel.experiments.baselines.conformal_factor import (
     maximize,
 )
 from discernel.kernels import kernel_names
+from discernel.model import Model
 from discernel.targets import ClassTarget
 
 __all__ = ["ConformalKernelTransformer"]
 
 
 class ConformalKernelTransformer(
-    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseRowEstimator
+    ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseKernelEstimator
 ):
     """Learn K(x, z) = q(x) q(z) k₀(x, z) from labels, [Xiong05]_, and hand on its matrix.
 
@@ -108,7 +110,8 @@ class ConformalKernelTransformer(
         self.ridge = ridge
         self.random_state = random_state
 
-    def _candidates(self) -> Any:
+    def candidates(self) -> Any:
+        """Return the kernels as the user gave them."""
         return [self.kernel, self.kernel if self.factor_kernel is None else self.factor_kernel]
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -127,7 +130,8 @@ class ConformalKernelTransformer(
             Fitted.
         """
         self._check_parameters()
-        X, y, kernels = self._validate_training(X, y)
+        training = check_training(self, X, y)
+        X, y, kernels = training.X, training.y, training.kernels
         target = ClassTarget.from_labels(y)
         with blas_threads(target.n_samples):
             stack = gram_stack(kernels, X)
@@ -139,7 +143,7 @@ class ConformalKernelTransformer(
         scale = np.sqrt(np.mean(factors**2 * np.diagonal(stack[0])))
         # J is the same for q and −q.
         self.alpha_ = found.alpha / (np.copysign(scale, factors.sum()) if scale > 0 else 1.0)
-        self.kernels_ = kernels
+        self.model_ = Model.of_rows(training.reader)
         self.rows_ = None if kernels[0].precomputed else X
         self.factors_ = design @ self.alpha_
         self.separability_ = found.value
@@ -161,7 +165,7 @@ class ConformalKernelTransformer(
             On the training rows, the diagonal has mean 1.
         """
         check_is_fitted(self, "alpha_")
-        X = self._validate(X, self.kernels_)
+        X = self.model_.reader.read(X)
         kernel, factor_kernel = self.kernels_
         if self.rows_ is None:
             columns = factor_kernel(X)[:, self.centers_]

@@ -13,9 +13,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray, blas_threads
 from discernel.bank import Bank, CombinedKernel, DenseBank, gram_stack
-from discernel.estimators.rows import BaseRowEstimator
+from discernel.estimators.base import BaseKernelEstimator, view
+from discernel.estimators.rows import check_training
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import kernel_names
+from discernel.model import Model
 from discernel.targets import ClassTarget
 
 __all__ = ["KDDA"]
@@ -58,7 +60,7 @@ def _direct_directions(bank: Bank, target: ClassTarget, regularization: float) -
     return _Directions(between @ scalings, products @ scalings, within)
 
 
-class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseRowEstimator):
+class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseKernelEstimator):
     """Kernel direct discriminant analysis, [Lu03]_, with nearest neighbours in its space.
 
     Made for few samples of many classes, such as faces: the directions lie in the span of the
@@ -105,6 +107,8 @@ class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, B
     (300, 9)
     """
 
+    dual_coef_ = view("coef", "The directions, expanded in the training rows.")
+
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -118,7 +122,8 @@ class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, B
         self.n_components = n_components
         self.n_neighbors = n_neighbors
 
-    def _candidates(self) -> Any:
+    def candidates(self) -> Any:
+        """Return the kernels as the user gave them."""
         return self.kernel if isinstance(self.kernel, str) else [self.kernel]
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -137,7 +142,8 @@ class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, B
             Fitted.
         """
         check_number("regularization of KDDA", self.regularization, positive=True)
-        X, y, kernels = self._validate_training(X, y)
+        training = check_training(self, X, y)
+        X, y, kernels = training.X, training.y, training.kernels
         target = ClassTarget.from_labels(y)
         n_components = self._check_integer("n_components", target.n_classes - 1)
         n_neighbors = self._check_integer("n_neighbors", target.n_samples)
@@ -146,18 +152,16 @@ class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, B
             bank, one = DenseBank(gram_stack(kernels, X), names, trusted=trusted), np.ones(1)
             found = _direct_directions(bank, target, float(self.regularization))
         rows = None if kernels[0].precomputed else X
-        self.combined_kernel_ = CombinedKernel(
-            kernels, bank.coefficients(one), rows, bank.centering(one)
-        )
+        combined = CombinedKernel(kernels, bank.coefficients(one), rows, bank.centering(one))
         points, labels = found.points[:, :n_components], target.classes[target.codes]
         if n_neighbors is None:
             points, labels = target.membership.T @ points / target.counts[:, None], target.classes
         self.classifier_ = KNeighborsClassifier(n_neighbors or 1).fit(points, labels)
-        self.kernels_ = kernels
-        self.dual_coef_ = found.dual_coef[:, :n_components]
+        coef = found.dual_coef[:, :n_components]
+        self.model_ = Model(training.reader, combined, coef, np.zeros(coef.shape[1]))
         self.within_scatter_ = found.within[:n_components]
         self.classes_ = target.classes
-        self._n_features_out = self.dual_coef_.shape[1]
+        self._n_features_out = coef.shape[1]
         return self
 
     def transform(self, X: Any) -> FloatArray:
@@ -173,9 +177,8 @@ class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, B
         ndarray of shape (n_rows, n_components)
             The classes are widest along the last column; the mean of the training rows is 0.
         """
-        check_is_fitted(self, "dual_coef_")
-        X = self._validate(X, self.kernels_)
-        return self.combined_kernel_.product(X, self.dual_coef_)
+        check_is_fitted(self, "model_")
+        return self.model_.scores(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row.

@@ -14,9 +14,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.bank.checks import check_grams
-from discernel.estimators.rows import BaseRowEstimator
+from discernel.estimators.base import BaseKernelEstimator
+from discernel.estimators.rows import check_training
 from discernel.estimators.separability import check_n_neighbors
 from discernel.exceptions import InvalidInputError
+from discernel.model import Model
 from discernel.papers.separability.spectrum_choice import neighbor_votes
 
 __all__ = ["KernelNeighborsClassifier"]
@@ -25,7 +27,7 @@ __all__ = ["KernelNeighborsClassifier"]
 _BLOCK_BYTES = 64 * 2**20
 
 
-class KernelNeighborsClassifier(ClassifierMixin, BaseRowEstimator):
+class KernelNeighborsClassifier(ClassifierMixin, BaseKernelEstimator):
     """The k nearest neighbours by d²(x, z) = k(x, x) − 2k(x, z) + k(z, z).
 
     With a linear kernel these are the nearest neighbours of the rows themselves; with any kernel
@@ -66,7 +68,8 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseRowEstimator):
         self.n_neighbors = n_neighbors
         self.kernel = kernel
 
-    def _candidates(self) -> Any:
+    def candidates(self) -> Any:
+        """Return the kernels as the user gave them."""
         return self.kernel if isinstance(self.kernel, str) else [self.kernel]
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -85,7 +88,8 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseRowEstimator):
             Fitted.
         """
         check_n_neighbors(self.n_neighbors)
-        X, y, (kernel, *_) = self._validate_training(X, y)
+        training = check_training(self, X, y)
+        X, y, kernel = training.X, training.y, training.kernels[0]
         check_classification_targets(y)
         n_samples = n_rows(X)
         if self.n_neighbors > n_samples:
@@ -101,6 +105,7 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseRowEstimator):
                 squares = grams[0].diagonal().copy()
         self.classes_, self._codes = np.unique(y, return_inverse=True)
         self.kernel_ = kernel
+        self.model_ = Model.of_rows(training.reader)
         self.n_samples_fit_ = n_samples
         self._rows = None if kernel.precomputed else X
         self._squares = squares
@@ -120,7 +125,7 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseRowEstimator):
             Rows sum to 1.
         """
         check_is_fitted(self, "kernel_")
-        X = self._validate(X, [self.kernel_])
+        X = self.model_.reader.read(X)
         with blas_threads(self.n_samples_fit_):
             votes = [
                 neighbor_votes(ranks, self._codes, len(self.classes_), self.n_neighbors)

@@ -14,12 +14,14 @@ from discernel.arrays import FloatArray
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.bank.products import is_constant
+from discernel.estimators.base import BaseKernelEstimator
 from discernel.estimators.discriminant import KernelDiscriminant
-from discernel.estimators.rows import BaseRowEstimator
+from discernel.estimators.rows import check_training
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.baselines.svm import LearnedKernelSVC
 from discernel.kernels import Kernel, Precomputed, kernel_names
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
+from discernel.model import Model
 from discernel.targets import ClassTarget
 
 __all__ = ["SingleKernelClassifier"]
@@ -56,7 +58,7 @@ def _accuracies(search: GridSearchCV, gram: FloatArray, y: NDArray[Any]) -> Floa
     return np.asarray(search.fit(gram, y).cv_results_["mean_test_score"])
 
 
-class SingleKernelClassifier(ClassifierMixin, BaseRowEstimator):
+class SingleKernelClassifier(ClassifierMixin, BaseKernelEstimator):
     """The one kernel, and its regularisation, with the best accuracy in cross-validation.
 
     scikit-learn's GridSearchCV over kernels and λ, with every kernel computed once.
@@ -153,7 +155,8 @@ class SingleKernelClassifier(ClassifierMixin, BaseRowEstimator):
             Fitted.
         """
         values = self._check_regularizations()
-        X, y, kernels = self._validate_training(X, y, keep=False)  # the best estimator keeps them
+        training = check_training(self, X, y, keep=False)  # the best estimator keeps them
+        X, y, kernels = training.X, training.y, training.kernels
         target = ClassTarget.from_labels(y)
         folds = self._folds(target)
         names = kernel_names(kernels)
@@ -178,8 +181,7 @@ class SingleKernelClassifier(ClassifierMixin, BaseRowEstimator):
         self.best_score_ = float(self.cv_results_[self.best_index_, column])
         best = _machine(self.classifier, self.best_kernel_)
         self.estimator_ = best.set_params(**{parameter: values[column]}).fit(X, labels)
-        self.kernels_ = kernels
-        self.kernel_names_ = names
+        self.model_ = Model.of_rows(training.reader, names)
         self.regularizations_ = np.array(values)
         self.classes_ = target.classes
         return self
@@ -198,7 +200,7 @@ class SingleKernelClassifier(ClassifierMixin, BaseRowEstimator):
             Two classes: the second is predicted above 0. More: the class with the largest.
         """
         check_is_fitted(self, "estimator_")
-        X = self._validate(X, self.kernels_)
+        X = self.model_.reader.read(X)
         return np.asarray(self.estimator_.decision_function(X))
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -215,7 +217,7 @@ class SingleKernelClassifier(ClassifierMixin, BaseRowEstimator):
             Labels.
         """
         check_is_fitted(self, "estimator_")
-        return np.asarray(self.estimator_.predict(self._validate(X, self.kernels_)))
+        return np.asarray(self.estimator_.predict(self.model_.reader.read(X)))
 
     def _check_regularizations(self) -> list[float]:
         if self.classifier not in _CLASSIFIERS:

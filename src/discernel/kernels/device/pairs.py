@@ -132,7 +132,7 @@ class DeviceKernels:
         fused, xp = self.device.fused(), self.device.xp
         if fused is not None and self._decays(position):
             return fused.exponential(base, float(self._exponents([position])[0]))
-        return combine(self.kernels.terms[position], lambda atom: atom.function.there(base, xp))
+        return combine(self.kernels.terms[position], lambda atom: atom.function.on_device(base, xp))
 
     def _from_host(self, position: int, rows: slice, columns: slice, other: DeviceKernels) -> Any:
         left, right = self._host.rows[rows], other._host.rows[columns]

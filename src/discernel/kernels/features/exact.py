@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, as_dense
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.features.base import FeatureMap
@@ -55,16 +55,6 @@ class ExactMap(FeatureMap):
         too.
     n_columns : int
         The columns of the rows.
-
-    Attributes
-    ----------
-    factor : float
-        What the atom is multiplied by.
-    atom : Atom
-        A power of the inner product of what is seen of rows.
-    monomials : tuple of ndarray or None
-        The terms of every monomial, and the root of how often it is in the power; None where the
-        features are the row itself.
     """
 
     def __init__(self, kernel: Kernel, n_columns: int) -> None:
@@ -75,12 +65,29 @@ class ExactMap(FeatureMap):
                 f"standardized, named or scaled too. Got {kernel!r}. Use NystromMap."
             )
         self.kernel, self._rank = kernel, rank
-        self.factor, self.atom = found
-        self.monomials: tuple[NDArray[np.intp], FloatArray] | None = None
-        if self.atom.function != IDENTITY:
-            _, constant, degree = self.atom.function.numbers
-            n_terms = len(self.atom.view.seen(n_columns).columns) + (constant > 0)
-            self.monomials = _monomials(n_terms, int(degree))
+        self._monomials: tuple[NDArray[np.intp], FloatArray] | None = None
+        if found[1].function != IDENTITY:
+            _, constant, degree = found[1].function.numbers
+            n_terms = len(found[1].view.seen(n_columns).columns) + (constant > 0)
+            self._monomials = _monomials(n_terms, int(degree))
+
+    @property
+    def atom(self) -> Atom:
+        """A power of the inner product of what is seen of rows."""
+        return self.kernel.terms()[0].atoms[0]
+
+    @property
+    def factor(self) -> float:
+        """What the atom is multiplied by."""
+        return self.kernel.terms()[0].factor
+
+    @property
+    def monomials(self) -> tuple[NDArray[np.intp], FloatArray] | None:
+        """The terms of every monomial, and the root of how often it is in the power.
+
+        None where the features are the row itself.
+        """
+        return self._monomials
 
     @property
     def rank(self) -> int:
@@ -91,8 +98,8 @@ class ExactMap(FeatureMap):
         return np.arange(self.rank)
 
     def write(self, X: Any, out: FloatArray) -> None:
-        rows = self.atom.pair.rows(self.atom.view.of(X))
-        dense = rows.toarray() if hasattr(rows, "tocsr") else rows
+        atom = self.atom
+        dense = as_dense(atom.pair.rows(atom.view.of(X)))
         if self.monomials is None:
             out[:] = dense
         else:

@@ -67,8 +67,7 @@ class FourierMap(FeatureMap):
         else:
             drawn = _orthogonal(shape, rng) if orthogonal else rng.standard_normal(shape)
             self.frequencies = np.sqrt(2.0 * exponent) * drawn
-        self.kernel, self._view = kernel, atom.view
-        self._amplitude = float(np.sqrt(factor / shape[1]))
+        self.kernel, self._amplitude = kernel, float(np.sqrt(factor / shape[1]))
 
     @property
     def rank(self) -> int:
@@ -81,7 +80,8 @@ class FourierMap(FeatureMap):
         return np.concatenate([few, n + few])
 
     def write(self, X: Any, out: FloatArray) -> None:
-        angles, half = as_rows(self._view.of(X)) @ self.frequencies, self.rank // 2
+        rows = as_rows(self.kernel.terms()[0].atoms[0].view.of(X))
+        angles, half = rows @ self.frequencies, self.rank // 2
         np.cos(angles, out=out[:, :half])
         np.sin(angles, out=out[:, half:])
         out *= self._amplitude

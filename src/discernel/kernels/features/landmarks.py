@@ -9,7 +9,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, as_rows, n_rows, self_product, squared_distances
+from discernel.arrays import FloatArray, as_rows, is_sparse, n_rows, self_product, squared_distances
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.columns import Table
 from discernel.kernels.features.nystrom import NystromMap
@@ -128,7 +128,7 @@ def _keys(rows: Any) -> Iterator[bytes]:
         for row in rows.tolist():
             yield repr(row).encode()
         return
-    if not hasattr(rows, "tocsr"):
+    if not is_sparse(rows):
         for row in np.asarray(rows, dtype=np.float64) + 0.0:  # −0 becomes 0
             yield row.tobytes()
         return

@@ -24,30 +24,21 @@ are from both sides: r takes the place of the ones, and Br that of B.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, cast
+from typing import Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from discernel.arrays import FloatArray, matmul
 from discernel.bank import Bank, Normalization
 from discernel.exceptions import check_number, unknown_choice
-from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Point, Split
+from discernel.papers.margin.program import MarginPoint, MarginProgram
+from discernel.papers.margin.solver import maximize
+from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Split
 from discernel.programs.rkda import square_root
 from discernel.targets import ClassTarget, Target
 
-__all__ = [
-    "FixedWeights",
-    "Machine",
-    "Margin",
-    "MarginKind",
-    "MarginPoint",
-    "MarginProgram",
-    "SoftMargin",
-]
+__all__ = ["FixedWeights", "Margin", "MarginKind", "SoftMargin"]
 
 MarginKind = Literal["SM1", "SM2", "SM2_C"]
 
@@ -55,144 +46,6 @@ _KINDS: tuple[MarginKind, ...] = ("SM1", "SM2", "SM2_C")
 
 #: Where C is learned, the least weight that all kernels together are left with.
 _SMALLEST_SHARE = 1e-9
-#: Keeps 0/0 away where no α is above 0.
-_TINY = 1e-300
-
-
-class Machine(NamedTuple):
-    """A support vector machine on the training set, of any accuracy.
-
-    Attributes
-    ----------
-    beta : ndarray of shape (n_samples,)
-        β = diag(y)α.
-    threshold : float
-        b.
-    """
-
-    beta: FloatArray
-    threshold: float
-
-
-class MarginPoint(Point):
-    """A program at some weights, as far as a machine shows it.
-
-    Attributes
-    ----------
-    weights : ndarray of shape (n_weights,)
-    value : float
-        The primal value of the machine: f(w) is at most this.
-    """
-
-    def __init__(
-        self, program: MarginProgram, weights: FloatArray, machine: Machine, products: FloatArray
-    ) -> None:
-        self.weights = weights
-        self.value = program.upper_bound(weights, machine, products)
-        self._intercept = program.linear_part(machine.beta)
-        self._energies = products @ machine.beta  # βᵀK_iβ
-
-    @cached_property
-    def gradient(self) -> FloatArray:
-        return -self._energies
-
-    @property
-    def intercept(self) -> float:
-        return self._intercept  # not from the value, which is an upper bound of f(w)
-
-    @cached_property
-    def bound(self) -> float:
-        return self._intercept - float(self._energies.max())
-
-
-class MarginProgram(ABC):
-    """min over w of max over α, for some kernels K_i; and what of it needs no algorithm.
-
-    Attributes
-    ----------
-    signs : ndarray of shape (n_samples,)
-        y, 1 on the second class and −1 on the first.
-    roots : ndarray of shape (n_samples,)
-        r, the roots of the weights of rows; ones where they have none.
-    limit : float
-        B, the largest α allowed.
-    ridge : float
-        ρ.
-    identity_first : bool
-        Whether the first kernel is I.
-    """
-
-    signs: FloatArray
-    roots: FloatArray
-    limit: float
-    ridge: float
-    identity_first: bool = False
-
-    @property
-    @abstractmethod
-    def n_weights(self) -> int:
-        """The number of kernels."""
-
-    @abstractmethod
-    def matrix(self, weights: FloatArray) -> FloatArray:
-        """Return K(w) as a new matrix, without ρI."""
-
-    @abstractmethod
-    def products(self, beta: FloatArray) -> FloatArray:
-        """Return every K_iβ, of shape (n_weights, n_samples)."""
-
-    def feasible(self, beta: FloatArray) -> FloatArray:
-        """Return β cut to 0 ≤ α ≤ B, and scaled down on one class so that it sums to 0."""
-        alpha = np.clip(self.signs * beta, 0.0, self.limit * self.roots)
-        second, counted = self.signs > 0, self.roots * alpha
-        sums = np.where(second, counted[second].sum(), counted[~second].sum())
-        return np.asarray(self.signs * alpha * (sums.min() / np.maximum(sums, _TINY)))
-
-    def linear_part(self, beta: FloatArray) -> float:
-        """Return 2αᵀ1 − ρ‖α‖²: what of the maximum does not depend on the weights."""
-        return 2.0 * float((self.signs * self.roots) @ beta) - self.ridge * float(beta @ beta)
-
-    def lower_bound(self, beta: FloatArray) -> float:
-        """Return a value no weights fall below, from any β, which is made feasible."""
-        beta = self.feasible(beta)
-        return self.linear_part(beta) - float((self.products(beta) @ beta).max())
-
-    def upper_bound(self, weights: FloatArray, machine: Machine, products: FloatArray) -> float:
-        """Return the primal value of a machine, which f(w) does not exceed.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_weights,)
-            w.
-        machine : Machine
-            Any β, any threshold.
-        products : ndarray of shape (n_weights, n_samples)
-            Every K_iβ.
-
-        Notes
-        -----
-        ρI is a kernel of its own, whose features are the slacks. Where slacks are next to
-        forbidden, a machine without any is better: the same one, scaled up to a margin of 1.
-        """
-        beta, threshold = machine
-        ridge, weights = self.split_ridge(weights)
-        scores = weights @ products[-len(weights) :]
-        norm = float(scores @ beta)
-        constant = threshold * self.roots
-        slacks = np.maximum(0.0, self.roots - self.signs * (scores + constant))
-        if np.isfinite(self.limit):
-            soft = norm + 2.0 * self.limit * float((self.roots * slacks).sum())
-        else:
-            soft = norm + float(slacks @ slacks) / ridge if ridge > 0 else np.inf
-        margin = float(np.min(self.signs * (scores + ridge * beta + constant) / self.roots))
-        hard = (norm + ridge * float(beta @ beta)) / margin / margin if margin > 0 else np.inf
-        return min(soft, hard)
-
-    def split_ridge(self, weights: FloatArray) -> tuple[float, FloatArray]:
-        """Return ρ together with the weight of the identity, and the weights of the others."""
-        if self.identity_first:
-            return self.ridge + float(weights[0]), weights[1:]
-        return self.ridge, weights
 
 
 class SoftMargin(MarginProgram, ConvexProgram):
@@ -209,19 +62,9 @@ class SoftMargin(MarginProgram, ConvexProgram):
         trace n_samples too, is then the first of the kernels.
     C : float
         The cost of slacks; not used by ``"SM2_C"``.
-    maximize : callable, optional
-        From the program at fixed weights to the machine. Finding α takes an algorithm, which
-        has no place here; without one there is no `at`.
     """
 
-    def __init__(
-        self,
-        bank: Bank,
-        target: ClassTarget,
-        kind: MarginKind,
-        C: float,
-        maximize: Callable[[MarginProgram], Machine] | None = None,
-    ) -> None:
+    def __init__(self, bank: Bank, target: ClassTarget, kind: MarginKind, C: float) -> None:
         self.bank = bank
         self.signs = np.where(target.codes == 1, 1.0, -1.0)
         weights = target.sample_weights
@@ -229,16 +72,13 @@ class SoftMargin(MarginProgram, ConvexProgram):
         self.limit = C if kind == "SM1" else np.inf
         self.ridge = 1.0 / C if kind == "SM2" else 0.0
         self.identity_first = kind == "SM2_C"
-        self.maximize = maximize
 
     @property
     def n_weights(self) -> int:
         return self.bank.n_kernels + self.identity_first
 
     def at(self, weights: FloatArray) -> MarginPoint:
-        if self.maximize is None:
-            raise TypeError("Give SoftMargin a `maximize` to evaluate it at some weights.")
-        machine = self.maximize(FixedWeights(self, weights))
+        machine = maximize(FixedWeights(self, weights))
         return MarginPoint(self, weights, machine, self.products(machine.beta))
 
     def matrix(self, weights: FloatArray) -> FloatArray:

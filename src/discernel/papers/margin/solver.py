@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from discernel.arrays import Cholesky, FloatArray, matmul
-from discernel.papers.margin.criterion import Machine, MarginPoint, MarginProgram
+from discernel.papers.margin.program import Machine, MarginPoint, MarginProgram
 from discernel.programs.base import relative_gap
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Monitor, Solution, Status, Task, silent

@@ -1,0 +1,186 @@
+"""Banks that a user asks for: a name, or an object that has its numbers."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from discernel.bank.tiled import CACHE_BYTES
+from discernel.exceptions import InvalidInputError
+
+__all__ = ["AutoBank", "BankChoice", "Distributed", "Iterative", "LowRank", "Tiled", "read_choice"]
+
+_UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
+_UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
+_DEFAULT_MEMORY = "256MiB"
+
+
+class BankChoice(NamedTuple):
+    """How kernels are to be computed.
+
+    Attributes
+    ----------
+    kind : str
+        The name of the bank, or ``"auto"``.
+    rank : int or None
+        The rank of all kernels together, where that is low; None: the default.
+    memory : float
+        The bytes for kernel matrices.
+    """
+
+    kind: str = "auto"
+    rank: int | None = None
+    memory: float = CACHE_BYTES
+
+
+class AutoBank(BaseEstimator):  # type: ignore[misc]
+    """The bank that is chosen for the rows, within a memory limit.
+
+    Parameters
+    ----------
+    memory : str or int, default="256MiB"
+        The room for kernel matrices: bytes, or a number with a unit such as ``"2GB"``. A stack of
+        all matrices that fits in is kept; tiles of others are kept up to it.
+    rank : int, optional
+        The rank where a low one is chosen; by default it grows with the number of rows.
+
+    Examples
+    --------
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> from discernel.bank import AutoBank
+    >>> clf = MultipleKernelDiscriminant(bank=AutoBank(memory="1GB"))
+    """
+
+    #: The name of the bank.
+    kind = "auto"
+
+    def __init__(self, memory: str | int = _DEFAULT_MEMORY, rank: int | None = None) -> None:
+        self.memory = memory
+        self.rank = rank
+
+    def choice(self) -> BankChoice:
+        """Return what is asked for, checked."""
+        return BankChoice(self.kind, _check_rank(self.rank), _bytes(self.memory))
+
+
+class LowRank(BaseEstimator):  # type: ignore[misc]
+    """Features of a low rank in place of kernels: for many rows.
+
+    Parameters
+    ----------
+    rank : int, optional
+        The rank of all kernels together; by default it grows with the number of rows.
+    memory : str or int, default="256MiB"
+        The room for the features of all rows, in bytes or as ``"2GB"``. Features that need more
+        are summed up in two passes.
+
+    Examples
+    --------
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> from discernel.bank import LowRank
+    >>> clf = MultipleKernelDiscriminant(bank=LowRank(500))
+    """
+
+    #: The name of the bank.
+    kind = "lowrank"
+
+    def __init__(self, rank: int | None = None, memory: str | int = _DEFAULT_MEMORY) -> None:
+        self.rank = rank
+        self.memory = memory
+
+    def choice(self) -> BankChoice:
+        """Return what is asked for, checked."""
+        return BankChoice(self.kind, _check_rank(self.rank), _bytes(self.memory))
+
+
+class Tiled(BaseEstimator):  # type: ignore[misc]
+    """Tiles of kernel matrices, computed anew whenever there is no room to keep them.
+
+    Parameters
+    ----------
+    memory : str or int, default="256MiB"
+        The room for tiles that are kept, in bytes or as ``"2GB"``.
+
+    Examples
+    --------
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> from discernel.bank import Tiled
+    >>> clf = MultipleKernelDiscriminant(bank=Tiled(memory="2GB"))
+    """
+
+    #: The name of the bank.
+    kind = "tiled"
+
+    def __init__(self, memory: str | int = _DEFAULT_MEMORY) -> None:
+        self.memory = memory
+
+    def choice(self) -> BankChoice:
+        """Return what is asked for, checked."""
+        return BankChoice(self.kind, None, _bytes(self.memory))
+
+
+class Iterative(Tiled):
+    """Systems solved by conjugate gradients, of tiles: no matrix of all rows is ever made.
+
+    Parameters
+    ----------
+    memory : str or int, default="256MiB"
+        The room for tiles that are kept, in bytes or as ``"2GB"``.
+    """
+
+    kind = "iterative"
+
+
+class Distributed(Tiled):
+    """Tiles on the workers of a Dask cluster, each of which has all rows.
+
+    Parameters
+    ----------
+    memory : str or int, default="256MiB"
+        The room for tiles that each worker keeps, in bytes or as ``"2GB"``.
+    """
+
+    kind = "distributed"
+
+
+def read_choice(bank: Any) -> BankChoice:
+    """Return the bank that is asked for, or raise a clear error.
+
+    Parameters
+    ----------
+    bank : str or object
+        A name, or one of the objects of this module.
+    """
+    if isinstance(bank, str):
+        return BankChoice(bank)
+    if not isinstance(bank, (AutoBank, LowRank, Tiled)):
+        raise InvalidInputError(
+            "bank must be a name such as 'auto', or an object of discernel.bank such as "
+            f"LowRank(500) or Tiled(memory='2GB'). Got {bank!r}."
+        )
+    return bank.choice()
+
+
+def _check_rank(rank: Any) -> int | None:
+    if rank is not None and not (isinstance(rank, (int, np.integer)) and rank >= 1):
+        raise InvalidInputError(f"The rank must be an integer of at least 1. Got {rank!r}.")
+    return None if rank is None else int(rank)
+
+
+def _bytes(memory: Any) -> float:
+    """Return the bytes that a text or a number stands for, or raise a clear error."""
+    found = re.fullmatch(r"([0-9.]+(?:e[0-9]+)?)\s*([a-z]*)", str(memory).strip().lower())
+    factor = None if found is None else _UNITS.get(found[2])
+    try:
+        n_bytes = 0.0 if found is None or factor is None else float(found[1]) * factor
+    except ValueError:
+        n_bytes = 0.0
+    if not 0 < n_bytes < np.inf:
+        raise InvalidInputError(
+            "The memory of a bank must be a positive number of bytes, or one with a unit such as "
+            f"'256MiB' or '2GB'. Got {memory!r}."
+        )
+    return n_bytes
