@@ -5,7 +5,6 @@ import pytest
 
 from discernel import learn_kernel
 from discernel.arrays import Cholesky, in_threads, matmul, self_product, symmetric_eigen
-from discernel.bank.blend import BlendBank
 from discernel.default.landmarks import residual_landmarks
 from discernel.default.metric import learn_metric
 from discernel.exceptions import ConvergenceWarning
@@ -23,6 +22,7 @@ from discernel.progress.deadline import (
     seconds_left,
 )
 from discernel.targets import ClassTarget
+from tests.bank._blend import blend_of_rank
 
 
 class Clock:
@@ -117,7 +117,7 @@ def draw_landmarks():
 
 
 def make_features():
-    BlendBank.of_rank([RBF(width=1.0), RBF(width=2.0)], np.full(2, 0.5), ROWS, 30)
+    blend_of_rank([RBF(width=1.0), RBF(width=2.0)], np.full(2, 0.5), ROWS, 30)
 
 
 def find_metric():

@@ -22,7 +22,7 @@ from discernel.kernels import Function, rbf_ladder
 from discernel.learn import Status, make_request
 from discernel.model import Facts, Model
 from discernel.plan import Forecast, Speed
-from discernel.progress.deadline import check_deadline
+from discernel.progress.deadline import check_deadline, must_stop_learning
 
 GIVEN = {"kernels": rbf_ladder(4), "criterion": "rkda", "regularization": 1e-2}
 
@@ -204,8 +204,8 @@ def test_a_first_pass_that_takes_too_long_ends_once_there_are_two_classes(rows, 
 class Fitted(BaseEstimator):
     """An estimator whose stages take what a test says."""
 
-    def __init__(self, clock, seconds, losses):
-        self.clock, self.seconds, self.losses = clock, seconds, losses
+    def __init__(self, clock, seconds, losses, learning=0.0):
+        self.clock, self.seconds, self.losses, self.learning = clock, seconds, losses, learning
 
     def open_rows(self, X, y, sample_weight, setting):
         return X, y, sample_weight
@@ -217,16 +217,19 @@ class Fitted(BaseEstimator):
         return self.losses.get(model.head)
 
     def fit_model(self, X, y, sample_weight, setting):
-        stage = active_stages().begin(Planner(self.forecasts))
-        self.clock.now += self.seconds[stage.n_rows]
+        stage = active_stages().begin(Planner(self.forecasts, reserve=self.learning > 0))
+        learning = self.learning * self.seconds[stage.n_rows]
+        self.clock.now += learning
+        if not stage.learns or not must_stop_learning():
+            self.clock.now += self.seconds[stage.n_rows] - learning
         check_deadline()
         none = np.empty(0)
         return Model(None, None, none, none, stage.n_rows, facts=Facts(None, [], "dense"))
 
 
 class Planner:
-    def __init__(self, forecasts):
-        self.forecasts = forecasts
+    def __init__(self, forecasts, reserve):
+        self.forecasts, self.reserved = forecasts, reserve
 
     def stages(self, most_rows):
         return [
@@ -235,15 +238,15 @@ class Planner:
         ]
 
     def reserve(self, stage):
-        return 0.0
+        return self.reserved * self.forecasts[stage.n_rows]
 
     def factoring_rate(self, stage):
         return np.inf
 
 
-def run_stages(limit, forecasts, seconds=None, losses=None):
+def run_stages(limit, forecasts, seconds=None, losses=None, learning=0.0):
     clock = Clock()
-    estimator = Fitted(clock, forecasts if seconds is None else seconds, losses or {})
+    estimator = Fitted(clock, forecasts if seconds is None else seconds, losses or {}, learning)
     estimator.forecasts = forecasts
     y = np.arange(4000) % 2
     setting = Setting(make_request())
@@ -312,6 +315,14 @@ def test_of_two_stages_that_with_the_smaller_loss_is_kept_but_the_whole_is_what_
     worse = {500: 0.1, 1000: 0.2, 2000: 0.3, 4000: 0.4}
     assert run_stages(7.0, FORECASTS, losses=worse)[0].head == 500
     assert run_stages(21.0, FORECASTS, losses=worse)[0].head == 4000
+
+
+@pytest.mark.parametrize(("learning", "is_whole"), [(0.1, True), (0.5, True), (0.8, False)])
+def test_a_whole_whose_learning_was_cut_short_is_not_whole(learning, is_whole):
+    """At least half of the time that is left is for learning, however much should follow."""
+    found, stages = run_stages(13.0, {500: 0.1, 4000: 10.0}, learning=learning)
+    assert (found.head, stages) == (4000, ["500", "4,000"])
+    assert found.facts.plan.is_whole is is_whole
 
 
 def test_a_fit_within_a_fit_has_no_part_in_its_stages(rows):

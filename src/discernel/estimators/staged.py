@@ -21,7 +21,13 @@ from discernel.default import Proposal
 from discernel.estimators.planned import FitPlanner
 from discernel.model import Model
 from discernel.plan import FIRST_STAGE_ROWS, FitPlan, Forecast, Stage, parse_duration
-from discernel.progress.deadline import Clock, Deadline, OutOfTimeError, is_late, keep_deadline
+from discernel.progress.deadline import (
+    Clock,
+    Deadline,
+    OutOfTimeError,
+    active_deadline,
+    keep_deadline,
+)
 from discernel.targets import ClassTarget
 
 __all__ = ["StagedFit", "active_stages", "fit_in_stages"]
@@ -44,6 +50,9 @@ _HOPE = 1.5
 _READING = 0.4
 #: Forecasts are taken to be wrong by no more than this factor.
 _MOST_WRONG = 5.0
+#: The share of the time left that may be reserved for what follows learning. Forecasts may be too
+#: high: 2,000 rows on a busy machine ended with 2 s to spare after a choice that was cut short.
+_RESERVED = 0.5
 #: Forecasts from which on the time that was taken says how good forecasts are, in seconds.
 _TELLING = 0.3
 
@@ -143,7 +152,8 @@ class StagedFit:
 
     def keep_proposal(self, n_rows: int, proposal: Proposal) -> None:
         """Keep what was chosen from so many rows, if there was time for the whole choice."""
-        if self._learns and not is_late():
+        deadline = active_deadline()
+        if self._learns and not (deadline is not None and deadline.cut.is_set()):
             self._proposals[n_rows] = proposal
 
     @property
@@ -238,7 +248,7 @@ class StagedFit:
         start, self._stage = self._clock(), stage
         deadline = replace(
             self._deadline,
-            reserve=self._ratio * self.planner.reserve(stage),
+            reserve=min(self._ratio * self.planner.reserve(stage), _RESERVED * self._deadline.left),
             rate=self.planner.factoring_rate(stage) / self._ratio,
             learns=stage.learns,
         )
@@ -250,7 +260,7 @@ class StagedFit:
         except OutOfTimeError:
             self._note(start, finished=False)
             return None
-        self._note(start, finished=True)
+        self._note(start, finished=True, cut=deadline.cut.is_set())
         return found, heard
 
     def _is_worse(self, found: Model, kept: Model) -> bool:
@@ -258,12 +268,12 @@ class StagedFit:
         loss, before = map(self._estimator.held_out_loss, (found, kept))
         return loss is not None and before is not None and bool(loss > before)
 
-    def _note(self, start: float, *, finished: bool) -> None:
+    def _note(self, start: float, *, finished: bool, cut: bool = False) -> None:
         """Note what was run, and how good its forecast was."""
         stage, taken = self._stage, self._clock() - start
         if stage is None:
             return
-        is_whole = stage is self._stages[-1] and not self._is_cut
+        is_whole = stage is self._stages[-1] and not self._is_cut and not cut
         noted = Stage(stage.what, stage.reason, stage.seconds, taken, finished, is_whole)
         self._ran.append(noted)
         if finished and len(self._ran) > 1 and stage.seconds >= _TELLING:

@@ -7,11 +7,12 @@ keeps the stage before. Without a deadline both do nothing.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -51,6 +52,8 @@ class Deadline:
         Operations per second of a factorisation.
     learns : bool
         Whether weights are learned at all; False: solvers stop at their start, equal weights.
+    cut : threading.Event
+        Set once work has been told to stop learning before its end.
     """
 
     end: float
@@ -58,6 +61,7 @@ class Deadline:
     reserve: float = 0.0
     rate: float = np.inf
     learns: bool = True
+    cut: threading.Event = field(default_factory=threading.Event, init=False, compare=False)
 
     @classmethod
     def after(cls, seconds: float, clock: Clock = time.perf_counter) -> Deadline:
@@ -113,8 +117,12 @@ def seconds_left() -> float:
 
 
 def is_late() -> bool:
-    """Whether the time for learning weights is over."""
-    return seconds_left() <= 0
+    """Whether the time for learning weights is over. The deadline keeps that work was told so."""
+    deadline = _ACTIVE.get()
+    if deadline is None or deadline.left > deadline.reserve:
+        return False
+    deadline.cut.set()
+    return True
 
 
 def must_stop_learning() -> bool:
