@@ -129,6 +129,12 @@ class Iterative(Tiled):
     ----------
     memory : str or int, default="256MiB"
         The room for tiles that are kept, in bytes or as ``"2GB"``.
+
+    Examples
+    --------
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> from discernel.bank import Iterative
+    >>> clf = MultipleKernelDiscriminant(bank=Iterative(memory="2GB"))
     """
 
     kind = "iterative"
@@ -141,6 +147,12 @@ class Distributed(Tiled):
     ----------
     memory : str or int, default="256MiB"
         The room for tiles that each worker keeps, in bytes or as ``"2GB"``.
+
+    Examples
+    --------
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> from discernel.bank import Distributed
+    >>> clf = MultipleKernelDiscriminant(bank=Distributed(memory="2GB"))
     """
 
     kind = "distributed"
