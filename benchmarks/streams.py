@@ -65,7 +65,7 @@ def fit_stream(folder: str) -> dict[str, Any]:
 
     source = open_rows(folder, "y")
     before = peak_memory()
-    limit = MAX_TIME if (source.about_n_rows or 0) > MOST else None
+    limit = MAX_TIME if (source.estimated_n_rows or 0) > MOST else None
     clf = MultipleKernelDiscriminant(callback=heard, max_time=limit).fit(source)
     found = {
         "seconds": time.perf_counter() - begun,

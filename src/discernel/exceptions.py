@@ -44,8 +44,8 @@ __all__ = [
     "LowRankWarning",
     "MissingExtraError",
     "NumericalError",
+    "caller_stacklevel",
     "check_number",
-    "levels_to_the_caller",
     "missing_extra",
     "unknown_choice",
 ]
@@ -146,7 +146,7 @@ def check_number(what: str, value: Any, *, positive: bool = False) -> None:
         raise InvalidInputError(f"The {what} must be {must}. Got {value!r}.")
 
 
-def levels_to_the_caller() -> int:
+def caller_stacklevel() -> int:
     """Return the ``stacklevel`` of the first line that is not ours, to be named by a warning."""
     frame, levels = sys._getframe(1), 1
     while frame.f_back is not None and _is_ours(frame.f_globals["__name__"]):

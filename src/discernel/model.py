@@ -17,7 +17,7 @@ from sklearn.utils.validation import _get_feature_names, _num_features
 
 from discernel.arrays import Device, FloatArray, n_rows, on_host
 from discernel.bank import CombinedFeatures, CombinedKernel
-from discernel.exceptions import InvalidInputError, levels_to_the_caller
+from discernel.exceptions import InvalidInputError, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.calls import refuse_sparse
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
@@ -231,7 +231,7 @@ class RowReader:
             warnings.warn(
                 f"X {found} feature names, but {self.estimator} was fitted {fitted} feature names",
                 UserWarning,
-                stacklevel=levels_to_the_caller(),
+                stacklevel=caller_stacklevel(),
             )
             return
         if len(names) == len(given) and (names == given).all():

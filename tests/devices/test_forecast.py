@@ -13,7 +13,7 @@ from discernel.estimators import planned
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import RBF, Function, Laplace, Linear, rbf_ladder
 from discernel.learn import Status
-from discernel.plan import Problem, Speed, measure_device, plan_there
+from discernel.plan import Problem, Speed, measure_device, plan_on_device
 
 #: A large GPU.
 SPEED = Speed(product=3e14, entry=6e-11, n_threads=1)
@@ -56,25 +56,25 @@ def test_a_device_is_measured_on_the_kernels_and_rows_at_hand(device, kernels, n
 def test_what_fits_is_factored_and_what_does_not_iterates(device, monkeypatch):
     problem = Problem(50_000, 50, 10, False, 1.0)
     monkeypatch.setattr(Device, "free_bytes", lambda self: 2 * factor_bytes(50_000))
-    found = plan_there(problem, SPEED, device)
+    found = plan_on_device(problem, SPEED, device)
     assert (found.kind, found.n_bytes) == ("device", factor_bytes(50_000))
     assert 1.0 < found.seconds < 5.0  # 2.5 on an H200
     assert "factored" in str(found)
-    assert "conjugate gradients" in str(plan_there(problem, SPEED, device, factors=False))
+    assert "conjugate gradients" in str(plan_on_device(problem, SPEED, device, factors=False))
     monkeypatch.setattr(Device, "free_bytes", lambda self: factor_bytes(50_000) - 1)
-    assert "conjugate gradients" in str(plan_there(problem, SPEED, device))
+    assert "conjugate gradients" in str(plan_on_device(problem, SPEED, device))
 
 
 def test_the_default_needs_room_for_a_precise_diagonal(device, monkeypatch):
     chooses = Problem(50_000, 50, 12, True, 0.0)
     single, double = (factor_bytes(50_000, single=each) for each in (True, False))
     monkeypatch.setattr(Device, "free_bytes", lambda self: 2 * double)
-    found = plan_there(chooses, SPEED, device)
+    found = plan_on_device(chooses, SPEED, device)
     assert "factored" in str(found)
     assert found.n_bytes == double
     monkeypatch.setattr(Device, "free_bytes", lambda self: (single + double) / 2)
-    assert "conjugate gradients" in str(plan_there(chooses, SPEED, device))
-    assert "factored" in str(plan_there(replace(chooses, chooses=False), SPEED, device))
+    assert "conjugate gradients" in str(plan_on_device(chooses, SPEED, device))
+    assert "factored" in str(plan_on_device(replace(chooses, chooses=False), SPEED, device))
 
 
 def test_few_rows_are_not_forecast_unless_asked(rows, tensor, capsys):

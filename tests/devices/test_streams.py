@@ -10,9 +10,9 @@ from discernel.bank import LowRank
 from discernel.kernels import RBF, Laplace, Linear, Standardized
 from discernel.kernels.features import NystromMap
 from discernel.streams import there as streams_there
+from discernel.streams.on_device import LandmarksOnDevice
 from discernel.streams.refine import squared_gradient
-from discernel.streams.summary import FeatureSums, Labelled, Summing, one_hot, sums_are_of_kernels
-from discernel.streams.there import LandmarksThere
+from discernel.streams.summary import FeatureSums, Labelled, SumPass, one_hot, sums_are_of_kernels
 
 N = 500
 
@@ -39,7 +39,7 @@ def test_sums_are_those_of_numpy(device, rows, name, weighted, monkeypatch):
     assert sums_are_of_kernels(features) == name.startswith("kernels")
     weights = np.random.default_rng(1).uniform(0.5, 2.0, N) if weighted else np.ones(N)
     given = Labelled(X, one_hot(y, 3), weights)
-    here, there = (Summing(lambda chunk: given, features, 3, where) for where in (None, device))
+    here, there = (SumPass(lambda chunk: given, features, 3, where) for where in (None, device))
     expected, found = here.add_rows(here.start(), given), there.add_rows(there.start(), given)
     found = there.merge(there.add_rows(found, given), FeatureSums(features.rank, 3))
     # Features of landmarks that others nearly represent have half of the digits.
@@ -65,7 +65,7 @@ def test_features_and_gradients_are_those_of_numpy(device, rows):
         Laplace(width=2.0),
     ]
     features = NystromMap(kernels, np.arange(1.0, 7.0), X[:40])
-    there = LandmarksThere(features, device)
+    there = LandmarksOnDevice(features, device)
     assert_allclose(there.features(X), features(X), atol=1e-8)
     coef = np.random.default_rng(1).normal(size=(features.rank, 2))
     assert there.gradients(coef, X)[1] == [3, 4, 5]

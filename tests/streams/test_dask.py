@@ -12,8 +12,8 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.kernels.features import NystromMap
 from discernel.streams import open_rows
-from discernel.streams.summary import Labelled, Summing, one_hot
-from discernel.streams.survey import Surveying
+from discernel.streams.summary import Labelled, SumPass, one_hot
+from discernel.streams.survey import SurveyPass
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -77,7 +77,7 @@ class Preparing:
 
 
 def summing(X):
-    return Summing(Preparing(), NystromMap([RBF(width=1.0), Linear()], [0.7, 0.3], X[:20]), 2)
+    return SumPass(Preparing(), NystromMap([RBF(width=1.0), Linear()], [0.7, 0.3], X[:20]), 2)
 
 
 @pytest.mark.parametrize("kind", list(collections()))
@@ -97,7 +97,7 @@ def test_sums_are_those_of_the_same_chunks_at_home(kind):
 def test_the_survey_draws_the_same_rows(kind):
     given = collections()[kind]
     away = open_rows(*given[:2], weights=given[2])
-    fold = Surveying(seed=3, most=40)
+    fold = SurveyPass(seed=3, most=40)
     one, other = (source.reduce(fold) for source in (open_rows(chunks(*task())), away))
     assert dict(one.labels) == dict(other.labels)
     assert np.array_equal(one.sample.keys, other.sample.keys)
@@ -157,15 +157,15 @@ def test_a_summary_is_dropped_once_it_is_merged(monkeypatch):
 def test_progress_counts_the_rows_of_all_partitions():
     given, seen = collections()["array"], []
     source = open_rows(*given[:2])
-    source.reduce(Surveying(), seen.append)
-    assert source.n_rows == source.about_n_rows == N
+    source.reduce(SurveyPass(), seen.append)
+    assert source.n_rows == source.estimated_n_rows == N
     assert (np.diff(seen) > 0).all()
     assert len(seen) == np.count_nonzero(SIZES)
     assert seen[-1] == N
     unknown = open_rows(*collections()["columns"][:2])
-    assert unknown.n_rows is unknown.about_n_rows is None
+    assert unknown.n_rows is unknown.estimated_n_rows is None
     next(unknown.chunks())
-    assert unknown.about_n_rows == SIZES[0] * len(SIZES)
+    assert unknown.estimated_n_rows == SIZES[0] * len(SIZES)
 
 
 def test_chunks_and_maps_come_in_order():
@@ -181,7 +181,7 @@ def test_parquet_and_text_come_through_dataframes(tmp_path):
     table.loc[30:, "town"] = "late"
     for i in range(4):
         table.iloc[10 * i :][:10].to_parquet(tmp_path / f"{i}.parquet")
-    found = open_rows(dd.read_parquet(tmp_path), "y").reduce(Surveying())
+    found = open_rows(dd.read_parquet(tmp_path), "y").reduce(SurveyPass())
     assert dict(found.labels) == {"no": 20, "yes": 20}
     assert found.facts[1].counts == {"x": 15, "y": 15, "late": 10}
 
@@ -189,7 +189,7 @@ def test_parquet_and_text_come_through_dataframes(tmp_path):
 def test_sparse_partitions():
     X, y, _ = task()
     rows = da.from_array(X, chunks=(SIZES, 3)).map_blocks(sparse.csr_matrix)
-    found = open_rows(rows, da.from_array(y, chunks=(SIZES,))).reduce(Surveying())
+    found = open_rows(rows, da.from_array(y, chunks=(SIZES,))).reduce(SurveyPass())
     assert found.n_rows == N
     assert found.facts is None
 
@@ -204,33 +204,33 @@ def test_a_cell_that_cannot_be_is_named_by_partition_and_row():
     y = np.arange(900) % 2
     rows, labels = da.from_array(X, chunks=(sizes, 3)), da.from_array(y, chunks=(sizes,))
     with pytest.raises(InvalidInputError, match="Got nan in row 7 of partition 812, column"):
-        open_rows(rows, labels).reduce(Surveying(takes_tables=False))
+        open_rows(rows, labels).reduce(SurveyPass(takes_tables=False))
     y = np.where(np.arange(900) == 819, np.nan, y)
     with pytest.raises(InvalidInputError, match=r"label\. Got .*nan.* in row 7 of partition 812"):
-        open_rows(rows, y).reduce(Surveying())
+        open_rows(rows, y).reduce(SurveyPass())
 
 
 def test_a_column_that_is_missing_or_moved_in_one_partition():
     X, y, weights = task()
     parts = [part for (part,) in chunks(frame(X, y, weights))]
-    whole = open_rows(partitions(parts), "y").reduce(Surveying())
-    less = open_rows(partitions(parts), "y", drop=["b"]).reduce(Surveying())
+    whole = open_rows(partitions(parts), "y").reduce(SurveyPass())
+    less = open_rows(partitions(parts), "y", drop=["b"]).reduce(SurveyPass())
     assert list(less.sample.X.columns) == ["a", "c", "weights"]
     parts[3] = parts[3][["c", "y", "weights", "b", "a"]]
-    moved = open_rows(partitions(parts), "y").reduce(Surveying())
+    moved = open_rows(partitions(parts), "y").reduce(SurveyPass())
     assert np.array_equal(whole.sample.X, moved.sample.X)
     parts[3] = parts[3].drop(columns="b")
     with pytest.raises(InvalidInputError, match=r"same columns\. partition 3 has no 'b'"):
-        open_rows(partitions(parts), "y").reduce(Surveying())
+        open_rows(partitions(parts), "y").reduce(SurveyPass())
     parts[3] = parts[3].drop(columns="y")
     with pytest.raises(InvalidInputError, match=r"'y' must be in every part\. partition 3 has"):
-        open_rows(partitions(parts), "y").reduce(Surveying())
+        open_rows(partitions(parts), "y").reduce(SurveyPass())
 
 
 def test_blocks_that_are_not_as_their_array_says():
     wrong = da.ones((20, 3), chunks=10).map_blocks(lambda X: X[:, :2], chunks=((10, 10), (3,)))
     with pytest.raises(InvalidInputError, match=r"must have 3 columns.*\(10, 2\) in partition"):
-        open_rows(wrong, np.arange(20) % 2).reduce(Surveying())
+        open_rows(wrong, np.arange(20) % 2).reduce(SurveyPass())
 
 
 def test_labels_and_weights_that_do_not_fit():
@@ -252,12 +252,12 @@ def test_labels_and_weights_that_do_not_fit():
             open_rows(*given)
     mixed = forgotten(rows), forgotten(da.from_array(y, chunks=(SIZES[::-1],)))
     with pytest.raises(InvalidInputError, match=r"one label per row\. Got \d+ rows and \d+ .*in p"):
-        open_rows(*mixed).reduce(Surveying())
+        open_rows(*mixed).reduce(SurveyPass())
     numbers = forgotten(da.from_array(weights, chunks=(SIZES[::-1],)))
     with pytest.raises(InvalidInputError, match=r"one weight per row\. Got \d+ rows and"):
         open_rows(
             forgotten(rows), forgotten(da.from_array(y, chunks=(SIZES,))), weights=numbers
-        ).reduce(Surveying())
+        ).reduce(SurveyPass())
 
 
 def test_no_rows_at_all():
@@ -265,7 +265,7 @@ def test_no_rows_at_all():
     with pytest.raises(
         InvalidInputError, match=r"There must be rows, in every pass\. Got none in DaskSource"
     ):
-        open_rows(rows, np.ones(0)).reduce(Surveying())
+        open_rows(rows, np.ones(0)).reduce(SurveyPass())
 
 
 def test_memory_that_a_partition_does_not_fit_into():
@@ -274,7 +274,7 @@ def test_memory_that_a_partition_does_not_fit_into():
 
     rows = da.ones((20, 3), chunks=10).map_blocks(much, dtype=float)
     with pytest.raises(InvalidInputError, match=r"does not fit into memory\. Make partitions sm"):
-        open_rows(rows, np.arange(20) % 2).reduce(Surveying())
+        open_rows(rows, np.arange(20) % 2).reduce(SurveyPass())
 
 
 def test_dask_is_not_loaded_where_nobody_uses_it():

@@ -99,7 +99,7 @@ def test_files_give_all_rows_in_order(tmp_path, kind, given):
     assert np.array_equal(weights, frame["weight"])
     assert max(chunk.n_rows for chunk in source.chunks()) <= 4
     assert source.n_rows == (25 if kind == "parquet" else None)
-    assert 15 <= source.about_n_rows <= 35
+    assert 15 <= source.estimated_n_rows <= 35
 
 
 def test_places_name_files_and_rows(tmp_path):

@@ -11,7 +11,7 @@ from discernel.kernels import RBF, Laplace, Linear
 from discernel.kernels.features import NystromMap
 from discernel.streams import open_rows
 from discernel.streams.solve import SummedSystem
-from discernel.streams.summary import Labelled, Summing, check_room, one_hot, sums_are_of_kernels
+from discernel.streams.summary import Labelled, SumPass, check_room, one_hot, sums_are_of_kernels
 from discernel.targets import ClassTarget
 
 N = 300
@@ -41,7 +41,7 @@ def folding(phi, n_classes=3):
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
         return Labelled(chunk.X, one_hot(chunk.y, n_classes), weights)
 
-    return Summing(prepare, phi, n_classes)
+    return SumPass(prepare, phi, n_classes)
 
 
 def summary_of(weighted=False, chunk_rows=64, smooth=False):
@@ -152,7 +152,7 @@ def test_numbers_are_fitted_as_classes_are():
     X, _, _ = task(False)
     values = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2 + 5])
     phi = features(X)
-    fold = Summing(lambda chunk: Labelled(chunk.X, values, np.ones(N)), phi, 2)
+    fold = SumPass(lambda chunk: Labelled(chunk.X, values, np.ones(N)), phi, 2)
     summary = open_rows(X, np.zeros(N)).reduce(fold)
     beta, intercept = SummedSystem(summary, phi).fit(np.eye(2), 1e-4)
     F = phi(X)

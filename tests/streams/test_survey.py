@@ -11,7 +11,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.streams import open_rows
 from discernel.streams.chunks import Chunk, Place
 from discernel.streams.sample import row_keys
-from discernel.streams.survey import Surveying, codes_of
+from discernel.streams.survey import SurveyPass, codes_of
 from discernel.tables import TableEncoder
 
 
@@ -33,7 +33,7 @@ def mixed(n=3000):
 
 def survey_of(source, **options):
     options = {"most": 200} | options
-    return source.reduce(Surveying(**options))
+    return source.reduce(SurveyPass(**options))
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 7, 1000, 3000])
@@ -56,7 +56,7 @@ def test_a_survey_counts_all_rows_whatever_the_chunks_are(chunk_rows):
 
 
 def test_a_survey_does_not_depend_on_the_order_of_the_reduction():
-    fold, source = Surveying(most=100), open_rows(mixed(), "y", chunk_rows=250)
+    fold, source = SurveyPass(most=100), open_rows(mixed(), "y", chunk_rows=250)
     parts = [fold.add(fold.start(), chunk) for chunk in source.chunks()]
     one, other = reduce(fold.merge, parts), reduce(fold.merge, parts[::-1])
     assert one.labels == other.labels
@@ -129,7 +129,7 @@ def bad_chunk(cell, kind):
 @pytest.mark.parametrize("kind", ["array", "frame", "sparse"])
 @pytest.mark.parametrize("cell", [np.inf, np.nan])
 def test_a_number_that_is_not_finite_is_named(cell, kind):
-    fold = Surveying(takes_tables=np.isinf(cell))
+    fold = SurveyPass(takes_tables=np.isinf(cell))
     words = r"row 7 of data/part-812\.parquet"
     if kind != "sparse":
         words += ", column '" + {"array": "x1", "frame": "age"}[kind]
@@ -138,12 +138,12 @@ def test_a_number_that_is_not_finite_is_named(cell, kind):
 
 
 def test_a_missing_number_is_counted_where_tables_are_taken():
-    fold = Surveying()
+    fold = SurveyPass()
     assert fold.add(fold.start(), bad_chunk(np.nan, "frame")).facts[1].n_missing == 1
 
 
 def test_labels_of_two_kinds_continuous_ones_and_none_are_refused():
-    fold = Surveying()
+    fold = SurveyPass()
     with pytest.raises(InvalidInputError, match="int and str"):
         _ = survey_of(open_rows([(np.ones((1, 1)), [1]), (np.ones((1, 1)), ["a"])])).classes
     with pytest.raises(InvalidInputError, match="continuous"):

@@ -14,10 +14,10 @@ __all__ = [
     "active_client",
     "computed",
     "connected",
+    "explain_lost_workers",
     "large_graphs",
     "memory_of_threads",
     "reduced",
-    "saying_what_went",
     "spread_files",
 ]
 
@@ -113,7 +113,7 @@ def computed(graph: dict[Any, Any], keys: list[Any]) -> list[Any]:
     from dask.optimization import cull
 
     needed, _ = cull(graph, keys)
-    with saying_what_went(), large_graphs():
+    with explain_lost_workers(), large_graphs():
         return list(_scheduler()(needed, keys))
 
 
@@ -140,12 +140,12 @@ def reduced(
         Told how many rows are done.
     """
     if client is None:
-        with saying_what_went(), _reporting(set(counts), report):
+        with explain_lost_workers(), _reporting(set(counts), report):
             return _scheduler()(graph, [root, *counts])[0]
     from distributed import as_completed
 
     futures: list[Any] = []
-    with saying_what_went():
+    with explain_lost_workers():
         try:
             with large_graphs():
                 futures = client.get(graph, [root, *counts], sync=False)
@@ -185,7 +185,7 @@ def _reporting(counts: set[Any], report: Callable[[int], Any] | None) -> Iterato
 
 
 @contextmanager
-def saying_what_went() -> Iterator[None]:
+def explain_lost_workers() -> Iterator[None]:
     """Say what to do where workers, their memory or the scheduler are gone."""
     try:
         yield

@@ -237,7 +237,7 @@ class DeviceBank(IterativeBank):
         plain = self._without_workspace()
 
         def factored(coarse: bool) -> DeviceFactor:
-            matrix = plain._matrix_there(weights, diagonal, single=coarse)
+            matrix = plain._device_matrix(weights, diagonal, single=coarse)
             return DeviceFactor(matrix, plain.device, coarse=coarse)
 
         def product(V: FloatArray) -> FloatArray:
@@ -253,7 +253,7 @@ class DeviceBank(IterativeBank):
             coarse_diagonal=coarse_diagonal,
         )
 
-    def _matrix_there(self, weights: FloatArray, ridge: FloatArray, *, single: bool) -> Any:
+    def _device_matrix(self, weights: FloatArray, ridge: FloatArray, *, single: bool) -> Any:
         """Return diag(ridge) + Σ w_i K_i on the device."""
         n, factors = self.n_samples, weights * self.scales
         engine = self._engine.coarse if single else self._engine
@@ -266,7 +266,7 @@ class DeviceBank(IterativeBank):
         return matrix
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:  # type: ignore[override]
-        whole = as_host(self._matrix_there(weights, np.zeros(self.n_samples), single=False))
+        whole = as_host(self._device_matrix(weights, np.zeros(self.n_samples), single=False))
         if out is None:
             return whole
         out[:] = whole
@@ -274,7 +274,7 @@ class DeviceBank(IterativeBank):
 
     def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
         self.workspace.last = None
-        matrix = self._matrix_there(weights, np.full(self.n_samples, ridge), single=False)
+        matrix = self._device_matrix(weights, np.full(self.n_samples, ridge), single=False)
         inverse = DeviceFactor(matrix, self.device).inverse()
         return DeviceInverse(inverse, self.device, self._inner)
 

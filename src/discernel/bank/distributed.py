@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from discernel.arrays import FloatArray
-from discernel.arrays.cluster import active_client, large_graphs, saying_what_went
+from discernel.arrays.cluster import active_client, explain_lost_workers, large_graphs
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.tiled import Threads
 from discernel.bank.tiles import Passes, Tile, TilePass
@@ -91,7 +91,7 @@ class Workers(Threads):
         self._count()
         left = ("rows", "_client", "_held", "passes")  # what a band is not computed with
         state = {name: value for name, value in vars(self).items() if name not in left}
-        with saying_what_went(), large_graphs():
+        with explain_lost_workers(), large_graphs():
             sent = self._once(cloudpickle.dumps((state, task))), self._sent_rows()
             found = [
                 self._client.submit(_of_band, *sent, band, pure=False)

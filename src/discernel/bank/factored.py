@@ -67,7 +67,7 @@ def factor_kernel(kernel: Kernel, X: Any, *, most: int | None = None) -> FloatAr
         If an entry that is looked at is NaN or infinite.
     """
     name = kernel.name
-    kernel, X = kernel.on_its_columns(X)
+    kernel, X = kernel.without_columns(X)
     n = n_rows(X)
     most = n if most is None else most
     left = np.array(kernel.diagonal(X), dtype=np.float64)  # the diagonal of G − ΦᵀΦ

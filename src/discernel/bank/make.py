@@ -23,7 +23,7 @@ from discernel.bank.lowrank import LowRankBank, default_rank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.device import MatrixThere
+from discernel.kernels.device import MatrixOnDevice
 
 __all__ = ["Kind", "bank_of_matrices", "choose_bank", "device_of_matrices", "make_bank"]
 
@@ -207,7 +207,7 @@ def device_of_matrices(grams: Any) -> Device | None:
     return elsewhere(check_given(*(grams if isinstance(grams, (list, tuple)) else [grams])))
 
 
-def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[MatrixThere]:
+def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[MatrixOnDevice]:
     """Return matrices on a device as kernels, or raise a clear error about their shapes."""
     matrices = [grams[i, ...] for i in range(grams.shape[0])] if hasattr(grams, "shape") else grams
     shapes = sorted({tuple(matrix.shape) for matrix in matrices})
@@ -229,7 +229,7 @@ def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[Ma
     for matrix, name in zip(matrices, names, strict=True):
         there = device.put(matrix) if isinstance(matrix, np.ndarray) else _floating(matrix, device)
         check_symmetric(there, name, device.xp, _TILE)
-        made.append(MatrixThere(there, device, name))
+        made.append(MatrixOnDevice(there, device, name))
     return made
 
 

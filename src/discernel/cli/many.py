@@ -176,7 +176,7 @@ def predict_many(
         return Predictions.of(model, Rows.of(model, chunk.X, chunk.place.name, keep))
 
     with _opened(data, scheduler) as source:
-        done, total = 0, source.about_n_rows
+        done, total = 0, source.estimated_n_rows
         for part in source.map(predicted):
             yield part
             done += len(part.labels)

@@ -21,7 +21,7 @@ from discernel.estimators.base import (
     view,
 )
 from discernel.estimators.rows import TrainingRows, check_training
-from discernel.exceptions import ConvergenceWarning, InvalidInputError, levels_to_the_caller
+from discernel.exceptions import ConvergenceWarning, InvalidInputError, caller_stacklevel
 from discernel.kernels import kernel_names
 from discernel.model import Model
 from discernel.papers.akfd.criterion import AKFD, decide, one_against_rest
@@ -140,7 +140,7 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
     0.97
     """
 
-    _computes_there: ClassVar[bool] = False
+    _computes_on_device: ClassVar[bool] = False
 
     classes_ = view("classes", "The labels.")
     kernel_names_ = view("facts.names", "What the weights belong to.")
@@ -319,5 +319,5 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
             f"objective last changed by {1.0 - after / before:.1e} of itself, asked for "
             f"{self.tol:.1e}. Raise max_iter or tol.",
             ConvergenceWarning,
-            stacklevel=levels_to_the_caller(),
+            stacklevel=caller_stacklevel(),
         )

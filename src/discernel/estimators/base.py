@@ -75,7 +75,7 @@ class BaseKernelEstimator(BaseEstimator):
     #: The parameters that hold kernels.
     _kernel_parameters: ClassVar[tuple[str, ...]] = ("kernel", "kernels")
     #: Whether kernels can be computed on a device.
-    _computes_there: ClassVar[bool] = True
+    _computes_on_device: ClassVar[bool] = True
     #: Whether a kernel of low rank serves as well, whether kernels are learned again without each
     #: fold, and whether features can be summed up.
     _approximable: ClassVar[bool] = True
@@ -401,7 +401,7 @@ def _device_for(estimator: Any, *given: Any) -> Device | None:
     None is NumPy, which also computes with what other libraries have in its memory.
     """
     found, named = check_given(*given), estimator.get_params(deep=False).get("device")
-    if named == "cpu" or not estimator._computes_there:  # needs no other library
+    if named == "cpu" or not estimator._computes_on_device:  # needs no other library
         return None
     return elsewhere(found if named is None else Device.named(named))
 

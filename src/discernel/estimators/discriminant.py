@@ -137,7 +137,7 @@ class BaseKernelDiscriminant(
     ) -> Model:
         """Return the model of rows in memory, all kept or in a bank of features."""
         X, target, n_columns = training.X, given.seen, training.reader.n_features
-        learning = learn_rows(setting, X, training.kernels, target, request, n_columns, work.way)
+        learning = learn_rows(setting, X, training.kernels, target, request, n_columns, work.planned)
         ridge = request.criterion.sample_ridge(target, learning.learned.regularization)
         system = learning.bank.system(learning.weights, ridge)
         fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
@@ -411,9 +411,9 @@ def _must_sum(setting: Setting, request: Request, work: FitRun) -> bool:
 
     On a device always, which is where that is done.
     """
-    n_bytes = 8 * work.n_samples * (work.way.rank or 1)
+    n_bytes = 8 * work.n_samples * (work.planned.rank or 1)
     summed = setting.device is not None or n_bytes > setting.bank.memory
-    return work.way.kind == "lowrank" and summed and not request.criterion.balanced
+    return work.planned.kind == "lowrank" and summed and not request.criterion.balanced
 
 
 class KernelDiscriminant(BaseKernelDiscriminant):

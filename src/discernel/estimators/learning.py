@@ -46,7 +46,7 @@ from discernel.exceptions import (
     InvalidInputError,
     LeftOutColumnWarning,
     LowRankWarning,
-    levels_to_the_caller,
+    caller_stacklevel,
 )
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
@@ -61,7 +61,7 @@ __all__ = [
     "FitRun",
     "Learning",
     "Setting",
-    "Way",
+    "PlannedBank",
     "held_out_scores",
     "learn_rows",
     "rows_vary",
@@ -72,14 +72,14 @@ __all__ = [
 PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 
 
-class Way(NamedTuple):
+class PlannedBank(NamedTuple):
     """How to compute: the bank, or ``"auto"``, and its rank where that is to be low."""
 
     kind: str
     rank: int | None = None
 
 
-AUTOMATIC = Way("auto")
+AUTOMATIC = PlannedBank("auto")
 _ANY_BANK = BankChoice()
 
 
@@ -153,11 +153,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class FitRun:
-    """A fit under way.
+    """A fit that is running.
 
     Attributes
     ----------
-    way : Way
+    planned : PlannedBank
         How it is computed.
     forecast : Forecast or None
         What it is expected to take; None where few rows are no work.
@@ -167,7 +167,7 @@ class FitRun:
         When it began.
     """
 
-    way: Way
+    planned: PlannedBank
     forecast: Forecast | None
     n_samples: int
     start: float
@@ -191,7 +191,7 @@ class FitRun:
 def working(
     setting: Setting, X: Any, kernels: list[Kernel], target: Target, n_rows: int | None = None
 ) -> Iterator[FitRun]:
-    """Choose the way, say so, and show how far the work within is.
+    """Choose the bank, say so, and show how far the work within is.
 
     Parameters
     ----------
@@ -214,13 +214,13 @@ def working(
     else:
         forecast = stages.begin(planner)
         planner = stages.planner or planner
-    way = Way(setting.bank.kind, setting.bank.rank)
+    planned = PlannedBank(setting.bank.kind, setting.bank.rank)
     if forecast is not None and forecast.kind != "device":
-        way = Way(forecast.kind, setting.bank.rank or forecast.rank)
+        planned = PlannedBank(forecast.kind, setting.bank.rank or forecast.rank)
     n_samples, start = target.n_samples, time.perf_counter()
     threads = blas_threads(n_samples) if planner.blas_threads_pay else one_blas_thread()
     with showing(forecast, verbose, limited=stages is not None), threads:
-        yield FitRun(way, forecast, n_samples, start)
+        yield FitRun(planned, forecast, n_samples, start)
 
 
 def _planner(setting: Setting, X: Any, kernels: list[Kernel], n_rows: int | None) -> FitPlanner:
@@ -242,7 +242,7 @@ def _planner(setting: Setting, X: Any, kernels: list[Kernel], n_rows: int | None
         cache_bytes=setting.stack_bytes(setting.request),
         patience=patience,
         device=setting.device,
-        sums_there=setting.sums,
+        sums_on_device=setting.sums,
         in_chunks=in_chunks,
     )
 
@@ -330,7 +330,7 @@ def learn_rows(
     target: Target,
     request: Request,
     n_features: int | None = None,
-    way: Way = AUTOMATIC,
+    planned: PlannedBank = AUTOMATIC,
 ) -> Learning:
     """Learn the kernel of rows in memory.
 
@@ -348,7 +348,7 @@ def learn_rows(
         What is to be learned, which may be less than the setting asks for.
     n_features : int, optional
         The columns that were given.
-    way : Way
+    planned : PlannedBank
         How to compute.
     """
     phase("choosing kernels")
@@ -365,7 +365,7 @@ def learn_rows(
     chosen = proposal if request.leaves_choice else None
     near = _near(kernels, X, request)
     phase("looking at all rows")
-    bank, bank_name = _make_bank(setting, X, near, target, request, way, chosen)
+    bank, bank_name = _make_bank(setting, X, near, target, request, planned, chosen)
     phase("learning weights and λ")
     learned = (learn if chosen is None else chosen.learn)(bank, target, request)
     phase("fitting the discriminant")
@@ -413,7 +413,7 @@ def _combine(
         lam, criterion = learned.regularization, request.criterion
         loss = low_rank_loss(bank, weights, lam, criterion, target, whole, X)
         if loss.advice:
-            warnings.warn(loss.advice, LowRankWarning, stacklevel=levels_to_the_caller())
+            warnings.warn(loss.advice, LowRankWarning, stacklevel=caller_stacklevel())
         return bank.combined_features(weights), learned, loss
     precomputed = near[0].precomputed
     combined = CombinedKernel(
@@ -486,20 +486,20 @@ def _make_bank(
     kernels: list[Kernel],
     target: Target,
     request: Request,
-    way: Way,
+    planned: PlannedBank,
     chosen: Proposal | None,
 ) -> tuple[Bank, str]:
-    """Return the bank of a way, and its name.
+    """Return the planned bank, and its name.
 
     One sum of kernels is enough for a proposal that was chosen with its weights.
     """
-    n_bytes, rank = setting.bank.memory, way.rank
+    n_bytes, rank = setting.bank.memory, planned.rank
     normalization = request.criterion.normalization
     if request is PRIOR_REQUEST:
         return _prior_bank(kernels, target), "factored"
-    if setting.device is not None and way.kind != "lowrank":
-        return _bank_there(setting, X, kernels, target, normalization, way), "device"
-    kind = choose_bank(way.kind, kernels, X, setting.stack_bytes(request))
+    if setting.device is not None and planned.kind != "lowrank":
+        return _device_bank(setting, X, kernels, target, normalization, planned), "device"
+    kind = choose_bank(planned.kind, kernels, X, setting.stack_bytes(request))
     if kind == "lowrank" and chosen is not None:
         rank = default_rank(n_rows(X), n_bytes) if rank is None else rank
         return _blend(X, kernels, target, chosen, rank, normalization), kind
@@ -513,18 +513,18 @@ def _exact_bank(
     """Return a bank of kernels on all rows that is not approximated."""
     normalization = request.criterion.normalization
     if setting.device is not None:
-        return _bank_there(setting, X, kernels, target, normalization, AUTOMATIC)
+        return _device_bank(setting, X, kernels, target, normalization, AUTOMATIC)
     kind = choose_bank("auto", kernels, X, setting.stack_bytes(request))
     return make_bank(kind, kernels, X, normalization, setting.bank.memory, target.sample_weights)
 
 
-def _bank_there(
+def _device_bank(
     setting: Setting,
     X: Any,
     kernels: list[Kernel],
     target: Target,
     normalization: Normalization,
-    way: Way,
+    planned: PlannedBank,
 ) -> Bank:
     """Return the bank on the device."""
     options: dict[str, Any] = {
@@ -535,7 +535,7 @@ def _bank_there(
     if kernels[0].precomputed:
         matrices = [kernel(X) for kernel in kernels]
         return bank_of_matrices(matrices, kernel_names(kernels), **options)
-    options |= {"cache_bytes": setting.bank.memory, "factors": way.kind != "iterative"}
+    options |= {"cache_bytes": setting.bank.memory, "factors": planned.kind != "iterative"}
     return DeviceBank(kernels, X, **options)
 
 
@@ -546,7 +546,7 @@ def _prior_bank(kernels: list[Kernel], target: Target) -> Bank:
         "those without any column, the shares of the classes or the mean. Give columns that "
         "vary.",
         LeftOutColumnWarning,
-        stacklevel=levels_to_the_caller(),
+        stacklevel=caller_stacklevel(),
     )
     return FactoredBank(
         [np.zeros((1, target.n_samples)) for _ in kernels],

@@ -29,7 +29,7 @@ from discernel.estimators.base import (
 from discernel.estimators.importances import importances_of
 from discernel.estimators.learning import Learning, Setting, held_out_scores, learn_rows, working
 from discernel.estimators.rows import TrainingRows, check_training
-from discernel.exceptions import InvalidInputError, levels_to_the_caller
+from discernel.exceptions import InvalidInputError, caller_stacklevel
 from discernel.model import Model
 from discernel.targets import ClassTarget, LabelsTarget
 
@@ -221,7 +221,7 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         request.check_target(target)
         with working(setting, X, reader.kernels, target) as work:
             learning = learn_rows(
-                setting, X, reader.kernels, target, request, reader.n_features, work.way
+                setting, X, reader.kernels, target, request, reader.n_features, work.planned
             )
             found, fit = _fit_labels(learning, target)
         share = has.mean(axis=0) if weights is None else weights.shares @ has
@@ -349,7 +349,7 @@ def _check_labels(has: NDArray[np.bool_], labels: NDArray[Any] | None) -> NDArra
             f"Labels that all samples have, or none, are predicted as such: "
             f"{labels[~varies].tolist()}.",
             UserWarning,
-            stacklevel=levels_to_the_caller(),
+            stacklevel=caller_stacklevel(),
         )
     return np.flatnonzero(varies)
 

@@ -16,12 +16,12 @@ from discernel.arrays import n_rows as count_rows
 from discernel.bank import choose_bank
 from discernel.criteria import RKDA, Auto, FisherRatio, LeaveOneOut, Uniform
 from discernel.default import menu_kernels
-from discernel.exceptions import InvalidInputError, LongFitWarning, levels_to_the_caller
+from discernel.exceptions import InvalidInputError, LongFitWarning, caller_stacklevel
 from discernel.kernels import Kernel
 from discernel.learn import Request
 from discernel.plan import (
     FEW_ROWS,
-    FEW_ROWS_THERE,
+    FEW_ROWS_ON_DEVICE,
     PATIENCE,
     Forecast,
     Problem,
@@ -29,8 +29,8 @@ from discernel.plan import (
     measure_device,
     measure_speed,
     plan_fit,
+    plan_on_device,
     plan_stages,
-    plan_there,
     similar_bank,
 )
 from discernel.progress import in_words, reporting
@@ -67,7 +67,7 @@ class FitPlanner:
         The seconds that an exact fit may take.
     device : Device or None
         Where the fit is computed; None: here.
-    sums_there : bool
+    sums_on_device : bool
         Whether features of a low rank are summed up there too.
     in_chunks : bool
         Whether rows come in chunks.
@@ -80,7 +80,7 @@ class FitPlanner:
     cache_bytes: float
     patience: float = PATIENCE
     device: Device | None = None
-    sums_there: bool = True
+    sums_on_device: bool = True
     in_chunks: bool = False
 
     @classmethod
@@ -150,7 +150,7 @@ class FitPlanner:
         always : bool
             Whether few rows are forecast as well.
         """
-        few = FEW_ROWS if self.device is None else FEW_ROWS_THERE
+        few = FEW_ROWS if self.device is None else FEW_ROWS_ON_DEVICE
         if self.problem.n_rows < few and not always:
             return None
         if self.device is not None and not isinstance(self.X, np.ndarray):
@@ -199,14 +199,14 @@ class FitPlanner:
         return measure_speed(self.kernels, self.X)
 
     @cached_property
-    def _speed_there(self) -> Speed:
+    def _device_speed(self) -> Speed:
         assert self.device is not None
         return measure_device(self.kernels, self.X, self.device)
 
     @cached_property
     def _speed_of_sums(self) -> Speed | None:
         """The rates of the device that features are summed up on; None: here."""
-        if self.device is None or not (self.sums_there or self.asked == "lowrank"):
+        if self.device is None or not (self.sums_on_device or self.asked == "lowrank"):
             return None
         return measure_device(self.kernels, self.X, self.device, refined=False)
 
@@ -218,19 +218,19 @@ class FitPlanner:
     def _plan(self, problem: Problem) -> Forecast:
         """Return which way a fit of rows in memory takes."""
         if self.device is not None:
-            return self._plan_there(problem, self.device)
+            return self._plan_on_device(problem, self.device)
         n_rows, asked, reason = problem.n_rows, self.asked, "asked for"
         kind = choose_bank(asked, self.kernels, self.X, self.cache_bytes, n_rows)
         if asked == "auto" and kind in _REASONS:
             asked, reason = kind, _REASONS[kind]
         return plan_fit(problem, self._speed, asked=asked, reason=reason, patience=self.patience)
 
-    def _plan_there(self, problem: Problem, device: Device) -> Forecast:
+    def _plan_on_device(self, problem: Problem, device: Device) -> Forecast:
         """Return what a fit on a device takes; of a low rank, where an exact one is too long."""
         if self.asked == "lowrank":
             return self._low_rank(problem)
         factors = self.asked != "iterative"
-        found = plan_there(problem, self._speed_there, device, factors=factors)
+        found = plan_on_device(problem, self._device_speed, device, factors=factors)
         found = replace(found, learns=problem.learns)
         if found.seconds <= self.patience or not problem.approximable or self.asked != "auto":
             return found
@@ -283,7 +283,7 @@ def showing(forecast: Forecast | None, verbose: Any, *, limited: bool) -> Iterat
             f"This fit is expected to take {in_words(forecast.seconds)}: {forecast}. "
             "verbose=True shows how far it is, and max_time limits it.",
             LongFitWarning,
-            stacklevel=levels_to_the_caller(),
+            stacklevel=caller_stacklevel(),
         )
     with reporting(forecast.seconds, verbose=bool(verbose)):
         yield

@@ -140,7 +140,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         reader = training.reader
         with working(setting, X, reader.kernels, target) as work:
             learning = learn_rows(
-                setting, X, reader.kernels, target, request, reader.n_features, work.way
+                setting, X, reader.kernels, target, request, reader.n_features, work.planned
             )
             ridge = np.full(target.n_samples, learning.learned.regularization)
             system = learning.bank.system(learning.weights, ridge)

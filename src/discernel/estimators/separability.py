@@ -216,7 +216,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
     0.95
     """
 
-    _computes_there: ClassVar[bool] = False
+    _computes_on_device: ClassVar[bool] = False
 
     classes_ = view("classes", "The labels.")
     kernel_ = view("head.kernel", "The chosen kernel, before it was re-weighted.")

@@ -57,8 +57,8 @@ from discernel.streams.fit import (
 )
 from discernel.streams.refine import divide_rows, refine_metric
 from discernel.streams.sample import RowSample, comparable
-from discernel.streams.summary import Labelled, Summing, check_room, one_hot
-from discernel.streams.survey import Survey, Surveying, check_cells, codes_of
+from discernel.streams.summary import Labelled, SumPass, check_room, one_hot
+from discernel.streams.survey import Survey, SurveyPass, check_cells, codes_of
 from discernel.targets import ClassTarget
 
 __all__ = ["Stream", "StreamLearner", "Streamed", "by_chunks"]
@@ -254,7 +254,7 @@ class StreamLearner:
         classes : array-like, optional
             All labels that there will be; by default those of the rows.
         work : FitRun, optional
-            The fit that this is part of, whose way is chosen.
+            The fit that this is part of, whose bank is chosen.
         """
         stages = active_stages()
         self._refuse_unstreamable()
@@ -266,11 +266,11 @@ class StreamLearner:
         labels, factors = survey.classes, self._class_factors(survey)
         self.estimator.decide(survey.target(labels, survey.everywhere))
         with self._working(survey, reader.kernels, work) as found:
-            rank = found.way.rank or n_landmarks(survey.n_rows)
+            rank = found.planned.rank or n_landmarks(survey.n_rows)
             features, sampled, sample = self._learn_on_sample(survey, reader, rank)
             survey = replace(survey, sample=sample)
             prepare = _ChunkReader(sampled.reader, labels, factors)
-            summing = Summing(prepare, features, len(labels), self.setting.device)
+            summing = SumPass(prepare, features, len(labels), self.setting.device)
             sums = source.reduce(summing, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
             state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
@@ -289,15 +289,15 @@ class StreamLearner:
         """Learn the kernel, and fit, on the first rows, or on all there are."""
         return self.fit(ArraySource(_table(X), y, sample_weight), classes, work)
 
-    def survey(self, source: Source) -> tuple[Surveying, Survey]:
+    def survey(self, source: Source) -> tuple[SurveyPass, Survey]:
         """Return the first pass over all rows, and what it found."""
         self._refuse_unstreamable()
-        surveying = Surveying.of(
+        surveying = SurveyPass.of(
             source,
             seed=_seed(self.setting.request.random_state),
             takes_tables=self.setting.tables,
         )
-        survey = source.reduce(surveying, self._report(0, source.about_n_rows))
+        survey = source.reduce(surveying, self._report(0, source.estimated_n_rows))
         survey.check_kinds()
         return surveying, survey
 
@@ -645,7 +645,7 @@ class StreamLearner:
         rows = prepare.labelled(chunk)
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
-            summing = Summing(prepare, state.features, len(state.classes), self.setting.device)
+            summing = SumPass(prepare, state.features, len(state.classes), self.setting.device)
             # A copy: sums of the model before are its own.
             sums = summing.add_rows(deepcopy(state.sums).decay(forget), rows)
             n_seen = state.n_seen + chunk.n_rows

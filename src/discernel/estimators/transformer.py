@@ -133,7 +133,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         request.check_target(target)
         with working(setting, X, reader.kernels, target) as work:
             learning = learn_rows(
-                setting, X, reader.kernels, target, request, reader.n_features, work.way
+                setting, X, reader.kernels, target, request, reader.n_features, work.planned
             )
             ridge = request.criterion.sample_ridge(target, learning.learned.regularization)
             system = learning.bank.system(learning.weights, ridge)

@@ -22,7 +22,7 @@ from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.columns import Described, describe_columns
 from discernel.experiments.formats import check_file, import_pandas, listed
-from discernel.experiments.preparation import NUMBER, Preparation, flags, spelt
+from discernel.experiments.preparation import NUMBER, Preparation, canonical_text, flags
 from discernel.experiments.reading import read_table
 from discernel.streams.formats import file_stem
 
@@ -280,7 +280,7 @@ def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[
             f"The target must hold classes. Column {target!r} of {where} is empty. Name another "
             "target."
         )
-    y = _classes(spelt(table[target]), target, where)
+    y = _classes(canonical_text(table[target]), target, where)
     classes = np.unique(y)
     if len(classes) < 2:
         raise InvalidInputError(

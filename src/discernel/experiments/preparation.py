@@ -20,7 +20,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.experiments.dates import split_dates
 from discernel.experiments.formats import import_pandas, listed
 
-__all__ = ["NUMBER", "Preparation", "flags", "one_spelling", "refuse_text", "spelt"]
+__all__ = ["NUMBER", "Preparation", "canonical_text", "flags", "one_spelling", "refuse_text"]
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Preparation:
         if column in self.dates:
             return dict(split_dates(values.to_frame(column), where, self.dates))
         if column in self.categories:
-            texts = spelt(values) if column in self.codes else _texts(values)
+            texts = canonical_text(values) if column in self.codes else _texts(values)
             return {column: pd.Series(texts, dtype=object)}
         if column in self.numeric:
             values = pd.to_numeric(values, errors="coerce").astype(float)
@@ -166,7 +166,7 @@ def one_spelling(value: object) -> str:
     return "0" if text == "-0" else text.removeprefix("+")
 
 
-def spelt(values: Any) -> NDArray[Any]:
+def canonical_text(values: Any) -> NDArray[Any]:
     """Return the cells of a column in one spelling each; None where one is missing."""
     return _mapped(values, one_spelling)
 
@@ -177,7 +177,7 @@ def _texts(values: Any) -> NDArray[Any]:
 
 
 def _mapped(values: Any, spell: Callable[[Any], str]) -> NDArray[Any]:
-    """Return what each different cell is spelt like; None where one is missing."""
+    """Return what each different cell is canonical_text like; None where one is missing."""
     places, different = import_pandas().factorize(values.astype(object))
     spelling = np.array([*map(spell, different), None], dtype=object)
     return np.asarray(spelling[places])  # a missing cell has the place -1, the last

@@ -32,7 +32,7 @@ import numpy as np
 
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.formats import import_pandas, listed
-from discernel.experiments.preparation import one_spelling, spelt
+from discernel.experiments.preparation import canonical_text, one_spelling
 from discernel.kernels import (
     RBF,
     ChiSquared,
@@ -415,7 +415,9 @@ def join_files(views: ViewsFile, table: Any, read: Callable[[Path], Any] | None 
             )
         names = source.match(name for name in other.columns if name != source.key)
         # A number is one key, however a file writes it.
-        found = other[names].set_axis(spelt(keys)).reindex(spelt(table[source.key]))
+        found = (
+            other[names].set_axis(canonical_text(keys)).reindex(canonical_text(table[source.key]))
+        )
         found.columns = [f"{source.name}[{name}]" for name in names]
         parts.append(found.set_axis(table.index))
     return pandas.concat(parts, axis=1)

@@ -44,7 +44,7 @@ def column_values(
     Returns
     -------
     values : ndarray of shape (n_rows, n_outputs, n_players)
-        Summing to the score of a row less the mean of those of the references.
+        SumPass to the score of a row less the mean of those of the references.
     exact : bool
         Whether all are exact; False where orders of columns were drawn.
     """

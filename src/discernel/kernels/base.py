@@ -363,7 +363,7 @@ class Kernel:
     def _shifted(self, X: Any, view: View) -> Kernel:
         return self
 
-    def on_its_columns(self, X: Any) -> tuple[Kernel, Any]:
+    def without_columns(self, X: Any) -> tuple[Kernel, Any]:
         """Return a kernel and rows of the columns it needs, which give the same matrices.
 
         For many calls on the same rows: columns are then chosen and copied once.

@@ -19,7 +19,7 @@ from discernel.exceptions import (
     ConvergenceWarning,
     InvalidInputError,
     NumericalError,
-    levels_to_the_caller,
+    caller_stacklevel,
 )
 from discernel.learn.request import (
     SOLVERS,
@@ -237,7 +237,7 @@ def learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
             f"The kernel weights may not be optimal: {learned.status} after {learned.n_iter} "
             f"iterations of '{learned.solver}', {gap}. {learned.status.advice}",
             ConvergenceWarning,
-            stacklevel=levels_to_the_caller(),
+            stacklevel=caller_stacklevel(),
         )
     return learned
 

@@ -1,6 +1,6 @@
 """What a fit will take, before it is begun: memory, time, and which way of computing fits."""
 
-from discernel.plan.device import FEW_ROWS_THERE, measure_device, plan_there
+from discernel.plan.device import FEW_ROWS_ON_DEVICE, measure_device, plan_on_device
 from discernel.plan.forecast import (
     FEW_ROWS,
     PATIENCE,
@@ -15,7 +15,7 @@ from discernel.plan.speed import Speed, measure_speed
 
 __all__ = [
     "FEW_ROWS",
-    "FEW_ROWS_THERE",
+    "FEW_ROWS_ON_DEVICE",
     "FIRST_STAGE_ROWS",
     "PATIENCE",
     "FitPlan",
@@ -27,7 +27,7 @@ __all__ = [
     "measure_speed",
     "parse_duration",
     "plan_fit",
+    "plan_on_device",
     "plan_stages",
-    "plan_there",
     "similar_bank",
 ]

@@ -17,10 +17,10 @@ from discernel.kernels.evaluate import KernelSet
 from discernel.plan.forecast import Forecast, Problem
 from discernel.plan.speed import Speed, mean_seconds
 
-__all__ = ["FEW_ROWS_THERE", "measure_device", "plan_there"]
+__all__ = ["FEW_ROWS_ON_DEVICE", "measure_device", "plan_on_device"]
 
 #: Below this many rows nothing on a device is worth a forecast.
-FEW_ROWS_THERE = 30_000
+FEW_ROWS_ON_DEVICE = 30_000
 #: Rows of the matrices that are multiplied, and of the tile that kernels are computed on: on a GPU,
 #: and where a device is none.
 _ROWS, _TILE, _FEW = 4096, 4096, 512
@@ -83,7 +83,9 @@ def _seconds(work: Callable[[], Any], device: Device) -> float:
     return mean_seconds(until_done)
 
 
-def plan_there(problem: Problem, speed: Speed, device: Device, *, factors: bool = True) -> Forecast:
+def plan_on_device(
+    problem: Problem, speed: Speed, device: Device, *, factors: bool = True
+) -> Forecast:
     """Return what a fit on a device will take.
 
     Parameters

@@ -138,7 +138,7 @@ class Monitor(Protocol):
 
 
 def silent(*_: Any, **__: Any) -> None:
-    """Tell nobody."""
+    """Ignore progress."""
 
 
 @dataclass(frozen=True)

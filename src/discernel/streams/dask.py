@@ -83,7 +83,7 @@ class DaskSource(Source):
         return len(self._keys)
 
     @property
-    def about_n_rows(self) -> int | None:
+    def estimated_n_rows(self) -> int | None:
         """The rows; where nobody has counted, as if all partitions were like the first."""
         if self.n_rows is not None or self._rows_of_first is None:
             return self.n_rows

@@ -128,7 +128,7 @@ class FileSource(Source):
     # ---- rows --------------------------------------------------------------------------------
 
     @property
-    def about_n_rows(self) -> int | None:
+    def estimated_n_rows(self) -> int | None:
         """The rows; of CSV files about as many as their size says."""
         if not self._is_csv:
             return self.n_rows

@@ -21,7 +21,7 @@ from discernel.programs.solution import Limit
 from discernel.streams.sample import Positions, chosen_rows
 from discernel.streams.solve import SampledFit, SummedSystem
 from discernel.streams.summary import FeatureSums
-from discernel.streams.survey import Survey, Surveying
+from discernel.streams.survey import Survey, SurveyPass
 from discernel.targets import ClassTarget
 
 __all__ = ["StreamState", "StreamedFit", "fit_stream", "statistics_rows"]
@@ -42,7 +42,7 @@ class StreamState:
     ----------
     survey : Survey
         Class sizes and the sample, its rows as the kernels take them.
-    surveying : Surveying
+    surveying : SurveyPass
         How the sample is drawn.
     features : NystromMap
         From rows to features.
@@ -57,7 +57,7 @@ class StreamState:
     """
 
     survey: Survey
-    surveying: Surveying
+    surveying: SurveyPass
     features: NystromMap
     sums: FeatureSums
     classes: NDArray[Any]

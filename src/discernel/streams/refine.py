@@ -20,10 +20,10 @@ from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap
 from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.progress.deadline import must_stop_learning
+from discernel.streams.on_device import LandmarksOnDevice
 from discernel.streams.sample import Positions
 from discernel.streams.solve import SummedSystem
-from discernel.streams.summary import Labelled, Summing, one_hot
-from discernel.streams.there import LandmarksThere
+from discernel.streams.summary import Labelled, SumPass, one_hot
 from discernel.targets import ClassTarget
 
 __all__ = ["Refined", "divide_rows", "refine_metric"]
@@ -144,7 +144,7 @@ def _round(
     bank = make_bank("tiled", kernels, X[:_UNIT_ROWS], "centered_trace")
     kept = weights[bank.kept]
     features = NystromMap(kernels, bank.coefficients(kept / kept.sum()), X[:_LANDMARKS])
-    summing = Summing(_no_chunks, features, fitted.n_classes, device)
+    summing = SumPass(_no_chunks, features, fitted.n_classes, device)
     own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
     rows = Labelled(X[:n], one_hot(fitted.codes, fitted.n_classes), own)
     system = SummedSystem(summing.add_rows(summing.start(), rows), features)
@@ -167,7 +167,7 @@ def _round(
 
 
 def squared_gradient(
-    features: NystromMap, coef: FloatArray, X: FloatArray, there: LandmarksThere | None = None
+    features: NystromMap, coef: FloatArray, X: FloatArray, there: LandmarksOnDevice | None = None
 ) -> FloatArray:
     """Return the mean over rows of Σ_c (∂f_c/∂x_l)², for f(x) = Σ_j coef_j k(z_j, x).
 
@@ -179,7 +179,7 @@ def squared_gradient(
         The coefficients.
     X : ndarray of shape (n_rows, n_columns)
         Where.
-    there : LandmarksThere, optional
+    there : LandmarksOnDevice, optional
         The landmarks on a device, to compute there.
     """
     kernels, factors = features.kernel.kernels, features.kernel.coefficients

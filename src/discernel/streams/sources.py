@@ -60,7 +60,7 @@ class Source(ABC):
     columns: list[str] | None = None
 
     @property
-    def about_n_rows(self) -> int | None:
+    def estimated_n_rows(self) -> int | None:
         """About how many rows there are, for showing progress."""
         return self.n_rows
 
@@ -270,9 +270,9 @@ class ChangedSource(Source):
         self.n_rows = source.n_rows
 
     @property
-    def about_n_rows(self) -> int | None:
+    def estimated_n_rows(self) -> int | None:
         """About how many rows there are."""
-        return self._source.about_n_rows
+        return self._source.estimated_n_rows
 
     def chunks(self) -> Iterator[Chunk]:
         return map(ChangedRows(self._change, None).of, self._source.chunks())

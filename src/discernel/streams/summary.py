@@ -16,13 +16,13 @@ from discernel.arrays.memory import memory_limit
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
 from discernel.streams.chunks import Chunk
-from discernel.streams.there import LandmarksThere
+from discernel.streams.on_device import LandmarksOnDevice
 
 __all__ = [
     "FeatureSums",
     "Labelled",
     "Prepare",
-    "Summing",
+    "SumPass",
     "check_room",
     "one_hot",
     "sums_are_of_kernels",
@@ -206,7 +206,7 @@ class FeatureSums:
 
 
 @dataclass(frozen=True)
-class Summing:
+class SumPass:
     """Sum up features chunk by chunk.
 
     Attributes
@@ -255,11 +255,11 @@ class Summing:
         return state
 
     @cached_property
-    def there(self) -> LandmarksThere:
+    def there(self) -> LandmarksOnDevice:
         """The landmarks on the device."""
         assert self.device is not None
         whole = not sums_are_of_kernels(self.features)
-        return LandmarksThere(self.features, self.device, whole=whole)
+        return LandmarksOnDevice(self.features, self.device, whole=whole)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "there"}

@@ -20,7 +20,7 @@ from discernel.tables.cells import LARGEST, column_names, is_plain, out_of_range
 from discernel.tables.facts import ColumnFacts
 from discernel.targets import ClassTarget
 
-__all__ = ["Survey", "Surveying", "check_cells", "codes_of"]
+__all__ = ["Survey", "SurveyPass", "check_cells", "codes_of"]
 
 #: Rows of the sample: of 20,000 every median and spread is known to a percent. No more bytes than
 #: the second, but some rows always.
@@ -136,7 +136,7 @@ class Survey:
 
 
 @dataclass(frozen=True)
-class Surveying:
+class SurveyPass:
     """Survey chunk by chunk.
 
     Attributes
@@ -157,7 +157,7 @@ class Surveying:
     classes: bool = True
 
     @classmethod
-    def of(cls, source: Source, **options: Any) -> Surveying:
+    def of(cls, source: Source, **options: Any) -> SurveyPass:
         """Return a survey whose sample has as many rows as there is room for."""
         first = next((chunk for chunk in source.chunks() if chunk.n_rows), None)
         if first is None:

@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from discernel.arrays import FloatArray
-from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, levels_to_the_caller
+from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, caller_stacklevel
 from discernel.kernels.columns import column_spreads
 from discernel.tables.cells import (
     Column,
@@ -418,7 +418,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             warnings.warn(
                 f"{len(told)} column{'s were' if len(told) > 1 else ' was'} left out. {listed}",
                 LeftOutColumnWarning,
-                stacklevel=levels_to_the_caller(),
+                stacklevel=caller_stacklevel(),
             )
 
     def transform(self, X: Any) -> FloatArray:

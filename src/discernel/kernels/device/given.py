@@ -12,11 +12,11 @@ from discernel.arrays import FloatArray
 from discernel.arrays.device import Device, as_host
 from discernel.kernels.base import Kernel
 
-__all__ = ["MatrixThere"]
+__all__ = ["MatrixOnDevice"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MatrixThere(Kernel):
+class MatrixOnDevice(Kernel):
     """A matrix on a device, as a kernel between the numbers of its rows.
 
     What it is given for rows is an array of shape (n_rows, 1) with these numbers, so that a part
@@ -43,7 +43,7 @@ class MatrixThere(Kernel):
         return self.label
 
     def __repr__(self) -> str:
-        return f"MatrixThere({self.label!r})"
+        return f"MatrixOnDevice({self.label!r})"
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
         return as_host(self.block(X, X if Z is None else Z, single=False))

@@ -11,7 +11,7 @@ import numpy as np
 from discernel.arrays import FloatArray, ShiftedRows
 from discernel.arrays.device import Device, as_host
 from discernel.kernels.base import Kernel
-from discernel.kernels.device.given import MatrixThere
+from discernel.kernels.device.given import MatrixOnDevice
 from discernel.kernels.evaluate import KernelSet, PreparedRows
 from discernel.kernels.terms import Key, PairKind, combine
 
@@ -137,7 +137,7 @@ class DeviceKernels:
     def _from_host(self, position: int, rows: slice, columns: slice, other: DeviceKernels) -> Any:
         left, right = self._host.rows[rows], other._host.rows[columns]
         kernel = self.kernels.kernels[position]
-        if isinstance(kernel, MatrixThere):
+        if isinstance(kernel, MatrixOnDevice):
             return kernel.block(left, right, single=self.single)
         matrix = self.kernels.direct_matrix(position, left, right)
         return self.device.put(matrix, single=self.single)

@@ -14,10 +14,10 @@ from discernel.kernels.device.pairs import STRIP_ENTRIES
 from discernel.kernels.features import NystromMap
 from discernel.kernels.terms import single_atom
 
-__all__ = ["LandmarksThere"]
+__all__ = ["LandmarksOnDevice"]
 
 
-class LandmarksThere:
+class LandmarksOnDevice:
     """The landmarks of a feature map on a device.
 
     Parameters
