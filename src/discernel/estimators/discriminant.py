@@ -137,7 +137,9 @@ class BaseKernelDiscriminant(
     ) -> Model:
         """Return the model of rows in memory, all kept or in a bank of features."""
         X, target, n_columns = training.X, given.seen, training.reader.n_features
-        learning = learn_rows(setting, X, training.kernels, target, request, n_columns, work.planned)
+        learning = learn_rows(
+            setting, X, training.kernels, target, request, n_columns, work.planned
+        )
         ridge = request.criterion.sample_ridge(target, learning.learned.regularization)
         system = learning.bank.system(learning.weights, ridge)
         fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
