@@ -207,16 +207,16 @@ class Fitted(BaseEstimator):
     def __init__(self, clock, seconds, losses, learning=0.0):
         self.clock, self.seconds, self.losses, self.learning = clock, seconds, losses, learning
 
-    def open_rows(self, X, y, sample_weight, setting):
+    def _open_rows(self, X, y, sample_weight, setting):
         return X, y, sample_weight
 
-    def survey_rows(self, X, setting):
+    def _survey_rows(self, X, setting):
         return None
 
-    def held_out_loss(self, model):
+    def _held_out_loss(self, model):
         return self.losses.get(model.head)
 
-    def fit_model(self, X, y, sample_weight, setting):
+    def _fit_model(self, X, y, sample_weight, setting):
         stage = active_stages().begin(Planner(self.forecasts, reserve=self.learning > 0))
         learning = self.learning * self.seconds[stage.n_rows]
         self.clock.now += learning

@@ -68,7 +68,7 @@ def view(path: str, doc: str, *, optional: bool = False) -> Any:
 class BaseKernelEstimator(BaseEstimator):
     """An estimator whose kernels are parameters, and whose fit makes a `Model`.
 
-    Subclasses have a parameter ``kernels``, or say otherwise by `candidates` what there is. Their
+    Subclasses have a parameter ``kernels``, or say otherwise by `_candidates` what there is. Their
     `fit` sets ``model_`` and nothing else; fitted attributes are views of it.
     """
 
@@ -158,7 +158,7 @@ class BaseKernelEstimator(BaseEstimator):
             )
         return cast(tuple[FloatArray, FloatArray], known.found)
 
-    def candidates(self) -> Any:
+    def _candidates(self) -> Any:
         """Return the kernels as the user gave them."""
         return self.kernels
 
@@ -178,7 +178,7 @@ class BaseKernelEstimator(BaseEstimator):
 
     def _setting(self, device: Device | None) -> Setting:
         """Return how the estimator asks to be fitted, checked."""
-        candidates = self.candidates()
+        candidates = self._candidates()
         return Setting(
             self._request(),
             read_choice(self.bank),
@@ -195,7 +195,7 @@ class BaseKernelEstimator(BaseEstimator):
         """Return the model of a fit, within the time limit if there is one."""
         return fit_in_stages(self, (X, y, sample_weight), self._setting(device))
 
-    def fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
         """Return the model of a fit.
 
         Parameters
@@ -207,15 +207,15 @@ class BaseKernelEstimator(BaseEstimator):
         """
         raise NotImplementedError
 
-    def held_out_loss(self, model: Model) -> float | None:
+    def _held_out_loss(self, model: Model) -> float | None:
         """Return what held-out rows cost with a model; None where that is not known."""
         return None
 
-    def open_rows(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Any, ...]:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Any, ...]:
         """Return rows, labels and weights as they are learned from."""
         return X, y, sample_weight
 
-    def survey_rows(self, X: Any, setting: Setting) -> Any:
+    def _survey_rows(self, X: Any, setting: Setting) -> Any:
         """Return what a first pass over rows in chunks finds; None for rows in memory."""
         return None
 
@@ -270,7 +270,7 @@ class BaseKernelEstimator(BaseEstimator):
         return self
 
     def __sklearn_tags__(self) -> Any:
-        tags, candidates = super().__sklearn_tags__(), self.candidates()
+        tags, candidates = super().__sklearn_tags__(), self._candidates()
         tags.input_tags.pairwise = are_precomputed(candidates)
         tags.input_tags.sparse = take_sparse(candidates)
         # Not `categorical`: scikit-learn's checks would make codes of all numbers, as they would

@@ -93,7 +93,7 @@ class BaseKernelDiscriminant(
         self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
         return self
 
-    def fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
         """Return the model of a fit to rows in memory or in chunks.
 
         Parameters
@@ -103,7 +103,7 @@ class BaseKernelDiscriminant(
         setting : Setting
             How to fit.
         """
-        X, y, sample_weight = self.open_rows(X, y, sample_weight, setting)
+        X, y, sample_weight = self._open_rows(X, y, sample_weight, setting)
         if isinstance(X, Source):
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
@@ -117,8 +117,8 @@ class BaseKernelDiscriminant(
         given = training.among_given(target, self.class_weight)
         if given.seen.n_classes == 1:  # nothing to learn by: all rows with weight are of one class
             request = replace(PRIOR_REQUEST)
-        self.check_target(given, request)
-        decision = self.decide(given)
+        self._check_target(given, request)
+        decision = self._decide(given)
         rows, kernels = training.X, training.kernels
         with working(setting, rows, kernels, given.seen) as work:
             if _must_sum(setting, request, work) and rows_vary(rows, kernels, setting.tables):
@@ -148,7 +148,7 @@ class BaseKernelDiscriminant(
             held_out = held_out_scores(learning, fit, target)(target, slice(None))
         found = fit_discriminant(fit, ridge, target, self.statistics, held_out)
         found = replace(found, dual_coef=learning.coef(found.dual_coef))
-        head = self.make_head(found, decision, given, held_out.where)
+        head = self._make_head(found, decision, given, held_out.where)
         importances = importances_of(X, learning, reader, head, fit, target.codes, held_out.rows)
         return Model(
             reader,
@@ -162,7 +162,7 @@ class BaseKernelDiscriminant(
             setting.device,
         )
 
-    def make_head(
+    def _make_head(
         self, found: Any, decision: Decision, target: ClassTarget, where: str | None
     ) -> ClassHead:
         """Return what scores are turned into.
@@ -183,12 +183,12 @@ class BaseKernelDiscriminant(
         n_components = self._check_n_components(target)
         return ClassHead.of(found, decision, target, n_components, where, chooses=chooses)
 
-    def held_out_loss(self, model: Model) -> float | None:
+    def _held_out_loss(self, model: Model) -> float | None:
         """Return the log-loss of held-out rows; None where that is not known."""
         expected = model.head.expected
         return None if expected is None else float(expected.log_loss)
 
-    def open_rows(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Any, ...]:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Any, ...]:
         """Return rows, labels and weights as they are learned from."""
         if not is_dask(X):
             return X, y, sample_weight
@@ -199,7 +199,7 @@ class BaseKernelDiscriminant(
 
         return gathered(source)  # of which every worker will have all
 
-    def survey_rows(self, X: Any, setting: Setting) -> Any:
+    def _survey_rows(self, X: Any, setting: Setting) -> Any:
         """Return what a first pass over rows in chunks finds; None for rows in memory."""
         return StreamLearner(self, setting).survey(X) if isinstance(X, Source) else None
 
@@ -265,7 +265,7 @@ class BaseKernelDiscriminant(
         tags.classifier_tags.multi_class = not binary
         return tags
 
-    def check_target(self, target: ClassTarget, request: Request) -> None:
+    def _check_target(self, target: ClassTarget, request: Request) -> None:
         """Raise a clear error where classes cannot be learned as asked, before any heavy work.
 
         Parameters
@@ -284,7 +284,7 @@ class BaseKernelDiscriminant(
                 "scatter: statistics must be 'loo'. Got 'training' and regularization=0."
             )
 
-    def decide(self, target: ClassTarget) -> Decision:
+    def _decide(self, target: ClassTarget) -> Decision:
         """Return how probabilities become a class, or raise a clear error."""
         self._check_n_components(target)
         return Decision.make(
@@ -506,7 +506,7 @@ class KernelDiscriminant(BaseKernelDiscriminant):
     #: What is not asked for, and so no parameter.
     bank, max_time, verbose, callback = "auto", None, False, None
 
-    def candidates(self) -> Any:
+    def _candidates(self) -> Any:
         """Return the kernel as the user gave it."""
         return self.kernel if isinstance(self.kernel, str) else [self.kernel]
 

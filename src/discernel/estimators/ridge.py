@@ -122,7 +122,7 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
         return self
 
-    def fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
         """Return the model of a fit.
 
         Parameters

@@ -143,7 +143,7 @@ def check_training(
     **options
         How scikit-learn checks y.
     """
-    candidates = estimator.candidates()
+    candidates = estimator._candidates()
     absent = present = weights = stood = None
     if sample_weight is not None:
         check_consistent_length(X, y)

@@ -259,7 +259,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         self.require_unlabelled = require_unlabelled
         self.class_weight = class_weight
 
-    def candidates(self) -> Any:
+    def _candidates(self) -> Any:
         """Return the kernels as the user gave them, Gaussian by default."""
         return "rbf" if isinstance(self.kernels, str) and self.kernels == "auto" else self.kernels
 

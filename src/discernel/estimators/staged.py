@@ -88,7 +88,7 @@ def fit_in_stages(estimator: Any, given: Given, setting: Any) -> Model:
     seconds = parse_duration(estimator.max_time)
     if seconds is None:
         with _activated(None), keep_deadline(None):  # it may be a part of another fit
-            return cast(Model, estimator.fit_model(*given, setting))
+            return cast(Model, estimator._fit_model(*given, setting))
     return StagedFit(estimator, setting, seconds, estimator._clock).fit(*given)
 
 
@@ -164,7 +164,7 @@ class StagedFit:
 
     def fit(self, X: Any, y: Any, sample_weight: Any) -> Model:
         """Return the model of the last stage that was in time."""
-        whole: Given = self._estimator.open_rows(X, y, sample_weight, self._setting)
+        whole: Given = self._estimator._open_rows(X, y, sample_weight, self._setting)
         with _activated(self):
             whole = self._survey(whole)
             kept, heard = self._first(whole)
@@ -175,7 +175,7 @@ class StagedFit:
                 if stage is self._stages[-1] or not self._is_worse(found[0], kept):
                     kept, heard = found
         if kept is None:  # what is wrong with the rows is said by the fit to all of them
-            return cast(Model, self._estimator.fit_model(*whole, self._setting))
+            return cast(Model, self._estimator._fit_model(*whole, self._setting))
         for each in heard:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
         return replace(
@@ -190,7 +190,7 @@ class StagedFit:
         """
         share = Deadline.after(_READING * self.seconds, self._clock)
         with keep_deadline(share):
-            self.survey = self._estimator.survey_rows(whole[0], self._setting)
+            self.survey = self._estimator._survey_rows(whole[0], self._setting)
         self._is_cut = self.survey is not None and share.left < 0
         if not self._is_cut:
             return whole
@@ -205,7 +205,7 @@ class StagedFit:
             given = self._some_rows(whole, FIRST_STAGE_ROWS)
             certain = Deadline(np.inf, self._clock, learns=False)
             with _listening() as heard, keep_deadline(certain):
-                found = self._estimator.fit_model(*given, silent)
+                found = self._estimator._fit_model(*given, silent)
         except (ValueError, TypeError):
             return None, []
         self._note(start, finished=True)
@@ -254,7 +254,7 @@ class StagedFit:
         )
         try:
             with _listening() as heard, keep_deadline(deadline):
-                found = self._estimator.fit_model(
+                found = self._estimator._fit_model(
                     *self._some_rows(whole, stage.n_rows), self._setting
                 )
         except OutOfTimeError:
@@ -265,7 +265,7 @@ class StagedFit:
 
     def _is_worse(self, found: Model, kept: Model) -> bool:
         """Whether held-out rows cost more with one model than with another, if that is known."""
-        loss, before = map(self._estimator.held_out_loss, (found, kept))
+        loss, before = map(self._estimator._held_out_loss, (found, kept))
         return loss is not None and before is not None and bool(loss > before)
 
     def _note(self, start: float, *, finished: bool, cut: bool = False) -> None:

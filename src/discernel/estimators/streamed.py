@@ -264,7 +264,7 @@ class StreamLearner:
         ClassTarget.from_labels(survey.drawn.y)
         survey = survey if classes is None else survey.with_classes(classes)
         labels, factors = survey.classes, self._class_factors(survey)
-        self.estimator.decide(survey.target(labels, survey.everywhere))
+        self.estimator._decide(survey.target(labels, survey.everywhere))
         with self._working(survey, reader.kernels, work) as found:
             rank = found.planned.rank or n_landmarks(survey.n_rows)
             features, sampled, sample = self._learn_on_sample(survey, reader, rank)
@@ -318,7 +318,7 @@ class StreamLearner:
     def _refuse_unstreamable(self) -> None:
         """Raise a clear error for what needs all rows at once."""
         request = self.setting.request
-        if as_kernels(self.estimator.candidates())[0].precomputed:
+        if as_kernels(self.estimator._candidates())[0].precomputed:
             raise InvalidInputError(
                 "Rows in chunks need kernels of rows. Got kernels='precomputed'. Give kernels, or "
                 "matrices to fit(X, y)."
@@ -372,7 +372,7 @@ class StreamLearner:
         sample, request = survey.drawn, self.setting.request
         rows = sample.first(_LEARNED_ON, classes=True)
         X, target = sample.X[rows], self._target(survey, rows)
-        self.estimator.check_target(target.among(survey.classes), request)
+        self.estimator._check_target(target.among(survey.classes), request)
         if not rows_vary(X, reader.kernels, self.setting.tables):
             raise InvalidInputError(
                 "The rows that a kernel is learned on must differ in some column. Got "
@@ -481,9 +481,9 @@ class StreamLearner:
             fit, ridge, found.target, estimator.statistics, found.honest
         )
         target = found.target.among(state.classes)
-        estimator.check_target(target, self.setting.request)
-        decision = estimator.decide(target)
-        head = estimator.make_head(discriminant, decision, target, found.honest.where)
+        estimator._check_target(target, self.setting.request)
+        decision = estimator._decide(target)
+        head = estimator._make_head(discriminant, decision, target, found.honest.where)
         return Model(
             sampled.reader,
             combined,
@@ -550,7 +550,7 @@ class StreamLearner:
             training_scores=np.empty((len(codes), 0)),
             training_codes=codes,
         )
-        head = estimator.make_head(discriminant, estimator.decide(target), target, None)
+        head = estimator._make_head(discriminant, estimator._decide(target), target, None)
         coef, stream = discriminant.dual_coef, Stream(waiting=chunk)
         return Model(reader, None, coef, none, head, classes, stream=stream)
 

@@ -110,7 +110,7 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
         return self
 
-    def fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
         """Return the model of a fit.
 
         Parameters

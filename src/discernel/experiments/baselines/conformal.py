@@ -110,7 +110,7 @@ class ConformalKernelTransformer(
         self.ridge = ridge
         self.random_state = random_state
 
-    def candidates(self) -> Any:
+    def _candidates(self) -> Any:
         """Return the kernels as the user gave them."""
         return [self.kernel, self.kernel if self.factor_kernel is None else self.factor_kernel]
 

@@ -122,7 +122,7 @@ class KDDA(ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, B
         self.n_components = n_components
         self.n_neighbors = n_neighbors
 
-    def candidates(self) -> Any:
+    def _candidates(self) -> Any:
         """Return the kernels as the user gave them."""
         return self.kernel if isinstance(self.kernel, str) else [self.kernel]
 

@@ -68,7 +68,7 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseKernelEstimator):
         self.n_neighbors = n_neighbors
         self.kernel = kernel
 
-    def candidates(self) -> Any:
+    def _candidates(self) -> Any:
         """Return the kernels as the user gave them."""
         return self.kernel if isinstance(self.kernel, str) else [self.kernel]
 
