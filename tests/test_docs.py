@@ -271,6 +271,17 @@ def test_figures_on_many_rows_are_those_of_the_records():
         assert figures in page
 
 
+def test_figures_on_deadlines_are_those_of_the_record():
+    page, found = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8"), results("deadlines")
+    summary, late = found["summary"], max(fit["late_by"] for fit in found["fits"])
+    assert summary["refused"] == summary["worse_than_first_stage"] == 0
+    assert (
+        f"of {summary['fits']} none refused, late by at most {100 * late:.0f} %, none worse than "
+        f"the first stage; with twice the time {summary['twice_the_time_and_the_same']} of "
+        f"{summary['twice_the_time']} are the fit without a limit"
+    ) in page
+
+
 def test_figures_of_importances_are_those_of_the_record():
     found = results("importances")
     many, few = found["means"]["tables"], found["means"]["few_held_out"]
