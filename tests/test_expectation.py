@@ -224,8 +224,10 @@ def _shown_model(expectation):
     model, _, _ = fit_model(Data("iris"), Learner("uniform"))
     clf = model.pipeline[-1]
     right = Candidate("average", np.ones(1), 1e-3, -1e-9, 0.0, accuracy=1.0)
-    clf.learned_kernel_ = replace(clf.learned_kernel_, considered=(right,))
-    clf.expected_ = expectation
+    learned = replace(clf.learned_kernel_, considered=(right,))
+    head = replace(clf.model_.head, expected=expectation)
+    facts = replace(clf.model_.facts, learned=learned)
+    clf.model_ = replace(clf.model_, head=head, facts=facts)
     console = Console(width=100, file=io.StringIO())
     show_model(console, model)
     return console.file.getvalue()

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from discernel.progress import in_words, phase, reporting
-from discernel.progress import reporting as progress
+from discernel.progress import reporter as progress
 
 
 class Terminal(io.StringIO):

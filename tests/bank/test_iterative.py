@@ -13,6 +13,7 @@ from discernel import (
 )
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import (
+    Iterative,
     IterativeBank,
     TiledBank,
     choose_bank,
@@ -435,8 +436,7 @@ def test_no_matrix_of_all_samples_is_made(monkeypatch):
         [RBF(width=width) for width in (0.5, 1.0, 2.0, 4.0, 8.0)],  # no median of many distances
         criterion="rkda",
         regularization=1e-2,
-        bank="iterative",
-        cache_size=8,
+        bank=Iterative(memory="8MiB"),
     )
     monkeypatch.setattr(iterative, "_LEAST_RANK", 100)
     tracemalloc.start()

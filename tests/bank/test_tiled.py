@@ -8,7 +8,16 @@ import pytest
 import scipy.sparse as sp
 
 from discernel import MultipleKernelDiscriminant
-from discernel.bank import DenseBank, TiledBank, choose_bank, gram_stack, make, tiled
+from discernel.bank import (
+    AutoBank,
+    DenseBank,
+    Tiled,
+    TiledBank,
+    choose_bank,
+    gram_stack,
+    make,
+    tiled,
+)
 from discernel.exceptions import DroppedKernelWarning, InvalidGramError, InvalidInputError
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed, rbf_ladder
 from discernel.kernels.adapters import Function
@@ -234,20 +243,20 @@ def test_tiles_get_smaller_where_there_is_little_room_and_say_the_same(rows):
     assert peak < 64 * 1024 + 8 * 3 * 2 * V.size * 4
 
 
-@pytest.mark.parametrize("bank", ["auto", "tiled"])
+@pytest.mark.parametrize("bank", [AutoBank, Tiled])
 def test_a_cache_without_room_for_one_tile_is_refused(rows, bank):
     y = np.arange(N) % 2
-    clf = MultipleKernelDiscriminant(bank=bank, cache_size=0.001)
+    clf = MultipleKernelDiscriminant(bank=bank(memory="1kB"))
     with pytest.raises(
-        InvalidInputError, match=r"cache_size .* at least 0\.\d+ MiB. Got 0.001 MiB"
+        InvalidInputError, match=r"memory of a bank .* at least 0\.\d+ MiB. Got 0.00095 MiB"
     ):
         clf.fit(rows, y)
 
 
-@pytest.mark.parametrize("cache_size", [0, -1, np.nan, np.inf, "1 GB", None])
-def test_a_cache_size_must_be_a_positive_number(rows, cache_size):
-    with pytest.raises(InvalidInputError, match="cache_size must be a positive, finite number"):
-        MultipleKernelDiscriminant(cache_size=cache_size).fit(rows, np.arange(N) % 2)
+@pytest.mark.parametrize("memory", [0, -1, np.nan, np.inf, "1 great GB", None])
+def test_the_memory_of_a_bank_must_be_a_positive_number(rows, memory):
+    with pytest.raises(InvalidInputError, match="memory of a bank must be a positive number"):
+        MultipleKernelDiscriminant(bank=Tiled(memory=memory)).fit(rows, np.arange(N) % 2)
 
 
 def test_the_cache_decides_which_bank(rows):
@@ -255,7 +264,7 @@ def test_the_cache_decides_which_bank(rows):
     stack = 8 * 2 * N**2
     assert choose_bank("auto", kernels, rows, stack) == "dense"
     assert choose_bank("auto", kernels, rows, stack - 1) == "tiled"
-    clf = MultipleKernelDiscriminant(kernels, cache_size=0.3, regularization=0.1)
+    clf = MultipleKernelDiscriminant(kernels, bank=AutoBank(memory="0.3MiB"), regularization=0.1)
     assert clf.fit(rows, np.arange(N) % 2).bank_ == "tiled"
 
 

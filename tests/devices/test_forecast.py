@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.arrays import Device
 from discernel.bank.device import factor_bytes
-from discernel.estimators import planned
+from discernel.estimators import base, planned
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import RBF, Function, Laplace, Linear, rbf_ladder
 from discernel.learn import Status
@@ -104,10 +104,10 @@ def test_what_cannot_be_summed_up_has_a_low_rank_here(rows, tensor, monkeypatch)
     assert ridge.fit(tensor(X), X[:, 0]).bank_ == "lowrank"
 
 
-def test_rows_that_a_device_does_not_take_say_so(rows, tensor):
+def test_rows_that_a_device_does_not_take_say_so(rows, tensor, monkeypatch):
     X, y = rows
     clf = MultipleKernelDiscriminant(verbose=True)
-    clf._device_for = lambda *given: Device.named("cpu")
+    monkeypatch.setattr(base, "_device_for", lambda *given: Device.named("cpu"))
     with pytest.raises(InvalidInputError, match="Leave `device` out for other rows"):
         clf.fit(sp.csr_array(X), y)
 

@@ -7,9 +7,10 @@ from numpy.testing import assert_allclose
 from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.arrays import Device
 from discernel.bank import LowRank
+from discernel.estimators import base
 from discernel.kernels import RBF, Laplace, Linear, Standardized
 from discernel.kernels.features import NystromMap
-from discernel.streams import there as streams_there
+from discernel.streams import on_device as streams_there
 from discernel.streams.on_device import LandmarksOnDevice
 from discernel.streams.refine import squared_gradient
 from discernel.streams.summary import FeatureSums, Labelled, SumPass, one_hot, sums_are_of_kernels
@@ -82,7 +83,7 @@ def test_features_and_gradients_are_those_of_numpy(device, rows):
 @pytest.fixture
 def on_device(device, monkeypatch):
     """Have estimators compute on the device, whatever they are given."""
-    monkeypatch.setattr(MultipleKernelDiscriminant, "_device_for", lambda self, *given: device)
+    monkeypatch.setattr(base, "_device_for", lambda estimator, *given: device)
     return device
 
 

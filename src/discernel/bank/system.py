@@ -107,7 +107,8 @@ class CholeskySystem(System):
     def solve(self, right: FloatArray) -> FloatArray:
         if self._factor is None:
             self._factor = self._factored()
-        return self._factor.solve(right)
+        # Of a rough system too: what is certified of a solution is summed in double precision.
+        return np.asarray(self._factor.solve(right), dtype=np.float64)
 
     def inverse_diagonal(self) -> FloatArray:
         if self._inverse_diagonal is None:

@@ -345,8 +345,8 @@ def _tile_shape(cache_bytes: float, n_threads: int) -> tuple[int, int]:
     if height * width > entries:
         least = 8 * _TILES * n_threads * _LEAST_ROWS**2 / 2**20
         raise InvalidInputError(
-            f"cache_size must have room for {_TILES} tiles of {_LEAST_ROWS} × {_LEAST_ROWS} "
+            f"The memory of a bank must hold {_TILES} tiles of {_LEAST_ROWS} × {_LEAST_ROWS} "
             f"numbers in each of {n_threads} threads: at least {least:.2g} MiB. Got "
-            f"{cache_bytes / 2**20:.2g} MiB."
+            f"{cache_bytes / 2**20:.2g} MiB. Give more, as in bank=Tiled(memory='256MiB')."
         )
     return height, width

@@ -1,5 +1,5 @@
 """What a long fit reports while it runs, and the deadline that it keeps."""
 
-from discernel.progress.reporting import in_words, phase, reporting
+from discernel.progress.reporter import in_words, phase, reporting
 
 __all__ = ["in_words", "phase", "reporting"]
