@@ -356,9 +356,7 @@ def learn_rows(
     proposal, metric, importances = None, None, None
     if setting.tables and isinstance(X, np.ndarray) and target.scores.shape[1]:
         if request is PRIOR_REQUEST:
-            n = n_features or X.shape[1]
-            metric = Metric(np.ones(X.shape[1]))
-            importances = Importances((np.full(n, 1.0 / n), np.zeros(n)))
+            metric, importances = _no_preference(X.shape[1], n_features)
         else:
             proposal = _propose(setting, X, kernels, target, request)
             metric, kernels = proposal.metric, proposal.kernels
@@ -394,6 +392,12 @@ def learn_rows(
         loss,
         importances,
     )
+
+
+def _no_preference(n_columns: int, n_features: int | None) -> tuple[Metric, Importances]:
+    """Return the metric and the importances of columns of which none tells anything."""
+    n = n_features or n_columns
+    return Metric(np.ones(n_columns)), Importances((np.full(n, 1.0 / n), np.zeros(n)))
 
 
 def _combine(

@@ -127,18 +127,18 @@ def regularization_path(
                 f"Got {target.n_samples} labels and {bank.n_samples} rows."
             )
         path = learn_path(bank, target, request, sorted(values, reverse=True))
-    learned = [entry for entry, _ in path]
+    return _as_path([entry for entry, _ in path], [error for _, error in path])
 
-    def numbers(name: str) -> FloatArray:
-        return np.array([getattr(entry, name) for entry in learned], dtype=np.float64)
 
+def _as_path(learned: list[LearnedKernel], errors: list[float]) -> RegularizationPath:
+    """Return learned kernels, one per λ, and their leave-one-out errors as a path."""
     return RegularizationPath(
-        regularizations=numbers("regularization"),
-        weights=numbers("weights"),
-        objectives=numbers("objective"),
-        gaps=numbers("gap"),
-        n_iters=numbers("n_iter"),
-        leave_one_out_errors=np.array([error for _, error in path]),
+        regularizations=np.array([entry.regularization for entry in learned]),
+        weights=np.array([entry.weights for entry in learned]),
+        objectives=np.array([entry.objective for entry in learned], dtype=np.float64),
+        gaps=np.array([entry.gap for entry in learned], dtype=np.float64),
+        n_iters=np.array([entry.n_iter for entry in learned], dtype=np.float64),
+        leave_one_out_errors=np.array(errors),
         learned=learned,
     )
 
