@@ -234,7 +234,7 @@ def test_a_call_that_fails_late_changes_nothing(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(type(clf), "make_head", interrupted)
+        patch.setattr(type(clf), "_make_head", interrupted)
         with pytest.raises(KeyboardInterrupt):
             clf.partial_fit(X[FIRST:], y[FIRST:], forget=0.5)
     assert np.array_equal(clf.model_.stream.state.sums.products, sums)
