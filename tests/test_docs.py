@@ -282,6 +282,16 @@ def test_figures_on_deadlines_are_those_of_the_record():
     ) in page
 
 
+def test_figures_on_the_cost_of_held_out_scores_are_those_of_the_record():
+    page = (ROOT / "docs" / "measured.md").read_text(encoding="utf-8")
+    found = results("held_out_cost")["summary"]
+    few, many = found["further_fits_of_few_rows"], found["further_fits_of_many_rows"]
+    assert few < 5
+    assert many < 0.5
+    words = f"up to 2,000 rows at most {few:.1f} fits more, at 5,000 rows at most {many:.2f}"
+    assert words in page
+
+
 def test_figures_of_importances_are_those_of_the_record():
     found = results("importances")
     many, few = found["means"]["tables"], found["means"]["few_held_out"]
