@@ -27,6 +27,8 @@ from discernel.tables.cells import (
     LARGEST,
     are_in_range,
     as_table,
+    check_labels,
+    column_labels,
     column_names,
     is_plain,
     number_out_of_range,
@@ -110,12 +112,11 @@ class RowReader:
 
     def with_columns(self, X: Any) -> RowReader:
         """Return the reader with number and names of the columns of training rows."""
-        labels = _labels(X)
         return replace(
             self,
             n_features=_count_columns(X),
             names=_get_feature_names(X),
-            labels=() if all(isinstance(label, str) for label in labels) else labels,
+            labels=column_labels(X),
         )
 
     def read(self, X: Any) -> Any:
@@ -204,13 +205,7 @@ class RowReader:
         """
         self._check_names(X)
         self._check_count(X)
-        labels = _labels(X)
-        if self.labels and labels and labels != self.labels and not _are_text(labels):
-            raise InvalidInputError(
-                "The columns must have the names of training, in the same order: "
-                f"{_few(self.labels)}. Got {_few(labels)}. Choose them with X[names], or give an "
-                "array whose columns are in that order."
-            )
+        check_labels(column_labels(X), self.labels)
 
     def _check_count(self, X: Any) -> None:
         found = _count_columns(X)
@@ -434,25 +429,11 @@ def are_objects(X: Any, kernels: list[Kernel]) -> bool:
         return True
 
 
-def _labels(X: Any) -> tuple[Any, ...]:
-    # Of the class: to ask a dataframe of polars itself takes time that grows with its columns.
-    return tuple(X.columns) if hasattr(type(X), "columns") and hasattr(type(X), "dtypes") else ()
-
-
-def _are_text(labels: tuple[Any, ...]) -> bool:
-    return all(isinstance(label, str) for label in labels)
-
-
 def _count_columns(X: Any) -> int | None:
     try:
         return int(_num_features(X))
     except TypeError:  # what has no columns
         return None
-
-
-def _few(labels: tuple[Any, ...]) -> str:
-    shown = ", ".join(map(repr, labels[:10]))
-    return shown if len(labels) <= 10 else f"{shown} and {len(labels) - 10} more"
 
 
 def _listed(names: list[str]) -> str:

@@ -141,7 +141,10 @@ class Cholesky:
         self._lower = factor
 
     def solve(self, right: NDArray[np.floating[Any]]) -> FloatArray:
-        """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n)."""
+        """Return the inverse times ``right``, of shape (n_samples,) or (n_samples, n).
+
+        Of the precision of the matrix.
+        """
         check_deadline()
         solution, _ = self._potrs(self._lower, right, lower=1)
         return np.asarray(solution)

@@ -36,7 +36,19 @@ class BankChoice(NamedTuple):
     memory: float = CACHE_BYTES
 
 
-class AutoBank(BaseEstimator):  # type: ignore[misc]
+class _AskedBank(BaseEstimator):  # type: ignore[misc]
+    """A bank that a user asks for by its numbers."""
+
+    kind: str
+    memory: str | int
+    rank: int | None = None
+
+    def choice(self) -> BankChoice:
+        """Return what is asked for, checked."""
+        return BankChoice(self.kind, _check_rank(self.rank), _bytes(self.memory))
+
+
+class AutoBank(_AskedBank):
     """The bank that is chosen for the rows, within a memory limit.
 
     Parameters
@@ -54,19 +66,14 @@ class AutoBank(BaseEstimator):  # type: ignore[misc]
     >>> clf = MultipleKernelDiscriminant(bank=AutoBank(memory="1GB"))
     """
 
-    #: The name of the bank.
     kind = "auto"
 
     def __init__(self, memory: str | int = _DEFAULT_MEMORY, rank: int | None = None) -> None:
         self.memory = memory
         self.rank = rank
 
-    def choice(self) -> BankChoice:
-        """Return what is asked for, checked."""
-        return BankChoice(self.kind, _check_rank(self.rank), _bytes(self.memory))
 
-
-class LowRank(BaseEstimator):  # type: ignore[misc]
+class LowRank(_AskedBank):
     """Features of a low rank in place of kernels: for many rows.
 
     Parameters
@@ -84,19 +91,14 @@ class LowRank(BaseEstimator):  # type: ignore[misc]
     >>> clf = MultipleKernelDiscriminant(bank=LowRank(500))
     """
 
-    #: The name of the bank.
     kind = "lowrank"
 
     def __init__(self, rank: int | None = None, memory: str | int = _DEFAULT_MEMORY) -> None:
         self.rank = rank
         self.memory = memory
 
-    def choice(self) -> BankChoice:
-        """Return what is asked for, checked."""
-        return BankChoice(self.kind, _check_rank(self.rank), _bytes(self.memory))
 
-
-class Tiled(BaseEstimator):  # type: ignore[misc]
+class Tiled(_AskedBank):
     """Tiles of kernel matrices, computed anew whenever there is no room to keep them.
 
     Parameters
@@ -111,15 +113,10 @@ class Tiled(BaseEstimator):  # type: ignore[misc]
     >>> clf = MultipleKernelDiscriminant(bank=Tiled(memory="2GB"))
     """
 
-    #: The name of the bank.
     kind = "tiled"
 
     def __init__(self, memory: str | int = _DEFAULT_MEMORY) -> None:
         self.memory = memory
-
-    def choice(self) -> BankChoice:
-        """Return what is asked for, checked."""
-        return BankChoice(self.kind, None, _bytes(self.memory))
 
 
 class Iterative(Tiled):
@@ -168,7 +165,7 @@ def read_choice(bank: Any) -> BankChoice:
     """
     if isinstance(bank, str):
         return BankChoice(bank)
-    if not isinstance(bank, (AutoBank, LowRank, Tiled)):
+    if not isinstance(bank, _AskedBank):
         raise InvalidInputError(
             "bank must be a name such as 'auto', or an object of discernel.bank such as "
             f"LowRank(500) or Tiled(memory='2GB'). Got {bank!r}."

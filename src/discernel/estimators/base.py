@@ -336,7 +336,7 @@ def like_input(method: Method) -> Method:
     """
 
     @wraps(method)
-    def there(self: Any, X: Any) -> Any:
+    def converted(self: Any, X: Any) -> Any:
         if "model_" not in vars(self):
             check_is_fitted(self, "model_")  # raises, and says what to do
         if self.model_.device is None and type(X) is np.ndarray:
@@ -347,7 +347,7 @@ def like_input(method: Method) -> Method:
             in_frame = method.__name__ == "transform" and _makes_frames(self)
             return found if device is None or in_frame else device.returned(found)
 
-    return cast(Method, there)
+    return cast(Method, converted)
 
 
 def score_any(score: Method) -> Method:

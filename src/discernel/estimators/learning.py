@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,6 @@ __all__ = [
     "PRIOR_REQUEST",
     "FitRun",
     "Learning",
-    "PlannedBank",
     "Setting",
     "held_out_scores",
     "learn_rows",
@@ -72,15 +71,8 @@ __all__ = [
 PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 
 
-class PlannedBank(NamedTuple):
-    """How to compute: the bank, or ``"auto"``, and its rank where that is to be low."""
-
-    kind: str
-    rank: int | None = None
-
-
-AUTOMATIC = PlannedBank("auto")
-_ANY_BANK = BankChoice()
+#: No bank is asked for.
+AUTOMATIC = BankChoice()
 
 
 @dataclass(frozen=True)
@@ -110,7 +102,7 @@ class Setting:
     """
 
     request: Request
-    bank: BankChoice = _ANY_BANK
+    bank: BankChoice = AUTOMATIC
     device: Device | None = None
     tables: bool = False
     precomputed: bool = False
@@ -157,7 +149,7 @@ class FitRun:
 
     Attributes
     ----------
-    planned : PlannedBank
+    planned : BankChoice
         How it is computed.
     forecast : Forecast or None
         What it is expected to take; None where few rows are no work.
@@ -167,7 +159,7 @@ class FitRun:
         When it began.
     """
 
-    planned: PlannedBank
+    planned: BankChoice
     forecast: Forecast | None
     n_samples: int
     start: float
@@ -214,9 +206,9 @@ def working(
     else:
         forecast = stages.begin(planner)
         planner = stages.planner or planner
-    planned = PlannedBank(setting.bank.kind, setting.bank.rank)
+    planned = setting.bank
     if forecast is not None and forecast.kind != "device":
-        planned = PlannedBank(forecast.kind, setting.bank.rank or forecast.rank)
+        planned = planned._replace(kind=forecast.kind, rank=planned.rank or forecast.rank)
     n_samples, start = target.n_samples, time.perf_counter()
     threads = blas_threads(n_samples) if planner.blas_threads_pay else one_blas_thread()
     with showing(forecast, verbose, limited=stages is not None), threads:
@@ -330,7 +322,7 @@ def learn_rows(
     target: Target,
     request: Request,
     n_features: int | None = None,
-    planned: PlannedBank = AUTOMATIC,
+    planned: BankChoice = AUTOMATIC,
 ) -> Learning:
     """Learn the kernel of rows in memory.
 
@@ -348,7 +340,7 @@ def learn_rows(
         What is to be learned, which may be less than the setting asks for.
     n_features : int, optional
         The columns that were given.
-    planned : PlannedBank
+    planned : BankChoice
         How to compute.
     """
     phase("choosing kernels")
@@ -490,7 +482,7 @@ def _make_bank(
     kernels: list[Kernel],
     target: Target,
     request: Request,
-    planned: PlannedBank,
+    planned: BankChoice,
     chosen: Proposal | None,
 ) -> tuple[Bank, str]:
     """Return the planned bank, and its name.
@@ -528,7 +520,7 @@ def _device_bank(
     kernels: list[Kernel],
     target: Target,
     normalization: Normalization,
-    planned: PlannedBank,
+    planned: BankChoice,
 ) -> Bank:
     """Return the bank on the device."""
     options: dict[str, Any] = {

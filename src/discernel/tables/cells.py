@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
 
 from discernel.arrays import FloatArray
 from discernel.arrays.containers import convert_rows
@@ -25,7 +24,8 @@ __all__ = [
     "Column",
     "are_in_range",
     "as_table",
-    "check_columns",
+    "check_labels",
+    "column_labels",
     "column_names",
     "is_plain",
     "number_out_of_range",
@@ -131,37 +131,31 @@ def number_out_of_range(cell: Any, column: str, row: int) -> InvalidInputError:
     )
 
 
-def check_columns(estimator: Any, X: Any, *, reset: bool) -> None:
-    """Raise where columns are not those of training: their number, their names, their order.
+def column_labels(X: Any) -> tuple[Any, ...]:
+    """Return the names of columns where these are no text, such as numbers; else none."""
+    labels = tuple(X.columns) if _is_frame(X) else ()
+    return () if all(isinstance(label, str) for label in labels) else labels
 
-    Names of text are checked by scikit-learn, others, such as numbers, here.
+
+def check_labels(given: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
+    """Raise where names of columns that are no text are not those of training, in their order.
+
+    scikit-learn checks names of text only.
 
     Parameters
     ----------
-    estimator : object
-        What is fitted; it keeps names that are no text as ``_column_labels``.
-    X : dataframe or array of shape (n_rows, n_columns)
-        Rows.
-    reset : bool
-        Whether these are training rows.
+    given, expected : tuple
+        From `column_labels`, of new rows and of training rows.
     """
-    validate_data(estimator, X, skip_check_array=True, reset=reset)
-    labels = list(X.columns) if _is_frame(X) else []
-    if all(isinstance(label, str) for label in labels):
-        labels = []
-    if reset:
-        estimator._column_labels = labels
-        return
-    expected = getattr(estimator, "_column_labels", [])
-    if labels and expected and labels != expected:
+    if given and expected and given != expected:
         raise InvalidInputError(
             "The columns must have the names of training, in the same order: "
-            f"{_few(expected)}. Got {_few(labels)}. Choose them with X[names], or give an array "
+            f"{_few(expected)}. Got {_few(given)}. Choose them with X[names], or give an array "
             "whose columns are in that order."
         )
 
 
-def _few(labels: list[Any]) -> str:
+def _few(labels: tuple[Any, ...]) -> str:
     shown = ", ".join(map(repr, labels[:10]))
     return shown if len(labels) <= 10 else f"{shown} and {len(labels) - 10} more"
 

@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, caller_stacklevel
@@ -19,7 +19,8 @@ from discernel.kernels.columns import column_spreads
 from discernel.tables.cells import (
     Column,
     as_table,
-    check_columns,
+    check_labels,
+    column_labels,
     column_names,
     number_out_of_range,
     out_of_range,
@@ -355,6 +356,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     [0, 0, 1, 1, 1]
     """
 
+    #: The names of columns in training, where these are no text.
+    _column_labels: tuple[Any, ...] = ()
+
     @classmethod
     def filling(cls, medians: FloatArray) -> TableEncoder:
         """Return an encoder of numbers that only fills missing cells in.
@@ -388,7 +392,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             Fitted.
         """
         X = as_table(X)
-        check_columns(self, X, reset=True)
+        validate_data(self, X, skip_check_array=True)
+        self._column_labels = column_labels(X)
         if X.shape[0] < 2:
             raise InvalidInputError(
                 f"Found a table with 1 sample (shape={X.shape}) while a minimum of 2 is required."
@@ -436,8 +441,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "columns_")
         X = as_table(X)
-        check_columns(self, X, reset=False)
+        self._check_columns(X)
         return self.encode(X)
+
+    def _check_columns(self, X: Any) -> None:
+        """Raise where columns are not those of training: their number, their names, their order."""
+        validate_data(self, X, skip_check_array=True, reset=False)
+        check_labels(column_labels(X), self._column_labels)
 
     def encode(self, X: Any) -> FloatArray:
         """Return `transform` of rows whose columns are known to be those of training.
@@ -478,7 +488,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "columns_")
         X = as_table(X)
-        check_columns(self, X, reset=False)
+        self._check_columns(X)
         names, found = column_names(X), {}
         for column in self.columns_:
             if isinstance(column, EncodedValues):
