@@ -12,8 +12,7 @@ from typing import ClassVar, NoReturn
 
 import numpy as np
 
-from discernel.arrays import FloatArray
-from discernel.arrays.memory import memory_limit
+from discernel.arrays import FloatArray, memory_limit
 from discernel.bank import tiles
 from discernel.bank.iterative_system import IterativeSystem, Operator
 from discernel.bank.preconditioner import PartialFactor

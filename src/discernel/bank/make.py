@@ -8,8 +8,7 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Device, check_given, elsewhere, n_rows, on_host
-from discernel.arrays.memory import memory_limit
+from discernel.arrays import Device, check_given, elsewhere, memory_limit, n_rows, on_host
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank, Normalization
 from discernel.bank.checks import check_symmetric

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from discernel.arrays.memory import memory_limit
+from discernel.arrays import memory_limit
 from discernel.bank import Kind
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import n_landmarks
