@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose
 
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays import Buffers
-from discernel.bank import CombinedKernel, gram_stack
+from discernel.bank import CombinedKernel, DenseBank, gram_stack
 from discernel.bank.base import Centering
-from discernel.bank.dense import DenseBank
 from discernel.bank.tiled import TiledBank
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Tanimoto
 from discernel.kernels.base import Scaled

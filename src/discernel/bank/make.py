@@ -10,15 +10,16 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Device, check_given, elsewhere, memory_limit, n_rows, on_host
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank.base import Bank, Normalization
+from discernel.bank.base import Bank
 from discernel.bank.checks import check_symmetric
 from discernel.bank.combined import gram_stack
-from discernel.bank.dense import DenseBank
 from discernel.bank.device import DeviceBank
 from discernel.bank.distributed import DistributedBank
-from discernel.bank.factored import FactoredBank, have_low_rank
+from discernel.bank.exact import DenseBank
+from discernel.bank.features import FeatureBank
 from discernel.bank.iterative import IterativeBank
-from discernel.bank.lowrank import LowRankBank, default_rank
+from discernel.bank.products import Normalization
+from discernel.bank.ranks import default_rank, have_low_rank
 from discernel.bank.tiled import CACHE_BYTES, TiledBank
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
@@ -143,10 +144,10 @@ def make_bank(
     if kind == "distributed":
         return DistributedBank(kernels, X, cache_bytes=cache_bytes, **options)
     if kind == "factored":
-        return FactoredBank.from_kernels(kernels, X, **options)
+        return FeatureBank.from_kernels(kernels, X, **options)
     if kind == "lowrank":
         rank = max(default_rank(n_rows(X), cache_bytes), len(kernels)) if rank is None else rank
-        return LowRankBank.of_rank(kernels, X, rank, **options)
+        return FeatureBank.of_rank(kernels, X, rank, **options)
     return DenseBank(
         gram_stack(kernels, X),
         kernel_names(kernels),

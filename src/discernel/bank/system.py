@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from discernel.arrays import Cholesky, FloatArray, matmul, self_product_less
-from discernel.bank.preconditioner import PartialFactor
+from discernel.bank.conjugate import PartialFactor
 from discernel.exceptions import NumericalError
 
 __all__ = ["CholeskySystem", "Inverse", "System", "Workspace"]

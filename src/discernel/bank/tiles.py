@@ -18,7 +18,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, matmul
-from discernel.arrays.sample_weights import SampleWeights
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 
 __all__ = ["Centered", "Engine", "Found", "Passes", "Stored", "Tile", "TilePass"]
 
@@ -40,28 +40,24 @@ class Passes:
 
 
 class Centered:
-    """Take means off a tile, and multiply it by the roots of the weights of rows.
+    """Take means off tiles, and multiply them by the roots of the weights of rows: D C G Cᵀ D.
 
     Parameters
     ----------
     means : ndarray of shape (n_samples,)
         The means of the rows of the whole matrix.
-    shares, roots : ndarray of shape (n_samples,), optional
-        π, which means are taken with, and the roots of the weights; by default all the same, and 1.
+    weights : SampleWeights or None
+        How much rows count.
+    scaled : bool, default=True
+        Whether to multiply by the roots.
     """
 
     def __init__(
-        self, means: FloatArray, shares: FloatArray | None = None, roots: FloatArray | None = None
+        self, means: FloatArray, weights: SampleWeights | None, *, scaled: bool = True
     ) -> None:
-        self.means, self._roots = means, roots
-        self._across = means - (means.mean() if shares is None else means @ shares)
-
-    @classmethod
-    def weighted(cls, means: FloatArray, weights: SampleWeights | None) -> Centered:
-        """Return what makes D C G Cᵀ D of the tiles of G."""
-        if weights is None:
-            return cls(means)
-        return cls(means, weights.shares, weights.roots)
+        self.means = means
+        self._roots = weights.roots if scaled and weights is not None else None
+        self._across = means - row_weights(weights, len(means)).means(means)
 
     def times(self, factor: float) -> Centered:
         """Return what does the same to a matrix times a factor."""
@@ -72,14 +68,7 @@ class Centered:
     def __call__(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
         """Do both to the values of a tile in place, and return them.
 
-        Parameters
-        ----------
-        tile : tuple
-            Rows and columns.
-        values : array of shape (n_rows, n_columns)
-            What is between them.
-        put : callable
-            From an array of NumPy to one of the library of the values.
+        ``put`` makes an array of the library of the values from one of NumPy.
         """
         return self.weigh(tile, self.subtract(tile, values, put), put)
 
@@ -174,19 +163,10 @@ class Engine(ABC):
     def of(self, positions: NDArray[np.intp]) -> Self:
         """Return the engine of some of the kernels."""
 
-    def less(self, means: dict[int, FloatArray], weights: SampleWeights | None) -> Self:
-        """Return the engine of matrices of which those of some kernels are less their means.
-
-        Parameters
-        ----------
-        means : dict of int to ndarray of shape (n_samples,)
-            The means of rows, by the positions of kernels.
-        weights : SampleWeights or None
-            How much rows count.
-        """
-        shares = None if weights is None else weights.shares
+    def less(self, taken: dict[int, Centered]) -> Self:
+        """Return the engine of matrices, those of some positions less their means."""
         made = copy(self)
-        made.taken_off = {i: Centered(each, shares) for i, each in means.items()}
+        made.taken_off = taken
         return made
 
     def _taken_of(self, positions: Sequence[int]) -> dict[int, Centered]:
@@ -255,9 +235,13 @@ class Stored(Engine):
     def of(self, positions: NDArray[np.intp]) -> Stored:
         return Stored([self.matrices[i] for i in positions], self.n_samples)
 
-    def replaced(self, copies: dict[int, FloatArray]) -> Stored:
-        """Return the engine with copies in the place of some matrices."""
-        return Stored([copies.get(i, one) for i, one in enumerate(self.matrices)], self.n_samples)
+    def less(self, taken: dict[int, Centered]) -> Stored:
+        """Return the engine with centred copies in the place of some matrices."""
+        matrices, whole = list(self.matrices), (slice(None), slice(None))
+        for i, off in taken.items():
+            copied = off(whole, 1.0 * matrices[i], self.put)
+            matrices[i] = 0.5 * (copied + copied.T)
+        return Stored(matrices, self.n_samples)
 
 
 def _split(tile: Tile) -> tuple[int, slice]:
@@ -324,7 +308,7 @@ def inner_products(engine: Engine, means: FloatArray, weights: SampleWeights | N
 
     Tiles are centred first: see `products.inner_products` for why.
     """
-    centered = [Centered.weighted(row, weights) for row in means]
+    centered = [Centered(row, weights) for row in means]
     if not centered:
         return np.zeros((0, 0))
     xp, matmul, put, p = engine.xp, engine.matmul, engine.put, engine.n_kernels
@@ -360,12 +344,17 @@ def combine(engine: Engine, factors: FloatArray, centered: Centered, out: Any) -
     return out
 
 
-def combined_product(engine: Engine, factors: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return Σ f_i G_i V: one pass, and one product a tile."""
-    # Of numbers around 1, which single precision has neither over- nor underflow of.
+def around_one(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return columns of numbers around 1, safe in single precision, and their factors."""
     lengths = np.linalg.norm(vectors, axis=0) / np.sqrt(len(vectors))
     lengths[lengths == 0] = 1.0
-    V, matmul = engine.put(vectors / lengths), engine.matmul
+    return vectors / lengths, lengths
+
+
+def combined_product(engine: Engine, factors: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return Σ f_i G_i V: one pass, and one product a tile."""
+    vectors, lengths = around_one(vectors)
+    V, matmul = engine.put(vectors), engine.matmul
 
     def work(tile: Tile, total: Any, out: Any) -> None:
         (rows, columns), (own, rest) = tile, _split(tile)

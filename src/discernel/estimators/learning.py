@@ -20,7 +20,6 @@ from discernel.bank import (
     CombinedFeatures,
     CombinedKernel,
     DeviceBank,
-    FactoredBank,
     FeatureBank,
     Normalization,
     bank_of_matrices,
@@ -286,16 +285,14 @@ class Learning:
 
     def coef(self, dual: FloatArray) -> FloatArray:
         """Return what the learned kernel multiplies, for a function expanded in training rows."""
-        if isinstance(self.bank, FeatureBank):
-            return self.bank.feature_coef(self.weights, dual)
-        return dual
+        features = self.bank.predicting()
+        return dual if features is None else features.feature_coef(self.weights, dual)
 
     @property
     def kept(self) -> NDArray[np.intp] | None:
         """The training rows that predictions are made from; None where they differ by kernel."""
-        if isinstance(self.bank, BlendBank):
-            return self.bank.landmark_rows
-        return None if isinstance(self.bank, FeatureBank) else np.arange(self.bank.n_samples)
+        bank = self.bank
+        return np.arange(bank.n_samples) if bank.predicting() is None else bank.landmark_rows
 
     def reader(self, training: TrainingRows) -> RowReader:
         """Return what reads new rows for the kernels."""
@@ -404,13 +401,14 @@ def _combine(
     """Return the learned sum of kernels, and what a low rank loses; warn where that is much."""
     weights, active = learned.weights[bank.kept], np.flatnonzero(learned.coefficients)
     whole = WeightedKernels([near[i] for i in active], learned.coefficients[active])
-    if isinstance(bank, FeatureBank):
-        learned = replace(learned, rank=bank.rank)
+    features = bank.predicting()
+    if features is not None:
+        learned = replace(learned, rank=features.rank)
         lam, criterion = learned.regularization, request.criterion
-        loss = low_rank_loss(bank, weights, lam, criterion, target, whole, X)
+        loss = low_rank_loss(features, weights, lam, criterion, target, whole, X)
         if loss.advice:
             warnings.warn(loss.advice, LowRankWarning, stacklevel=caller_stacklevel())
-        return bank.combined_features(weights), learned, loss
+        return features.combined_features(weights), learned, loss
     precomputed = near[0].precomputed
     combined = CombinedKernel(
         whole.kernels,
@@ -544,11 +542,13 @@ def _prior_bank(kernels: list[Kernel], target: Target) -> Bank:
         LeftOutColumnWarning,
         stacklevel=caller_stacklevel(),
     )
-    return FactoredBank(
-        [np.zeros((1, target.n_samples)) for _ in kernels],
+    nothing = np.zeros((len(kernels), target.n_samples))
+    return FeatureBank(
+        nothing,
+        [1] * len(kernels),
         kernel_names(kernels),
+        diagonals=nothing + 1.0 / target.n_samples,
         sample_weights=target.sample_weights,
-        raw_traces=np.ones(len(kernels)),
     )
 
 
