@@ -16,20 +16,6 @@ from discernel.arrays.threads import one_blas_thread
 from discernel.exceptions import NumericalError
 from discernel.progress.deadline import check_deadline
 
-__all__ = [
-    "Cholesky",
-    "DeviceFactor",
-    "inner",
-    "matmul",
-    "orthonormal",
-    "pairwise_inner",
-    "quadratic_forms",
-    "self_product",
-    "self_product_less",
-    "symmetric_eigen",
-    "weighted_sum",
-]
-
 
 def quadratic_forms(products: FloatArray, vectors: FloatArray) -> FloatArray:
     """Return every ⟨B, K_iB⟩ from every K_iB, of shape (n_kernels, n_samples, n), and B."""
@@ -198,15 +184,7 @@ _EIGEN_FACTORISATIONS = 12.0
 
 
 def symmetric_eigen(matrix: FloatArray, driver: str | None = None) -> tuple[FloatArray, FloatArray]:
-    """Return the eigenvalues of a symmetric matrix, rising, and its eigenvectors.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        **Overwritten**.
-    driver : str, optional
-        As of `scipy.linalg.eigh`.
-    """
+    """Return the eigenvalues of a symmetric matrix, **overwritten**, rising, and eigenvectors."""
     check_deadline(_EIGEN_FACTORISATIONS * _operations(matrix))
     with one_blas_thread() if len(matrix) <= _EIGEN_ALONE else nullcontext():
         values, vectors = scipy.linalg.eigh(

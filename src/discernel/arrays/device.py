@@ -16,17 +16,6 @@ from discernel.arrays.memory import memory_limit
 from discernel.arrays.rows import convert_rows, is_sparse
 from discernel.exceptions import DeviceError, InvalidInputError, missing_extra
 
-__all__ = [
-    "Device",
-    "as_host",
-    "check_given",
-    "device_errors",
-    "device_failure",
-    "device_of",
-    "elsewhere",
-    "on_host",
-]
-
 #: How libraries call too little memory; the third is PyTorch's for the memory of the processor.
 _OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed")
 #: How errors of a device are called, and how those without a name of their own begin.

@@ -11,17 +11,6 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError, missing_extra
 
-__all__ = [
-    "FloatArray",
-    "as_dense",
-    "as_rows",
-    "convert_rows",
-    "draw_rows",
-    "is_sparse",
-    "n_rows",
-    "typical_row",
-]
-
 FloatArray: TypeAlias = NDArray[np.float64]
 
 #: Rows of which an origin and a scale are taken, and the seed with which they are drawn.

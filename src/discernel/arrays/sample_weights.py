@@ -21,14 +21,6 @@ from numpy.typing import NDArray
 from discernel.arrays.rows import FloatArray
 from discernel.exceptions import InvalidInputError
 
-__all__ = [
-    "EqualWeights",
-    "SampleWeights",
-    "check_sample_weight",
-    "effective_number",
-    "row_weights",
-]
-
 #: Weights below this share of the largest count as 0: nothing in double precision would notice
 #: them, and their roots are divided by.
 _LEAST = 1e-30

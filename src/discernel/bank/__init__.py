@@ -15,7 +15,7 @@ from discernel.bank.device import DeviceBank
 from discernel.bank.exact import DenseBank
 from discernel.bank.features import BlendBank, FeatureBank
 from discernel.bank.identity import WithIdentity
-from discernel.bank.iterative import IterativeBank, IterativeSystem
+from discernel.bank.iterative import IterativeBank
 from discernel.bank.make import (
     Kind,
     bank_of_matrices,
@@ -25,9 +25,8 @@ from discernel.bank.make import (
 )
 from discernel.bank.products import Normalization
 from discernel.bank.ranks import default_rank
-from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
+from discernel.bank.system import CholeskySystem, System
 from discernel.bank.tiled import TiledBank
-from discernel.bank.woodbury import SpectralSystem, WoodburySystem
 
 __all__ = [
     "AutoBank",
@@ -42,23 +41,18 @@ __all__ = [
     "DeviceBank",
     "Distributed",
     "FeatureBank",
-    "Inverse",
     "Iterative",
     "IterativeBank",
-    "IterativeSystem",
     "Kind",
     "LowRank",
     "Matrices",
     "Normalization",
-    "SpectralSystem",
     "Subspace",
     "System",
     "Tiled",
     "TiledBank",
     "Uncentered",
     "WithIdentity",
-    "WoodburySystem",
-    "Workspace",
     "bank_of_matrices",
     "choose_bank",
     "default_rank",

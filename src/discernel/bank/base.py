@@ -23,8 +23,6 @@ from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 if TYPE_CHECKING:
     from discernel.bank.features import FeatureBank
 
-__all__ = ["Bank", "Centering", "Matrices", "Subspace", "Uncentered"]
-
 
 @dataclass(frozen=True)
 class Centering:

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray, matmul
 from discernel.progress.deadline import check_deadline
 
-__all__ = ["PartialFactor", "Solved", "conjugate_gradients", "solve_refined"]
-
 Linear = Callable[[FloatArray], FloatArray]
 
 #: What products of single precision are good for before the residual is computed anew.

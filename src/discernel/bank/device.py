@@ -6,9 +6,9 @@ computed of them there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,18 +16,15 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Device, DeviceFactor, FloatArray, as_host
 from discernel.bank import tiles
-from discernel.bank.base import Bank
 from discernel.bank.conjugate import Solved, solve_refined
 from discernel.bank.iterative import IterativeBank, RefinedSystem
 from discernel.bank.system import Inverse, System
-from discernel.bank.tiled import Threads
-from discernel.bank.tiles import Centered, Tile, TilePass
+from discernel.bank.tiled import Threads, TiledBank
+from discernel.bank.tiles import Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel
 from discernel.kernels.device import DeviceKernels
 from discernel.kernels.device.pairs import STRIP_ENTRIES
-
-__all__ = ["DeviceBank", "factor_bytes", "has_room", "is_refined"]
 
 #: Rows of a part up to which NumPy is as fast.
 _FEW_ROWS = 500
@@ -110,7 +107,7 @@ class Strips(Threads):
     def host(self, array: Any) -> FloatArray:
         return as_host(array)
 
-    def strips(self, n_alive: int = 1) -> Iterator[Tile]:
+    def tiles(self, n_alive: int = 1) -> Iterator[Tile]:
         """Yield rows and the columns from the first of them on: each pair once.
 
         Smaller ones where so many matrices of each are alive.
@@ -121,37 +118,32 @@ class Strips(Threads):
             yield slice(start, stop), slice(start, n)
             start = stop
 
-    def run(self, task: TilePass) -> FloatArray:
-        self._count()
+    def _rows_of(self, n_columns: int) -> int:
+        return max(1, self.entries // n_columns)
+
+    def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
         wanted = None if task.active is None else task.active.tolist()
         out = self._device.zeros(task.shape, single=self._is_single)
-        for tile in self.strips(task.n_alive):
+        for tile in tiles:
             found: Any
             if task.factors is None:
                 found = self._less_means(tile, self._there.strips(*tile, wanted))
             else:
-                found = self._there.weighted_sum(*tile, task.factors)
-                for off in self._scaled_off(task.factors):
-                    found = off(tile, found, self.put)
+                found = self._sum(*tile, task.factors)
+                for i, off in self.taken_off.items():
+                    if task.factors[i]:
+                        found = off.times(task.factors[i])(tile, found, self.put)
                 if task.centered is not None:
                     task.centered.subtract(tile, found, self.put)
             task.work(tile, found, out)
         return as_host(out)
 
-    def _scaled_off(self, factors: FloatArray) -> list[Centered]:
-        """Return what is taken off Σ f_i G_i."""
-        return [off.times(factors[i]) for i, off in self.taken_off.items() if factors[i]]
-
-    def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
-        chosen = DeviceKernels(self.kernels, self.rows[at], self._device)
-        out, step = np.empty((len(at), self.n_samples)), max(1, self.entries // len(at))
-        for start in range(0, self.n_samples, step):
-            here = slice(start, min(start + step, self.n_samples))
-            strip = as_host(self._there.weighted_sum(here, slice(0, len(at)), factors, chosen))
-            for off in (*self._scaled_off(factors), centered):
-                strip = off((here, at), np.array(strip), np.asarray)
-            out[:, here] = strip.T
-        return out
+    def _sum(self, rows: slice, columns: Any, factors: FloatArray) -> Any:
+        """Return Σ f_i G_i between some rows and a range of columns, or those at some places."""
+        if not isinstance(columns, np.ndarray):
+            return self._there.weighted_sum(rows, columns, factors)
+        chosen = DeviceKernels(self.kernels, self.rows[columns], self._device)
+        return self._there.weighted_sum(rows, slice(0, len(columns)), factors, chosen)
 
 
 class DeviceSystem(RefinedSystem):
@@ -347,7 +339,7 @@ class DeviceBank(IterativeBank):
         engine = self._engine.coarse if single else self._engine
         matrix = engine.empty((n, n))
         tiles.combine(engine, factors, self._centered(factors), matrix)
-        for rows, _ in engine.strips():
+        for rows, _ in engine.tiles():
             height = rows.stop - rows.start
             eye = self.device.xp.eye(height, dtype=matrix.dtype, device=self.device.where)
             matrix[rows, rows] += eye * engine.put(ridge[rows, None])
@@ -366,19 +358,10 @@ class DeviceBank(IterativeBank):
         inverse = DeviceFactor(matrix, self.device).inverse()
         return DeviceInverse(inverse, self.device, self._inner)
 
-    def subset(self, rows: NDArray[np.intp]) -> Bank:
-        if len(rows) < _FEW_ROWS:  # a device is not worth its delay
-            return super().subset(rows)
-        return DeviceBank(
-            self._engine.kernels.kernels,
-            self._X[rows],
-            device=self.device,
-            factors=self._factors,
-            normalization=self.normalization,
-            cache_bytes=self._cache_bytes,
-            part=True,
-            sample_weights=self._weights_of(rows),
-        )
+    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:
+        if n_rows < _FEW_ROWS:  # a device is not worth its delay
+            return super()._kind_of_part(n_rows)
+        return partial(DeviceBank, device=self.device, factors=self._factors)
 
 
 def _room_for_strips(X: FloatArray, device: Device) -> int:

@@ -23,8 +23,6 @@ from discernel.bank.products import (
 )
 from discernel.bank.tiles import Centered, Engine, Stored
 
-__all__ = ["DenseBank", "ExactBank"]
-
 
 class ExactBank(Bank):
     """Kernels of which an engine gives the tiles.

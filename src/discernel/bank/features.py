@@ -30,8 +30,6 @@ from discernel.kernels.features import ExactMap, FeatureMap, NystromMap, draw_la
 from discernel.kernels.features.landmarks import How
 from discernel.kernels.weighted import WeightedKernels, slices
 
-__all__ = ["BlendBank", "FeatureBank", "true_traces"]
-
 #: How landmarks are drawn; benchmarks/low_rank.py compares.
 _LANDMARKS: How = "kmeans++"
 #: An exact map is taken where its rank is within so much of what the spectrum asks for.

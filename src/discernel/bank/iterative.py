@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from functools import cached_property
 from typing import ClassVar, NoReturn
@@ -21,11 +22,8 @@ from discernel.bank import tiles
 from discernel.bank.conjugate import PartialFactor, Solved, solve_refined
 from discernel.bank.system import Inverse, System
 from discernel.bank.tiled import Threads, TiledBank
-from discernel.bank.tiles import Passes
 from discernel.bank.woodbury import WoodburySystem
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
-
-__all__ = ["IterativeBank", "IterativeSystem", "RefinedSystem"]
 
 #: The rank of the preconditioner: rows over this number, at least and at most so many. Making it
 #: then costs about one pass.
@@ -256,14 +254,7 @@ class IterativeSystem(RefinedSystem):
 class IterativeBank(TiledBank):
     """Kernels on rows, never stored, and systems that are never factored.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        The candidates, resolved.
-    X : array-like of shape (n_samples, n_features)
-        The training rows.
-    **options
-        As in `TiledBank`.
+    Parameters are those of `TiledBank`.
 
     Notes
     -----
@@ -281,7 +272,7 @@ class IterativeBank(TiledBank):
     has_matrices: ClassVar[bool] = False
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> Counter[str]:
         """How often all tiles were computed so far, in double and in single precision."""
         return self._engine.passes
 
@@ -363,8 +354,9 @@ class IterativeBank(TiledBank):
             "criterion='rkda'."
         )
 
-    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank]:
-        return IterativeBank if n_rows > _FACTORED_ROWS else TiledBank
+    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:
+        kind = super()._kind_of_part(n_rows)
+        return IterativeBank if kind is not None and n_rows > _FACTORED_ROWS else kind
 
 
 def _largest_rank(n: int) -> int:

@@ -14,18 +14,6 @@ from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank import tiles
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError, unknown_choice
 
-__all__ = [
-    "CANCELLING",
-    "CONSTANT",
-    "Normalization",
-    "inner_products",
-    "is_constant",
-    "kernel_scales",
-    "rounding_errors",
-    "row_means",
-    "varying_kernels",
-]
-
 #: ``"centered_trace"``: the centred matrix has trace 1 [Ye08]_. ``"trace"``: the raw matrix has
 #: trace n_samples [Kim06]_.
 Normalization = Literal["centered_trace", "trace"]

@@ -18,15 +18,6 @@ from discernel.bank.combined import gram_stack
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
 
-__all__ = [
-    "REMAINDER",
-    "default_rank",
-    "factor_kernel",
-    "have_low_rank",
-    "share_rank",
-    "spectra_of",
-]
-
 #: What a factor leaves of the trace: the size of the rounding errors of the kernel's own entries.
 REMAINDER = 1e-14
 #: Rows that pivots are looked for among, at a time.

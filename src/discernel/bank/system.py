@@ -13,8 +13,6 @@ from discernel.arrays import Cholesky, FloatArray, matmul, self_product_less
 from discernel.bank.conjugate import PartialFactor
 from discernel.exceptions import NumericalError
 
-__all__ = ["CholeskySystem", "Inverse", "System", "Workspace"]
-
 #: Pivots below this share of the largest entry, times the number of rows, are rounding.
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 

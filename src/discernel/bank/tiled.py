@@ -6,6 +6,7 @@ threads. Memory does not grow with the number of kernels.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any, Self
@@ -20,12 +21,10 @@ from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
 from discernel.bank.exact import DenseBank, ExactBank
 from discernel.bank.system import System
-from discernel.bank.tiles import Centered, Engine, Found, Passes, Tile, TilePass
+from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet, can_prepare
-
-__all__ = ["Threads", "TiledBank"]
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
 _ROWS, _COLUMNS = 256, 512
@@ -52,7 +51,7 @@ class Threads(Engine):
         self.rows: Any = self.kernels.prepare(X) if self._is_prepared else X
         self._n_threads, self._tile_shape = n_threads, _tile_shape(cache_bytes, n_threads)
         self.taken_off: dict[int, Centered] = {}
-        self._is_single, self.passes = False, Passes()
+        self._is_single, self.passes = False, Counter[str]()
 
     @property
     def n_kernels(self) -> int:  # type: ignore[override]
@@ -78,8 +77,11 @@ class Threads(Engine):
         made.rows, made._is_single, made.put = rows, True, _in_single
         return made
 
-    def tiles(self) -> Iterator[Tile]:
-        """Yield the tiles on and above the diagonal, those on it square."""
+    def tiles(self, n_alive: int = 1) -> Iterator[Tile]:
+        """Yield the tiles on and above the diagonal, those on it square.
+
+        Memory is for ``n_alive`` matrices of each, which few tiles of a thread leave room for.
+        """
         height, width = self._tile_shape
         for top in range(0, self.n_samples, height):
             rows = slice(top, min(top + height, self.n_samples))
@@ -89,13 +91,10 @@ class Threads(Engine):
 
     def run(self, task: TilePass) -> FloatArray:
         self._count()
-        return self._run(task, self.tiles())
+        return self._run(task, self.tiles(task.n_alive))
 
     def _count(self) -> None:
-        if self._is_single:
-            self.passes.single += 1
-        else:
-            self.passes.double += 1
+        self.passes["single" if self._is_single else "double"] += 1
 
     def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
         """Return what the work adds to zeros with some tiles; each thread adds to its own."""
@@ -125,14 +124,19 @@ class Threads(Engine):
             parts[0] += part
         return parts[0]
 
+    def _rows_of(self, n_columns: int) -> int:
+        """Return how many rows of some columns are made at a time."""
+        return _STRIP
+
     def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
         """Return some columns of Σ f_i G_i, centred, of shape (n_columns, n_samples)."""
         n, out = self.n_samples, np.empty((len(at), self.n_samples))
 
         def work(tile: Any, total: Any, _: Any) -> None:
-            out[:, tile[0]] = centered.weigh(tile, total, self.put).T
+            out[:, tile[0]] = self.host(centered.weigh(tile, total, self.put)).T
 
-        strips = [(slice(start, min(start + _STRIP, n)), at) for start in range(0, n, _STRIP)]
+        step = self._rows_of(len(at))
+        strips = [(slice(start, min(start + step, n)), at) for start in range(0, n, step)]
         self._run(TilePass(work, factors=factors, centered=centered), strips)
         return out
 
@@ -252,22 +256,23 @@ class TiledBank(ExactBank):
 
         Small beside the two matrices of all samples that are needed anyway, too.
         """
-        kernels, n = self._engine.kernels.kernels, len(rows)
+        kernels, kind = self._engine.kernels.kernels, self._kind_of_part(len(rows))
         options: dict[str, Any] = {
             "normalization": self.normalization,
             "part": True,
             "sample_weights": self._weights_of(rows),
         }
-        entries = len(kernels) * n**2
-        if 8 * entries > self._cache_bytes or entries > 2 * self.n_samples**2:
+        if kind is not None:
             options |= {"n_threads": self._n_threads, "cache_bytes": self._cache_bytes}
-            return self._kind_of_part(n)(kernels, self._X[rows], **options)
+            return kind(kernels, self._X[rows], **options)
         stack, trusted = gram_stack(kernels, self._X[rows]), [True] * len(kernels)
         return DenseBank(stack, kernel_names(kernels), trusted=trusted, **options)
 
-    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank]:
-        """Return what makes the bank of some of the rows, where it stores nothing."""
-        return TiledBank
+    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:
+        """Return what makes the bank of some of the rows; None where that is a stack."""
+        entries = self.n_kernels * n_rows**2
+        small = 8 * entries <= self._cache_bytes and entries <= 2 * self.n_samples**2
+        return None if small else TiledBank
 
 
 def _check_kernels(kernels: list[Kernel], names: list[str], X: Any) -> None:

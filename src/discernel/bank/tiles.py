@@ -8,6 +8,7 @@ device, on the workers of a cluster, or with matrices that are stored.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -20,8 +21,6 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray, matmul
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 
-__all__ = ["Centered", "Engine", "Found", "Passes", "Stored", "Tile", "TilePass"]
-
 #: Entries of the rows of all matrices that are taken at a time where work keeps them.
 _BLOCK_ENTRIES = 2**17
 #: Rows and columns, the latter from the first of the rows on or further right. What is not among
@@ -29,14 +28,6 @@ _BLOCK_ENTRIES = 2**17
 Tile = tuple[slice, slice]
 #: The positions of kernels and their matrices, each to be read, not changed, before the next.
 Found = Iterator[tuple[int, Any]]
-
-
-@dataclass
-class Passes:
-    """How often all tiles were computed."""
-
-    double: int = 0
-    single: int = 0
 
 
 class Centered:
@@ -125,34 +116,22 @@ def _dot(left: FloatArray, right: FloatArray) -> Any:
 
 
 class Engine(ABC):
-    """The raw matrices G_i of some kernels on some rows, as tiles.
-
-    Attributes
-    ----------
-    n_kernels, n_samples : int
-        How many matrices, of how many rows.
-    xp : module
-        The array library of the tiles.
-    put, empty : callable
-        From an array of NumPy to one of the library and precision of the tiles, and from a shape
-        to memory for such an array.
-    matmul, dot : callable
-        The product of two matrices, and the sum of the products of their entries. On the host those
-        of NumPy, which let other threads run; `arrays.matmul` does not.
-    passes : Passes
-        How often all tiles were computed so far, also by engines made of this one.
-    taken_off : dict of int to Centered
-        What is taken off the tiles of nearly constant kernels, by their positions.
-    """
+    """The raw matrices G_i of some kernels on some rows, as tiles."""
 
     n_kernels: int
     n_samples: int
+    #: The array library of the tiles; NumPy's arrays in its precision, and memory for such arrays.
     xp: Any = np
     put: Callable[[FloatArray], Any] = staticmethod(np.ascontiguousarray)
     empty: Callable[..., Any] = staticmethod(np.empty)
+    #: The product of two matrices, and the sum of the products of their entries. On the host those
+    #: of NumPy, which let other threads run; `arrays.matmul` does not.
     matmul: Callable[[Any, Any], Any] = staticmethod(np.matmul)
     dot: Callable[[Any, Any], Any] = staticmethod(_dot)
-    passes: Passes
+    #: How often all tiles were computed so far, in "double" and in "single" precision, also by
+    #: engines made of this one.
+    passes: Counter[str]
+    #: What is taken off the tiles of nearly constant kernels, by their positions.
     taken_off: dict[int, Centered]
 
     @abstractmethod
@@ -192,15 +171,7 @@ def _blas_dot(left: FloatArray, right: FloatArray) -> float:
 
 
 class Stored(Engine):
-    """Matrices that are there, each as one tile, or some of its rows.
-
-    Parameters
-    ----------
-    matrices : sequence of ndarray of shape (n_samples, n_samples)
-        The G_i.
-    n_samples : int
-        Their rows.
-    """
+    """Matrices that are there, each as one tile, or some of its rows."""
 
     # By the BLAS of the factorisations, which takes arrays of any order.
     put = staticmethod(np.asarray)
@@ -210,7 +181,6 @@ class Stored(Engine):
     def __init__(self, matrices: Any, n_samples: int) -> None:
         self.matrices = list(matrices)
         self.n_kernels, self.n_samples = len(matrices), n_samples
-        self.passes = Passes()
 
     def run(self, task: TilePass) -> FloatArray:
         out, n, factors = np.zeros(task.shape), self.n_samples, task.factors
