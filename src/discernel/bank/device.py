@@ -171,7 +171,6 @@ class DeviceSystem(RefinedSystem):
         super().__init__(bank, weights, ridge, tol)
         self._coarse = coarse
         self._factor: DeviceFactor | None = self._make()
-        self._log_determinant = None if self._coarse else self._factor.log_determinant()
         self._diagonal: FloatArray | None = None
 
     def _factored(self, coarse: bool) -> DeviceFactor:
@@ -244,9 +243,6 @@ class DeviceSystem(RefinedSystem):
         units = np.zeros((n, len(at)))
         units[at, np.arange(len(at))] = 1.0
         return at, self._solve_new(units, self.tol).solution[at, np.arange(len(at))]
-
-    def log_determinant(self) -> float | None:
-        return self._log_determinant
 
 
 class DeviceInverse(Inverse):

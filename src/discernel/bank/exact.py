@@ -61,7 +61,7 @@ class ExactBank(Bank):
         self.normalization, self.sample_weights = normalization, sample_weights
         self.names, self.n_candidates = list(names), engine.n_kernels
         self.n_samples = engine.n_samples
-        means, sums = self._means_of_rows(engine), self.row_weights.sums
+        means, sums = engine.row_means(self.row_weights), self.row_weights.sums
         self._check_values(means)
         traces = sums(diagonals)
         centered_traces = traces - sums(means)
@@ -90,15 +90,11 @@ class ExactBank(Bank):
         self._engine = self._engine.less(
             {i: Centered(means, weights, scaled=False) for i, means in taken.items()}
         )
-        self._means[cancelling] = self._means_of_rows(self._engine, cancelling)[cancelling]
+        self._means[cancelling] = self._engine.row_means(rows, cancelling)[cancelling]
         for i, means in taken.items():
             left = diagonals[i] - means - (means - rows.means(means))
             self._centered_traces[i] = rows.sums(left) - rows.sums(self._means[i])
             self._row_means[i] = means + self._means[i]
-
-    def _means_of_rows(self, engine: Engine, active: NDArray[np.intp] | None = None) -> FloatArray:
-        ones = self.row_weights.values[:, None]
-        return tiles.product(engine, ones, active)[:, :, 0] / self.total
 
     def _centered(self, factors: FloatArray) -> Centered:
         """Return what centres tiles of Σ f_i G_i."""

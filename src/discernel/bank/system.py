@@ -46,10 +46,6 @@ class System(ABC):
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, of shape (n_samples,)."""
 
-    def log_determinant(self) -> float | None:
-        """Return log det N where that is cheap, else None."""
-        return None
-
     def solve_roughly(self, right: FloatArray) -> FloatArray:
         """Return `solve`, to some digits where fewer are faster."""
         return self.solve(right)
@@ -93,7 +89,6 @@ class CholeskySystem(System):
         self._make, self._ridge, self._null = make, ridge, null
         self._factor: Cholesky | None = self._factored()
         self._inverse_diagonal: FloatArray | None = None
-        self._log_determinant = self._factor.log_determinant()
 
     def _factored(self) -> Cholesky:
         matrix = self._make()
@@ -114,9 +109,6 @@ class CholeskySystem(System):
             self._factor = None  # its memory is taken
             self._inverse_diagonal = factor.inverse_diagonal()
         return self._inverse_diagonal
-
-    def log_determinant(self) -> float:
-        return self._log_determinant
 
 
 def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:

@@ -59,8 +59,9 @@ class Threads(Engine):
         return len(self.kernels.kernels)
 
     def of(self, positions: NDArray[np.intp]) -> Self:
-        made, chosen = copy(self), positions.tolist()
-        made.kernels, made.taken_off = self.kernels.of(chosen), self._taken_of(chosen)
+        made, old = copy(self), positions.tolist()
+        made.kernels, taken = self.kernels.of(old), self.taken_off
+        made.taken_off = {new: taken[i] for new, i in enumerate(old) if i in taken}
         return made
 
     def single(self, active: Sequence[int]) -> Self | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
@@ -142,17 +142,17 @@ class Engine(ABC):
     def of(self, positions: NDArray[np.intp]) -> Self:
         """Return the engine of some of the kernels."""
 
+    def row_means(
+        self, weights: SampleWeights, active: NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        """Return the means of the rows of every matrix; 0 where not active."""
+        return product(self, weights.values[:, None], active)[:, :, 0] / weights.total
+
     def less(self, taken: dict[int, Centered]) -> Self:
         """Return the engine of matrices, those of some positions less their means."""
         made = copy(self)
         made.taken_off = taken
         return made
-
-    def _taken_of(self, positions: Sequence[int]) -> dict[int, Centered]:
-        """Return what is taken off some of the kernels, by their new positions."""
-        return {
-            new: self.taken_off[old] for new, old in enumerate(positions) if old in self.taken_off
-        }
 
     def _less_means(self, tile: Tile, found: Found) -> Found:
         """Yield the matrices of a tile, nearly constant ones less their means."""
@@ -204,6 +204,12 @@ class Stored(Engine):
 
     def of(self, positions: NDArray[np.intp]) -> Stored:
         return Stored([self.matrices[i] for i in positions], self.n_samples)
+
+    def row_means(
+        self, weights: SampleWeights, active: NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.array([weights.means(matrix) for matrix in self.matrices])
 
     def less(self, taken: dict[int, Centered]) -> Stored:
         """Return the engine with centred copies in the place of some matrices."""

@@ -118,9 +118,6 @@ class WoodburySystem(System):
     def inverse_diagonal(self) -> FloatArray:
         return self._diagonal
 
-    def log_determinant(self) -> float:
-        return float(np.log(self._ridge).sum()) + self._small.log_determinant()
-
 
 class SpectralSystem(WoodburySystem):
     """N = ρI + VVᵀ with orthogonal columns V: a new ρ costs no factorisation at all.
@@ -146,9 +143,6 @@ class SpectralSystem(WoodburySystem):
             out[block] = np.maximum(1.0 - squares @ by, least)
         out /= ridge
         return out
-
-    def log_determinant(self) -> float:
-        return float(np.log(self._ridge).sum() + np.log(self._larger).sum())
 
 
 class WoodburyInverse(Inverse):
