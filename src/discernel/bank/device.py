@@ -125,11 +125,12 @@ class Strips(Threads):
         wanted = None if task.active is None else task.active.tolist()
         out = self._device.zeros(task.shape, single=self._is_single)
         for tile in tiles:
+            rows, columns = tile
             found: Any
             if task.factors is None:
-                found = self._less_means(tile, self._there.strips(*tile, wanted))
+                found = self._less_means(tile, self._there.strips(rows, columns, wanted))
             else:
-                found = self._sum(*tile, task.factors)
+                found = self._sum(rows, columns, task.factors)
                 for i, off in self.taken_off.items():
                     if task.factors[i]:
                         found = off.times(task.factors[i])(tile, found, self.put)
