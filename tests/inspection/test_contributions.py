@@ -20,7 +20,7 @@ from discernel import (
 from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import contributions
-from discernel.inspection.columns import column_values
+from discernel.inspection.contributions import column_values
 from discernel.inspection.explained import ExplainedRows
 from discernel.kernels import RBF, Exponential, Function, Laplace, Linear, Polynomial
 from tests.inspection.brute import shapley

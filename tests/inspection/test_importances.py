@@ -76,7 +76,7 @@ def test_sources_of_kernels_are_those_of_fits_without_each_row(criterion, n_clas
 
 
 def test_groups_of_columns_are_shapley_values_of_fits_without_each_row(monkeypatch):
-    monkeypatch.setattr("discernel.inspection.left_out._BLOCK_ENTRIES", 400)  # several blocks
+    monkeypatch.setattr("discernel.inspection.importances._SPLIT_ENTRIES", 400)  # several blocks
     X, y = make_rows(24)
     kernels = [RBF(gamma=0.1), 2.0 * Laplace(gamma=0.2), Linear()]
     clf = MultipleKernelDiscriminant(kernels, criterion="uniform", regularization=0.02).fit(X, y)

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, NumericalError
-from discernel.inspection.columns import column_values
-from discernel.inspection.explained import ExplainedRows
-from discernel.inspection.learner import column_groups
+from discernel.inspection.explained import ExplainedRows, Part, column_groups
 from discernel.views import kernel_sources, sum_by
 
 __all__ = ["Contributions", "contributions"]
@@ -116,8 +114,9 @@ def contributions(
     explained = ExplainedRows.of(clf, X, background)
     scores, parts = explained.scores, explained.parts
     each = np.stack([part(explained.rows) for part in parts], axis=-1)
+    compared_with = "typical row" if background is None else "mean of the background"
     if explained.background is None:
-        baseline = (scores - each.sum(axis=-1)).mean(axis=0)
+        compared_with, baseline = "baseline", (scores - each.sum(axis=-1)).mean(axis=0)
     else:
         each -= np.stack([part(explained.background).mean(axis=0) for part in parts], axis=-1)
         baseline = explained.scoring(explained.background).mean(axis=0)
@@ -142,20 +141,47 @@ def contributions(
         classes=explained.scoring.classes,
         cells=explained.cells,
         exact=exact,
-        compared_with=_compared_with(explained, background),
+        compared_with=compared_with,
     )
 
 
-def _compared_with(explained: ExplainedRows, background: Any) -> str:
-    if background is not None:
-        return "mean of the background"
-    return "baseline" if explained.background is None else "typical row"
+def column_values(
+    parts: list[Part], X: Any, references: Any, player: NDArray[np.intp], n_players: int
+) -> tuple[FloatArray, bool]:
+    """Return what each player adds to the scores of rows, averaged over some references.
+
+    Parameters
+    ----------
+    parts : list of Part
+        What scores are a sum of.
+    X, references : array, CSR or Table of shape (n_rows, n_columns)
+        The rows to explain and what they are compared with, as the kernels take them.
+    player : ndarray of shape (n_columns,)
+        Which player each column belongs to: the column that was given.
+    n_players : int
+        How many there are.
+
+    Returns
+    -------
+    values : ndarray of shape (n_rows, n_outputs, n_players)
+        They sum to the score of a row less the mean of those of the references.
+    exact : bool
+        Whether all are exact; False where orders of columns were drawn.
+    """
+    n, n_references, n_outputs = n_rows(X), n_rows(references), parts[0].coef.shape[1]
+    values, exact = np.zeros((n, n_players, n_outputs)), True
+    for add in (game for part in parts for game in part.games(player)):
+        for i in range(n):
+            for k in range(n_references):
+                exact &= add(values[i], X[i : i + 1], references[k : k + 1])
+    values /= n_references
+    return np.ascontiguousarray(values.transpose(0, 2, 1)), exact
 
 
 def _by_source(explained: ExplainedRows, each: FloatArray) -> tuple[list[str], FloatArray]:
     """Return what sources add, from what kernels do; those without weight add 0."""
     given = kernel_sources(explained.learner.kernels_)
-    active = kernel_sources([part.kernel for part in explained.parts])
+    active = kernel_sources([kernel for part in explained.parts for kernel in part.kernels])
     absent = np.zeros((*each.shape[:-1], len(given)))
     return sum_by([*given, *active], np.concatenate([absent, each], axis=-1))
 

@@ -62,6 +62,7 @@ class _Squared(_Distance):
     """‖x − z‖²."""
 
     kind = "squared"
+    is_sum = True
     has_slopes = True
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -92,6 +93,7 @@ class _City(_Distance):
     """‖x − z‖₁."""
 
     kind = "city"
+    is_sum = True
     has_slopes = True
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -132,6 +134,7 @@ class _Inner(PairKind):
     """⟨x, z⟩."""
 
     kind = "inner"
+    is_sum = True
     has_slopes = True
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -157,6 +160,7 @@ class _Cosine(_Inner):
     """⟨x, z⟩ / (‖x‖ ‖z‖), and 0 with a row of zeros."""
 
     kind = "cosine"
+    is_sum = False
     has_slopes = False
 
     def rows(self, X: Any, like: Any | None = None) -> Any:

@@ -183,6 +183,8 @@ class PairKind(ABC):
     is_prepared: ClassVar[bool] = True
     #: Whether a row has 0 with itself.
     is_distance: ClassVar[bool] = False
+    #: Whether the entries are sums over columns.
+    is_sum: ClassVar[bool] = False
     #: Whether the entries can be differentiated by the columns of rows.
     has_slopes: ClassVar[bool] = False
 
