@@ -8,6 +8,7 @@ from discernel import AKFDClassifier, MultipleKernelDiscriminant, MultipleKernel
 from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import source_importances
+from discernel.inspection.explained import Explained
 from discernel.inspection.importances import _Sources, _targets
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
 from discernel.targets import ClassTarget
@@ -57,7 +58,7 @@ def brute_contributions(pieces, targets, ridge, n_groups):
 
 
 def all_of(clf, X, y, groups):
-    sources = _Sources.of(clf, clf, X, groups)
+    sources = _Sources.of(Explained.of(clf), X, groups)
     targets, ridge = _targets(clf, y)
     return sources.contributions(X, targets, ridge), targets, ridge
 

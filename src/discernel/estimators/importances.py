@@ -95,8 +95,7 @@ class Importances:
         n = reader.n_features or 0
         source = np.arange(n) if reader.encoder is None else reader.encoder.source
         loss = self.head.row_losses(labels)
-        found = column_importances(self.kernel, coef, left_out, X, source, n, loss)
-        return found.shares, found.spread
+        return column_importances(self.kernel, coef, left_out, X, source, n, loss)
 
     def now(self, *given: Any) -> Importances:
         """Return the importances, computed from what `computed` takes."""

@@ -1,4 +1,4 @@
-"""The estimator that is explained, its scores as sums of kernels at rows, and the rows to explain.
+"""The estimator that is explained, and its scores as sums of kernels at rows.
 
 Scores of discriminants are linear in kernels, and log-posteriors of Gaussian classes with one
 covariance are linear in scores. So all of ``decision_function`` is Σ_i c_i Σ_j a_j k_i(x, x_j) + b,
@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -20,47 +20,46 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.arrays import Buffers, FloatArray, is_sparse, n_rows
+from discernel.arrays import Buffers, FloatArray, as_dense
 from discernel.bank import CombinedFeatures, CombinedKernel, Uncentered
 from discernel.bank.base import Centering
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.games import Game, add_linear, kernel_forms, sampled_game
-from discernel.inspection.rows import dense, has_columns, typical_rows
 from discernel.inspection.swapped import Swap, SwappedKernel, swap_features, swap_kernels
 from discernel.kernels import Kernel
 from discernel.kernels.columns import column_cells, column_indices
 from discernel.kernels.features import FeatureMap, NystromMap
 from discernel.kernels.weighted import WeightedKernels
-from discernel.streams import Source
-from discernel.streams.chunks import is_dask
 
 __all__ = [
-    "ExplainedRows",
+    "Explained",
     "FeaturePart",
     "KernelPart",
-    "Part",
+    "ScorePart",
     "Scoring",
     "column_groups",
     "column_names",
     "expand",
-    "explained_learner",
     "fitted_learner",
-    "learner_rows",
 ]
 
 
 # ---- the estimator -----------------------------------------------------------------------------
 
 
-class _Place(NamedTuple):
-    """The estimator that learned a kernel, and the steps of a pipeline before and after it."""
+class Explained(NamedTuple):
+    """A fitted estimator that learned a kernel, and the steps of a pipeline before and after it."""
 
     learner: Any
     before: Pipeline | None
     after: list[Any]
 
     @classmethod
-    def of(cls, estimator: Any) -> _Place:
+    def of(cls, estimator: Any, *, predicts: bool = True) -> Explained:
+        """Return the estimator itself, or the last such step of a pipeline, or raise.
+
+        ``predicts`` says that its predictions are to be those of the pipeline.
+        """
         check_is_fitted(estimator)
         inner = getattr(estimator, "best_estimator_", estimator)
         steps = [step for _, step in inner.steps] if isinstance(inner, Pipeline) else [inner]
@@ -70,71 +69,74 @@ class _Place(NamedTuple):
                 "The estimator must be one of discernel with kernel_weights_, or a pipeline or a "
                 f"refitted search with one. Got {estimator!r}."
             )
-        last = places[-1]
-        return cls(steps[last], inner[:last] if last else None, steps[last + 1 :])
+        last, learner = places[-1], steps[places[-1]]
+        if predicts and steps[-1] is not learner:
+            raise InvalidInputError(
+                "The last step of a pipeline is explained, which must be an estimator of "
+                f"discernel. Got {type(steps[-1]).__name__} after {type(learner).__name__}."
+            )
+        return cls(learner, inner[:last] if last else None, steps[last + 1 :])
+
+    def prepare(self, X: Any) -> Any:
+        """Return rows as the estimator is given them, by the steps before it."""
+        return X if self.before is None else self.before.transform(X)
+
+    def read(self, X: Any) -> Any:
+        """Return rows as the kernels take them, or raise a clear error."""
+        return self.learner.model_.reader.read(self.prepare(X))
+
+    @property
+    def column_names(self) -> list[str]:
+        """The names of the columns that the estimator was given.
+
+        Those of a dataframe, through the steps of a pipeline before it where these have names for
+        what they return; else "column 0", "column 1", ...
+        """
+        names, before = getattr(self.learner, "feature_names_in_", None), self.before
+        if names is None and before is not None and hasattr(before, "feature_names_in_"):
+            try:
+                names = before.get_feature_names_out()
+            except (AttributeError, ValueError):  # a step that has no names to give
+                names = None
+        if names is None:
+            names = [f"column {i}" for i in range(self.learner.n_features_in_)]
+        return [str(name) for name in names]
+
+    def cells(self, X: Any) -> NDArray[np.object_]:
+        """Return the cells of rows as a person knows them, of shape (n_rows, n_columns).
+
+        As they were given, where the steps of a pipeline change numbers but no columns, else as the
+        estimator is given them.
+        """
+        steps = [] if self.before is None else [step for _, step in self.before.steps]
+        changed = [step for step in steps if step != "passthrough"]
+        if not all(isinstance(step, OneToOneFeatureMixin) for step in changed):
+            X = self.prepare(X)
+        if not hasattr(type(X), "columns"):
+            return np.asarray(as_dense(X), dtype=object)
+        cells = np.empty(X.shape, dtype=object)
+        for position in range(X.shape[1]):
+            cells[:, position] = column_cells(X, position)
+        return cells
 
 
 def fitted_learner(estimator: Any) -> Any:
-    """Return the estimator that learned a kernel: itself, or the last such step of a pipeline.
-
-    Raises
-    ------
-    NotFittedError
-        If it is not fitted.
-    InvalidInputError
-        If there is no estimator of discernel in it.
-    """
-    return _Place.of(estimator).learner
-
-
-def explained_learner(estimator: Any) -> Any:
-    """Return the estimator whose predictions are explained: the last step of a pipeline."""
-    learner, _, after = _Place.of(estimator)
-    if after:
-        raise InvalidInputError(
-            "The last step of a pipeline is explained, which must be an estimator of discernel. "
-            f"Got {type(after[-1]).__name__} after {type(learner).__name__}."
-        )
-    return learner
-
-
-def learner_rows(estimator: Any, X: Any) -> Any:
-    """Return rows as the learner in an estimator is given them, by the steps before it."""
-    before = _Place.of(estimator).before
-    return X if before is None else before.transform(X)
+    """Return the estimator that learned a kernel: itself, or the last such step of a pipeline."""
+    return Explained.of(estimator, predicts=False).learner
 
 
 def column_names(estimator: Any) -> list[str]:
-    """Return the names of the columns that the learner in an estimator was given.
-
-    Those of a dataframe, through the steps of a pipeline before it where these have names for what
-    they return; else "column 0", "column 1", ...
-    """
-    learner, before, _ = _Place.of(estimator)
-    names = getattr(learner, "feature_names_in_", None)
-    if names is None and before is not None and hasattr(before, "feature_names_in_"):
-        try:
-            names = before.get_feature_names_out()
-        except (AttributeError, ValueError):  # a step that has no names to give
-            names = None
-    if names is None:
-        names = [f"column {i}" for i in range(learner.n_features_in_)]
-    return [str(name) for name in names]
+    """Return the names of the columns that the learner in an estimator was given."""
+    return Explained.of(estimator, predicts=False).column_names
 
 
 def column_groups(
     groups: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the names of groups of columns, and the group of each column.
+    """Return the names of groups of columns, and the group of each column, or raise a clear error.
 
-    Columns of no group make one more, "other columns".
-
-    Parameters
-    ----------
-    groups : mapping of str to columns
-        The columns of each group, by name or position, as kernels take them in ``.on``.
-    names : sequence of str
-        The names of all columns.
+    The columns of a group are given by name or position, as kernels take them in ``.on``. Columns
+    of no group make one more, "other columns".
     """
     if not (isinstance(groups, Mapping) and groups):
         raise InvalidInputError(
@@ -162,11 +164,13 @@ def column_groups(
 # ---- scores ------------------------------------------------------------------------------------
 
 
-class Part(ABC):
+class ScorePart(ABC):
     """Functions of a row that are linear in some terms of it, and a part of its scores."""
 
     #: What the terms are multiplied by, of shape (n_terms, n_outputs).
     coef: FloatArray
+    #: The rows that the terms are kernels of; None where they are of none.
+    rows: Any
 
     @property
     @abstractmethod
@@ -181,7 +185,7 @@ class Part(ABC):
     def __call__(self, X: Any) -> FloatArray:
         """Return the terms of rows times ``coef``, of shape (n_rows, n_outputs)."""
 
-    def by_kernel(self) -> list[Any]:
+    def by_kernel(self) -> list[ScorePart]:
         """Return one part per kernel."""
         return [self]
 
@@ -200,19 +204,11 @@ class Part(ABC):
 
 
 @dataclass(frozen=True)
-class KernelPart(Part):
+class KernelPart(ScorePart):
     """Sums of one kernel at the same rows: Σ_j coef_j k(x, z_j).
 
-    Attributes
-    ----------
-    kernel : WeightedKernels
-        The kernel, a weighted sum.
-    rows : array of shape (n_rows, n_features) or None
-        The rows z_j; None for precomputed kernels.
-    coef : ndarray of shape (n_rows, n_outputs)
-        The coefficients.
-    centered : bool
-        Whether they sum to 0, so that a constant of the kernel does not matter.
+    Precomputed kernels have no rows z_j. Of coefficients that are ``centered``, so that they sum to
+    0, a constant of the kernel does not matter.
     """
 
     kernel: WeightedKernels
@@ -236,7 +232,7 @@ class KernelPart(Part):
         whole = CombinedKernel(self.kernels, self.kernel.coefficients, self.rows, nothing)
         return whole.product(X, self.coef)
 
-    def by_kernel(self) -> list[Any]:
+    def by_kernel(self) -> list[ScorePart]:
         one = np.ones(1)
         return [
             KernelPart(WeightedKernels([kernel], one), self.rows, factor * self.coef, self.centered)
@@ -256,22 +252,13 @@ class KernelPart(Part):
 
 
 @dataclass(frozen=True)
-class FeaturePart(Part):
-    """A linear function of the features of a kernel.
-
-    Attributes
-    ----------
-    kernel : Kernel
-        What the features are of.
-    features : FeatureMap
-        From rows to features.
-    coef : ndarray of shape (rank, n_outputs)
-        What these are multiplied by.
-    """
+class FeaturePart(ScorePart):
+    """A linear function of the features of a kernel."""
 
     kernel: Kernel
     features: FeatureMap
     coef: FloatArray
+    rows: None = None
 
     @property
     def kernels(self) -> list[Kernel]:
@@ -294,16 +281,8 @@ class FeaturePart(Part):
         return partial(swap_features, self)
 
 
-def expand(combined: CombinedKernel | CombinedFeatures, coef: FloatArray) -> Iterator[Any]:
-    """Yield the parts that ``combined.product(X, coef)`` is a sum of, but for a constant.
-
-    Parameters
-    ----------
-    combined : CombinedKernel or CombinedFeatures
-        The learned kernel between new rows and those of training.
-    coef : ndarray of shape (n_terms, n_outputs)
-        What it is multiplied by.
-    """
+def expand(combined: CombinedKernel | CombinedFeatures, coef: FloatArray) -> Iterator[ScorePart]:
+    """Yield the parts that ``combined.product(X, coef)`` is a sum of, but for a constant."""
     if isinstance(combined, CombinedKernel):
         # Centring is a subtraction: from the coefficients, and a constant that no row changes.
         coef, _ = combined.centering.of_product(coef)
@@ -367,124 +346,6 @@ class Scoring:
         return np.asarray(self.combined.product(X, self.coef) + self.constant)
 
     @property
-    def rows(self) -> Any:
-        """The training rows that are kept: all, or landmarks; None if there are none.
-
-        Landmarks of several maps are those of the largest.
-        """
-        if isinstance(self.combined, CombinedKernel):
-            return self.combined.rows
-        kept = [one.landmarks for one in self.combined.maps if isinstance(one, NystromMap)]
-        return max(kept, key=n_rows) if kept else None
-
-
-# ---- rows --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ExplainedRows:
-    """Rows of a fitted estimator.
-
-    Attributes
-    ----------
-    learner : estimator
-        The one that predicts.
-    scoring : Scoring
-        Its scores as a sum of kernels.
-    shown : array-like
-        The rows as a person knows them: as they were given, where the steps of a pipeline change
-        numbers but no columns, else as the learner is given them.
-    rows : array, CSR or Table
-        The rows as its kernels take them.
-    background : array, CSR or Table, or None
-        What they are compared with, as kernels take it; None if there is no such row.
-    column_names : list of str
-        The columns that were given; empty where rows have none.
-    """
-
-    learner: Any
-    scoring: Scoring
-    shown: Any
-    rows: Any
-    background: Any
-    column_names: list[str]
-
-    @classmethod
-    def of(cls, estimator: Any, X: Any, background: Any = None) -> ExplainedRows:
-        """Return the rows, checked, or raise a clear error.
-
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted.
-        X : array-like of shape (n_rows, n_features)
-            The rows.
-        background : array-like of shape (n_background, n_features), optional
-            What they are compared with; by default a typical row.
-        """
-        if isinstance(X, Source) or is_dask(X):
-            raise InvalidInputError(
-                "Rows to explain must be in memory. Got rows in chunks; give some of them, as an "
-                "array or a dataframe."
-            )
-        learner = explained_learner(estimator)
-        scoring, prepared = Scoring.of(learner), learner_rows(estimator, X)
-        reader = learner.model_.reader
-        rows = reader.read(prepared)
-        is_table = has_columns(rows) and not reader.kernels[0].precomputed
-        if background is not None:
-            background = reader.read(learner_rows(estimator, background))
-        elif is_table:
-            background = _typical(reader, scoring)
-        names = column_names(estimator) if is_table else []
-        shown = X if _keeps_columns(estimator) else prepared
-        return cls(learner, scoring, shown, rows, background, names)
-
-    @cached_property
-    def scores(self) -> FloatArray:
-        """The scores, of shape (n_rows, n_outputs)."""
-        return self.scoring(self.rows)
-
-    @cached_property
-    def parts(self) -> list[Part]:
-        """What the scores are a sum of, one part per kernel, but for a constant."""
-        whole = expand(self.scoring.combined, self.scoring.coef)
-        return [one for part in whole for one in part.by_kernel()]
-
-    @property
-    def player(self) -> NDArray[np.intp]:
-        """The column that was given which each column of the kernels is of."""
-        encoder = self.learner.model_.reader.encoder
-        return np.arange(self.rows.shape[1]) if encoder is None else encoder.source
-
-    @property
-    def cells(self) -> NDArray[np.object_] | None:
-        """The cells as they were given, of shape (n_rows, n_columns); None without columns."""
-        if not self.column_names:
-            return None
-        X = self.shown
-        if not hasattr(type(X), "columns"):
-            return np.asarray(dense(X) if is_sparse(X) else X, dtype=object)
-        cells = np.empty(X.shape, dtype=object)
-        for position in range(X.shape[1]):
-            cells[:, position] = column_cells(X, position)
-        return cells
-
-
-def _keeps_columns(estimator: Any) -> bool:
-    """Whether the steps before the last, if any, return the columns they are given."""
-    before = _Place.of(estimator).before
-    steps = [] if before is None else [step for _, step in before.steps]
-    return all(isinstance(step, OneToOneFeatureMixin) for step in steps if step != "passthrough")
-
-
-def _typical(reader: Any, scoring: Scoring) -> Any:
-    """Return a typical row of training, or raise a clear error where none is known."""
-    if reader.medians is not None:
-        return reader.medians[None]
-    if scoring.rows is None:
-        raise InvalidInputError(
-            "A model of exact features keeps no training row to compare with. Give some rows as "
-            "background."
-        )
-    return typical_rows(scoring.rows, reader.encoder)
+    def parts(self) -> list[ScorePart]:
+        """What the scores are a sum of, but for a constant."""
+        return list(expand(self.combined, self.coef))

@@ -78,27 +78,14 @@ class Form(ABC):
 
 @dataclass(frozen=True)
 class ProductForm(Form):
-    """factor · Π_l exp(−squares_l (x_l − z_l)² − absolutes_l |x_l − z_l|).
-
-    Attributes
-    ----------
-    factor : float
-    squares, absolutes : ndarray of shape (n_columns,)
-        0 for columns that the kernel does not see.
-    """
+    """factor · Π_l exp(−squares_l (x_l − z_l)² − absolutes_l |x_l − z_l|), over all columns l."""
 
     factor: float
     squares: FloatArray
     absolutes: FloatArray
 
     def exponents(self, x: FloatArray, Z: FloatArray) -> FloatArray:
-        """Return minus the logarithm of the factor of every column, of shape (n_columns, n_rows).
-
-        Parameters
-        ----------
-        x, Z : ndarray of shape (n_columns,) and (n_rows, n_columns)
-            A row and rows.
-        """
+        """Return minus the logarithms of the factors of columns, of shape (n_columns, n_rows)."""
         apart = np.abs((Z - x).T)
         return np.asarray(apart * (self.absolutes[:, None] + self.squares[:, None] * apart))
 
@@ -150,14 +137,7 @@ class ProductForm(Form):
 
 @dataclass(frozen=True)
 class SumForm(Form):
-    """factor · Σ_l weights_l (x_l − origin_l)(z_l − origin_l).
-
-    Attributes
-    ----------
-    factor : float
-    weights, origin : ndarray of shape (n_columns,)
-        Weights are 0 for columns that the kernel does not see.
-    """
+    """factor · Σ_l weights_l (x_l − origin_l)(z_l − origin_l), over all columns l."""
 
     factor: float
     weights: FloatArray
@@ -207,22 +187,23 @@ def rows_of(matrix: FloatArray) -> Factors:
 
 def kernel_forms(kernel: Kernel, n_columns: int) -> list[Form]:
     """Return forms that add up to a resolved kernel of rows of so many columns."""
-    known: list[Form] = []
-    others: list[Term] = []
-    for term in kernel.terms():
-        form = _product_form(term, n_columns) or _sum_form(term, n_columns)
-        if form is None:
-            others.append(term)
-        else:
-            known.append(form)
+    found = [(term, _known_form(term, n_columns)) for term in kernel.terms()]
+    known = [form for _, form in found if form is not None]
+    others = tuple(term for term, form in found if form is None)
     if not known:
         return [OtherForm(kernel)]
     # One form for all that is not known: it is computed once.
-    return [*known, OtherForm(Combination(tuple(others)))] if others else known
+    return [*known, OtherForm(Combination(others))] if others else known
 
 
-def _product_form(term: Term, n: int) -> ProductForm | None:
-    """Return a term that is a product of Gaussian and Laplace kernels; None for others."""
+def _known_form(term: Term, n: int) -> Form | None:
+    """Return a product of Gaussian and Laplace kernels, or an inner product; None for others."""
+    if [(atom.pair.kind, atom.function) for atom in term.atoms] == [("inner", IDENTITY)]:
+        columns, factors, origins = term.atoms[0].view.seen(n)
+        weights, origin = np.zeros((2, n))
+        weights[columns], used = factors**2, factors > 0
+        origin[columns[used]] = origins[used] / factors[used]
+        return SumForm(term.factor, weights, origin)
     rates = {"squared": np.zeros(n), "city": np.zeros(n)}
     for atom in term.atoms:
         if atom.function.kind != "exp" or atom.pair.kind not in rates:
@@ -231,21 +212,6 @@ def _product_form(term: Term, n: int) -> ProductForm | None:
         power = 2 if atom.pair.kind == "squared" else 1
         rates[atom.pair.kind][seen.columns] += rate * seen.factors**power
     return ProductForm(term.factor, rates["squared"], rates["city"])
-
-
-def _sum_form(term: Term, n: int) -> SumForm | None:
-    """Return a term that is an inner product; None for others."""
-    if len(term.atoms) != 1 or term.atoms[0].pair.kind != "inner":
-        return None
-    (atom,) = term.atoms
-    if atom.function != IDENTITY:
-        return None
-    weights, origin, seen = np.zeros(n), np.zeros(n), atom.view.seen(n)
-    weights[seen.columns] = seen.factors**2
-    origin[seen.columns] = np.divide(
-        seen.origin, seen.factors, out=np.zeros_like(seen.origin), where=seen.factors > 0
-    )
-    return SumForm(term.factor, weights, origin)
 
 
 def seen_columns(kernels: Iterable[Kernel], n_columns: int) -> NDArray[np.bool_]:
@@ -329,17 +295,8 @@ def product_integrals(a: FloatArray, b: FloatArray) -> FloatArray:
     φ_l = ∫₀¹ (a_l − b_l) Π_{m≠l} (b_m + t(a_m − b_m)) dt: where all players come at random times,
     player l comes at t, and each of the others is there with probability t. The integrand is a
     polynomial of degree n_players − 1, so that a rule of half as many nodes is exact. Fewer are
-    taken where the values add up with them, as they do for smooth kernels of many columns.
-
-    Parameters
-    ----------
-    a, b : ndarray of shape (n_players, ...)
-        The factor of each player, present and absent, of as many games as there are.
-
-    Returns
-    -------
-    ndarray of the same shape
-        φ, which sum to Π a − Π b in each game.
+    taken where the values add up to Π a − Π b with them, as they do for smooth kernels of many
+    columns. Factors, and values, are of shape (n_players, ...), of as many games as there are.
     """
     change, total = a - b, a.prod(axis=0) - b.prod(axis=0)
     exact, n = (len(a) + 1) // 2, n_nodes(len(a))
@@ -359,15 +316,8 @@ def sampled_values(
     """Return the Shapley values of a game of any form, and whether they are exact.
 
     Of up to 8 players all subsets are played. Of more, 32 orders are drawn: values are then
-    estimates, but add up whatever the orders are, because each order does.
-
-    Parameters
-    ----------
-    value : callable
-        From who is present, of shape (n_games, n_players), to results of shape
-        (n_games, n_outputs).
-    n_players : int
-        How many players there are.
+    estimates, but add up whatever the orders are, because each order does. ``value`` is a function
+    of who is present, of shape (n_games, n_players), with results of shape (n_games, n_outputs).
     """
     if n_players <= _ALL_SUBSETS:
         return _all_subsets(value, n_players), True

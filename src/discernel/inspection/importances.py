@@ -25,14 +25,7 @@ from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.bank.system import CholeskySystem
 from discernel.criteria import KernelLeastSquares, LeftOutRows
 from discernel.exceptions import InvalidInputError
-from discernel.inspection.explained import (
-    Part,
-    column_groups,
-    column_names,
-    expand,
-    explained_learner,
-    learner_rows,
-)
+from discernel.inspection.explained import Explained, ScorePart, column_groups, expand
 from discernel.inspection.games import (
     Factors,
     kernel_forms,
@@ -48,7 +41,6 @@ from discernel.targets import ClassTarget
 from discernel.views import kernel_sources
 
 __all__ = [
-    "ColumnImportances",
     "SourceImportances",
     "column_importances",
     "importance_rows",
@@ -146,24 +138,26 @@ def source_importances(
     >>> found.shares.round(2).tolist()
     [1.0, 0.0]
     """
-    learner = explained_learner(clf)
+    explained = Explained.of(clf)
+    learner = explained.learner
     if not hasattr(learner, "regularization_"):
         raise InvalidInputError(
             "Importances of sources are of KernelDiscriminant, MultipleKernelDiscriminant and "
             f"MultipleKernelRidge. Got {type(learner).__name__}."
         )
-    rows, labels = _training_rows(clf, learner.model_, X, y)
-    sources = _Sources.of(clf, learner, rows, groups)
+    rows, labels = _training_rows(explained, X, y)
+    sources = _Sources.of(explained, rows, groups)
     chosen = draw_rows(np.arange(n_rows(rows)), sources.most_rows)
     rows = rows[np.ix_(chosen, chosen)] if sources.precomputed else rows[chosen]
     targets, ridge = _targets(learner, labels[chosen])
     return _shares(sources.names, sources.contributions(rows, targets, ridge), targets)
 
 
-def _training_rows(clf: Any, model: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+def _training_rows(explained: Explained, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     """Return rows as the kernels take them and their labels, given or kept."""
+    model = explained.learner.model_
     if X is not None and y is not None:
-        return model.reader.read(learner_rows(clf, X)), np.asarray(y)
+        return explained.read(X), np.asarray(y)
     kept = model.kernel.rows if isinstance(model.kernel, CombinedKernel) else None
     if X is not None or y is not None or kept is None or model.facts.streamed is not None:
         raise InvalidInputError(
@@ -197,7 +191,8 @@ class _Sources:
     precomputed: bool
 
     @classmethod
-    def of(cls, clf: Any, learner: Any, rows: Any, groups: Mapping[str, Any] | None) -> _Sources:
+    def of(cls, explained: Explained, rows: Any, groups: Mapping[str, Any] | None) -> _Sources:
+        learner = explained.learner
         coefficients = learner.learned_kernel_.coefficients
         active = np.flatnonzero(coefficients)
         kernels, precomputed = learner.kernels_, learner.kernels_[0].precomputed
@@ -212,7 +207,7 @@ class _Sources:
                 "kernel is a source."
             )
         else:
-            names, group = column_groups(groups, column_names(clf))
+            names, group = column_groups(groups, explained.column_names)
             encoder = learner.encoder_
             group = group if encoder is None else group[encoder.source]
             seen = [np.unique(group[seen_columns([kernels[i]], len(group))]) for i in active]
@@ -282,18 +277,10 @@ def leave_rows_out(
     ridge: FloatArray,
     weights: FloatArray,
 ) -> tuple[FloatArray, LeftOutRows]:
-    """Return the coefficients of a fit, and what it is without some rows, each left out in turn.
+    """Return the coefficients of a fit to ``truth``, and what it is without some rows, in turn.
 
-    Parameters
-    ----------
-    gram : ndarray of shape (n_samples, n_samples)
-        The kernel; overwritten.
-    rows : ndarray of int
-        The rows to leave out.
-    truth : ndarray of shape (n_samples, n_targets)
-        What was fitted.
-    ridge, weights : ndarray of shape (n_samples,)
-        What each row was fitted with, and how much it counts.
+    ``gram`` is the kernel between all rows, which is overwritten; ``ridge`` and ``weights`` are
+    what each row was fitted with, and how much it counts.
     """
     gram -= gram.mean(axis=0)
     gram -= gram.mean(axis=1, keepdims=True)
@@ -314,74 +301,33 @@ def _shares(names: list[str], added: FloatArray, targets: FloatArray) -> SourceI
     """Return the shares of sources in how what they add goes with what is to be predicted."""
     centered = added - added.mean(axis=1, keepdims=True)
     rows = np.einsum("sic,ic->si", centered, targets - targets.mean(axis=0))
-    worth = _Worth.of(rows, np.ones(len(targets)))
-    values = worth.values if worth.is_clear else 0.0 * worth.values
+    values, errors, is_clear = _worth(rows, np.ones(len(targets)))
+    values = values if is_clear else 0.0 * values
     total = float(values.sum()) or 1.0
-    return SourceImportances(names, values / total, worth.errors / total, len(targets))
+    return SourceImportances(names, values / total, errors / total, len(targets))
 
 
-@dataclass(frozen=True)
-class _Worth:
-    """What each of several columns or sources is worth on average over rows.
+def _worth(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+    """Return the worth of columns or sources from that for each row, of shape (n, n_rows).
 
-    Attributes
-    ----------
-    values : ndarray of shape (n,)
-        The means, at least 0, times z⁴/(z⁴ + 3⁴) for a mean of z standard errors.
-    errors : ndarray of shape (n,)
-        The standard errors of the means.
-    is_clear : bool
-        Whether the largest z is beyond what chance gives to the largest of so many.
+    The means, at least 0, times z⁴/(z⁴ + 3⁴) for a mean of z standard errors; these errors; and
+    whether the largest z is beyond what chance gives to the largest of so many.
     """
-
-    values: FloatArray
-    errors: FloatArray
-    is_clear: bool
-
-    @classmethod
-    def of(cls, rows: FloatArray, weights: FloatArray) -> _Worth:
-        """Return the worth from that for each row, of shape (n, n_rows)."""
-        shares = weights / weights.sum()
-        means = rows @ shares
-        errors = np.sqrt((rows - means[:, None]) ** 2 @ shares**2)
-        gains = np.maximum(means, 0.0)
-        z = np.divide(gains, errors, out=np.where(gains > 0, np.inf, 0.0), where=errors > 0)
-        trust = 1.0 / (1.0 + np.divide(_DOUBT, z, out=np.full_like(z, np.inf), where=z > 0) ** 4)
-        is_clear = bool((z > -ndtri(_LEVEL / max(1, len(rows)))).any())
-        return cls(gains * trust, errors, is_clear)
+    shares = weights / weights.sum()
+    means = rows @ shares
+    errors = np.sqrt((rows - means[:, None]) ** 2 @ shares**2)
+    gains = np.maximum(means, 0.0)
+    z = np.divide(gains, errors, out=np.where(gains > 0, np.inf, 0.0), where=errors > 0)
+    trust = 1.0 / (1.0 + np.divide(_DOUBT, z, out=np.full_like(z, np.inf), where=z > 0) ** 4)
+    is_clear = bool((z > -ndtri(_LEVEL / max(1, len(rows)))).any())
+    return gains * trust, errors, is_clear
 
 
 # ---- columns -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ColumnImportances:
-    """How much the predictions of a model lose without each column.
-
-    Attributes
-    ----------
-    shares : ndarray of shape (n_columns,)
-        At least 0, summing to 1; all 0 where predictions depend on no column.
-    spread : ndarray of shape (n_columns,)
-        The standard error of each share, over rows.
-    """
-
-    shares: FloatArray
-    spread: FloatArray
-
-
 def importance_rows(rows: NDArray[np.intp], n_samples: int, n_columns: int) -> NDArray[np.intp]:
-    """Return which of some training rows importances of columns are taken from.
-
-    Parameters
-    ----------
-    rows : ndarray of int
-        The rows there are to choose from.
-    n_samples : int
-        All training rows.
-    n_columns : int
-        The columns.
-    """
+    """Return which of some of the training rows importances of columns are taken from."""
     most = min(_MOST_LEFT_OUT, _n_exchanged(n_columns), _MOST_INFLUENCE // max(1, n_samples))
     return np.asarray(draw_rows(rows, max(2, most)))
 
@@ -399,7 +345,7 @@ def column_importances(
     source: NDArray[np.intp],
     n_columns: int,
     loss: Loss,
-) -> ColumnImportances:
+) -> tuple[FloatArray, FloatArray]:
     """Return how much the loss of left-out rows grows when a column is that of other rows.
 
     Parameters
@@ -412,18 +358,19 @@ def column_importances(
         What the fit is without each of some rows.
     X : array or Table of shape (n_rows, n_encoded)
         These rows, as the kernels take them.
-    source : ndarray of shape (n_encoded,)
-        The column that was given which each of theirs is of.
-    n_columns : int
-        The columns that were given.
+    source, n_columns : ndarray of shape (n_encoded,) and int
+        The column that was given which each of theirs is of, and how many there are.
     loss : callable
         From scores of these rows to the loss of each.
 
     Returns
     -------
-    ColumnImportances
-        Where no growth is clearly more than chance, shares are those of the mean squared change
-        of the scores: what predictions depend on, though it does not help them.
+    shares : ndarray of shape (n_columns,)
+        At least 0, summing to 1; all 0 where predictions depend on no column. Where no growth is
+        clearly more than chance, they are those of the mean squared change of the scores: what
+        predictions depend on, though it does not help them.
+    spread : ndarray of shape (n_columns,)
+        The standard error of each share, over rows.
     """
     rounds = int(np.clip(_n_exchanged(n_columns) // len(left_out.rows), 1, _ROUNDS))
     changes = _score_changes(combined, coef, left_out, X, source, n_columns, rounds)
@@ -433,11 +380,11 @@ def column_importances(
         if each.any():
             growth[column] = np.mean([loss(left_out.scores + one) for one in each], axis=0) - before
             moved[column] = np.sum(each**2, axis=(0, 2))
-    worth = _Worth.of(growth, weights)
-    if not worth.is_clear:
-        worth = _Worth.of(moved, weights)
-    total = float(worth.values.sum()) or 1.0
-    return ColumnImportances(worth.values / total, worth.errors / total)
+    values, errors, is_clear = _worth(growth, weights)
+    if not is_clear:
+        values, errors, _ = _worth(moved, weights)
+    total = float(values.sum()) or 1.0
+    return values / total, errors / total
 
 
 def _score_changes(
@@ -470,7 +417,7 @@ def _score_changes(
 
 def _add_changes(
     out: FloatArray,
-    part: Part,
+    part: ScorePart,
     left_out: LeftOutRows,
     X: Any,
     partners: NDArray[np.intp],

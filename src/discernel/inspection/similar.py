@@ -11,13 +11,7 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray, n_rows
 from discernel.bank import CombinedKernel
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.inspection.explained import (
-    KernelPart,
-    Scoring,
-    expand,
-    explained_learner,
-    learner_rows,
-)
+from discernel.inspection.explained import Explained, KernelPart, Scoring
 from discernel.kernels.weighted import slices
 
 __all__ = ["SimilarRows", "similar_rows"]
@@ -95,10 +89,10 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
         raise InvalidInputError(f"n must be an integer of at least 1. Got {n!r}.")
     if side not in _SIDES:
         raise unknown_choice("side", side, list(_SIDES))
-    learner = explained_learner(clf)
-    scoring = Scoring.of(learner)
+    explained = Explained.of(clf)
+    scoring = Scoring.of(explained.learner)
     part, means = _kept_rows(scoring)
-    rows = learner.model_.reader.read(learner_rows(clf, X))
+    rows = explained.read(X)
     coef, m = part.coef, len(means)
     n = min(int(n), m)
     found = np.empty((n_rows(rows), n), dtype=np.intp)
@@ -120,11 +114,11 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
         support[block] = np.take_along_axis(towards, order, axis=1)
         influence[block] = np.take_along_axis(more, order, axis=1)[:, :, None] * coef[order]
         found[block] = order
-    labels, places = learner.model_.kept.labels, learner.model_.kept.places
+    kept = explained.learner.model_.kept
     return SimilarRows(
-        indices=found if places is None else places[found],
+        indices=found if kept.places is None else kept.places[found],
         similarity=similarity,
-        labels=None if labels is None else labels[found],
+        labels=None if kept.labels is None else kept.labels[found],
         influence=influence,
         support=support,
     )
@@ -132,7 +126,7 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
 
 def _kept_rows(scoring: Scoring) -> tuple[KernelPart, FloatArray]:
     """Return the kernel at the rows that a model keeps, and its means over the training rows."""
-    part, *others = expand(scoring.combined, scoring.coef)
+    part, *others = scoring.parts
     if others or not isinstance(part, KernelPart):
         raise InvalidInputError(
             "Similar rows need a model that keeps training rows. This one, of bank='lowrank' "
