@@ -472,9 +472,9 @@ class Facts:
         The names of all candidates.
     bank : str
         How rows were learned from: the bank, or ``"stream"``.
-    forecast : Forecast or None
+    forecast : Stage or None
         What the fit was expected to take; None for few rows.
-    plan : FitPlan
+    plan : Plan
         The stages that were run.
     metric : Metric or None
         The scales of columns that the default considered; None where there is none.
