@@ -474,7 +474,7 @@ class Facts:
         How rows were learned from: the bank, or ``"stream"``.
     forecast : Stage or None
         What the fit was expected to take; None for few rows.
-    plan : Plan
+    plan : FitPlan
         The stages that were run.
     metric : Metric or None
         The scales of columns that the default considered; None where there is none.

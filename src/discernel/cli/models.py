@@ -72,7 +72,7 @@ _OURS = (
     "discernel.programs.solution.Progress",
     "discernel.default.metric.Metric",
     "discernel.plan.costs.Stage",
-    "discernel.plan.plan.Plan",
+    "discernel.plan.plan.FitPlan",
     "discernel.tables.encoder.EncodedNumbers",
     "discernel.tables.encoder.EncodedValues",
     "discernel.tables.encoder.LeftOut",

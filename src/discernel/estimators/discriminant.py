@@ -635,7 +635,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
     forecast_ : Stage or None
         The bank that was chosen and why, with the time and memory that were expected; None for
         few rows, unless `verbose`.
-    plan_ : Plan
+    plan_ : FitPlan
         How the fit was computed, and why: the stages that were run, with the time of each.
     encoder_ : TableEncoder or None
         What became of the columns of a table; None where they are plain numbers.

@@ -54,7 +54,7 @@ from discernel.plan import (
     FEW_ROWS,
     FEW_ROWS_ON_DEVICE,
     PATIENCE,
-    Plan,
+    FitPlan,
     Problem,
     Stage,
     choose_bank,
@@ -160,13 +160,13 @@ class FitRun(NamedTuple):
     n_samples: int
     start: float
 
-    def plan(self, bank: str) -> Plan:
+    def plan(self, bank: str) -> FitPlan:
         """Return the plan of a fit without a time limit, by now, and with the bank it has used."""
         seconds, stage = time.perf_counter() - self.start, self.forecast
         if stage is None:
             stage = Stage(bank, self.n_samples, "few rows need no forecast", seconds, finished=True)
-            return Plan((stage,))
-        return Plan((replace(stage, seconds=seconds, forecast=stage.seconds, finished=True),))
+            return FitPlan((stage,))
+        return FitPlan((replace(stage, seconds=seconds, forecast=stage.seconds, finished=True),))
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from discernel.default import Proposal
 from discernel.model import Model
 from discernel.plan import (
     FIRST_STAGE_ROWS,
-    Plan,
+    FitPlan,
     Problem,
     Stage,
     forecast_rest,
@@ -179,7 +179,7 @@ class StagedFit:
             return cast(Model, self._estimator._fit_model(*whole, self._setting))
         for each in kept[1]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-        facts = replace(kept[0].facts, plan=Plan(tuple(self._ran), self.seconds))
+        facts = replace(kept[0].facts, plan=FitPlan(tuple(self._ran), self.seconds))
         return replace(kept[0], facts=facts)
 
     def _survey(self, whole: Given) -> Given:

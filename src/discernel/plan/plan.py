@@ -25,7 +25,7 @@ __all__ = [
     "FEW_ROWS",
     "FEW_ROWS_ON_DEVICE",
     "FIRST_STAGE_ROWS",
-    "Plan",
+    "FitPlan",
     "choose_bank",
     "forecast_rest",
     "parse_duration",
@@ -58,7 +58,7 @@ _WORTHWHILE = 0.8
 
 
 @dataclass(frozen=True)
-class Plan:
+class FitPlan:
     """How a fit was computed, and why.
 
     Attributes
