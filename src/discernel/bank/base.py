@@ -280,15 +280,6 @@ class Bank(Matrices):
         Weights are then over these; candidates and names are still those of this bank.
         """
 
-    @property
-    def landmark_rows(self) -> NDArray[np.intp] | None:
-        """The training rows that predictions are made from; None where they differ by kernel."""
-        return np.arange(self.n_samples)
-
-    def feature_coef(self, weights: FloatArray, dual: FloatArray) -> FloatArray:
-        """Return what multiplies the combined kernel, or its features, for Σ_j dual_j K(x_j, x)."""
-        return dual
-
     def _centering(self, row_means: FloatArray) -> Centering:
         """Return the centring of a kernel whose rows have some means."""
         weights = self.sample_weights

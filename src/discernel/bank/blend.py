@@ -98,6 +98,9 @@ class BlendBank(LowRankBank):
     errors included.
     """
 
+    #: Which training rows the landmarks of the map are; None where that is not known.
+    landmark_rows: NDArray[np.intp] | None = None
+
     def __init__(
         self,
         rows: FloatArray,

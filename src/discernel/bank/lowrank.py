@@ -136,8 +136,6 @@ class LowRankBank(FactoredBank):
     """
 
     cheap_path: ClassVar[bool] = True
-    #: Which training rows the landmarks of one map are; None where maps differ, or it is not known.
-    landmark_rows: NDArray[np.intp] | None = None
 
     def __init__(
         self,

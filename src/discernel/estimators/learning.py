@@ -247,10 +247,10 @@ def _make_problem(
         chooses,
         0.0 if is_known else n_programs,
         setting.approximable and trusted and (is_known or criterion.only_products),
+        setting.bank.kind,
         setting.bank.rank,
+        setting.stack_bytes(request),
         holds_out=setting.holds_out,
-        asked=setting.bank.kind,
-        cache_bytes=setting.stack_bytes(request),
         in_chunks=in_chunks,
         device=setting.device,
         sums_on_device=setting.sums,
@@ -302,12 +302,16 @@ class Learning:
 
     def coef(self, dual: FloatArray) -> FloatArray:
         """Return what the learned kernel multiplies, for a function expanded in training rows."""
-        return self.bank.feature_coef(self.weights, dual)
+        if isinstance(self.bank, FeatureBank):
+            return self.bank.feature_coef(self.weights, dual)
+        return dual
 
     @property
     def kept(self) -> NDArray[np.intp] | None:
         """The training rows that predictions are made from; None where they differ by kernel."""
-        return self.bank.landmark_rows
+        if isinstance(self.bank, BlendBank):
+            return self.bank.landmark_rows
+        return None if isinstance(self.bank, FeatureBank) else np.arange(self.bank.n_samples)
 
     def reader(self, training: TrainingRows) -> RowReader:
         """Return what reads new rows for the kernels."""

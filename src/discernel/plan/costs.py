@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from discernel.arrays import Device
 from discernel.bank.device import factor_bytes, has_room, is_refined
@@ -65,59 +65,35 @@ _SAMPLE = 10_000
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What is to be fitted, within which limits, and where.
+    """What is to be fitted, within which limits, and where."""
 
-    Attributes
-    ----------
-    kernels : sequence of Kernel
-        The candidates, resolved.
-    X : array-like of shape (n_samples, n_features)
-        The training rows, or some of them.
-    n_rows : int
-        The number of training rows.
-    chooses : bool
-        Whether the default chooses its kernels first.
-    n_programs : float
-        How many times weights are learned on all rows; 0: they are known before.
-    approximable : bool
-        Whether kernels can be approximated: they are of rows, and known to be kernels.
-    rank : int or None
-        The rank that the user asks for, where it is low; the usual one by default.
-    learns : bool
-        Whether weights and metric are learned; False: they are equal.
-    holds_out : bool
-        Whether they are learned again without each fold, to say what to expect.
-    asked : str
-        The bank that the user asks for, or ``"auto"``.
-    cache_bytes : float
-        The room for kernel matrices.
-    patience : float
-        The seconds that an exact fit may take.
-    in_chunks : bool
-        Whether rows come in chunks.
-    device : Device or None
-        Where the fit is computed; None: here.
-    sums_on_device : bool
-        Whether features of a low rank are summed up there too.
-    speeds : dict of str to Speed
-        The rates that were measured; all parts of a problem share them.
-    """
-
+    #: The candidates, resolved, and the training rows, or some of them.
     kernels: Sequence[Kernel]
     X: Any
+    #: The number of training rows.
     n_rows: int
+    #: Whether the default chooses its kernels first, and how many times weights are learned on all
+    #: rows; 0: they are known before.
     chooses: bool
     n_programs: float
+    #: Whether kernels can be approximated: they are of rows, and known to be kernels.
     approximable: bool = True
+    #: The bank that the user asks for, its rank and the room for kernel matrices.
+    asked: str = "auto"
     rank: int | None = None
+    cache_bytes: float = CACHE_BYTES
+    #: Whether weights and metric are learned, or equal; and learned again without each fold.
     learns: bool = True
     holds_out: bool = False
-    asked: str = "auto"
-    cache_bytes: float = CACHE_BYTES
+    #: The seconds that an exact fit may take.
     patience: float = PATIENCE
+    #: Whether rows come in chunks.
     in_chunks: bool = False
+    #: Where the fit is computed, None: here; and whether features of a low rank are summed up
+    #: there too.
     device: Device | None = None
     sums_on_device: bool = False
+    #: The rates that were measured; all parts of a problem share them.
     speeds: dict[str, Speed] = field(default_factory=dict)
 
     def speed(self, where: str) -> Speed:
@@ -189,22 +165,6 @@ class Stage:
         return f"{why}: {taken}{expected}{ended}"
 
 
-class _Work(NamedTuple):
-    """How much a fit has to do."""
-
-    #: Passes over half of all entries of all kernels, n_samples²/2 each, and entries beside them.
-    passes: float = 0.0
-    entries: float = 0.0
-    #: Operations of factorisations, and the rows of the matrices that are factored.
-    factored: float = 0.0
-    size: float = 0.0
-    #: Operations of products, and of the choice, whose jobs have a thread each.
-    multiplied: float = 0.0
-    chosen: float = 0.0
-    #: Numbers of double precision that are held at a time.
-    numbers: float = 0.0
-
-
 def forecast(
     problem: Problem, kind: str, reason: str = "asked for", rank: int | None = None
 ) -> Stage:
@@ -256,79 +216,63 @@ def _forecast_on_device(problem: Problem, device: Device) -> Stage:
 
 def _cost(problem: Problem, kind: str, speed: Speed, rank: int = 0) -> tuple[float, float]:
     """Return the seconds and the bytes of a fit, by the speed of what computes it."""
-    work = _count_work(problem, kind, rank)
-    entries = work.passes * problem.n_rows**2 / 2.0 + work.entries
+    n, learns = float(problem.n_rows), problem.learns
+    entries, factored, size, multiplied, numbers = _count_work(problem, kind, rank)
+    chosen, n_columns = 0.0, _n_columns(problem.X)
+    if problem.chooses:  # metric, kernels and λ, on some of the rows
+        s = min(n, rows_to_choose_on(int(n)) if learns else FIRST_ROWS)
+        chosen = _CHOICE * (s / 1000.0) ** _CHOICE_POWER * (1.0 + n_columns / _CHOICE_COLUMNS)
+        chosen *= 1.0 if learns else _UNCHOSEN
+        multiplied += _LAMBDA if n > _LAMBDA_ROWS else 0.0
+        numbers += 12.0 * s * s * 5
     seconds = (
         _PYTHON
         + entries * speed.entry / speed.threads_in_effect()
-        + (work.factored / speed.factorisation(work.size) if work.factored else 0.0)
-        + work.multiplied / speed.product
-        + work.chosen / speed.jobs(_CHOICE_JOBS)
+        + factored / speed.factorisation(size)
+        + multiplied / speed.product
+        + chosen / speed.jobs(_CHOICE_JOBS)
     )
-    if problem.holds_out and problem.learns:
-        factors = (both for most, both in _HELD_OUT.items() if problem.n_rows <= most)
+    if problem.holds_out and learns:
+        factors = (both for most, both in _HELD_OUT.items() if n <= most)
         seconds *= next(factors, _HELD_OUT_OF_MANY)[0 if problem.chooses else 1]
-    return seconds, 8.0 * work.numbers
+    return seconds, 8.0 * numbers
 
 
-def _count_work(problem: Problem, kind: str, rank: int) -> _Work:
-    n, chooses, learns = float(problem.n_rows), problem.chooses, problem.learns
-    n_programs = problem.n_programs * (1.0 if learns else _UNLEARNED)
-    n_columns = problem.X.shape[1] if len(getattr(problem.X, "shape", ())) > 1 else 1
+def _n_columns(X: Any) -> int:
+    return X.shape[1] if len(getattr(X, "shape", ())) > 1 else 1
+
+
+def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, float, float, float]:
+    """Return what is done with a bank, without a choice of kernels.
+
+    Entries of all kernels, operations of factorisations, the rows of what is factored, operations
+    of products, and the numbers of double precision that are held at a time.
+    """
+    n, r = float(problem.n_rows), float(min(rank, problem.n_rows))
+    p = problem.n_programs * (1.0 if problem.learns else _UNLEARNED)
+    if kind == "lowrank" and 8.0 * n * r <= CACHE_BYTES:
+        cube, square = _KEPT_ALL if p else _KEPT_SUM
+        searching = 0.0 if p else _SEARCHING * min(1.0, n / 1500.0)
+        factored, multiplied = cube * r**3 * max(1.0, p), square * n * r * r * max(1.0, p)
+        entries, numbers = n * r * (1.0 if p else 3.0), 3.0 * n * r + 4.0 * r * r
+        return entries, factored, r, multiplied + searching, numbers
     if kind == "lowrank":
-        own = _low_rank(n, float(min(rank, n)), n_programs)
-    elif kind in ("iterative", "distributed"):
+        cube, square = _SUMMED
+        multiplied = square * n * r * r + (0.0 if p else _REFINING)
+        return n * r, cube * r**3, r, multiplied, 8.0 * r * r + CACHE_BYTES / 4.0
+    if kind in ("iterative", "distributed"):
         steering = min(float(_STEERING), n)
         passes = _PASSES * max(1.0, n / _LAMBDA_ROWS) ** _PASSES_POWER
-        own = _Work(
-            passes=passes if n_programs == 0 else 5.0 + _PROGRAM_PASSES * n_programs,
-            entries=n * steering,
-            multiplied=2.0 * n * steering**2 + _PART * n_programs,
-            numbers=2.0 * n * steering,
-        )
-    else:
-        stored = len(problem.kernels) if kind == "dense" else 0
-        # Learning takes two or three factorisations and some passes. The discriminant takes one of
-        # each, and about another one for the diagonal of the inverse.
-        # Importances take one more of each.
-        more = 1.0 if n > _DEFERRED else 0.0
-        changed = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) * n_columns
-        own = _Work(
-            passes=(2.0 if stored else 2.0 + 8.0 * n_programs) + more,
-            entries=more * _IMPORTANCE * changed,
-            factored=n**3 / 3.0 * (2.0 + 3.0 * n_programs + more),
-            size=n,
-            multiplied=_PROGRAM * (n / 1000.0) ** _PROGRAM_POWER * n_programs,
-            numbers=(2.0 + stored) * n * n,
-        )
-    if not chooses:
-        return own
-    # Metric, kernels and λ are chosen on some of the rows.
-    s = min(n, rows_to_choose_on(int(n)) if learns else FIRST_ROWS)
-    size = (s / 1000.0) ** _CHOICE_POWER * (1.0 + n_columns / _CHOICE_COLUMNS)
-    return own._replace(
-        multiplied=own.multiplied + (_LAMBDA if n > _LAMBDA_ROWS else 0.0),
-        chosen=_CHOICE * size * (1.0 if learns else _UNCHOSEN),
-        numbers=own.numbers + 12.0 * s * s * 5,
-    )
-
-
-def _low_rank(n: float, r: float, n_programs: float) -> _Work:
-    if 8.0 * n * r <= CACHE_BYTES:
-        cube, square = _KEPT_ALL if n_programs else _KEPT_SUM
-        return _Work(
-            entries=n * r * (1.0 if n_programs else 3.0),
-            factored=cube * r**3 * max(1.0, n_programs),
-            size=r,
-            multiplied=square * n * r * r * max(1.0, n_programs)
-            + (0.0 if n_programs else _SEARCHING * min(1.0, n / 1500.0)),
-            numbers=3.0 * n * r + 4.0 * r * r,
-        )
-    cube, square = _SUMMED
-    return _Work(
-        entries=n * r,
-        factored=cube * r**3,
-        size=r,
-        multiplied=square * n * r * r + (0.0 if n_programs else _REFINING),
-        numbers=8.0 * r * r + CACHE_BYTES / 4.0,
-    )
+        passes = passes if p == 0 else 5.0 + _PROGRAM_PASSES * p
+        multiplied = 2.0 * n * steering**2 + _PART * p
+        return passes * n * n / 2.0 + n * steering, 0.0, n, multiplied, 2.0 * n * steering
+    # Learning takes two or three factorisations and some passes, of n_samples²/2 entries each. The
+    # discriminant takes one of each, and about another one for the diagonal of the inverse.
+    # Importances take one more of each.
+    stored, more = len(problem.kernels) if kind == "dense" else 0, 1.0 if n > _DEFERRED else 0.0
+    changed = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) * _n_columns(problem.X)
+    passes = (2.0 if stored else 2.0 + 8.0 * p) + more
+    entries = passes * n * n / 2.0 + more * _IMPORTANCE * changed
+    factored = n**3 / 3.0 * (2.0 + 3.0 * p + more)
+    multiplied = _PROGRAM * (n / 1000.0) ** _PROGRAM_POWER * p
+    return entries, factored, n, multiplied, (2.0 + stored) * n * n
