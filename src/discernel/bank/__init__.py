@@ -16,19 +16,14 @@ from discernel.bank.exact import DenseBank
 from discernel.bank.features import BlendBank, FeatureBank
 from discernel.bank.identity import WithIdentity
 from discernel.bank.iterative import IterativeBank
-from discernel.bank.make import (
-    Kind,
-    bank_of_matrices,
-    choose_bank,
-    device_of_matrices,
-    make_bank,
-)
+from discernel.bank.make import KINDS, Kind, bank_of_matrices, device_of_matrices, make_bank
 from discernel.bank.products import Normalization
 from discernel.bank.ranks import default_rank
 from discernel.bank.system import CholeskySystem, System
 from discernel.bank.tiled import TiledBank
 
 __all__ = [
+    "KINDS",
     "AutoBank",
     "Bank",
     "BankChoice",
@@ -54,7 +49,6 @@ __all__ = [
     "Uncentered",
     "WithIdentity",
     "bank_of_matrices",
-    "choose_bank",
     "default_rank",
     "device_of_matrices",
     "gram_stack",

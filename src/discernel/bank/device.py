@@ -23,8 +23,7 @@ from discernel.bank.tiled import Threads, TiledBank
 from discernel.bank.tiles import Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel
-from discernel.kernels.device import DeviceKernels
-from discernel.kernels.device.pairs import STRIP_ENTRIES
+from discernel.kernels.device import STRIP_ENTRIES, DeviceKernels
 
 #: Rows of a part up to which NumPy is as fast.
 _FEW_ROWS = 500

@@ -26,8 +26,14 @@ from discernel.bank.woodbury import (
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet
-from discernel.kernels.features import ExactMap, FeatureMap, NystromMap, draw_landmarks, exact_rank
-from discernel.kernels.features.landmarks import How
+from discernel.kernels.features import (
+    ExactMap,
+    FeatureMap,
+    How,
+    NystromMap,
+    draw_landmarks,
+    exact_rank,
+)
 from discernel.kernels.weighted import WeightedKernels, slices
 
 #: How landmarks are drawn; benchmarks/low_rank.py compares.
