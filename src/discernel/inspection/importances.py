@@ -407,7 +407,7 @@ def _score_changes(
     partners = np.empty((rounds, n), dtype=np.intp)
     for shift, partner in enumerate(partners, start=1):
         partner[order] = np.roll(order, shift)
-    for part in expand(combined, np.hstack([coef, left_out.influence])):
+    for part in expand(combined, np.hstack([coef, left_out.influence]))[0]:
         seen = seen_columns(part.kernels, len(source))
         columns = [np.flatnonzero((source == one) & seen) for one in range(n_columns)]
         own = replace(left_out, influence=np.asfortranarray(part.coef[:, k:]))
