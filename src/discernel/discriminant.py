@@ -22,7 +22,7 @@ from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights, effective_number
 from discernel.criteria import LeastSquares
 from discernel.exceptions import InvalidInputError
-from discernel.targets import ClassTarget, deal_folds
+from discernel.targets import ClassTarget, Target, deal_folds
 
 __all__ = [
     "LEAST_LOG",
@@ -37,6 +37,7 @@ __all__ = [
     "held_out_log_posterior",
     "left_out_log_likelihood",
     "log_posteriors",
+    "row_losses",
 ]
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
@@ -302,6 +303,23 @@ def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -
     found = _calibrated(_within_reach(scores, target), target, _class_means(truth, target))
     likelihood = found.sharpness * left_out_log_likelihood(found)
     return np.asarray(log_softmax(likelihood + np.log(target.shares), axis=1))
+
+
+def row_losses(
+    predicted: FloatArray, truth: FloatArray, target: Target
+) -> tuple[FloatArray, NDArray[np.bool_] | None]:
+    """Return what the predicted scores of each row cost, and of classes whether they are right.
+
+    Of classes, minus the logarithm of the probability of the right one, as the discriminant of
+    these scores would state it: the scores themselves may be far from the truth and yet tell the
+    classes well apart. Else, the mean squared error. Scores and truth are in the same units.
+    """
+    if not isinstance(target, ClassTarget):
+        return np.asarray(np.mean((predicted - truth) ** 2, axis=1)), None
+    posterior = log_posteriors(predicted, target, truth)
+    own = posterior[np.arange(len(posterior)), target.codes]
+    # No row costs more, whatever is said of it.
+    return -np.maximum(own, LEAST_LOG), posterior.argmax(axis=1) == target.codes
 
 
 def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> FloatArray:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from discernel.arrays import Cholesky, FloatArray
 from discernel.arrays.sample_weights import SampleWeights, centered
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
+from discernel.exceptions import InvalidInputError
 
 __all__ = ["Bank", "Centering", "Matrices", "Normalization", "Uncentered"]
 
@@ -146,6 +147,15 @@ class Matrices(ABC):
     def needs_ridge(self) -> bool:
         """Whether systems cannot be solved without a ridge: those that are not factored."""
         return type(self)._new_system is not Matrices._new_system
+
+    def check_factored(self) -> None:
+        """Raise a clear error if systems cannot be solved without a ridge."""
+        if self.needs_ridge:
+            raise InvalidInputError(
+                "regularization=0 needs kernel matrices that are factored, by bank='dense' or "
+                f"'tiled' without a device. Got a {type(self).__name__}. Choose such a bank, or "
+                "give a positive regularization."
+            )
 
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
         """Return `system`, in single precision where that is faster and good for three digits."""

@@ -12,11 +12,11 @@ import numpy as np
 
 from discernel.arrays import Device, FloatArray, in_threads
 from discernel.arrays.sample_weights import effective_number
-from discernel.default.losses import row_losses
 from discernel.default.menu import MENU, Menu
 from discernel.default.metric import Metric
 from discernel.default.ridge import Ridge
 from discernel.default.sample import Positions, Sample
+from discernel.discriminant import row_losses
 from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
 from discernel.programs.lbfgs import minimize_error
 from discernel.programs.loo import ErrorPoint
