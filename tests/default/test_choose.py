@@ -145,11 +145,6 @@ def test_a_regularization_too_small_for_any_precision_is_refused(few):
         choose(*few, pull=5.0, regularization=1e-25)
 
 
-def test_strengths_may_be_few(few):
-    found = choose(*few, pull=5.0, strengths=(0.0,)).candidates
-    assert {candidate.strength for candidate in found} == {0.0}
-
-
 def test_more_of_a_metric_that_does_no_good_is_not_tried(few, monkeypatch):
     """Strengths are tried as long as the loss falls."""
     sample, metrics = few

@@ -331,25 +331,26 @@ def _too_large(name: str, number: Any) -> str:
 
 def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
     """Return one column of what `as_table` returned, as it was given."""
-    if isinstance(X, Mapping) or hasattr(X, "columns"):
-        names = list(X.keys() if isinstance(X, Mapping) else getattr(X, "column_names", X.columns))
-        if name not in names:
-            raise ValueError(
-                f"The table must have the column {name!r}. Got {names}. Name it, or give an array "
-                "with all columns of training, in their order."
-            )
-        return _exact_cells(X[name])
-    return np.asarray(X[:, position])
+    if not isinstance(X, Mapping):
+        return np.asarray(X[:, position])
+    if name not in X:
+        raise ValueError(
+            f"The table must have the column {name!r}. Got {list(X)}. Name it, or give an array "
+            "with all columns of training, in their order."
+        )
+    return _exact_cells(X[name])
 
 
 def as_table(X: Any, n_columns: int) -> Any:
-    """Return rows as they are where columns have names, and else as an array, checked."""
+    """Return a dictionary of columns where these have names, and else an array, checked."""
+    if isinstance(X, Mapping):
+        return X
     if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
-        return {
-            name: [row.get(name) for row in X] for name in {name: None for row in X for name in row}
-        }
-    if isinstance(X, Mapping) or hasattr(X, "columns"):
-        return X.collect() if hasattr(X, "collect") else X
+        names = dict.fromkeys(name for row in X for name in row)
+        return {name: [row.get(name) for row in X] for name in names}
+    if hasattr(X, "columns"):
+        X = X.collect() if hasattr(X, "collect") else X
+        return {name: X[name] for name in getattr(X, "column_names", X.columns)}
     cells = np.asarray(_unmasked(X))
     if isinstance(X, (list, tuple)) and cells.dtype.kind in "US":
         cells = np.array(X, dtype=object)  # beside text, numbers would have become text
@@ -482,8 +483,7 @@ class Scorer:
                 f"The numbers must be of format {FORMAT}. Got {plan['format']}. Write the scorer "
                 "and its numbers again, together."
             )
-        made = _restore(plan["model"], stored)
-        assert isinstance(made, Scorer)
+        made: Scorer = _restore(plan["model"], stored)
         return made
 
 

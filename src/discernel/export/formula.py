@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.arrays import FloatArray, as_rows, typical_row
+from discernel.arrays import FloatArray, as_rows, is_sparse, typical_row
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError
 from discernel.export._scorer import (
@@ -131,7 +131,7 @@ def _dense(rows: Any) -> FloatArray:
             "A model can be exported if its kernels see numbers only. This one was fitted to a "
             "table with other columns, for callables. Fit again without them."
         )
-    if hasattr(rows, "tocsr"):
+    if is_sparse(rows):
         n_bytes = 8 * rows.shape[0] * rows.shape[1]
         if n_bytes > _MOST_BYTES:
             raise InvalidInputError(

@@ -182,7 +182,11 @@ class OtherForm(Form):
 
 def rows_of(matrix: FloatArray) -> Factors:
     """Return the rows of a kernel matrix, as the factor of a single group."""
-    return lambda rows: matrix[None, rows]
+
+    def factors(rows: slice) -> FloatArray:
+        return matrix[None, rows]
+
+    return factors
 
 
 def kernel_forms(kernel: Kernel, n_columns: int) -> list[Form]:

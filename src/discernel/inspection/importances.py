@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import joblib
@@ -285,7 +286,7 @@ def leave_rows_out(
     gram -= gram.mean(axis=0)
     gram -= gram.mean(axis=1, keepdims=True)
     null = None if ridge.any() else np.ones(len(gram))
-    fit = KernelLeastSquares(CholeskySystem(lambda: gram, ridge, null), ridge, truth)
+    fit = KernelLeastSquares(CholeskySystem(partial(np.asarray, gram), ridge, null), ridge, truth)
     return fit.coef, replace(fit.left_out(rows), weights=weights[rows])
 
 
