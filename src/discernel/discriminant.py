@@ -658,7 +658,11 @@ class Decision:
         """
         probabilities = _check_priors(priors, target)
         if threshold is None:
-            return cls(probabilities, np.log(_check_costs(class_costs, target)))
+            costs = np.ones(target.n_classes)
+            if class_costs is not None:
+                word = {"balanced": _balanced(target)}
+                costs = _per_class("class costs", class_costs, target, word, default=1.0)
+            return cls(probabilities, np.log(costs))
         _check_threshold(threshold, class_costs, target)
         decision = cls(probabilities, np.zeros(2))
         return decision if isinstance(threshold, str) else decision.with_threshold(float(threshold))
@@ -788,33 +792,13 @@ def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
     if priors is None:
         return target.shares.copy()
     seen = target.counts > 0
-    if isinstance(priors, str):
-        if priors != "uniform":
-            raise InvalidInputError(
-                "The priors must be None, 'uniform', a list or a dictionary with one probability "
-                f"per class. Got {priors!r}."
-            )
-        return np.asarray(seen / seen.sum())
-    values = _per_class("priors", priors, target, default=None)
+    word = {"uniform": np.asarray(seen / seen.sum())}
+    values = _per_class("priors", priors, target, word, default=None)
     if abs(values.sum() - 1.0) > 1e-6:
         raise InvalidInputError(
             f"The priors must sum to 1. Got {priors!r}, which sum to {values.sum():.6g}."
         )
     return values if seen.all() else np.asarray(values * seen / (values @ seen))
-
-
-def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
-    """Return what misclassifying a sample of each class costs; None is 1 for all."""
-    if costs is None:
-        return np.ones(target.n_classes)
-    if isinstance(costs, str):
-        if costs != "balanced":
-            raise InvalidInputError(
-                "The class costs must be None, 'balanced', a list or a dictionary with one number "
-                f"per class. Got {costs!r}."
-            )
-        return _balanced(target)
-    return _per_class("class costs", costs, target, default=1.0)
 
 
 def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
@@ -832,7 +816,7 @@ def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
             "class_weight must be None, 'balanced' or a dictionary of class to number. Got "
             f"{class_weight!r}."
         )
-    return _per_class("class weights", class_weight, target, default=1.0)
+    return _per_class("class weights", class_weight, target, {}, default=1.0)
 
 
 def _balanced(target: ClassTarget) -> FloatArray:
@@ -842,11 +826,26 @@ def _balanced(target: ClassTarget) -> FloatArray:
     return factors
 
 
-def _per_class(what: str, given: Any, target: ClassTarget, *, default: float | None) -> FloatArray:
+def _per_class(
+    what: str,
+    given: Any,
+    target: ClassTarget,
+    words: dict[str, FloatArray],
+    *,
+    default: float | None,
+) -> FloatArray:
     """Return a positive number per class, copied, or raise a clear error.
 
-    ``default`` is for classes that a dictionary does not name; None: it must name all.
+    ``default`` is for classes that a dictionary does not name; None: it must name all. Words stand
+    for numbers.
     """
+    if isinstance(given, str):
+        if given not in words:
+            raise InvalidInputError(
+                f"The {what} must be None, {', '.join(map(repr, words))}, a list or a dictionary "
+                f"with one number per class. Got {given!r}."
+            )
+        return words[given]
     labels, numbers = target.classes.tolist(), given
     if hasattr(given, "keys"):  # a dictionary, or a series of pandas
         named = {label: given[label] for label in given.keys()}  # noqa: SIM118
