@@ -7,11 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from discernel import MultipleKernelDiscriminant
-from discernel.bank import DenseBank, FactoredBank, WithIdentity, choose_bank, gram_stack, make
+from discernel.bank import BankChoice, DenseBank, FactoredBank, WithIdentity, gram_stack, make_bank
 from discernel.bank.factored import factor_kernel, have_low_rank
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed, feature_kernels
 from discernel.kernels.adapters import Function
+from discernel.plan import choose_bank
 
 N = 150
 
@@ -88,7 +89,7 @@ def test_selection_is_the_same_kernels_as_they_are(rows, kind):
     constant = Function(lambda X, Z: np.ones((len(X), len(Z))))
     kernels = [*([constant] if kind != "factored" else []), *candidates(rows)]
     with pytest.warns(DroppedKernelWarning) if kind != "factored" else nullcontext():
-        bank = make.make_bank(kind, kernels, rows, "centered_trace")
+        bank = make_bank(BankChoice(kind), kernels, rows, "centered_trace")
     positions = np.array([7, 1, 4])
     part = bank.select(positions)
     w = np.zeros(bank.n_kernels)

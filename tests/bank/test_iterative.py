@@ -16,15 +16,14 @@ from discernel.bank import (
     Iterative,
     IterativeBank,
     TiledBank,
-    choose_bank,
     gram_stack,
     iterative,
-    make,
     tiled,
 )
 from discernel.criteria import KernelLeastSquares
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 from discernel.kernels import RBF, Laplace, Linear, Polynomial, Precomputed, rbf_ladder
+from discernel.plan import choose_bank
 from discernel.programs.fdr import FisherRatioProgram
 from discernel.programs.rkda import RKDAProgram
 from discernel.targets import ClassTarget
@@ -460,7 +459,7 @@ def test_the_rank_follows_rows_and_memory(n, rank, monkeypatch):
 
 
 def test_more_rows_than_matrices_fit_into_memory_are_taken(monkeypatch):
-    monkeypatch.setattr(make, "memory_limit", lambda: 10**6)
+    monkeypatch.setattr("discernel.plan.plan.memory_limit", lambda: 10**6)
     X, _ = rows()
     kernels = [RBF(width=1.0)]
     assert choose_bank("iterative", kernels, X) == "iterative"

@@ -13,13 +13,13 @@ from discernel.bank import (
     LowRank,
     LowRankBank,
     TiledBank,
-    choose_bank,
     gram_stack,
 )
 from discernel.bank.lowrank import default_rank, share_rank, spectra_of
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError, LowRankWarning
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
 from discernel.kernels.features import ExactMap, FourierMap, NystromMap
+from discernel.plan import choose_bank
 from discernel.testing import check_bank
 from tests.bank._blend import blend_of_rank
 

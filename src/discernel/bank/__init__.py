@@ -19,19 +19,14 @@ from discernel.bank.identity import WithIdentity
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.iterative_system import IterativeSystem
 from discernel.bank.lowrank import LowRankBank, default_rank
-from discernel.bank.make import (
-    Kind,
-    bank_of_matrices,
-    choose_bank,
-    device_of_matrices,
-    make_bank,
-)
+from discernel.bank.make import KINDS, Kind, bank_of_matrices, device_of_matrices, make_bank
 from discernel.bank.subspace import Subspace
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 from discernel.bank.tiled import TiledBank
 from discernel.bank.woodbury import SpectralSystem, WoodburySystem
 
 __all__ = [
+    "KINDS",
     "AutoBank",
     "Bank",
     "BankChoice",
@@ -64,7 +59,6 @@ __all__ = [
     "WoodburySystem",
     "Workspace",
     "bank_of_matrices",
-    "choose_bank",
     "default_rank",
     "device_of_matrices",
     "gram_stack",
