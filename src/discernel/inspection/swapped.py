@@ -74,15 +74,7 @@ class _Pairs:
 
 
 class SwappedKernel:
-    """A weighted sum of kernels, taken apart for rows of which columns are replaced.
-
-    Parameters
-    ----------
-    part : KernelPart
-        The kernels and their training rows.
-    n_columns : int
-        The columns of rows, as the kernels take them.
-    """
+    """The kernels of a part, taken apart for rows of so many columns, some of them replaced."""
 
     def __init__(self, part: KernelPart, n_columns: int) -> None:
         self.pairs: dict[Key, _Pairs] = {}
