@@ -15,7 +15,7 @@ from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares
 from discernel.default import Relearner, cross_fitted_scores
 from discernel.kernels import RBF
-from discernel.learn import learn, make_request
+from discernel.learn import learn, learn_part, make_request
 from discernel.programs import part
 from discernel.targets import ClassTarget
 from tests import reference
@@ -65,7 +65,8 @@ def test_held_out_scores_are_those_of_refits(n_classes):
     model = learn(bank, target, request)
     ridge = np.full(45, model.regularization)
     fit = KernelLeastSquares(bank.system(model.weights, ridge), ridge, target.scores)
-    relearner = Relearner(target, request, bank, model.weights, model.regularization, None, X, None)
+    known = bank, model.weights, model.regularization, None, X, None
+    relearner = Relearner(target, request, learn_part, *known)
     scores, folds = cross_fitted_scores(relearner, fit)
     assert sorted(np.bincount(folds)) == [9] * 5
 

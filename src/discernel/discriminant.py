@@ -22,7 +22,7 @@ from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights, effective_number
 from discernel.criteria import LeastSquares
 from discernel.exceptions import InvalidInputError
-from discernel.targets import ClassTarget, deal_folds
+from discernel.targets import ClassTarget, Target, deal_folds
 
 __all__ = [
     "LEAST_LOG",
@@ -37,6 +37,7 @@ __all__ = [
     "held_out_log_posterior",
     "left_out_log_likelihood",
     "log_posteriors",
+    "row_losses",
 ]
 
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
@@ -228,7 +229,12 @@ def fit_discriminant(
         means[np.abs(means) < _INVISIBLE] = 0.0  # rounding errors of a kernel that is constant
         return _without_misleading(discriminant, means, target)
     scores, counted = held_out.of(fit, target)
-    scores = _within_reach(_with_lone_rows(scores, counted, fit, target), target)
+    scores = scores.copy()
+    # The fit without a row that is a class of its own knows nothing of this class, which would lie
+    # among the others: such rows have the scores of the fit to all.
+    for code in np.flatnonzero(target.counts == 1):
+        scores[counted.codes == code] = fit.fitted[target.codes == code]
+    scores = _within_reach(scores, target)
     scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
     return replace(
         _calibrated(scores, counted, target.class_scores, basis),
@@ -267,41 +273,34 @@ def _of_one_class(fit: LeastSquares, target: ClassTarget) -> Discriminant:
     )
 
 
-def _with_lone_rows(
-    scores: FloatArray, counted: ClassTarget, fit: LeastSquares, target: ClassTarget
-) -> FloatArray:
-    """Return left-out scores, but those of the fit for rows that are a class of their own.
-
-    The fit without such a row knows nothing of its class: the class would lie among the others.
-    """
-    lone = np.flatnonzero(target.counts == 1)
-    if not len(lone):
-        return scores
-    scores = scores.copy()
-    for code in lone:
-        scores[counted.codes == code] = fit.fitted[target.codes == code]
-    return scores
-
-
 def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -> FloatArray:
     """Return log p(class | x) of rows whose scores were predicted without them.
 
     By the discriminant of these scores themselves, of shape (n_rows, n_classes): what a user would
     be told, for comparing kernels by what they are chosen for. The statistics of the classes are
-    those of the other rows. Where the classes of the scores lie reversed, nothing is told.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_rows, n_classes - 1)
-        The scores.
-    target : ClassTarget
-        The classes of the rows.
-    truth : ndarray of shape (n_rows, n_classes - 1)
-        What the scores should be.
+    those of the other rows. Where the classes of the scores lie reversed, compared with the truth,
+    nothing is told.
     """
     found = _calibrated(_within_reach(scores, target), target, _class_means(truth, target))
     likelihood = found.sharpness * left_out_log_likelihood(found)
     return np.asarray(log_softmax(likelihood + np.log(target.shares), axis=1))
+
+
+def row_losses(
+    predicted: FloatArray, truth: FloatArray, target: Target
+) -> tuple[FloatArray, NDArray[np.bool_] | None]:
+    """Return what the predicted scores of each row cost, and of classes whether they are right.
+
+    Of classes, minus the logarithm of the probability of the right one, as the discriminant of
+    these scores would state it: the scores themselves may be far from the truth and yet tell the
+    classes well apart. Else, the mean squared error. Scores and truth are in the same units.
+    """
+    if not isinstance(target, ClassTarget):
+        return np.asarray(np.mean((predicted - truth) ** 2, axis=1)), None
+    posterior = log_posteriors(predicted, target, truth)
+    own = posterior[np.arange(len(posterior)), target.codes]
+    # No row costs more, whatever is said of it.
+    return -np.maximum(own, LEAST_LOG), posterior.argmax(axis=1) == target.codes
 
 
 def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> FloatArray:
@@ -309,13 +308,6 @@ def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> Fl
 
     The rows are divided into folds. Means, covariance and sharpness for the rows of a fold are
     those of the other folds, so that nothing has seen a label that it is compared with.
-
-    Parameters
-    ----------
-    discriminant : Discriminant
-        The statistics and their rows.
-    decision : Decision
-        The priors.
     """
     scores, codes = discriminant.training_scores, discriminant.training_codes
     given, class_scores = discriminant.training_weights, discriminant.class_scores
@@ -351,13 +343,8 @@ def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
     Up to a constant of the row, without the sharpness; of shape (n_rows, n_classes). Of many
     classes, or few rows, means and covariance know too much of every row they are of: in some
     tens of dimensions they tell noise apart. Of a row that is a class of its own, that of its class
-    is −inf: without the row there is no such class.
-
-    Parameters
-    ----------
-    discriminant : Discriminant
-        The statistics and their rows. Coordinates along which all classes are the same count
-        nothing.
+    is −inf: without the row there is no such class. Coordinates along which all classes are the
+    same count nothing.
 
     Notes
     -----
@@ -409,17 +396,33 @@ def _freedom(
 def _with_statistics(
     scores: FloatArray, covariance: FloatArray, target: ClassTarget, basis: FloatArray | None
 ) -> Discriminant:
-    """Return the discriminant of some scores, without the fit that they are of."""
-    means = _class_means(scores, target)
-    center, scalings, explained = _discriminant_coordinates(means, covariance, basis, target)
-    nothing, weights = np.empty((0, scores.shape[1])), target.sample_weights
+    """Return the discriminant of some scores, without the fit that they are of.
+
+    Coordinates whiten the covariance, on the span of the basis, and are then turned to where the
+    classes differ most.
+    """
+    means, share = _class_means(scores, target), target.shares
+    center = share @ means
+    deviations = np.sqrt(share)[:, None] * (means - center)
+    if basis is not None:
+        covariance, deviations = basis.T @ covariance @ basis, deviations @ basis
+    values, vectors = scipy.linalg.eigh((covariance + covariance.T) / 2.0)
+    largest = max(values[-1], float(np.square(deviations).sum()))
+    values = np.maximum(values, _SMALLEST_VARIANCE * (largest if largest > 0 else 1.0))
+    whitening = vectors / np.sqrt(values)
+    _, singular, rotation = np.linalg.svd(deviations @ whitening, full_matrices=False)
+    whitening = whitening if basis is None else basis @ whitening
+    # A sign that does not depend on LAPACK: the last class is on the positive side.
+    scalings = whitening @ rotation[: len(values)].T
+    scalings *= np.where((means[-1] - center) @ scalings < 0, -1.0, 1.0)
+    weights = target.sample_weights
     return Discriminant(
-        dual_coef=nothing,
+        dual_coef=np.empty((0, scores.shape[1])),
         intercept=np.zeros(scores.shape[1]),
         means=(means - center) @ scalings,
         scalings=scalings,
         center=center,
-        explained=explained,
+        explained=_shares(singular[: len(values)] ** 2),
         training_scores=scores,
         training_codes=target.codes,
         training_weights=None if weights is None else weights.values,
@@ -481,16 +484,19 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     Scores have heavier tails than Gaussians: most rows lie close to their class, few far out, and
     without the factor those few would be called with far too much confidence. Where no row is on
     the wrong side, no factor would be large enough. But n rows without an error do not rule out
-    errors of 1/n: one more row counts as wrong (see `_doubt`). Convex in the factor.
+    errors of 1/n: by Laplace's rule of succession, with the effective number of rows, that share
+    counts as wrong. Convex in the factor.
     """
     codes, weights, log_share = target.codes, target.sample_weights, np.log(target.shares)
-    rows, doubt = np.arange(len(codes)), _doubt(target)
+    rows, doubt = np.arange(len(codes)), 1.0 / (target.effective + 2.0)
     # Of every class less those of the row's own: minus the log of its probability is then the
     # logarithm of a sum of exponentials. A row without a class is wrong whatever the factor.
     own = likelihood[rows, codes][:, None]
     beyond = np.where(np.isinf(own), 0.0, likelihood - np.where(np.isinf(own), 0.0, own))
     odds, terms = log_share - log_share[codes][:, None], np.empty_like(beyond)
-    other = _runner_up(beyond + odds, codes)
+    others = beyond + odds
+    others[rows, codes] = -np.inf
+    other = others.argmax(axis=1)  # the likeliest class but its own
     gain, offset = beyond[rows, other], odds[rows, other]
 
     def loss(log_factor: float) -> float:
@@ -505,21 +511,6 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     # From so small a factor that all classes look the same to e^2.5, classes far apart.
     least = -7.0 - np.log(max(1.0, float(np.abs(gain).max())))
     return float(np.exp(minimize_scalar(loss, bounds=(least, 2.5), method="bounded").x))
-
-
-def _doubt(target: ClassTarget) -> float:
-    """Return the share of errors that as many rows without an error do not rule out.
-
-    Laplace's rule of succession, with the effective number of rows.
-    """
-    return 1.0 / (target.effective + 2.0)
-
-
-def _runner_up(posterior: FloatArray, codes: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Return the likeliest class of each row but its own."""
-    others = posterior.copy()
-    others[np.arange(len(codes)), codes] = -np.inf
-    return np.asarray(others.argmax(axis=1))
 
 
 def _log(probabilities: FloatArray) -> FloatArray:
@@ -572,29 +563,6 @@ def _span(fit: LeastSquares, ridge: FloatArray, statistics: Statistics) -> Float
 def _shares(variances: FloatArray) -> FloatArray:
     total = float(variances.sum())
     return variances / total if total > 0 else variances
-
-
-def _discriminant_coordinates(
-    means: FloatArray, covariance: FloatArray, basis: FloatArray | None, target: ClassTarget
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return centre, whitening coordinates and the share of between-class variance of each."""
-    share = target.shares
-    center = share @ means
-    deviations = np.sqrt(share)[:, None] * (means - center)
-    if basis is not None:
-        covariance, deviations = basis.T @ covariance @ basis, deviations @ basis
-    values, vectors = scipy.linalg.eigh((covariance + covariance.T) / 2.0)
-    largest = max(values[-1], float(np.square(deviations).sum()))
-    values = np.maximum(values, _SMALLEST_VARIANCE * (largest if largest > 0 else 1.0))
-    whitening = vectors / np.sqrt(values)
-    _, singular, rotation = np.linalg.svd(deviations @ whitening, full_matrices=False)
-    n_components = len(values)
-    whitening = whitening if basis is None else basis @ whitening
-    rotation = rotation[:n_components]
-    # A sign that does not depend on LAPACK: the last class is on the positive side.
-    scalings = whitening @ rotation.T
-    scalings *= np.where((means[-1] - center) @ scalings < 0, -1.0, 1.0)
-    return center, scalings, _shares(singular[:n_components] ** 2)
 
 
 @dataclass(frozen=True)
@@ -690,7 +658,11 @@ class Decision:
         """
         probabilities = _check_priors(priors, target)
         if threshold is None:
-            return cls(probabilities, np.log(_check_costs(class_costs, target)))
+            costs = np.ones(target.n_classes)
+            if class_costs is not None:
+                word = {"balanced": _balanced(target)}
+                costs = _per_class("class costs", class_costs, target, word, default=1.0)
+            return cls(probabilities, np.log(costs))
         _check_threshold(threshold, class_costs, target)
         decision = cls(probabilities, np.zeros(2))
         return decision if isinstance(threshold, str) else decision.with_threshold(float(threshold))
@@ -757,22 +729,10 @@ class ClassHead:
         *,
         chooses: bool = False,
     ) -> ClassHead:
-        """Return the head for all classes of a target.
+        """Return the head for all classes of a target, from the discriminant of those with rows.
 
-        Parameters
-        ----------
-        discriminant : Discriminant
-            That of the classes with rows.
-        decision : Decision
-            How probabilities become a class.
-        target : ClassTarget
-            All classes.
-        n_components : int
-            The coordinates to show, at most.
-        where : str or None
-            How rows were predicted without their labels; None: none was.
-        chooses : bool, default=False
-            Whether a threshold is to be chosen.
+        ``where`` says how rows were predicted without their labels, None that none was; ``chooses``
+        that a threshold is to be chosen.
         """
         discriminant, threshold = discriminant.among(target), None
         if chooses:
@@ -804,19 +764,9 @@ class ClassHead:
     def linear_scores(
         self, coef: FloatArray, intercept: FloatArray
     ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        """Return what decides between the classes that have rows, as linear in terms of a row.
+        """Return log-posteriors with costs as linear in what scores are: slopes and constants.
 
-        Parameters
-        ----------
-        coef, intercept : ndarray of shape (n_terms, n_scores) and (n_scores,)
-            What scores are made of.
-
-        Returns
-        -------
-        coef, constant : ndarray of shape (n_terms, n_seen) and (n_seen,)
-            Those of log-posteriors with costs.
-        seen : ndarray of bool of shape (n_classes,)
-            The classes that they are of.
+        Of the classes that have rows, and which these are.
         """
         (slopes, constants), priors = self.discriminant.linear, self.decision.priors
         seen = priors > 0
@@ -842,14 +792,8 @@ def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
     if priors is None:
         return target.shares.copy()
     seen = target.counts > 0
-    if isinstance(priors, str):
-        if priors != "uniform":
-            raise InvalidInputError(
-                "The priors must be None, 'uniform', a list or a dictionary with one probability "
-                f"per class. Got {priors!r}."
-            )
-        return np.asarray(seen / seen.sum())
-    values = _per_class("priors", priors, target, default=None)
+    word = {"uniform": np.asarray(seen / seen.sum())}
+    values = _per_class("priors", priors, target, word, default=None)
     if abs(values.sum() - 1.0) > 1e-6:
         raise InvalidInputError(
             f"The priors must sum to 1. Got {priors!r}, which sum to {values.sum():.6g}."
@@ -857,30 +801,11 @@ def _check_priors(priors: Any, target: ClassTarget) -> FloatArray:
     return values if seen.all() else np.asarray(values * seen / (values @ seen))
 
 
-def _check_costs(costs: Any, target: ClassTarget) -> FloatArray:
-    """Return what misclassifying a sample of each class costs; None is 1 for all."""
-    if costs is None:
-        return np.ones(target.n_classes)
-    if isinstance(costs, str):
-        if costs != "balanced":
-            raise InvalidInputError(
-                "The class costs must be None, 'balanced', a list or a dictionary with one number "
-                f"per class. Got {costs!r}."
-            )
-        return _balanced(target)
-    return _per_class("class costs", costs, target, default=1.0)
-
-
 def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
     """Return what the weights of samples of each class are multiplied by; None for nothing.
 
-    Parameters
-    ----------
-    class_weight : dict, "balanced" or None
-        A number above 0 per class, 1 where not said; ``"balanced"`` makes all classes weigh the
-        same.
-    target : ClassTarget
-        The classes, and the weights of samples.
+    ``class_weight`` has a number above 0 per class, 1 where not said; ``"balanced"`` makes all
+    classes weigh the same.
     """
     if class_weight is None:
         return None
@@ -891,7 +816,7 @@ def class_factors(class_weight: Any, target: ClassTarget) -> FloatArray | None:
             "class_weight must be None, 'balanced' or a dictionary of class to number. Got "
             f"{class_weight!r}."
         )
-    return _per_class("class weights", class_weight, target, default=1.0)
+    return _per_class("class weights", class_weight, target, {}, default=1.0)
 
 
 def _balanced(target: ClassTarget) -> FloatArray:
@@ -901,11 +826,26 @@ def _balanced(target: ClassTarget) -> FloatArray:
     return factors
 
 
-def _per_class(what: str, given: Any, target: ClassTarget, *, default: float | None) -> FloatArray:
+def _per_class(
+    what: str,
+    given: Any,
+    target: ClassTarget,
+    words: dict[str, FloatArray],
+    *,
+    default: float | None,
+) -> FloatArray:
     """Return a positive number per class, copied, or raise a clear error.
 
-    ``default`` is for classes that a dictionary does not name; None: it must name all.
+    ``default`` is for classes that a dictionary does not name; None: it must name all. Words stand
+    for numbers.
     """
+    if isinstance(given, str):
+        if given not in words:
+            raise InvalidInputError(
+                f"The {what} must be None, {', '.join(map(repr, words))}, a list or a dictionary "
+                f"with one number per class. Got {given!r}."
+            )
+        return words[given]
     labels, numbers = target.classes.tolist(), given
     if hasattr(given, "keys"):  # a dictionary, or a series of pandas
         named = {label: given[label] for label in given.keys()}  # noqa: SIM118

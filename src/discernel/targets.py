@@ -6,9 +6,10 @@ Where rows have weights ω, all columns are multiplied by √ω, as a bank's mat
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,22 +28,21 @@ __all__ = [
 ]
 
 
-class Target(Protocol):
+class Target(ABC):
     """What is to be told apart or predicted."""
 
-    @property
-    def n_samples(self) -> int:
-        """The number of samples."""
+    #: What it consists of, for messages.
+    kind: ClassVar[str]
+    #: How much each sample counts; None where all count the same.
+    sample_weights: SampleWeights | None
 
     @property
-    def kind(self) -> str:
-        """What it consists of, for messages."""
+    @abstractmethod
+    def labels(self) -> FloatArray:
+        """What each sample is labelled with, (n_samples, n_columns), whatever the others are."""
 
     @property
-    def sample_weights(self) -> SampleWeights | None:
-        """How much each sample counts; None where all count the same."""
-
-    @property
+    @abstractmethod
     def scores(self) -> FloatArray:
         """The columns to be fitted, centred, of mean square 1; (n_samples, n_columns).
 
@@ -50,26 +50,47 @@ class Target(Protocol):
         """
 
     @property
-    def indicator(self) -> FloatArray:
-        """Columns with the same outer product as ``scores``, as the papers write them."""
+    def n_samples(self) -> int:
+        """The number of samples."""
+        return len(self.labels)
 
     @property
-    def labels(self) -> FloatArray:
-        """What each sample is labelled with, (n_samples, n_columns), whatever the others are."""
+    def indicator(self) -> FloatArray:
+        """Columns with the same outer product as ``scores``, as the papers write them."""
+        return self.scores
 
     @property
     def strata(self) -> NDArray[np.intp]:
         """The class of each sample, from 0; all 0 where there are no classes."""
+        return np.zeros(self.n_samples, dtype=np.intp)
 
+    @property
+    def row_weights(self) -> FloatArray:
+        """How much each sample counts, of shape (n_samples,)."""
+        weights = self.sample_weights
+        return np.ones(self.n_samples) if weights is None else weights.values
+
+    @property
+    def truth(self) -> FloatArray:
+        """The scores without weights."""
+        weights = self.sample_weights
+        return self.scores if weights is None else self.scores / weights.roots[:, None]
+
+    @abstractmethod
     def subset(self, rows: NDArray[np.intp]) -> Target:
-        """Return the target of some of the samples."""
+        """Return the target of some of the samples, without what vanishes."""
 
+    def part(self, rows: NDArray[np.intp]) -> Target:
+        """Return the target of some of the samples, with all classes, be they there or not."""
+        return self.subset(rows)
+
+    @abstractmethod
     def draw(self, share: float, rng: np.random.RandomState) -> NDArray[np.intp]:
         """Return a share of the samples, at random, sorted, that still has all there is."""
 
 
 @dataclass(frozen=True)
-class ClassTarget:
+class ClassTarget(Target):
     """The classes of a training set.
 
     Attributes
@@ -124,7 +145,6 @@ class ClassTarget:
         return ClassTarget(self.classes[present], codes, _some(self.sample_weights, rows))
 
     def part(self, rows: NDArray[np.intp]) -> ClassTarget:
-        """Return the target of some of the samples, with all classes, be they there or not."""
         return ClassTarget(self.classes, self.codes[rows], _some(self.sample_weights, rows))
 
     def among(self, classes: NDArray[Any]) -> ClassTarget:
@@ -236,7 +256,7 @@ class ClassTarget:
 
 
 @dataclass(frozen=True)
-class RegressionTarget:
+class RegressionTarget(Target):
     """Numbers to be predicted: one column or several that share one kernel.
 
     Attributes
@@ -265,19 +285,9 @@ class RegressionTarget:
         return cls(values, sample_weights)
 
     @property
-    def n_samples(self) -> int:
-        """The number of samples."""
-        return len(self.values)
-
-    @property
     def labels(self) -> FloatArray:
         """The numbers."""
         return self.values
-
-    @property
-    def strata(self) -> NDArray[np.intp]:
-        """One stratum: there are no classes."""
-        return np.zeros(self.n_samples, dtype=np.intp)
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -294,11 +304,6 @@ class RegressionTarget:
         """The numbers, multiplied by √ω."""
         return _weighted(self.values, self.sample_weights)
 
-    @property
-    def indicator(self) -> FloatArray:
-        """The same as ``scores``."""
-        return self.scores
-
     def subset(self, rows: NDArray[np.intp]) -> RegressionTarget:
         """Return the target of some of the samples."""
         return RegressionTarget(self.values[rows], _some(self.sample_weights, rows))
@@ -313,7 +318,7 @@ class RegressionTarget:
 
 
 @dataclass(frozen=True)
-class LabelsTarget:
+class LabelsTarget(Target):
     """Labels of which a sample may have any number; all share one kernel.
 
     Attributes
@@ -329,19 +334,9 @@ class LabelsTarget:
     kind: ClassVar[str] = "several labels per sample"
 
     @property
-    def n_samples(self) -> int:
-        """The number of samples."""
-        return len(self.has)
-
-    @property
     def labels(self) -> FloatArray:
         """Whether a sample has each label, as numbers."""
         return self.has.astype(np.float64)
-
-    @property
-    def strata(self) -> NDArray[np.intp]:
-        """One stratum: there are no classes."""
-        return np.zeros(self.n_samples, dtype=np.intp)
 
     @cached_property
     def parts(self) -> list[ClassTarget]:
@@ -353,11 +348,6 @@ class LabelsTarget:
     def scores(self) -> FloatArray:
         """One column per label, centred and of mean square 1, so that rare labels count as much."""
         return np.hstack([part.scores for part in self.parts])
-
-    @property
-    def indicator(self) -> FloatArray:
-        """The same as ``scores``."""
-        return self.scores
 
     def subset(self, rows: NDArray[np.intp]) -> LabelsTarget:
         """Return the target of some of the samples; labels that do not vary there are left out."""

@@ -5,10 +5,10 @@ import pytest
 
 from discernel.default import choose as module
 from discernel.default.choose import CrossFit, choose, clearly_better
-from discernel.default.losses import row_losses
 from discernel.default.menu import MENU
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.sample import draw_sample
+from discernel.discriminant import row_losses
 from discernel.exceptions import NumericalError
 from discernel.programs import lbfgs
 from discernel.programs.lbfgs import pull_to_equal
@@ -143,11 +143,6 @@ def test_a_given_regularization_is_kept(few):
 def test_a_regularization_too_small_for_any_precision_is_refused(few):
     with pytest.raises(NumericalError, match="raise the regularization"):
         choose(*few, pull=5.0, regularization=1e-25)
-
-
-def test_strengths_may_be_few(few):
-    found = choose(*few, pull=5.0, strengths=(0.0,)).candidates
-    assert {candidate.strength for candidate in found} == {0.0}
 
 
 def test_more_of_a_metric_that_does_no_good_is_not_tried(few, monkeypatch):

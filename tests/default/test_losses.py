@@ -7,8 +7,7 @@ from scipy.special import log_softmax
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.default.losses import row_losses
-from discernel.discriminant import log_posteriors
+from discernel.discriminant import log_posteriors, row_losses
 from discernel.targets import ClassTarget, LabelsTarget, RegressionTarget
 
 

@@ -9,10 +9,10 @@ from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank, TiledBank
 from discernel.criteria import KernelLeastSquares
 from discernel.default import propose_kernels
-from discernel.default.losses import row_losses
 from discernel.default.menu import MENU
 from discernel.default.metric import learn_metric
 from discernel.default.propose import _best_regularization
+from discernel.discriminant import row_losses
 from discernel.kernels.columns import column_spreads
 from discernel.targets import ClassTarget, RegressionTarget
 from tests.default.tables import few_matter

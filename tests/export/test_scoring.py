@@ -175,7 +175,7 @@ def test_strange_rows_are_refused():
         scorer.predict(np.full((1, 13), np.nan))
     with pytest.raises(ValueError, match="must have the column 'x1'"):
         scorer.predict({"x0": [1.0]})
-    with pytest.raises(ValueError, match="rows must have 'x1'"):
+    with pytest.raises(ValueError, match="must have the column 'x1'"):
         scorer.predict([{"x0": 1.0}])
 
 

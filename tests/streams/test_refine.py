@@ -6,7 +6,7 @@ import pytest
 from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.bank import gram_stack
 from discernel.default import scaled_kernels
-from discernel.default.losses import row_losses
+from discernel.discriminant import row_losses
 from discernel.kernels.features import NystromMap
 from discernel.streams.refine import _round, divide_rows, refine_metric, squared_gradient
 from discernel.targets import ClassTarget

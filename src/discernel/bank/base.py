@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from discernel.arrays import Cholesky, FloatArray
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
+from discernel.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from discernel.bank.features import FeatureBank
@@ -139,6 +140,15 @@ class Matrices(ABC):
         The last one is kept: the discriminant asks for the one that learning has ended with.
         """
         return self._last_or_new(weights, ridge, self.tols[0])
+
+    def check_factored(self) -> None:
+        """Raise a clear error if systems cannot be solved without a ridge."""
+        if self.needs_ridge:
+            raise InvalidInputError(
+                "regularization=0 needs kernel matrices that are factored, by bank='dense' or "
+                f"'tiled' without a device. Got a {type(self).__name__}. Choose such a bank, or "
+                "give a positive regularization."
+            )
 
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
         """Return `system`, in single precision where that is faster and good for three digits."""

@@ -12,11 +12,11 @@ import numpy as np
 
 from discernel.arrays import Device, FloatArray, in_threads
 from discernel.arrays.sample_weights import effective_number
-from discernel.default.losses import row_losses
-from discernel.default.menu import MENU, Menu
+from discernel.default.menu import MENU
 from discernel.default.metric import Metric
 from discernel.default.ridge import Ridge
 from discernel.default.sample import Positions, Sample
+from discernel.discriminant import row_losses
 from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
 from discernel.programs.lbfgs import minimize_error
 from discernel.programs.loo import ErrorPoint
@@ -68,8 +68,6 @@ class CrossFit:
         One per fold.
     strength : float
         The power of their scales.
-    menu : Menu
-        The kernels.
     dtype : type
         The precision. Single is enough to compare.
     memory : CrossFit, optional
@@ -84,24 +82,22 @@ class CrossFit:
         metrics: Sequence[Metric],
         strength: float,
         *,
-        menu: Menu = MENU,
         dtype: type[np.floating[Any]] = np.float32,
         memory: CrossFit | None = None,
         device: Device | None = None,
     ) -> None:
-        self.sample, self.strength, self.n_kernels = sample, strength, menu.n_kernels
-        self._device = device
+        self.sample, self.strength, self._device = sample, strength, device
 
         def make(job: tuple[Metric, tuple[Positions, Positions], Any]) -> Ridge:
             metric, (outside, inside), stack = job
             scales, order = metric.of_strength(strength), np.concatenate([outside, inside])
             rows, n = (sample.rows * scales)[:, scales > 0][order], len(outside)
             if device is not None:
-                stack = menu.matrices_on_device(rows, n, device)
+                stack = MENU.matrices_on_device(rows, n, device)
             else:
-                shape = menu.n_kernels, len(rows), n
+                shape = MENU.n_kernels, len(rows), n
                 stack = np.empty(shape, dtype=dtype) if stack is None else stack
-                stack = menu.matrices(rows, n, stack)
+                stack = MENU.matrices(rows, n, stack)
             return Ridge(stack, sample.scores[order], sample.weights[order], device)
 
         olds = [None] * len(metrics) if memory is None else [fold.stack for fold in memory.folds]
@@ -211,14 +207,8 @@ def each(
 def clearly_better(first: FloatArray, second: FloatArray, shares: FloatArray) -> bool:
     """Whether the first losses are less by more than a standard error of the difference.
 
-    By more than that of few rows, whose standard errors are uncertain themselves.
-
-    Parameters
-    ----------
-    first, second : ndarray of shape (n_rows,)
-        What each row costs that had no part in the one and the other.
-    shares : ndarray of shape (n_rows,)
-        How much each row counts, summing to 1.
+    By more than that of few rows, whose standard errors are uncertain themselves. Losses are those
+    of held-out rows, which count by their shares.
     """
     gains = second - first
     mean = float(shares @ gains)
@@ -232,7 +222,6 @@ def choose(
     *,
     pull: float,
     regularization: float | None = None,
-    strengths: Sequence[float] = STRENGTHS,
     device: Device | None = None,
     is_whole: bool = True,
 ) -> Selection:
@@ -252,8 +241,6 @@ def choose(
         As in `discernel.criteria.LeaveOneOut`.
     regularization : float, optional
         λ; chosen by default.
-    strengths : sequence of float
-        The powers of the scales to choose from, rising, 0 among them.
     device : Device, optional
         Where to compute; by default here.
     is_whole : bool
@@ -262,7 +249,7 @@ def choose(
     lambdas = _LAMBDAS if regularization is None else (regularization,)
     # Some λ that users give are too small for single precision.
     dtype = np.float32 if regularization is None else np.float64
-    fits = _try_strengths(sample, metrics, strengths, lambdas, dtype, device)
+    fits = _try_strengths(sample, metrics, lambdas, dtype, device)
     tried = [fit.tried for fit in fits]
     ranking = _ranked(tried, sample.shares)
     best = ranking[0].candidate
@@ -296,7 +283,6 @@ def choose(
 def _try_strengths(
     sample: Sample,
     metrics: Sequence[Metric],
-    strengths: Sequence[float],
     lambdas: Sequence[float],
     dtype: type[np.floating[Any]],
     device: Device | None,
@@ -304,7 +290,7 @@ def _try_strengths(
     """Return the fits of strengths with equal weights, as long as the loss falls."""
     fits: list[CrossFit] = []
     equal, start, before = uniform(MENU.n_kernels), None, np.inf
-    for strength in strengths:
+    for strength in STRENGTHS:
         if fits and must_stop_learning():
             break
         # Matrices of the fit before are overwritten, where they are ours.

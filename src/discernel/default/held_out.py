@@ -16,10 +16,10 @@ import numpy as np
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import GivenWeights, KernelLeastSquares, LeastSquares, Uniform
-from discernel.default.propose import Proposal, fold_metric, scaled_kernels
+from discernel.default.propose import Proposal, scaled_kernels
 from discernel.default.sample import Positions
 from discernel.kernels import Kernel
-from discernel.learn import Request, learn_part
+from discernel.programs.solution import LearnedKernel
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import ClassTarget, Target, deal_folds
 
@@ -54,6 +54,8 @@ class Relearner:
         What is to be predicted.
     request : Request
         What is learned, and how.
+    learn : callable
+        From a bank, a target and a request to a `LearnedKernel`.
     bank : Bank
         The kernels of the model.
     weights : ndarray of shape (n_kernels,)
@@ -69,7 +71,8 @@ class Relearner:
     """
 
     target: Target
-    request: Request
+    request: Any
+    learn: Callable[[Bank, Target, Any], LearnedKernel]
     bank: Bank
     weights: FloatArray
     regularization: float
@@ -124,7 +127,7 @@ class Relearner:
         proposal = self.proposal
         if proposal is None:
             return self._relearned(self.bank, outside)
-        metric = fold_metric(proposal, self.X, self.target, fold, outside)
+        metric = proposal.metric_without(fold, self.X, self.target, outside)
         chosen = proposal.chosen
         own = proposal.without[fold] if self.folds is not None else chosen
 
@@ -145,6 +148,15 @@ class Relearner:
             refits.append(Refit(bank, weights / weights.sum(), self.regularization * ratio))
         return tuple(refits)
 
+    def left_out_scores(self, refit: Refit) -> FloatArray:
+        """Return the leave-one-out scores of all rows with a kernel."""
+        target = self.target
+        ridge = self.request.criterion.sample_ridge(target, refit.regularization)
+        system = refit.bank.system(refit.weights, ridge)
+        return KernelLeastSquares(
+            system, ridge, target.scores, target.sample_weights
+        ).left_out_scores
+
     def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
         target = self.target.subset(outside)
         if isinstance(target, ClassTarget) and target.n_classes < 2:
@@ -153,7 +165,7 @@ class Relearner:
         request = self.request
         if self.target.n_samples > request.few:  # searched on a part of the rows, as the model was
             request = replace(request, few=min(request.few, _FEWEST_SEARCHED))
-        learned = learn_part(bank.subset(outside), target, request)
+        learned = self.learn(bank.subset(outside), target, request)
         found = Refit(bank, learned.weights, learned.regularization)
         if learned.regularization == self.regularization:
             return (found,)
@@ -164,12 +176,7 @@ class Relearner:
 def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatArray, Positions]:
     """Return the held-out score of each row, and its fold; rows of fold -1 have none.
 
-    Parameters
-    ----------
-    relearner : Relearner
-        Learns from some of the rows.
-    fit : LeastSquares
-        The fit of the model, by which rows are told apart.
+    Rows are told apart by the fit of the model.
     """
     target, folds, rng = relearner.target, relearner.folds, np.random.RandomState(0)
     n, few = target.n_samples, target.n_samples <= _FEW
@@ -183,20 +190,9 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
         if not few and len(outside) > _MOST_TO_LEARN_FROM:
             share = _MOST_TO_LEARN_FROM / len(outside)
             outside = outside[target.subset(outside).draw(share, rng)]
-        own, *like_model = [
-            _left_out_scores(learned, relearner)[inside]
-            for learned in relearner.without(fold, outside)
-        ]
+        refits = relearner.without(fold, outside)
+        own, *like_model = [relearner.left_out_scores(refit)[inside] for refit in refits]
         for other in like_model:
             own *= float(np.linalg.norm(other)) / max(float(np.linalg.norm(own)), _TINY)
         scores[inside] = own
     return scores, folds
-
-
-def _left_out_scores(learned: Refit, relearner: Relearner) -> FloatArray:
-    """Return the leave-one-out scores of all rows with a kernel."""
-    target = relearner.target
-    ridge = relearner.request.criterion.sample_ridge(target, learned.regularization)
-    system = learned.bank.system(learned.weights, ridge)
-    fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
-    return fit.left_out_scores

@@ -58,13 +58,17 @@ def residual_landmarks(
     pool = drawn[draw_landmarks(X[drawn], len(drawn))]
     if len(pool) <= rank:
         return np.asarray(pool)
-    rows, own = X[pool], kernel.diagonal(X[pool])
-    search = _Search(rows, kernel, own, _targets(target, pool), regularization, n_rows(X))
+    rows, truth = X[pool], target.truth[pool]
+    targets, own = truth - truth.mean(axis=0), kernel.diagonal(rows)
+    columns = np.empty((len(pool), 0))
+    # The kernel has trace 1 over all samples, of which the rows are a part.
+    ridge = regularization * len(pool) / n_rows(X)
     chosen = rng.permutation(len(pool))[: max(1, int(_SHARES[0] * rank))]
     for share in (*_SHARES[1:], 1.0):
-        if len(chosen) > search.n_landmarks:
-            search.add(chosen[search.n_landmarks :])
-        weights = search.needs()
+        new = chosen[columns.shape[1] :]
+        if len(new):
+            columns = np.concatenate([columns, kernel(rows, rows[new])], axis=1)
+        weights = _needs(columns, chosen, own, targets, ridge)
         weights[chosen] = 0.0
         n = min(int(share * rank) - len(chosen), int(np.count_nonzero(weights)))
         if n > 0:
@@ -73,51 +77,24 @@ def residual_landmarks(
     return np.sort(pool[chosen])
 
 
-def _targets(target: Target, rows: NDArray[np.intp]) -> FloatArray:
-    """Return what is to be predicted for some rows, without the weights of rows, centred."""
-    scores = target.scores[rows]
-    if target.sample_weights is not None:
-        scores = scores / target.sample_weights.roots[rows, None]
-    return np.asarray(scores - scores.mean(axis=0))
+def _needs(
+    columns: FloatArray,
+    chosen: NDArray[np.intp],
+    own: FloatArray,
+    targets: FloatArray,
+    ridge: float,
+) -> FloatArray:
+    """Return ‖B_i‖²E_ii of every row, up to a factor.
 
-
-class _Search:
-    """Least-squares fits on more and more landmarks; every column of the kernel is made once."""
-
-    def __init__(
-        self,
-        rows: Any,
-        kernel: WeightedKernels,
-        own: FloatArray,
-        targets: FloatArray,
-        regularization: float,
-        n_samples: int,
-    ) -> None:
-        self._rows, self._kernel, self._own, self._targets = rows, kernel, own, targets
-        # The kernel has trace 1 over all samples, of which the rows are a part.
-        self._ridge = regularization * len(targets) / n_samples
-        self._columns = np.empty((len(targets), 0))
-        self._chosen = np.empty(0, dtype=np.intp)
-
-    @property
-    def n_landmarks(self) -> int:
-        return len(self._chosen)
-
-    def add(self, chosen: NDArray[np.intp]) -> None:
-        """Make some rows landmarks."""
-        new = self._kernel(self._rows, self._rows[chosen])
-        self._columns = np.concatenate([self._columns, new], axis=1)
-        self._chosen = np.concatenate([self._chosen, chosen])
-
-    def needs(self) -> FloatArray:
-        """Return ‖B_i‖²E_ii of every row, up to a factor."""
-        small = np.ascontiguousarray(self._columns[self._chosen])
-        small[np.diag_indices_from(small)] += _JITTER * self._own.max()
-        features = Cholesky(small).half_solve(np.asfortranarray(self._columns.T))
-        left = np.maximum(self._own - np.einsum("ij,ij->j", features, features), 0.0)
-        features -= features.mean(axis=1, keepdims=True)
-        gram = feature_gram(features)
-        gram[np.diag_indices_from(gram)] += self._ridge
-        beta = Cholesky(gram).solve(matmul(features, self._targets))
-        dual = self._targets - matmul(features.T, np.ascontiguousarray(beta))
-        return np.asarray(np.einsum("ij,ij->i", dual, dual) * left)
+    From the columns of the kernel at the landmarks that were chosen, and k(x, x), ``own``.
+    """
+    small = np.ascontiguousarray(columns[chosen])
+    small[np.diag_indices_from(small)] += _JITTER * own.max()
+    features = Cholesky(small).half_solve(np.asfortranarray(columns.T))
+    left = np.maximum(own - np.einsum("ij,ij->j", features, features), 0.0)
+    features -= features.mean(axis=1, keepdims=True)
+    gram = feature_gram(features)
+    gram[np.diag_indices_from(gram)] += ridge
+    beta = Cholesky(gram).solve(matmul(features, targets))
+    dual = targets - matmul(features.T, np.ascontiguousarray(beta))
+    return np.asarray(np.einsum("ij,ij->i", dual, dual) * left)

@@ -64,16 +64,9 @@ class Menu:
         ]
 
     def matrices(self, rows: FloatArray, n_fitted: int, out: Array) -> Array:
-        """Return the matrices of all kernels from scaled rows to the first of them.
+        """Return the matrices of all kernels from scaled rows to the first of them, in ``out``.
 
-        Parameters
-        ----------
-        rows : ndarray of shape (n_rows, n_columns)
-            Rows times scales.
-        n_fitted : int
-            The number of first rows, of which median distances are taken.
-        out : ndarray of shape (n_kernels, n_rows, n_fitted)
-            Where to write.
+        Of shape (n_kernels, n_rows, n_fitted); median distances are those of the first rows.
         """
         X, Z = rows, rows[:n_fitted]
         wide, far = _medians(Z)

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays import Device, FloatArray, as_host, draw_rows
+from discernel.arrays import Device, FloatArray, as_host, draw_rows, typical_row
 from discernel.default.menu import MEDIAN_ROWS
 from discernel.default.ridge import Ridge
 from discernel.exceptions import InvalidInputError
@@ -33,8 +33,8 @@ _RULE = Rule(worthwhile=0.01, tries_both_sides=False, skips_failures=True)
 _ROUNDING = 1e-6
 #: Digits of a scale: single precision knows few more, and on another machine they are others.
 _DIGITS = 4
-#: Slopes that are computed at a time on a device.
-_THERE_AT_ONCE = 2**24
+#: Slopes that are computed at a time.
+_AT_ONCE = 2**24
 
 
 @dataclass(frozen=True)
@@ -108,9 +108,10 @@ def learn_metric(
     differences = np.abs(scores - np.average(scores, axis=0, weights=weights))
     # Of what is constant, nothing is left but rounding errors.
     scores = scores * (differences.max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0))
-    of = _squared_gradient if device is None else partial(_gradient_on_device, device)
     for _ in range(rounds):
-        gradient, regularization = of(X, scores, weights, scales, regularization)
+        gradient, regularization = _squared_gradient(
+            X, scores, weights, scales, regularization, device
+        )
         if not gradient.max() > 0:
             break
         scales = np.round(np.sqrt(gradient / gradient.max()), _DIGITS)
@@ -123,16 +124,29 @@ def _squared_gradient(
     weights: FloatArray,
     scales: FloatArray,
     regularization: float | None,
+    device: Device | None,
 ) -> tuple[FloatArray, float]:
     """Return the mean square of every partial derivative of a fit on scaled rows, and its λ.
 
-    λ is chosen where it is not given.
+    λ is chosen where it is not given. ∂f/∂x_l at row i is −2γs_l² Σ_j c_j k_ij (x_il − x_jl), two
+    products with the kernel.
     """
-    width = median_distance(draw_rows(X * scales, MEDIAN_ROWS))
-    kernel = RBF(width=width, scales=tuple(scales.tolist()))
-    gram = kernel(X).astype(np.float32)
-    coef, lam = _fit(Ridge(gram[None], scores, weights), regularization)
-    return kernel.squared_gradient(X, coef, gram=gram, row_weights=weights), lam
+    rows = np.asarray(X * scales, dtype=np.float64)
+    gamma = median_distance(draw_rows(rows, MEDIAN_ROWS)) ** -2
+    kernel = RBF(gamma=gamma)
+    gram = kernel(rows).astype(np.float32) if device is None else _on_device(kernel, rows, device)
+    ridge = Ridge(gram[None, :, :], scores, weights, device)
+    (coef, regularization), xp = _fit(ridge, regularization), ridge.xp
+    values = ridge.put(rows - typical_row(rows))[:, None, :]
+    fitted, counts = xp.matmul(gram, coef)[:, :, None], ridge.put(weights[:, None, None])
+    total, step = np.zeros(rows.shape[1]), max(1, _AT_ONCE // rows.size)
+    for start in range(0, coef.shape[1], step):
+        some = slice(start, min(start + step, coef.shape[1]))
+        weighted = coef[:, some][:, :, None] * values
+        products = xp.matmul(gram, xp.reshape(weighted, (len(rows), -1)))
+        slopes = values * fitted[:, some, :] - xp.reshape(products, weighted.shape)
+        total += as_host(xp.sum(counts * slopes * slopes, axis=(0, 1)))
+    return np.asarray((2.0 * gamma * scales) ** 2 * total / weights.sum()), regularization
 
 
 def _fit(ridge: Ridge, regularization: float | None) -> tuple[Any, float]:
@@ -144,34 +158,8 @@ def _fit(ridge: Ridge, regularization: float | None) -> tuple[Any, float]:
     return ridge.coef(combined, regularization), regularization
 
 
-def _gradient_on_device(
-    device: Device,
-    X: FloatArray,
-    scores: FloatArray,
-    weights: FloatArray,
-    scales: FloatArray,
-    regularization: float | None,
-) -> tuple[FloatArray, float]:
-    """Return what `_squared_gradient` does, computed on a device.
-
-    ∂f/∂x_l at row i is −2γs_l² Σ_j c_j k_ij (x_il − x_jl), two products with the kernel.
-    """
-    xp, put = device.xp, device.put
-    rows = np.asarray(X * scales, dtype=np.float64)
-    gamma = median_distance(draw_rows(rows, MEDIAN_ROWS)) ** -2
-    kernels = KernelSet([RBF(gamma=gamma)])
-    there = DeviceKernels(kernels, kernels.prepare(rows), device)
-    every = slice(0, len(rows))
-    ((_, gram),) = there.strips(every, every)
-    coef, lam = _fit(Ridge(gram[None, :, :], scores, weights, device), regularization)
-    values, total = put(rows)[:, None, :], np.zeros(rows.shape[1])
-    fitted = xp.matmul(gram, coef)[:, :, None]
-    counts = put(weights[:, None, None] / weights.sum())
-    step = max(1, _THERE_AT_ONCE // rows.size)
-    for start in range(0, coef.shape[1], step):
-        some = slice(start, min(start + step, coef.shape[1]))
-        weighted = coef[:, some][:, :, None] * values
-        products = xp.matmul(gram, xp.reshape(weighted, (len(rows), -1)))
-        slopes = values * fitted[:, some, :] - xp.reshape(products, weighted.shape)
-        total += as_host(xp.sum(counts * slopes * slopes, axis=(0, 1)))
-    return np.asarray((2.0 * gamma * scales) ** 2 * total), lam
+def _on_device(kernel: RBF, rows: FloatArray, device: Device) -> Any:
+    """Return the matrix of a kernel, made on a device."""
+    kernels, every = KernelSet([kernel]), slice(0, len(rows))
+    ((_, gram),) = DeviceKernels(kernels, kernels.prepare(rows), device).strips(every, every)
+    return gram

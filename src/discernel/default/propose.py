@@ -13,13 +13,12 @@ from discernel.arrays import Device, FloatArray, draw_rows
 from discernel.bank import Bank
 from discernel.criteria import KernelLeastSquares
 from discernel.default.choose import choose, each
-from discernel.default.losses import row_losses
 from discernel.default.menu import MEDIAN_ROWS, MENU
 from discernel.default.metric import Metric, learn_metric
 from discernel.default.sample import Positions, Sample, draw_sample
+from discernel.discriminant import row_losses
 from discernel.kernels import Kernel, Standardized
 from discernel.kernels.columns import divided_columns
-from discernel.learn import Request, check_factored
 from discernel.programs.lambdas import find_limit, lambda_grid, search_lambda
 from discernel.programs.solution import Candidate, LearnedKernel, Progress, Status
 from discernel.progress.deadline import must_stop_learning
@@ -28,7 +27,6 @@ from discernel.targets import Target
 __all__ = [
     "FIRST_ROWS",
     "Proposal",
-    "fold_metric",
     "menu_kernels",
     "propose_kernels",
     "rows_to_choose_on",
@@ -105,21 +103,29 @@ class Proposal:
         found = np.flatnonzero(~np.isin(rows, self.dependent))
         return found if len(found) >= len(self.sample.rows) // 2 else found[:0]
 
-    def learn(self, bank: Bank, target: Target, request: Request) -> LearnedKernel:
+    def metric_without(
+        self, fold: int, X: FloatArray, target: Target, outside: Positions
+    ) -> Metric:
+        """Return a metric that was learned from rows of X outside of a fold.
+
+        That of the fold where the sample has all rows.
+        """
+        if len(self.sample.positions) == len(X):
+            return self.fold_metrics[fold]
+        rows, part = divided_columns(X[outside], self.spreads), target.subset(outside)
+        rng = np.random.RandomState(0)
+        drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
+        return _learned_metric(None, (drawn, np.arange(len(drawn.rows))))
+
+    def learn(self, bank: Bank, target: Target, request: Any) -> LearnedKernel:
         """Return the chosen weights, with a λ for the number of rows there are.
 
-        Parameters
-        ----------
-        bank : Bank
-            The kernels of the proposal on all rows.
-        target : Target
-            What is to be predicted.
-        request : Request
-            Whether λ is given, and who is told of the progress.
+        From the kernels of the proposal on all rows. The request says whether λ is given, and who
+        is told of the progress.
         """
         chosen, given = self.chosen, request.given_regularization
         if given == 0.0:
-            check_factored(bank)
+            bank.check_factored()
         weights = _of_kept(chosen.weights, bank)
         lam = self._regularization(bank, target) if given is None else given
         progress = Progress(0, chosen.error, None, int(np.count_nonzero(weights)), given)
@@ -231,36 +237,6 @@ def rows_to_choose_on(n_rows: int) -> int:
     return max(_FEW, min(n_rows // 4, _MOST))
 
 
-def fold_metric(
-    proposal: Proposal,
-    X: FloatArray,
-    target: Target,
-    fold: int,
-    outside: Positions,
-) -> Metric:
-    """Return a metric that was learned without the rows of a fold.
-
-    Parameters
-    ----------
-    proposal : Proposal
-        The default's choice, whose metrics of folds serve where its sample has all rows.
-    X : ndarray of shape (n_samples, n_columns)
-        The training rows.
-    target : Target
-        What is to be predicted.
-    fold : int
-        The fold.
-    outside : ndarray of int
-        The rows outside of it.
-    """
-    if len(proposal.sample.positions) == len(X):
-        return proposal.fold_metrics[fold]
-    rows, part = divided_columns(X[outside], proposal.spreads), target.subset(outside)
-    rng = np.random.RandomState(0)
-    drawn = draw_sample(rows, part, most=_MOST_FOR_METRIC, n_folds=1, rng=rng)
-    return _learned_metric(None, (drawn, np.arange(len(drawn.rows))))
-
-
 def _learned_metric(device: Device | None, job: tuple[Sample, Positions]) -> Metric:
     sample, rows = job
     X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights[rows]
@@ -272,14 +248,7 @@ def scaled_kernels(
 ) -> list[Kernel]:
     """Return the kernels of the menu on columns over spreads, times scales.
 
-    Parameters
-    ----------
-    scales : ndarray of shape (n_columns,)
-        The metric.
-    spreads : tuple of float
-        What every column is divided by first; 0 leaves it out.
-    rows : ndarray of shape (n_rows, n_columns)
-        Rows over spreads, of which median distances are taken.
+    A spread of 0 leaves a column out. Median distances are those of ``rows``, over spreads.
     """
     divisors = np.divide(spreads, scales, out=np.zeros(len(scales)), where=scales > 0)
     kept = tuple(divisors.tolist())
@@ -304,9 +273,7 @@ def _best_regularization(
 ) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
     system, part = bank.systems(_of_kept(chosen.weights, bank)), target.subset(counted)
-    weights, truth = target.sample_weights, target.scores
-    if weights is not None:
-        truth = truth / weights.roots[:, None]
+    weights, truth = target.sample_weights, target.truth
     shares = None if part.sample_weights is None else part.sample_weights.shares
     lambdas: list[float] = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
 

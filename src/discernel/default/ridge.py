@@ -38,15 +38,15 @@ class Ridge:
         self, stack: Any, scores: FloatArray, weights: FloatArray, device: Device | None = None
     ) -> None:
         self.stack, self._device = stack, device
-        self._xp = np if device is None else device.xp
+        self.xp = np if device is None else device.xp
         n = self._n = stack.shape[2]
         fitted, self._held = weights[:n], weights[n:]
         self._share = share = fitted / fitted.sum()
         self._mean, self._truth = share @ scores[:n], scores[n:]
-        self._root = self._put(np.sqrt(fitted)[:, None])
-        self._right = self._root * self._put(scores[:n] - self._mean)
-        self._flat = self._xp.reshape(stack, (stack.shape[0], -1))
-        self._row_means = self._xp.matmul(stack, self._put(share))
+        self._root = self.put(np.sqrt(fitted)[:, None])
+        self._right = self._root * self.put(scores[:n] - self._mean)
+        self._flat = self.xp.reshape(stack, (stack.shape[0], -1))
+        self._row_means = self.xp.matmul(stack, self.put(share))
         means = as_host(self._row_means)[:, :n]
         self._total_mean = means @ share
         # The trace of what is centred and weighted, without making it.
@@ -56,7 +56,7 @@ class Ridge:
 
     def combined(self, weights: FloatArray) -> Any:
         """Return the centred sum of normalised kernels, its columns times the roots of ω."""
-        xp, (_, n_rows, n), by = self._xp, self.stack.shape, self._put(self._units * weights)
+        xp, (_, n_rows, n), by = self.xp, self.stack.shape, self.put(self._units * weights)
         total = xp.reshape(xp.matmul(by, self._flat), (n_rows, n))
         means = xp.matmul(by, self._row_means)
         total -= means[:, None]
@@ -82,24 +82,24 @@ class Ridge:
 
     def error(self, weights: FloatArray, regularization: float) -> ErrorPoint:
         """Return the sum of squared errors of the held-out rows, times ω, and its gradient."""
-        xp, n, combined = self._xp, self._n, self.combined(weights)
+        xp, n, combined = self.xp, self._n, self.combined(weights)
         factor = self._factor(combined, regularization)
         coef = factor.solve(self._right)
         errors = self._predicted(combined, coef) - self._truth
         value = float(self._held @ np.sum(errors**2, axis=1))
         weighted, expansion = self._held[:, None] * errors, self._root * coef
-        adjoint = self._root * factor.solve(xp.matmul(combined[n:, :].T, self._put(weighted)))
+        adjoint = self._root * factor.solve(xp.matmul(combined[n:, :].T, self.put(weighted)))
         # Every ⟨K_i, M⟩ of one matrix M of low rank, in one pass over the matrices. Centring takes
         # the mean of each row off, times a sum of coefficients that is 0, and a constant, which the
         # adjoint, of sum 0 too, does not see.
-        left = self._put(np.concatenate([-as_host(adjoint), weighted]))
+        left = self.put(np.concatenate([-as_host(adjoint), weighted]))
         by_weights = xp.matmul(self._flat, xp.reshape(xp.matmul(left, expansion.T), (-1,)))
         means = xp.matmul(self._row_means[:, :n], expansion)
-        by_weights -= xp.matmul(means, self._put(weighted.sum(axis=0)))
+        by_weights -= xp.matmul(means, self.put(weighted.sum(axis=0)))
         return ErrorPoint(value, 2.0 * self._units * as_host(by_weights))
 
     def _predicted(self, combined: Any, coef: Any) -> FloatArray:
-        return np.asarray(as_host(self._xp.matmul(combined[self._n :, :], coef)) + self._mean)
+        return np.asarray(as_host(self.xp.matmul(combined[self._n :, :], coef)) + self._mean)
 
     def _factor(self, combined: Any, regularization: float) -> Cholesky | DeviceFactor:
         """Return the system of the fitted rows, factored."""
@@ -107,10 +107,10 @@ class Ridge:
         if self._device is None:
             system[np.diag_indices(self._n)] += system.dtype.type(regularization)
             return Cholesky(system)
-        eye = self._xp.eye(self._n, dtype=system.dtype, device=self._device.where)
+        eye = self.xp.eye(self._n, dtype=system.dtype, device=self._device.where)
         return DeviceFactor(system + regularization * eye, self._device)
 
-    def _put(self, array: ArrayLike) -> Any:
+    def put(self, array: ArrayLike) -> Any:
         """Return numbers where the stack is, and in its precision."""
         if self._device is None:
             return np.asarray(array, dtype=self.stack.dtype)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, typical_row
-from discernel.targets import ClassTarget, Target, by_appearance, deal
+from discernel.targets import Target, by_appearance, deal
 
 __all__ = ["Sample", "draw_sample"]
 
@@ -69,47 +69,23 @@ def draw_sample(
 ) -> Sample:
     """Return at most so many rows, and folds of them, with a share of every class.
 
-    Nothing depends on the order of the rows: they are sorted before any are drawn.
-
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, n_columns)
-        The training rows, in comparable units.
-    target : Target
-        What is to be predicted, and how much each row counts.
-    most : int
-        The most rows.
-    n_folds : int
-        The number of folds; fewer where there are fewer rows.
-    rng : RandomState
-        Draws.
+    Rows are in comparable units. Nothing depends on their order: they are sorted before any are
+    drawn. Folds are fewer where there are fewer rows.
     """
-    known = target.sample_weights
     order = _sorted(np.hstack([rows, target.labels]))
     strata = by_appearance(target.strata[order])
     chosen = _drawn(strata, most, rng)
     positions = order[chosen]
-    weights, scores = np.ones(len(positions)), target.scores[positions]
-    if known is not None:
-        weights = known.values[positions]
-        scores = scores / known.roots[positions, None]
     drawn = rows[positions]
     return Sample(
         # Far from the origin, single precision would see no differences at all.
         rows=drawn - typical_row(drawn),
-        scores=scores,
-        weights=weights,
-        target=_part(target, positions),
+        scores=target.truth[positions],
+        weights=target.row_weights[positions],
+        target=target.part(positions),  # with the codes of all classes
         positions=positions,
         folds=deal(strata[chosen], min(n_folds, len(chosen))),
     )
-
-
-def _part(target: Target, positions: Positions) -> Target:
-    """Return the target of some rows."""
-    if isinstance(target, ClassTarget):
-        return target.part(positions)  # the same codes, and all classes are there
-    return target.subset(positions)
 
 
 def _sorted(rows: FloatArray) -> Positions:

@@ -47,7 +47,7 @@ from discernel.exceptions import (
 )
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
-from discernel.learn import LearnedKernel, Request, learn, make_request
+from discernel.learn import LearnedKernel, Request, learn, learn_part, make_request
 from discernel.model import Facts, RowReader
 from discernel.plan import (
     FEW_ROWS,
@@ -384,6 +384,7 @@ def learn_rows(
     relearner = Relearner(
         target,
         request,
+        learn_part,
         bank,
         weights,
         learned.regularization,

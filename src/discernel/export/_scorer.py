@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,11 +35,7 @@ __all__ = ["classes", "predict", "predict_proba"]
 Floats = NDArray[np.float64]
 
 #: Raised with every change to what the file of numbers holds.
-FORMAT = 1
-#: What the file of numbers holds of a model, of each of its `Pairs`, and of each `Lack`.
-ARRAYS = ("classes", "intercept", "slope", "bias", "offsets")
-PAIRS_ARRAYS = ("columns", "factors", "origin", "rows", "added")
-LACK_ARRAYS = ("columns", "medians", "scores")
+FORMAT = 2
 #: Numbers that a model takes are at most this large: sums of their squares are finite.
 LARGEST = 1e150
 #: Entries of a matrix between some new rows and all stored ones.
@@ -240,6 +236,7 @@ class NumberColumn:
         Whether a second column, of 0 and 1, says which cells are missing.
     """
 
+    is_number: ClassVar[bool] = True
     position: int
     median: float
     tells_missing: bool
@@ -268,6 +265,7 @@ class ValueColumn:
         Whether one more column is for missing cells, which otherwise count as other values.
     """
 
+    is_number: ClassVar[bool] = False
     position: int
     values: Sequence[str]
     is_text: bool
@@ -332,28 +330,27 @@ def _too_large(name: str, number: Any) -> str:
 
 
 def cells_of(X: Any, name: str, position: int) -> NDArray[Any]:
-    """Return one column of a table of any kind, as it was given."""
-    if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
-        if not any(name in row for row in X):
-            raise ValueError(f"The rows must have {name!r}. Got {sorted(map(str, X[0]))}.")
-        return _objects([row.get(name) for row in X])
-    if isinstance(X, Mapping) or hasattr(X, "columns"):
-        names = list(X.keys() if isinstance(X, Mapping) else getattr(X, "column_names", X.columns))
-        if name not in names:
-            raise ValueError(
-                f"The table must have the column {name!r}. Got {names}. Name it, or give an array "
-                "with all columns of training, in their order."
-            )
-        return _exact_cells(X[name])
-    return np.asarray(X[:, position])
+    """Return one column of what `as_table` returned, as it was given."""
+    if not isinstance(X, Mapping):
+        return np.asarray(X[:, position])
+    if name not in X:
+        raise ValueError(
+            f"The table must have the column {name!r}. Got {list(X)}. Name it, or give an array "
+            "with all columns of training, in their order."
+        )
+    return _exact_cells(X[name])
 
 
 def as_table(X: Any, n_columns: int) -> Any:
-    """Return rows as they are where columns have names, and else as an array, checked."""
-    if isinstance(X, Mapping) or hasattr(X, "columns"):
-        return X.collect() if hasattr(X, "collect") else X
-    if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
+    """Return a dictionary of columns where these have names, and else an array, checked."""
+    if isinstance(X, Mapping):
         return X
+    if isinstance(X, Sequence) and len(X) and isinstance(X[0], Mapping):
+        names = dict.fromkeys(name for row in X for name in row)
+        return {name: [row.get(name) for row in X] for name in names}
+    if hasattr(X, "columns"):
+        X = X.collect() if hasattr(X, "collect") else X
+        return {name: X[name] for name in getattr(X, "column_names", X.columns)}
     cells = np.asarray(_unmasked(X))
     if isinstance(X, (list, tuple)) and cells.dtype.kind in "US":
         cells = np.array(X, dtype=object)  # beside text, numbers would have become text
@@ -486,28 +483,18 @@ class Scorer:
                 f"The numbers must be of format {FORMAT}. Got {plan['format']}. Write the scorer "
                 "and its numbers again, together."
             )
-        made: dict[str, Any] = {"number": NumberColumn, "value": ValueColumn}
-        columns = plan["columns"] and tuple(made[kind](**what) for kind, what in plan["columns"])
-        scaling = (stored["mean"], stored["scale"]) if "mean" in stored else None
-        return cls(
-            names=tuple(plan["names"]),
-            scaling=scaling,
-            columns=columns,
-            medians=stored.get("medians"),
-            sums=tuple(_unpack_sum(i, each, stored) for i, each in enumerate(plan["sums"])),
-            **{name: stored[name] for name in ARRAYS},
-        )
+        made: Scorer = _restore(plan["model"], stored)
+        return made
 
 
-def _unpack_sum(number: int, plan: Any, stored: Mapping[str, NDArray[Any]]) -> KernelSum:
-    pairs = tuple(
-        Pairs(kind, *(stored[f"sum{number}.pairs{i}.{part}"] for part in PAIRS_ARRAYS))
-        for i, kind in enumerate(plan["pairs"])
-    )
-    terms = tuple(
-        (weight, tuple(Factor(which, kind, tuple(numbers)) for which, kind, numbers in factors))
-        for weight, factors in plan["terms"]
-    )
-    parts = [stored.get(f"sum{number}.lack.{part}") for part in LACK_ARRAYS]
-    lack = None if any(part is None for part in parts) else Lack(*parts)  # type: ignore[arg-type]
-    return KernelSum(pairs, terms, stored[f"sum{number}.coef"], plan["balanced"], lack)
+def _restore(plan: Any, stored: Mapping[str, NDArray[Any]]) -> Any:
+    """Return what a plan stands for: objects by the name of their class, and arrays by theirs."""
+    if isinstance(plan, list):
+        return tuple(_restore(each, stored) for each in plan)
+    if not isinstance(plan, dict):
+        return plan
+    if "array" in plan:
+        return stored[plan["array"]]
+    made = (Pairs, Factor, Lack, KernelSum, NumberColumn, ValueColumn, Scorer)
+    cls = {each.__name__: each for each in made}[plan["class"]]
+    return cls(**{name: _restore(each, stored) for name, each in plan.items() if name != "class"})

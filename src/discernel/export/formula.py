@@ -12,8 +12,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.arrays import FloatArray, as_rows, typical_row
-from discernel.bank import CombinedFeatures, CombinedKernel
+from discernel.arrays import FloatArray, as_rows, is_sparse, typical_row
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError
 from discernel.export._scorer import (
@@ -25,11 +24,11 @@ from discernel.export._scorer import (
     Scorer,
     ValueColumn,
 )
+from discernel.inspection.explained import KernelPart, expand
 from discernel.kernels import Kernel, WhereKnown
 from discernel.kernels.columns import Table
-from discernel.kernels.features import ExactMap, FeatureMap, NystromMap
+from discernel.kernels.features import ExactMap
 from discernel.kernels.terms import IDENTITY, Atom, Seen, Term
-from discernel.kernels.weighted import WeightedKernels
 from discernel.tables import TableEncoder
 from discernel.tables.encoder import EncodedNumbers, EncodedValues
 
@@ -45,13 +44,7 @@ _MOST_BYTES = 2**30
 
 
 def final_estimator(model: Any) -> tuple[Any, list[Any]]:
-    """Return the classifier of a model, fitted, and the steps before it, or raise.
-
-    Parameters
-    ----------
-    model : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline that ends with one
-        Fitted.
-    """
+    """Return the classifier of a fitted model or pipeline, and the steps before it, or raise."""
     steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
     *before, clf = steps
     if type(clf) not in EXPORTED:
@@ -64,21 +57,13 @@ def final_estimator(model: Any) -> tuple[Any, list[Any]]:
 
 
 def formula_of(model: Any, names: Sequence[str] | None = None) -> Scorer:
-    """Return what a fitted model predicts with.
-
-    Parameters
-    ----------
-    model : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
-        Fitted; a pipeline of `StandardScaler` and one of these.
-    names : sequence of str, optional
-        What the columns are called; by default as in training.
-    """
+    """Return what a fitted model predicts with, or raise; its columns may be called otherwise."""
     clf, before = final_estimator(model)
-    sums, offset = _sums(clf)
+    n_columns = clf.n_features_in_ if clf.encoder_ is None else len(clf.encoder_.is_code)
     discriminant, decision = clf.discriminant_, clf.decision_
-    slope = discriminant.sharpness * discriminant.scalings @ discriminant.means.T
-    bias = decision.log_priors - discriminant.center @ slope
-    bias -= 0.5 * discriminant.sharpness * np.sum(discriminant.means**2, axis=1)
+    parts, offset = expand(clf.combined_kernel_, discriminant.dual_coef)
+    sums = [one for part in parts for one in _sums(part, n_columns)]
+    slope, bias = discriminant.linear
     return Scorer(
         _labels(clf.classes_),
         input_names([*before, clf][0], names),
@@ -88,7 +73,7 @@ def formula_of(model: Any, names: Sequence[str] | None = None) -> Scorer:
         tuple(sums),
         discriminant.intercept - offset,
         slope,
-        bias,
+        bias + decision.log_priors,
         decision.offsets,
     )
 
@@ -96,33 +81,23 @@ def formula_of(model: Any, names: Sequence[str] | None = None) -> Scorer:
 # ---- scores ------------------------------------------------------------------------------------
 
 
-def _sums(clf: Any) -> tuple[list[KernelSum], FloatArray]:
-    """Return what the scores of a model are the sum of, and what is taken off them."""
-    combined, coef = clf.combined_kernel_, clf.discriminant_.dual_coef
-    n_columns = clf.n_features_in_ if clf.encoder_ is None else len(clf.encoder_.is_code)
-    if isinstance(combined, CombinedKernel):
-        kernel = WeightedKernels(combined.kernels, combined.coefficients)
-        coef, offset = combined.centering.of_product(coef)
-        balanced = bool(combined.centering.ignores_constants)
-        return _kernel_sums(kernel, combined.rows, coef, balanced, n_columns), offset
-    assert isinstance(combined, CombinedFeatures)
-    _refuse_other_maps(combined.maps)
-    made: list[KernelSum] = []
-    first = 0
-    for factor, one in zip(combined.factors, combined.maps, strict=True):
-        part = factor * coef[first : first + one.rank]
-        made += _map_sums(one, part, n_columns)
-        first += one.rank
-    return made, combined.center @ coef
+def _sums(part: Any, n_columns: int) -> list[KernelSum]:
+    """Return a `ScorePart` of rows as sums over stored rows."""
+    if isinstance(part, KernelPart):
+        return _kernel_sums(part, n_columns)
+    if not isinstance(part.features, ExactMap):
+        raise InvalidInputError(
+            "A model of low rank can be exported if its features are exact or of Nyström. Got "
+            f"{type(part.features).__name__}. Fit again without it."
+        )
+    return [_feature_sum(part.features, part.coef, n_columns)]
 
 
-def _kernel_sums(
-    kernel: WeightedKernels, rows: Any, coef: FloatArray, balanced: bool, n_columns: int
-) -> list[KernelSum]:
+def _kernel_sums(part: KernelPart, n_columns: int) -> list[KernelSum]:
     """Return Σ_j k(x, z_j) coef_j; kernels of sources that rows may lack are sums of their own."""
     plain: list[Term] = []
     lacking: list[tuple[float, WhereKnown, Seen]] = []
-    for one, weight in zip(kernel.kernels, kernel.coefficients.tolist(), strict=True):
+    for one, weight in zip(part.kernels, part.kernel.coefficients.tolist(), strict=True):
         for factor, atoms in one.terms():
             first = atoms[0].pair if len(atoms) == 1 and atoms[0].function == IDENTITY else None
             if isinstance(first, WhereKnown):
@@ -131,10 +106,10 @@ def _kernel_sums(
             else:
                 _check_terms(one, [Term(factor, atoms)])
                 plain.append(Term(weight * factor, atoms))
-    stored = _dense(rows)
-    sums = [_sum(plain, stored, coef, balanced)] if plain else []
+    stored = _dense(part.rows)
+    sums = [_sum(plain, stored, part.coef, part.centered)] if plain else []
     for weight, where, seen in lacking:
-        sums += _known_sums(where, seen, weight, stored, coef)
+        sums += _known_sums(where, seen, weight, stored, part.coef)
     return sums
 
 
@@ -156,7 +131,7 @@ def _dense(rows: Any) -> FloatArray:
             "A model can be exported if its kernels see numbers only. This one was fitted to a "
             "table with other columns, for callables. Fit again without them."
         )
-    if hasattr(rows, "tocsr"):
+    if is_sparse(rows):
         n_bytes = 8 * rows.shape[0] * rows.shape[1]
         if n_bytes > _MOST_BYTES:
             raise InvalidInputError(
@@ -175,17 +150,6 @@ def _known_sums(
 
     Of a row z that lacks it, k(x, z) is the mean of k(x, r) over the training rows r that have it,
     and k(x, z) of a row x that lacks it does not depend on x.
-
-    Parameters
-    ----------
-    where : WhereKnown
-        The kernel, resolved.
-    view : Seen
-        The columns that it sees.
-    weight : float
-        What it is multiplied by.
-    rows, coef : ndarray of shape (n_rows, n_columns) and (n_rows, n_scores)
-        The z_j, and their coefficients.
     """
     known = where._fixed()
     if known.medians is None:
@@ -217,18 +181,10 @@ def _sum(
     balanced: bool,
     of: NDArray[np.intp] | None = None,
 ) -> KernelSum:
-    """Return a sum over rows; atoms of the same distances or inner products share them.
+    """Return a sum over stored rows; atoms of the same distances or inner products share them.
 
-    Parameters
-    ----------
-    terms : list of Term
-        The kernel.
-    rows, coef : ndarray of shape (n_rows, n_columns) and (n_rows, n_scores)
-        The stored rows, and their coefficients.
-    balanced : bool
-        Whether the latter sum to 0.
-    of : ndarray of shape (n_columns,), optional
-        The columns of new rows that the stored rows have; by default all.
+    ``balanced`` says whether coefficients sum to 0, and ``of`` which columns of new rows the stored
+    rows have, by default all.
     """
     pairs: list[Pairs] = []
     places: dict[tuple[Any, ...], int] = {}
@@ -278,28 +234,15 @@ def _pairs(atom: Atom, rows: FloatArray, sharpest: float) -> Pairs:
 # ---- features ----------------------------------------------------------------------------------
 
 
-def _refuse_other_maps(maps: Sequence[FeatureMap]) -> None:
-    strange = [one for one in maps if type(one) not in (ExactMap, NystromMap)]
-    if strange:
-        raise InvalidInputError(
-            "A model of low rank can be exported if its features are exact or of Nyström. Got "
-            f"{type(strange[0]).__name__}. Fit again without it."
-        )
-
-
-def _map_sums(one: FeatureMap, coef: FloatArray, n_columns: int) -> list[KernelSum]:
-    """Return φ(x)·coef of a map as sums over rows."""
-    if isinstance(one, NystromMap):
-        expansion = one.expansion(coef)
-        return _kernel_sums(one.kernel, one.landmarks, expansion, False, n_columns)
-    assert isinstance(one, ExactMap)
+def _feature_sum(one: ExactMap, coef: FloatArray, n_columns: int) -> KernelSum:
+    """Return φ(x)·coef of a map as a sum over rows."""
     root, view = float(np.sqrt(one.factor)), one.atom.view.seen(n_columns)
     if one.monomials is not None:
-        return [_monomial_sum(one, view, root * coef)]
+        return _monomial_sum(one, view, root * coef)
     # φ(x) is the row, or its direction: a row of coefficients is what a stored row would be.
     pairs = _seen(one, view, np.ascontiguousarray(coef.T), np.zeros(coef.shape[1]))
     product = root, (Factor(0, "power", (1.0, 0.0, 1.0)),)
-    return [KernelSum((pairs,), (product,), np.eye(coef.shape[1]), balanced=False)]
+    return KernelSum((pairs,), (product,), np.eye(coef.shape[1]), balanced=False)
 
 
 def _seen(one: ExactMap, view: Seen, rows: FloatArray, added: FloatArray) -> Pairs:
@@ -331,15 +274,7 @@ def _monomial_sum(one: ExactMap, view: Seen, coef: FloatArray) -> KernelSum:
 
 
 def input_names(first: Any, names: Sequence[str] | None = None) -> tuple[str, ...]:
-    """Return what the columns are called, by what sees them first, or as they are to be called.
-
-    Parameters
-    ----------
-    first : estimator
-        Fitted.
-    names : sequence of str, optional
-        Other names.
-    """
+    """Return what the columns are called, by what sees them first, or as they are to be called."""
     n_columns = int(first.n_features_in_)
     if names is None:
         names = getattr(first, "feature_names_in_", None)

@@ -7,27 +7,32 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.exceptions import (
+    InvalidInputError,
     NumericalError,
     missing_extra,
     unknown_choice,
 )
 from discernel.export._scorer import (
-    NumberColumn,
+    Factor,
+    Floats,
+    KernelSum,
+    Pairs,
     Scorer,
-    ValueColumn,
     as_numbers,
     as_table,
     as_word,
     cells_of,
     is_missing,
 )
-from discernel.export.converter import convert, set_output_types
 from discernel.export.formula import EXPORTED, final_estimator, formula_of, input_names
 
 __all__ = ["register_onnx", "to_onnx"]
 
+#: The version of standard operators that graphs are made of, and of those of machine learning.
+_VERSION, _ML_VERSION = 13, 2
 #: The versions of operators: old enough for runtimes of some years ago.
 _OPSETS = {"": 15, "ai.onnx.ml": 2}
 #: What skl2onnx may be asked for: probabilities as dictionaries, and the classes as an output.
@@ -64,8 +69,8 @@ def register_onnx() -> None:
         skl2onnx.update_registered_converter(
             cls,
             f"Discernel{cls.__name__}",
-            set_output_types,
-            convert,
+            _set_output_types,
+            _convert,
             options=_OPTIONS,
         )
 
@@ -156,7 +161,7 @@ def _describe(model: Any, formula: Scorer, columns: Sequence[str]) -> None:
 
 
 def _has_values(formula: Scorer) -> bool:
-    return any(isinstance(column, ValueColumn) for column in formula.columns or ())
+    return not all(column.is_number for column in formula.columns or ())
 
 
 def _input_types(formula: Scorer, n_columns: int, dtype: str) -> list[tuple[str, Any]]:
@@ -166,27 +171,13 @@ def _input_types(formula: Scorer, n_columns: int, dtype: str) -> list[tuple[str,
     number = DoubleTensorType if dtype == "float64" else FloatTensorType
     if not _has_values(formula):
         return [("X", number([None, n_columns]))]
-    return [
-        (
-            formula.names[column.position],
-            (number if isinstance(column, NumberColumn) else StringTensorType)([None, 1]),
-        )
-        for column in formula.columns or ()
-    ]
+    kinds = {True: number, False: StringTensorType}
+    columns = formula.columns or ()
+    return [(formula.names[each.position], kinds[each.is_number]([None, 1])) for each in columns]
 
 
 def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
-    """Return rows as the inputs of the graph of a model.
-
-    Parameters
-    ----------
-    model : onnx.ModelProto
-        The graph.
-    formula : Scorer
-        The model that it is of.
-    X : array-like or dataframe of shape (n_rows, n_features)
-        Rows.
-    """
+    """Return rows as the inputs of the graph of a model, which a formula is of."""
     from onnx import TensorProto
 
     names = [each.name for each in model.graph.input]
@@ -198,7 +189,7 @@ def feeds(model: Any, formula: Scorer, X: Any) -> dict[str, Any]:
     X = as_table(X, len(formula.names))
     for name, column in zip(names, formula.columns or (), strict=True):
         cells = cells_of(X, formula.names[column.position], column.position)
-        if isinstance(column, NumberColumn):
+        if column.is_number:
             given[name] = as_numbers(name, cells).astype(dtype)[:, None]
         else:
             words = ["" if is_missing(cell) else as_word(cell) for cell in cells.tolist()]
@@ -225,3 +216,343 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
             f"They are off by {far:.2g}. Export with dtype='float64', or fit with more "
             "regularization."
         )
+
+
+# ---- the graph ---------------------------------------------------------------------------------
+
+
+def _set_output_types(operator: Any) -> None:
+    """Say what a model returns: labels, and probabilities of the precision of its inputs."""
+    from skl2onnx.common.data_types import (
+        DoubleTensorType,
+        FloatTensorType,
+        Int64TensorType,
+        StringTensorType,
+    )
+
+    classes = _check_labels(operator.raw_operator.classes_)
+    n_rows = operator.inputs[0].get_first_dimension()
+    label = StringTensorType if classes.dtype.kind == "U" else Int64TensorType
+    number = DoubleTensorType if _is_double(operator.inputs) else FloatTensorType
+    operator.outputs[0].type = label([n_rows])
+    operator.outputs[1].type = number([n_rows, len(classes)])
+
+
+def _check_labels(classes: NDArray[Any]) -> NDArray[Any]:
+    """Return labels as the text or integers that ONNX has, or raise."""
+    labels = np.array(classes.tolist())
+    if labels.dtype.kind in "biuf" and (labels == labels.astype(np.int64)).all():
+        return labels.astype(np.int64)
+    if labels.dtype.kind != "U":
+        raise InvalidInputError(
+            f"Labels must be text or integers for ONNX. Got {classes.tolist()}. Fit again with "
+            "labels of text."
+        )
+    return labels
+
+
+def _is_double(inputs: Sequence[Any]) -> bool:
+    """Whether numbers are of double precision: as the inputs are; of text alone, yes."""
+    from skl2onnx.common.data_types import DoubleTensorType, StringTensorType
+
+    kinds = {type(variable.type) for variable in inputs} - {StringTensorType}
+    return not kinds or DoubleTensorType in kinds
+
+
+def _convert(scope: Any, operator: Any, container: Any) -> None:
+    """Write the graph of a model, as skl2onnx asks a converter to."""
+    formula = formula_of(operator.raw_operator)
+    graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
+    rows = _features(graph, operator.inputs, formula)
+    scores = [_scores(graph, rows, each, len(formula.names)) for each in formula.sums]
+    score = graph.node("Sum", *scores, graph.constant(formula.intercept[None, :]))
+    linear = graph.node("MatMul", score, graph.constant(formula.slope))
+    logs = graph.node("Add", linear, graph.constant(formula.bias[None, :]))
+    moved = graph.node("Add", logs, graph.constant(formula.offsets[None, :]))
+    best = graph.node("ArgMax", moved, axis=1, keepdims=0)
+    labels = graph.constant(_check_labels(formula.classes))
+    graph.node("Gather", labels, best, axis=0, out=operator.outputs[0].full_name)
+    graph.node("Softmax", logs, axis=1, out=operator.outputs[1].full_name)
+
+
+class _Graph:
+    """Nodes and constants of one precision, with names that are found for them."""
+
+    def __init__(self, scope: Any, container: Any, dtype: type[np.floating[Any]]) -> None:
+        self._scope, self._container, self.dtype = scope, container, dtype
+        self._known: dict[tuple[Any, ...], str] = {}
+
+    @property
+    def kind(self) -> int:
+        """What ONNX calls the precision."""
+        from onnx import TensorProto
+
+        return int(TensorProto.DOUBLE if self.dtype is np.float64 else TensorProto.FLOAT)
+
+    def constant(self, array: NDArray[Any]) -> str:
+        """Return the name of an array; floats get the precision of the graph."""
+        from onnx import TensorProto, numpy_helper
+
+        array = np.asarray(array)
+        if array.dtype.kind == "f":
+            array = array.astype(self.dtype)
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._known:
+            name = self._known[key] = self._scope.get_unique_variable_name("discernel")
+            if array.dtype.kind == "U":
+                words = [word.encode() for word in array.tolist()]
+                self._container.add_initializer(name, TensorProto.STRING, array.shape, words)
+            else:
+                tensor = numpy_helper.from_array(np.ascontiguousarray(array))
+                self._container.add_initializer(name, tensor.data_type, array.shape, tensor)
+        return self._known[key]
+
+    def number(self, value: float) -> str:
+        """Return the name of a number."""
+        return self.constant(np.array(value))
+
+    def times(self, matrix: str, value: float, n_columns: int) -> str:
+        """Return a matrix times a number, which is written once per column.
+
+        onnxruntime takes a single one for a part of the product beside it, in single precision.
+        """
+        return self.node("Mul", matrix, self.constant(np.full((1, n_columns), value)))
+
+    def node(self, kind: str, *inputs: str, out: str | None = None, **options: Any) -> str:
+        """Add a node and return the name of its output."""
+        out = out or self._scope.get_unique_variable_name("discernel")
+        is_ml = kind == "LabelEncoder"
+        self._container.add_node(
+            kind,
+            list(inputs),
+            [out],
+            op_domain="ai.onnx.ml" if is_ml else "",
+            op_version=_ML_VERSION if is_ml else _VERSION,
+            name=self._scope.get_unique_operator_name(f"discernel_{kind}"),
+            **options,
+        )
+        return out
+
+
+# ---- rows --------------------------------------------------------------------------------------
+
+
+def _features(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> str:
+    """Return rows as the numbers that kernels take."""
+    if formula.columns is None:
+        X = _joined(graph, inputs)
+        if formula.medians is None:
+            return X
+        medians = graph.constant(formula.medians[None, :])
+        return graph.node("Where", graph.node("IsNaN", X), medians, X)
+    given = _one_by_one(graph, inputs, formula)
+    parts = [
+        part
+        for column, name in zip(formula.columns, given, strict=True)
+        for part in _encoded(graph, name, column)
+    ]
+    return graph.node("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+
+
+def _joined(graph: _Graph, inputs: Sequence[Any]) -> str:
+    """Return columns of numbers side by side."""
+    parts = [graph.node("Cast", each.full_name, to=graph.kind) for each in inputs]
+    return graph.node("Concat", *parts, axis=1) if len(parts) > 1 else parts[0]
+
+
+def _one_by_one(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> list[str]:
+    """Return the columns that are encoded, in their order, each of the type that it needs."""
+    from onnx import TensorProto
+    from skl2onnx.common.data_types import BooleanTensorType, StringTensorType
+
+    columns = formula.columns or ()
+    positions = [column.position for column in columns]
+    if len(inputs) == 1 < len(formula.names):
+        if _has_values(formula):
+            raise _wrong_inputs(formula, len(inputs))
+        X = _joined(graph, inputs)
+        places = [graph.constant(np.array([i], dtype=np.int64)) for i in positions]
+        return [graph.node("Gather", X, place, axis=1) for place in places]
+    if len(inputs) == len(formula.names):
+        inputs = [inputs[i] for i in positions]
+    elif len(inputs) != len(columns):
+        raise _wrong_inputs(formula, len(inputs))
+    names = []
+    for column, variable in zip(columns, inputs, strict=True):
+        is_text, name = isinstance(variable.type, StringTensorType), variable.full_name
+        if column.is_number:
+            name = graph.node("Cast", name, to=graph.kind)
+        elif isinstance(variable.type, BooleanTensorType):
+            words = (graph.constant(np.array([word])) for word in ("True", "False"))
+            name = graph.node("Where", name, *words)
+        elif not is_text:  # categories that are numbers, such as 1, 2 and 3
+            _refuse_fractions(column, formula)
+            whole = graph.node("Cast", name, to=TensorProto.INT64)
+            name = graph.node("Cast", whole, to=TensorProto.STRING)
+        names.append(name)
+    return names
+
+
+def _refuse_fractions(column: Any, formula: Scorer) -> None:
+    strange = [value for value in column.values if not value.lstrip("-").isdigit()]
+    if strange:
+        raise InvalidInputError(
+            f"The input of the column {formula.names[column.position]!r} must be text, as its "
+            f"values are not all integers. Got an input of numbers, and the value {strange[0]!r}. "
+            "discernel.export.to_onnx makes the inputs."
+        )
+
+
+def _wrong_inputs(formula: Scorer, n_inputs: int) -> InvalidInputError:
+    used = [formula.names[column.position] for column in formula.columns or ()]
+    return InvalidInputError(
+        "A model of a table needs one input per column that it uses, each of shape [None, 1], of "
+        f"numbers or text, in this order: {used}. Got {n_inputs}. discernel.export.to_onnx makes "
+        "them."
+    )
+
+
+def _encoded(graph: _Graph, name: str, column: Any) -> list[str]:
+    """Return the columns of numbers that a column of a table becomes."""
+    if column.is_number:
+        missing = graph.node("IsNaN", name)
+        filled = graph.node("Where", missing, graph.number(column.median), name)
+        told = [graph.node("Cast", missing, to=graph.kind)] if column.tells_missing else []
+        return [filled, *told]
+    other = len(column.values)
+    codes = {value: code for code, value in enumerate(column.values)}
+    codes.setdefault("", other + column.tells_missing)
+    found = graph.node(
+        "LabelEncoder",
+        name,
+        keys_strings=list(codes),
+        values_int64s=list(codes.values()),
+        default_int64=other,
+    )
+    every = np.arange(other + 1 + column.tells_missing, dtype=np.int64)[None, :]
+    return [graph.node("Cast", graph.node("Equal", found, graph.constant(every)), to=graph.kind)]
+
+
+# ---- scores ------------------------------------------------------------------------------------
+
+
+def _scores(graph: _Graph, rows: str, each: KernelSum, n_columns: int) -> str:
+    """Return Σ_j k(x, z_j) c_j; of a row that lacks the source of k, what such rows have."""
+    if each.lack is None:
+        return _known_scores(graph, rows, each)
+    medians, lack = np.zeros((1, n_columns)), each.lack
+    medians[0, lack.columns] = lack.medians
+    filled = graph.node("Where", graph.node("IsNaN", rows), graph.constant(medians), rows)
+    scores = _known_scores(graph, filled, each)
+    cells = graph.node("Gather", rows, graph.constant(lack.columns), axis=1)
+    missing = graph.node("Cast", graph.node("IsNaN", cells), to=graph.kind)
+    count = graph.node("ReduceSum", missing, graph.constant(np.ones(1, dtype=np.int64)), keepdims=1)
+    lacks = graph.node("Greater", count, graph.number(len(lack.columns) - 0.5))
+    return graph.node("Where", lacks, graph.constant(lack.scores[None, :]), scores)
+
+
+def _known_scores(graph: _Graph, rows: str, each: KernelSum) -> str:
+    """Return Σ_j k(x, z_j) c_j of rows that have all cells."""
+    pairs, n_stored = [_pairs(graph, rows, one) for one in each.pairs], len(each.coef)
+    terms = []
+    for number, factors in each.terms:
+        functions = [_function(graph, pairs[f.pairs], f, n_stored) for f in factors]
+        product = functions[0]
+        for function in functions[1:]:
+            product = graph.node("Mul", product, function)
+        terms.append(graph.times(product, number, n_stored))
+    total = graph.node("Sum", *terms) if len(terms) > 1 else terms[0]
+    if each.balanced:
+        first = graph.node("Gather", total, graph.constant(np.zeros(1, dtype=np.int64)), axis=1)
+        total = graph.node("Sub", total, first)
+    return graph.node("MatMul", total, graph.constant(each.coef))
+
+
+def _function(graph: _Graph, pairs: str, factor: Factor, n_stored: int) -> str:
+    a, *rest = factor.numbers
+    if factor.kind == "power":
+        linear = graph.times(pairs, a, n_stored) if a != 1 else pairs
+        moved = graph.node("Add", linear, graph.number(rest[0])) if rest[0] else linear
+        return graph.node("Pow", moved, graph.number(rest[1])) if rest[1] != 1 else moved
+    distance = graph.node("Sqrt", pairs) if factor.kind == "exp of root" else pairs
+    return graph.node("Exp", graph.times(distance, -a, n_stored))
+
+
+def _pairs(graph: _Graph, rows: str, pairs: Pairs) -> str:
+    """Return the distances or inner products of new rows and stored ones."""
+    new = graph.node("Gather", rows, graph.constant(pairs.columns), axis=1)
+    if pairs.kind == "inner" and not pairs.origin.any():
+        return _inner(graph, new, pairs.factors * pairs.rows, pairs.added)
+    if (pairs.factors != 1).any():
+        new = graph.node("Mul", new, graph.constant(pairs.factors[None, :]))
+    if pairs.origin.any():
+        new = graph.node("Sub", new, graph.constant(pairs.origin[None, :]))
+    if pairs.kind in ("city", "squared by column"):
+        return _by_column(graph, new, pairs.rows, "Abs" if pairs.kind == "city" else "Mul")
+    if pairs.kind == "squared":
+        return _squared(graph, new, pairs.rows)
+    if pairs.kind == "cosine":
+        # A row of zeros has a cosine of 0 with all others.
+        least = graph.number(float(np.finfo(graph.dtype).tiny))
+        length = graph.node("Max", graph.node("Sqrt", _lengths(graph, new)), least)
+        new = graph.node("Div", new, length)
+    return _inner(graph, new, pairs.rows, pairs.added)
+
+
+def _inner(graph: _Graph, new: str, rows: Floats, added: Floats) -> str:
+    """Return ⟨x, z⟩ and what is added to it."""
+    inner = graph.node("MatMul", new, graph.constant(rows.T))
+    return graph.node("Add", inner, graph.constant(added[None, :])) if added.any() else inner
+
+
+def _lengths(graph: _Graph, rows: str) -> str:
+    """Return the squared length of each row."""
+    axes = graph.constant(np.ones(1, dtype=np.int64))
+    return graph.node("ReduceSum", graph.node("Mul", rows, rows), axes, keepdims=1)
+
+
+def _squared(graph: _Graph, new: str, rows: Floats) -> str:
+    """Return ‖x‖² − 2⟨x, z⟩ + ‖z‖², at least 0."""
+    products = graph.node("MatMul", new, graph.constant(-2.0 * rows.T))
+    lengths = graph.constant(np.sum(rows**2, axis=1)[None, :])
+    total = graph.node("Sum", products, _lengths(graph, new), lengths)
+    return graph.node("Max", total, graph.number(0.0))
+
+
+def _by_column(graph: _Graph, new: str, rows: Floats, kind: str) -> str:
+    """Return sums over columns of a function of differences.
+
+    A scan over columns: memory is that of the result, not that of all differences.
+    """
+    n_rows = graph.node(
+        "Slice", graph.node("Shape", new), *(graph.constant(np.array([i])) for i in (0, 1))
+    )
+    shape = graph.node("Concat", n_rows, graph.constant(np.array([len(rows)])), axis=0)
+    return graph.node(
+        "Scan",
+        graph.node("Expand", graph.number(0.0), shape),
+        graph.node("Transpose", new, perm=[1, 0]),
+        graph.constant(rows.T),
+        body=_step(graph.kind, kind),
+        num_scan_inputs=2,
+    )
+
+
+def _step(number: int, kind: str) -> Any:
+    """Return the graph that adds one column to a sum: |x − z|, or (x − z)²."""
+    from onnx import TensorProto, helper
+
+    def value(name: str, shape: list[str]) -> Any:
+        return helper.make_tensor_value_info(name, number, shape)
+
+    axis = helper.make_tensor("axis", TensorProto.INT64, [1], [1])
+    pair = ["difference"] if kind == "Abs" else ["difference", "difference"]
+    nodes = [
+        helper.make_node("Unsqueeze", ["new", "axis"], ["upright"]),
+        helper.make_node("Sub", ["upright", "stored"], ["difference"]),
+        helper.make_node(kind, pair, ["change"]),
+        helper.make_node("Add", ["before", "change"], ["after"]),
+    ]
+    before, after = value("before", ["n", "m"]), value("after", ["n", "m"])
+    given = [before, value("new", ["n"]), value("stored", ["m"])]
+    return helper.make_graph(nodes, "one_column", given, [after], [axis])

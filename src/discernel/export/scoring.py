@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
 from discernel.export import _scorer
-from discernel.export._scorer import FORMAT, KernelSum, NumberColumn, Scorer
+from discernel.export._scorer import Scorer
 from discernel.export.formula import formula_of
 from discernel.writing import check_place, refuse_same_file, write_file
 
@@ -92,49 +92,20 @@ def write_scorer(
 
 
 def pack(scorer: Scorer) -> dict[str, NDArray[Any]]:
-    """Return the numbers of a scorer as arrays, as `Scorer.unpack` takes them.
-
-    Parameters
-    ----------
-    scorer : Scorer
-        What `numpy_scorer` returned.
-    """
-    columns = scorer.columns and [
-        ["number" if isinstance(column, NumberColumn) else "value", asdict(column)]
-        for column in scorer.columns
-    ]
-    plan = {
-        "format": FORMAT,
-        "names": scorer.names,
-        "columns": columns,
-        "sums": [_plan_of(each) for each in scorer.sums],
-    }
-    arrays: dict[str, NDArray[Any]] = {
-        "plan": np.array(json.dumps(plan)),
-        **{name: getattr(scorer, name) for name in _scorer.ARRAYS},
-    }
-    if scorer.scaling is not None:
-        arrays |= {"mean": scorer.scaling[0], "scale": scorer.scaling[1]}
-    if scorer.medians is not None:
-        arrays["medians"] = scorer.medians
-    for number, each in enumerate(scorer.sums):
-        arrays[f"sum{number}.coef"] = each.coef
-        if each.lack is not None:
-            for part in _scorer.LACK_ARRAYS:
-                arrays[f"sum{number}.lack.{part}"] = getattr(each.lack, part)
-        for i, pairs in enumerate(each.pairs):
-            for part in _scorer.PAIRS_ARRAYS:
-                arrays[f"sum{number}.pairs{i}.{part}"] = getattr(pairs, part)
-    return arrays
+    """Return the numbers of a scorer as arrays, as `Scorer.unpack` takes them."""
+    arrays: dict[str, NDArray[Any]] = {}
+    plan = {"format": _scorer.FORMAT, "model": _plan_of(scorer, arrays)}
+    return {"plan": np.array(json.dumps(plan)), **arrays}
 
 
-def _plan_of(each: KernelSum) -> dict[str, Any]:
-    terms = [
-        [number, [[factor.pairs, factor.kind, factor.numbers] for factor in factors]]
-        for number, factors in each.terms
-    ]
-    return {
-        "pairs": [pairs.kind for pairs in each.pairs],
-        "terms": terms,
-        "balanced": each.balanced,
-    }
+def _plan_of(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
+    """Return a value as JSON has it, objects with the name of their class; arrays are stored."""
+    if isinstance(value, np.ndarray):
+        arrays[f"array{len(arrays)}"] = value
+        return {"array": f"array{len(arrays) - 1}"}
+    if isinstance(value, tuple):
+        return [_plan_of(each, arrays) for each in value]
+    if not is_dataclass(value):
+        return value
+    parts = {name: _plan_of(each, arrays) for name, each in vars(value).items()}
+    return {"class": type(value).__name__, **parts}

@@ -281,22 +281,26 @@ class FeaturePart(ScorePart):
         return partial(swap_features, self)
 
 
-def expand(combined: CombinedKernel | CombinedFeatures, coef: FloatArray) -> Iterator[ScorePart]:
-    """Yield the parts that ``combined.product(X, coef)`` is a sum of, but for a constant."""
+def expand(
+    combined: CombinedKernel | CombinedFeatures, coef: FloatArray
+) -> tuple[list[ScorePart], FloatArray]:
+    """Return the parts that ``combined.product(X, coef)`` is a sum of, and what is taken off it."""
     if isinstance(combined, CombinedKernel):
         # Centring is a subtraction: from the coefficients, and a constant that no row changes.
-        coef, _ = combined.centering.of_product(coef)
+        coef, offset = combined.centering.of_product(coef)
         kernel = WeightedKernels(combined.kernels, combined.coefficients)
-        yield KernelPart(kernel, combined.rows, coef, combined.centering.ignores_constants)
-        return
+        centered = bool(combined.centering.ignores_constants)
+        return [KernelPart(kernel, combined.rows, coef, centered)], offset
+    parts: list[ScorePart] = []
     first = 0
     for factor, one in zip(combined.factors, combined.maps, strict=True):
         own = factor * coef[first : first + one.rank]
         first += one.rank
         if isinstance(one, NystromMap):  # features of landmarks are sums of kernels at these
-            yield KernelPart(one.kernel, one.landmarks, one.expansion(own), False)
+            parts.append(KernelPart(one.kernel, one.landmarks, one.expansion(own), False))
         else:
-            yield FeaturePart(one.kernel, one, own)  # type: ignore[attr-defined]
+            parts.append(FeaturePart(one.kernel, one, own))  # type: ignore[attr-defined]
+    return parts, combined.center @ coef
 
 
 @dataclass(frozen=True)
@@ -348,4 +352,4 @@ class Scoring:
     @property
     def parts(self) -> list[ScorePart]:
         """What the scores are a sum of, but for a constant."""
-        return list(expand(self.combined, self.coef))
+        return expand(self.combined, self.coef)[0]

@@ -54,6 +54,8 @@ Game = Callable[[FloatArray, Any, Any], bool]
 #: From some rows to the factors of groups in a kernel between them and all rows, of shape
 #: (n_groups, n, n_rows).
 Factors = Callable[[slice], FloatArray]
+#: Products that add up to a kernel: their groups, a number and the factors.
+Products = Iterator[tuple[NDArray[np.intp], float, Factors]]
 
 
 # ---- kernels, column by column -----------------------------------------------------------------
@@ -67,13 +69,11 @@ class Form(ABC):
 
     @abstractmethod
     def game(self, part: Any, player: NDArray[np.intp]) -> Game:
-        """Return the game of Σ_j coef_j k(x, z_j), whose player each column belongs to."""
+        """Return the game of Σ_j coef_j k(x, z_j), where each column belongs to a player."""
 
     @abstractmethod
-    def by_group(
-        self, X: FloatArray, group: NDArray[np.intp]
-    ) -> Iterator[tuple[NDArray[np.intp], float, Factors]]:
-        """Yield products that add up to the kernel between rows: groups, a number and factors."""
+    def by_group(self, X: FloatArray, group: NDArray[np.intp]) -> Products:
+        """Yield products over groups of columns that add up to the kernel between rows."""
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,7 @@ class ProductForm(Form):
 
         return add
 
-    def by_group(
-        self, X: FloatArray, group: NDArray[np.intp]
-    ) -> Iterator[tuple[NDArray[np.intp], float, Factors]]:
+    def by_group(self, X: FloatArray, group: NDArray[np.intp]) -> Products:
         groups = np.unique(group[self.columns])
         scaled = [
             (X[:, own] * np.sqrt(self.squares[own]), X[:, own] * self.absolutes[own])
@@ -151,9 +149,7 @@ class SumForm(Form):
         )
         return partial(add_linear, self.factor * self.weights[:, None] * slopes, player)
 
-    def by_group(
-        self, X: FloatArray, group: NDArray[np.intp]
-    ) -> Iterator[tuple[NDArray[np.intp], float, Factors]]:
+    def by_group(self, X: FloatArray, group: NDArray[np.intp]) -> Products:
         moved = (X - self.origin) * np.sqrt(self.weights)
         for one in np.unique(group):
             part = moved[:, group == one]
@@ -170,9 +166,7 @@ class OtherForm(Form):
         own = replace(part, kernel=WeightedKernels([self.kernel], np.ones(1)))
         return sampled_game(own, self.kernel, player)
 
-    def by_group(
-        self, X: FloatArray, group: NDArray[np.intp]
-    ) -> Iterator[tuple[NDArray[np.intp], float, Factors]]:
+    def by_group(self, X: FloatArray, group: NDArray[np.intp]) -> Products:
         raise InvalidInputError(
             f"{self.kernel.name} is neither a product nor a sum over its columns, and cannot be "
             "split into groups of them. Put it on the columns of one group with .on, or leave "
@@ -182,7 +176,11 @@ class OtherForm(Form):
 
 def rows_of(matrix: FloatArray) -> Factors:
     """Return the rows of a kernel matrix, as the factor of a single group."""
-    return lambda rows: matrix[None, rows]
+
+    def factors(rows: slice) -> FloatArray:
+        return matrix[None, rows]
+
+    return factors
 
 
 def kernel_forms(kernel: Kernel, n_columns: int) -> list[Form]:

@@ -17,13 +17,13 @@ from typing import Any
 
 import joblib
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, n_rows
 from discernel.bank import CombinedFeatures, CombinedKernel
-from discernel.bank.system import CholeskySystem
-from discernel.criteria import KernelLeastSquares, LeftOutRows
+from discernel.criteria import LeftOutRows
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import Explained, ScorePart, column_groups, expand
 from discernel.inspection.games import (
@@ -279,14 +279,20 @@ def leave_rows_out(
 ) -> tuple[FloatArray, LeftOutRows]:
     """Return the coefficients of a fit to ``truth``, and what it is without some rows, in turn.
 
-    ``gram`` is the kernel between all rows, which is overwritten; ``ridge`` and ``weights`` are
-    what each row was fitted with, and how much it counts.
+    With Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1) and α = QT, the fit without row i has the coefficients
+    α − Q_:i α_i/Q_ii, of which that of row i is 0. They sum to 0, as α does, so that kernels need
+    not be centred. ``gram`` is the kernel between all rows, which is overwritten; ``ridge`` and
+    ``weights`` are what each row was fitted with, and how much it counts.
     """
     gram -= gram.mean(axis=0)
     gram -= gram.mean(axis=1, keepdims=True)
-    null = None if ridge.any() else np.ones(len(gram))
-    fit = KernelLeastSquares(CholeskySystem(lambda: gram, ridge, null), ridge, truth)
-    return fit.coef, replace(fit.left_out(rows), weights=weights[rows])
+    gram[np.diag_indices_from(gram)] += ridge
+    inverse = scipy.linalg.inv(gram, overwrite_a=True)
+    ones = inverse.sum(axis=1)
+    inverse -= np.outer(ones, ones) / ones.sum()
+    coef = inverse @ truth
+    errors = coef[rows] / inverse.diagonal()[rows, None]
+    return coef, LeftOutRows(rows, truth[rows] - errors, errors, inverse[:, rows], weights[rows])
 
 
 def _without_rows(
@@ -407,7 +413,7 @@ def _score_changes(
     partners = np.empty((rounds, n), dtype=np.intp)
     for shift, partner in enumerate(partners, start=1):
         partner[order] = np.roll(order, shift)
-    for part in expand(combined, np.hstack([coef, left_out.influence])):
+    for part in expand(combined, np.hstack([coef, left_out.influence]))[0]:
         seen = seen_columns(part.kernels, len(source))
         columns = [np.flatnonzero((source == one) & seen) for one in range(n_columns)]
         own = replace(left_out, influence=np.asfortranarray(part.coef[:, k:]))

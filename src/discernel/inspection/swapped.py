@@ -8,6 +8,7 @@ columns.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from discernel.arrays import Buffers, FloatArray
 from discernel.inspection.rows import dense, mixed_rows
 from discernel.kernels.base import Combination
 from discernel.kernels.evaluate import KernelSet
-from discernel.kernels.terms import IDENTITY, Key, Term, combine
+from discernel.kernels.terms import IDENTITY, Key, Term
 
 if TYPE_CHECKING:
     from discernel.inspection.explained import FeaturePart, KernelPart
@@ -73,15 +74,7 @@ class _Pairs:
 
 
 class SwappedKernel:
-    """A weighted sum of kernels, taken apart for rows of which columns are replaced.
-
-    Parameters
-    ----------
-    part : KernelPart
-        The kernels and their training rows.
-    n_columns : int
-        The columns of rows, as the kernels take them.
-    """
+    """The kernels of a part, taken apart for rows of so many columns, some of them replaced."""
 
     def __init__(self, part: KernelPart, n_columns: int) -> None:
         self.pairs: dict[Key, _Pairs] = {}
@@ -112,7 +105,11 @@ class SwappedKernel:
 
 def _product(term: Term) -> Evaluate:
     """Return the function of a term of several pairwise matrices, or of an opaque one."""
-    return lambda bases, _: np.asarray(combine([term], lambda one: one.function(bases[one.key])))
+
+    def values(bases: dict[Key, FloatArray], _: Buffers) -> FloatArray:
+        return np.asarray(term.factor * prod(one.function(bases[one.key]) for one in term.atoms))
+
+    return values
 
 
 def _ladder(key: Key, kernels: KernelSet, weights: Sequence[float]) -> Evaluate:

@@ -1,6 +1,6 @@
 """The algorithms: from a criterion to weights. Only `align_kernels` sees X."""
 
-from discernel.learn.learn import check_factored, learn, learn_kernel, learn_part
+from discernel.learn.learn import learn, learn_kernel, learn_part
 from discernel.learn.path import RegularizationPath, regularization_path
 from discernel.learn.request import SOLVERS, Request, make_request
 from discernel.papers.alignment.parameters import AlignedKernels, align_kernels
@@ -42,7 +42,6 @@ __all__ = [
     "Status",
     "Task",
     "align_kernels",
-    "check_factored",
     "learn",
     "learn_kernel",
     "learn_part",

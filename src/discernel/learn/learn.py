@@ -47,7 +47,6 @@ from discernel.targets import ClassTarget, Target
 
 __all__ = [
     "DEFAULT_REGULARIZATIONS",
-    "check_factored",
     "learn",
     "learn_kernel",
     "learn_part",
@@ -260,19 +259,9 @@ def _learn(bank: Bank, target: Target, request: Request) -> LearnedKernel:
         raise
 
 
-def check_factored(bank: Bank) -> None:
-    """Raise a clear error if the systems of a bank cannot be solved without a ridge."""
-    if bank.needs_ridge:
-        raise InvalidInputError(
-            "regularization=0 needs kernel matrices that are factored, by bank='dense' or 'tiled' "
-            f"without a device. Got a {type(bank).__name__}. Choose such a bank, or give a "
-            "positive regularization."
-        )
-
-
 def _learn_without_ridge(bank: Bank, target: Target, request: Request) -> LearnedKernel:
     """Learn with λ = 0: weights that do not depend on it, in a system that can be factored."""
-    check_factored(bank)
+    bank.check_factored()
     if bank.n_kernels == 1:  # its weight is 1, by any criterion
         alone = replace(request, criterion=Uniform(), solver=NoSolver())
         return replace(_solve_one(bank, target, alone, 0.0), criterion=request.criterion.name)

@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 from discernel.criteria import LeftOutRows
-from discernel.default.losses import row_losses
-from discernel.discriminant import HeldOutScores
+from discernel.discriminant import HeldOutScores, row_losses
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
 from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda

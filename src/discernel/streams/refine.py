@@ -15,7 +15,7 @@ from discernel.arrays import Device, FloatArray
 from discernel.bank import TiledBank
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
-from discernel.default.losses import row_losses
+from discernel.discriminant import row_losses
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap
 from discernel.programs.lambdas import lambda_grid, search_lambda
