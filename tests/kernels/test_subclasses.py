@@ -96,7 +96,7 @@ class WithField(RBF):
         pass
 
     def _given(self):
-        return "width", self.width
+        return "width", self.width, None
 
     def _terms(self, view):
         return tuple(Term(self.scale * c, atoms) for c, atoms in super()._terms(view))

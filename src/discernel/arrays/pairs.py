@@ -189,6 +189,8 @@ def city_distances(X: Any, Z: Any | None = None, out: FloatArray | None = None) 
     X = np.ascontiguousarray(X)
     other = X if Z is None else np.ascontiguousarray(Z)
     out = np.empty((len(X), len(other))) if out is None else out
+    if X.shape[1] == 1:  # a third of the time
+        return np.asarray(np.abs(np.subtract(X, other.T, out=out), out=out))
     if max(out.shape) <= _CITY_ROWS:
         return np.asarray(cdist(X, other, "cityblock", out=out))
 

@@ -24,8 +24,7 @@ from discernel.bank.tiled import Threads
 from discernel.bank.tiles import Centered, Tile, TilePass
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
-from discernel.kernels.device import DeviceKernels
-from discernel.kernels.device.pairs import STRIP_ENTRIES
+from discernel.kernels.device import STRIP_ENTRIES, DeviceKernels
 
 __all__ = ["DeviceBank", "factor_bytes", "has_room", "is_refined"]
 

@@ -25,8 +25,14 @@ from discernel.bank.woodbury import (
 )
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.features import ExactMap, FeatureMap, NystromMap, draw_landmarks, exact_rank
-from discernel.kernels.features.landmarks import How
+from discernel.kernels.features import (
+    ExactMap,
+    FeatureMap,
+    How,
+    NystromMap,
+    draw_landmarks,
+    exact_rank,
+)
 from discernel.kernels.weighted import WeightedKernels, slices
 
 __all__ = ["LANDMARKS", "LowRankBank", "default_rank", "share_rank", "spectra_of"]
