@@ -25,7 +25,6 @@ def rows():
 
 
 def few_are_many(monkeypatch, speed=None):
-    monkeypatch.setattr("discernel.estimators.learning.FEW_ROWS", 100)
     monkeypatch.setattr("discernel.plan.plan.FEW_ROWS", 100)
     if speed is not None:
         monkeypatch.setattr("discernel.plan.costs.measure_speed", lambda kernels, X: speed)

@@ -16,7 +16,7 @@ from discernel import (
 from discernel.bank import AutoBank
 from discernel.estimators import staged
 from discernel.estimators.learning import Setting
-from discernel.estimators.staged import StagedFit, active_stages
+from discernel.estimators.staged import StagedFit
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
 from discernel.learn import Status, make_request
@@ -217,8 +217,7 @@ class Fitted(BaseEstimator):
         return self.losses.get(model.head)
 
     def _fit_model(self, X, y, sample_weight, setting):
-        run = active_stages()
-        stage = run.stage or run.begin(PROBLEM)
+        stage = setting.stages.stage or setting.stages.begin(PROBLEM)
         learning = self.learning * self.seconds[stage.n_rows]
         self.clock.now += learning
         if not stage.learns or not must_stop_learning():

@@ -19,10 +19,8 @@ from discernel.kernels.features import n_landmarks
 from discernel.plan.speed import Speed, device_product_rate, measure_device, measure_speed
 from discernel.progress import in_words
 
-__all__ = ["PATIENCE", "Problem", "Stage", "forecast"]
+__all__ = ["Problem", "Stage", "forecast"]
 
-#: Without a limit by the user, an exact fit is taken up to this forecast, in seconds.
-PATIENCE = 600.0
 #: Operations of the choice on 1,000 rows, the power of rows that they grow with, columns that make
 #: it twice as dear, and the jobs that share the work, of which each has a thread.
 _CHOICE, _CHOICE_POWER, _CHOICE_COLUMNS, _CHOICE_JOBS = 1.55e11, 1.8, 200.0, 5
@@ -85,8 +83,8 @@ class Problem:
     #: Whether weights and metric are learned, or equal; and learned again without each fold.
     learns: bool = True
     holds_out: bool = False
-    #: The seconds that an exact fit may take.
-    patience: float = PATIENCE
+    #: The seconds that an exact fit may take; more, where the user has a larger limit.
+    patience: float = 600.0
     #: Whether rows come in chunks.
     in_chunks: bool = False
     #: Where the fit is computed, None: here; and whether features of a low rank are summed up
