@@ -21,7 +21,8 @@ from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
 from discernel.learn import Status, make_request
 from discernel.model import Facts, Model
-from discernel.plan import Problem, Speed, Stage
+from discernel.plan import Problem, Stage
+from discernel.plan.speed import Speed
 from discernel.progress.deadline import check_deadline, must_stop_learning
 
 GIVEN = {"kernels": rbf_ladder(4), "criterion": "rkda", "regularization": 1e-2}

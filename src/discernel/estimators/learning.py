@@ -104,14 +104,12 @@ class Setting:
     #: The stages of a fit with a time limit.
     stages: StagedFit | None = None
 
-    def check_bank(self) -> None:
+    def check_bank(self, device: Device) -> None:
         """Raise a clear error for a bank that does not compute on the device."""
-        if self.device is None:
-            return
         known = ("auto", "iterative", "lowrank") if self.sums else ("auto", "iterative")
         known = ("auto", "dense") if self.precomputed else known
         if self.bank.kind not in known:
-            where = self.device.where
+            where = device.where
             raise InvalidInputError(
                 f"On {where}, bank must be one of {', '.join(map(repr, known))}. Got "
                 f"{self.bank.kind!r}; others compute on the processor. Leave `bank` out to compute "
@@ -141,10 +139,9 @@ class FitRun(NamedTuple):
     def plan(self, bank: str) -> FitPlan:
         """Return the plan of a fit without a time limit, by now, and with the bank it has used."""
         seconds, stage = time.perf_counter() - self.start, self.forecast
-        if stage is None:
-            stage = Stage(bank, self.n_samples, "few rows need no forecast", seconds, finished=True)
-            return FitPlan((stage,))
-        return FitPlan((replace(stage, seconds=seconds, forecast=stage.seconds, finished=True),))
+        expected = None if stage is None else stage.seconds
+        stage = stage or Stage(bank, self.n_samples, "few rows need no forecast", seconds)
+        return FitPlan((replace(stage, seconds=seconds, forecast=expected, finished=True),))
 
 
 @contextmanager
@@ -155,7 +152,8 @@ def working(
 
     Of ``n_rows`` rows that come in chunks, X is a sample.
     """
-    setting.check_bank()
+    if setting.device is not None:
+        setting.check_bank(setting.device)
     verbose, device, stages = setting.verbose, setting.device, setting.stages
     if not isinstance(verbose, (bool, int, np.bool_)):
         raise InvalidInputError(f"verbose must be True or False. Got {verbose!r}.")

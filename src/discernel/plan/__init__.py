@@ -1,6 +1,6 @@
 """Which bank a fit is computed with, in which stages, and what they will take."""
 
-from discernel.plan.costs import Problem, Stage, forecast
+from discernel.plan.costs import Problem, Stage
 from discernel.plan.plan import (
     FEW_ROWS,
     FIRST_STAGE_ROWS,
@@ -12,20 +12,15 @@ from discernel.plan.plan import (
     plan_stage,
     plan_stages,
 )
-from discernel.plan.speed import Speed, measure_device, measure_speed
 
 __all__ = [
     "FEW_ROWS",
     "FIRST_STAGE_ROWS",
     "FitPlan",
     "Problem",
-    "Speed",
     "Stage",
     "choose_bank",
-    "forecast",
     "forecast_rest",
-    "measure_device",
-    "measure_speed",
     "needs_forecast",
     "parse_duration",
     "plan_stage",

@@ -179,21 +179,18 @@ def forecast(
     rank : int, optional
         The total rank where that is low; by default that of the problem.
     """
-    n, learns, device = problem.n_rows, problem.learns, problem.device
+    n, device, is_low = problem.n_rows, problem.device, kind == "lowrank"
     if kind == "device":
         assert device is not None
         return _forecast_on_device(problem, device)
-    if kind != "lowrank":
-        seconds, n_bytes = _cost(problem, kind, problem.speed("here"))
-        return Stage(kind, n, reason, seconds, n_bytes, learns=learns)
-    rank = rank or problem.rank or n_landmarks(n)
-    if device is None or not (problem.sums_on_device or problem.asked == "lowrank"):
-        seconds, n_bytes = _cost(problem, kind, problem.speed("here"), rank)
-    else:
-        part, there = replace(problem, n_rows=min(n, _SAMPLE)), problem.speed("sums")
-        seconds, n_bytes = _cost(part, kind, problem.speed("here"), rank)
+    rank = (rank or problem.rank or n_landmarks(n)) if is_low else None
+    in_sums = is_low and device is not None and (problem.sums_on_device or problem.asked == kind)
+    part = replace(problem, n_rows=min(n, _SAMPLE)) if in_sums else problem
+    seconds, n_bytes = _cost(part, kind, problem.speed("here"), rank or 0)
+    if rank is not None and in_sums:
+        there = problem.speed("sums")
         seconds += n * rank * there.entry + 2.0 * n * rank**2 / there.product
-    return Stage(kind, n, reason, seconds, n_bytes, rank, learns)
+    return Stage(kind, n, reason, seconds, n_bytes, rank, problem.learns)
 
 
 def _forecast_on_device(problem: Problem, device: Device) -> Stage:
