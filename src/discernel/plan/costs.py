@@ -234,7 +234,7 @@ def _cost(problem: Problem, kind: str, speed: Speed, rank: int = 0) -> tuple[flo
 
 
 def _n_columns(X: Any) -> int:
-    return X.shape[1] if len(getattr(X, "shape", ())) > 1 else 1
+    return int((*X.shape, 1)[1])  # of objects, one
 
 
 def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, float, float, float]:
