@@ -115,6 +115,7 @@ class WeightedKernels:
                         for position, matrix in kernels.shared_matrices(
                             new, training[columns], buffers
                         ):
+                            check_shape(self.kernels[position], matrix, shape)
                             np.multiply(matrix, factors[position], out=out)
                             if out is not total:
                                 total += out
