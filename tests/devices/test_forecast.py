@@ -13,7 +13,9 @@ from discernel.estimators import base
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import RBF, Function, Laplace, Linear, rbf_ladder
 from discernel.learn import Status
-from discernel.plan import Problem, Speed, forecast, measure_device
+from discernel.plan import Problem
+from discernel.plan.costs import forecast
+from discernel.plan.speed import Speed, measure_device
 
 #: A large GPU.
 SPEED = Speed(product=3e14, entry=6e-11, n_threads=1)

@@ -12,7 +12,8 @@ from discernel import LearnedKernelTransformer, MultipleKernelDiscriminant, open
 from discernel.bank import AutoBank, LowRank
 from discernel.exceptions import InvalidInputError, LongFitWarning, LowRankWarning
 from discernel.kernels import rbf_ladder
-from discernel.plan import Speed, Stage
+from discernel.plan import Stage
+from discernel.plan.speed import Speed
 
 SLOW = Speed(product=1e7, entry=1e-6, n_threads=1)
 
@@ -25,7 +26,6 @@ def rows():
 
 
 def few_are_many(monkeypatch, speed=None):
-    monkeypatch.setattr("discernel.estimators.learning.FEW_ROWS", 100)
     monkeypatch.setattr("discernel.plan.plan.FEW_ROWS", 100)
     if speed is not None:
         monkeypatch.setattr("discernel.plan.costs.measure_speed", lambda kernels, X: speed)

@@ -16,12 +16,13 @@ from discernel import (
 from discernel.bank import AutoBank
 from discernel.estimators import staged
 from discernel.estimators.learning import Setting
-from discernel.estimators.staged import StagedFit, active_stages
+from discernel.estimators.staged import StagedFit
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
 from discernel.learn import Status, make_request
 from discernel.model import Facts, Model
-from discernel.plan import Problem, Speed, Stage
+from discernel.plan import Problem, Stage
+from discernel.plan.speed import Speed
 from discernel.progress.deadline import check_deadline, must_stop_learning
 
 GIVEN = {"kernels": rbf_ladder(4), "criterion": "rkda", "regularization": 1e-2}
@@ -217,8 +218,7 @@ class Fitted(BaseEstimator):
         return self.losses.get(model.head)
 
     def _fit_model(self, X, y, sample_weight, setting):
-        run = active_stages()
-        stage = run.stage or run.begin(PROBLEM)
+        stage = setting.stages.stage or setting.stages.begin(PROBLEM)
         learning = self.learning * self.seconds[stage.n_rows]
         self.clock.now += learning
         if not stage.learns or not must_stop_learning():

@@ -8,15 +8,9 @@ from numpy.testing import assert_allclose
 
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace
-from discernel.plan import (
-    Problem,
-    Speed,
-    forecast,
-    measure_speed,
-    parse_duration,
-    plan_stage,
-    plan_stages,
-)
+from discernel.plan import Problem, parse_duration, plan_stage, plan_stages
+from discernel.plan.costs import forecast
+from discernel.plan.speed import Speed, measure_speed
 
 #: Two cores of some years ago.
 SPEED = Speed(product=2e11, entry=2e-8, n_threads=2)

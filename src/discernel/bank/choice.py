@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,9 +12,18 @@ from sklearn.base import BaseEstimator
 from discernel.bank.tiled import CACHE_BYTES
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["AutoBank", "BankChoice", "Distributed", "Iterative", "LowRank", "Tiled", "read_choice"]
+__all__ = [
+    "AutoBank",
+    "BankChoice",
+    "Distributed",
+    "Iterative",
+    "LowRank",
+    "Tiled",
+    "read_choice",
+    "read_quantity",
+]
 
-_UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
+_UNITS: dict[str, float] = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _DEFAULT_MEMORY = "256MiB"
 
@@ -42,10 +52,6 @@ class _AskedBank(BaseEstimator):  # type: ignore[misc]
     kind: str
     memory: str | int
     rank: int | None = None
-
-    def choice(self) -> BankChoice:
-        """Return what is asked for, checked."""
-        return BankChoice(self.kind, _check_rank(self.rank), _bytes(self.memory))
 
 
 class AutoBank(_AskedBank):
@@ -156,13 +162,7 @@ class Distributed(Tiled):
 
 
 def read_choice(bank: Any) -> BankChoice:
-    """Return the bank that is asked for, or raise a clear error.
-
-    Parameters
-    ----------
-    bank : str or object
-        A name, or one of the objects of this module.
-    """
+    """Return the bank that a name or an object of this module asks for, or raise a clear error."""
     if isinstance(bank, str):
         return BankChoice(bank)
     if not isinstance(bank, _AskedBank):
@@ -170,26 +170,23 @@ def read_choice(bank: Any) -> BankChoice:
             "bank must be a name such as 'auto', or an object of discernel.bank such as "
             f"LowRank(500) or Tiled(memory='2GB'). Got {bank!r}."
         )
-    return bank.choice()
-
-
-def _check_rank(rank: Any) -> int | None:
+    rank, n_bytes = bank.rank, read_quantity(bank.memory, _UNITS)
     if rank is not None and not (isinstance(rank, (int, np.integer)) and rank >= 1):
         raise InvalidInputError(f"The rank must be an integer of at least 1. Got {rank!r}.")
-    return None if rank is None else int(rank)
-
-
-def _bytes(memory: Any) -> float:
-    """Return the bytes that a text or a number stands for, or raise a clear error."""
-    found = re.fullmatch(r"([0-9.]+(?:e[0-9]+)?)\s*([a-z]*)", str(memory).strip().lower())
-    factor = None if found is None else _UNITS.get(found[2])
-    try:
-        n_bytes = 0.0 if found is None or factor is None else float(found[1]) * factor
-    except ValueError:
-        n_bytes = 0.0
-    if not 0 < n_bytes < np.inf:
+    if n_bytes is None:
         raise InvalidInputError(
             "The memory of a bank must be a positive number of bytes, or one with a unit such as "
-            f"'256MiB' or '2GB'. Got {memory!r}."
+            f"'256MiB' or '2GB'. Got {bank.memory!r}."
         )
-    return n_bytes
+    return BankChoice(bank.kind, None if rank is None else int(rank), n_bytes)
+
+
+def read_quantity(given: Any, units: Mapping[str, float]) -> float | None:
+    """Return a number with one of some units, in lower case; None for anything not above 0."""
+    found = re.fullmatch(
+        r"([0-9]+\.?[0-9]*|\.[0-9]+)(e[0-9]+)?\s*([a-z]*)", str(given).strip().lower()
+    )
+    if found is None or found[3] not in units:
+        return None
+    quantity = float(found[1] + (found[2] or "")) * units[found[3]]
+    return quantity if 0 < quantity < np.inf else None

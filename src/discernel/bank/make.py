@@ -119,13 +119,7 @@ def bank_of_matrices(
 
 
 def device_of_matrices(grams: Any) -> Device | None:
-    """Return where to compute with matrices: where they lie, and None where NumPy can.
-
-    Parameters
-    ----------
-    grams : array-like of shape (n_kernels, n_samples, n_samples)
-        One array, or a list of matrices, of any library.
-    """
+    """Return where to compute with matrices: where they lie, and None where NumPy can."""
     return elsewhere(check_given(*(grams if isinstance(grams, (list, tuple)) else [grams])))
 
 
@@ -147,16 +141,11 @@ def _kernels(grams: Any, names: Sequence[str] | None, device: Device) -> list[Ma
         f"{sent + 1} matrices of {n:,} × {n:,} numbers",
         "take fewer rows, or give rows and kernels, of which one matrix is made.",
     )
-    made = []
+    made, xp = [], device.xp
     for matrix, name in zip(matrices, names, strict=True):
-        there = device.put(matrix) if isinstance(matrix, np.ndarray) else _floating(matrix, device)
-        check_symmetric(there, name, device.xp, _TILE)
+        there = device.put(matrix) if isinstance(matrix, np.ndarray) else matrix
+        if not xp.isdtype(there.dtype, "real floating"):  # of whole numbers
+            there = xp.astype(there, xp.float64)
+        check_symmetric(there, name, xp, _TILE)
         made.append(MatrixOnDevice(there, device, name))
     return made
-
-
-def _floating(matrix: Any, device: Device) -> Any:
-    """Return a matrix as real numbers with digits: whole ones are turned."""
-    if device.xp.isdtype(matrix.dtype, "real floating"):
-        return matrix
-    return device.xp.astype(matrix, device.xp.float64)

@@ -37,7 +37,7 @@ from discernel.default.metric import Metric
 from discernel.discriminant import HeldOutScores
 from discernel.estimators.importances import Importances
 from discernel.estimators.rows import TrainingRows
-from discernel.estimators.staged import active_stages
+from discernel.estimators.staged import StagedFit
 from discernel.exceptions import (
     InvalidInputError,
     LeftOutColumnWarning,
@@ -50,13 +50,11 @@ from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import LearnedKernel, Request, learn, learn_part, make_request
 from discernel.model import Facts, RowReader
 from discernel.plan import (
-    FEW_ROWS,
-    FEW_ROWS_ON_DEVICE,
-    PATIENCE,
     FitPlan,
     Problem,
     Stage,
     choose_bank,
+    needs_forecast,
     plan_stage,
 )
 from discernel.progress import in_words, phase, reporting
@@ -85,48 +83,32 @@ _SEARCH = 4.0
 
 @dataclass(frozen=True)
 class Setting:
-    """How an estimator asks to be fitted, checked.
+    """How an estimator asks to be fitted, checked."""
 
-    Attributes
-    ----------
-    request : Request
-        What is to be learned.
-    bank : BankChoice
-        How kernels are computed.
-    device : Device or None
-        Where; None: here.
-    tables : bool
-        Whether the kernels are the default's.
-    precomputed : bool
-        Whether kernels are given as matrices.
-    verbose : bool
-        Whether to show how far the fit is.
-    approximable : bool
-        Whether a kernel of low rank serves as well.
-    holds_out : bool
-        Whether kernels are learned again without each fold, to say what to expect of new rows.
-    sums : bool
-        Whether features of a low rank can be summed up, on a device too.
-    """
-
+    #: What is to be learned, how kernels are computed, and where; None: here.
     request: Request
     bank: BankChoice = field(default_factory=BankChoice)
     device: Device | None = None
+    #: Whether the kernels are the default's, or given as matrices.
     tables: bool = False
     precomputed: bool = False
+    #: Whether to show how far the fit is.
     verbose: Any = False
+    #: Whether a kernel of low rank serves as well.
     approximable: bool = True
+    #: Whether kernels are learned again without each fold, to say what to expect of new rows.
     holds_out: bool = False
+    #: Whether features of a low rank can be summed up, on a device too.
     sums: bool = False
+    #: The stages of a fit with a time limit.
+    stages: StagedFit | None = None
 
-    def check_bank(self) -> None:
+    def check_bank(self, device: Device) -> None:
         """Raise a clear error for a bank that does not compute on the device."""
-        if self.device is None:
-            return
         known = ("auto", "iterative", "lowrank") if self.sums else ("auto", "iterative")
         known = ("auto", "dense") if self.precomputed else known
         if self.bank.kind not in known:
-            where = self.device.where
+            where = device.where
             raise InvalidInputError(
                 f"On {where}, bank must be one of {', '.join(map(repr, known))}. Got "
                 f"{self.bank.kind!r}; others compute on the processor. Leave `bank` out to compute "
@@ -135,13 +117,7 @@ class Setting:
             )
 
     def stack_bytes(self, request: Request) -> float:
-        """Return the room for a stack of kernel matrices.
-
-        Parameters
-        ----------
-        request : Request
-            What is to be learned.
-        """
+        """Return the room for a stack of kernel matrices, for what is to be learned."""
         # One program takes some ten passes, in which a large stack does not earn its page faults.
         given = request.criterion.regularization_is == "given"
         few_passes = given and request.regularization != "loo"
@@ -162,10 +138,9 @@ class FitRun(NamedTuple):
     def plan(self, bank: str) -> FitPlan:
         """Return the plan of a fit without a time limit, by now, and with the bank it has used."""
         seconds, stage = time.perf_counter() - self.start, self.forecast
-        if stage is None:
-            stage = Stage(bank, self.n_samples, "few rows need no forecast", seconds, finished=True)
-            return FitPlan((stage,))
-        return FitPlan((replace(stage, seconds=seconds, forecast=stage.seconds, finished=True),))
+        expected = None if stage is None else stage.seconds
+        stage = stage or Stage(bank, self.n_samples, "few rows need no forecast", seconds)
+        return FitPlan((replace(stage, seconds=seconds, forecast=expected, finished=True),))
 
 
 @contextmanager
@@ -174,21 +149,11 @@ def working(
 ) -> Iterator[FitRun]:
     """Plan a fit or its present stage, say so, and show how far the work within is.
 
-    Parameters
-    ----------
-    setting : Setting
-        How to fit.
-    X : array-like of shape (n_samples, n_features)
-        The rows; of rows that come in chunks a sample.
-    kernels : list of Kernel
-        The candidates, resolved.
-    target : Target
-        What rows are to be predicted as.
-    n_rows : int, optional
-        The number of rows, of rows that come in chunks.
+    Of ``n_rows`` rows that come in chunks, X is a sample.
     """
-    setting.check_bank()
-    verbose, device, stages = setting.verbose, setting.device, active_stages()
+    if setting.device is not None:
+        setting.check_bank(setting.device)
+    verbose, device, stages = setting.verbose, setting.device, setting.stages
     if not isinstance(verbose, (bool, int, np.bool_)):
         raise InvalidInputError(f"verbose must be True or False. Got {verbose!r}.")
     stage = problem = None
@@ -196,12 +161,12 @@ def working(
         problem, stage = stages.problem, stages.stage
         if problem is None:
             problem = _make_problem(setting, X, kernels, stages.n_rows, stages.survey is not None)
-            problem = replace(problem, patience=max(PATIENCE, stages.seconds))
+            problem = replace(problem, patience=max(problem.patience, stages.seconds))
             stage = stages.begin(problem)
     # What a device does not take is refused by its bank.
     elif device is None or isinstance(X, np.ndarray):
-        n, few = n_rows or target.n_samples, FEW_ROWS if device is None else FEW_ROWS_ON_DEVICE
-        if n >= few or verbose:
+        n = n_rows or target.n_samples
+        if verbose or needs_forecast(n, device):
             problem = _make_problem(setting, X, kernels, n, n_rows is not None)
             stage = plan_stage(problem)
     speed = None if problem is None else problem.speeds.get("here")
@@ -261,42 +226,25 @@ def _make_problem(
 
 @dataclass(frozen=True)
 class Learning:
-    """A learned kernel, and what it was learned with.
+    """A learned kernel, and what it was learned with."""
 
-    Attributes
-    ----------
-    bank, bank_name : Bank and str
-        The kernels on the training rows.
-    weights : ndarray of shape (n_kept,)
-        The weights of its kernels.
-    proposal : Proposal or None
-        Where the kernels come from; None where they were given.
-    relearner : Relearner
-        Learns the same from some of the rows.
-    kernels : list of Kernel
-        All kernels.
-    kernel : CombinedKernel or CombinedFeatures
-        Their learned sum, between new rows and those that are kept.
-    learned : LearnedKernel
-        Everything the solver said.
-    metric : Metric or None
-        The scales of columns that were considered.
-    low_rank_loss : LowRankLoss or None
-        What a low rank lost.
-    importances : Importances or None
-        Those of columns, where nothing depends on any of them.
-    """
-
+    #: The kernels on the training rows, how they are computed, and their weights.
     bank: Bank
     bank_name: str
     weights: FloatArray
+    #: Where the kernels come from; None where they were given.
     proposal: Proposal | None
+    #: Learns the same from some of the rows.
     relearner: Relearner
+    #: All kernels, and their learned sum between new rows and those that are kept.
     kernels: list[Kernel]
     kernel: CombinedKernel | CombinedFeatures
+    #: Everything the solver said.
     learned: LearnedKernel
+    #: The scales of columns that were considered, if any, and what a low rank lost.
     metric: Metric | None = None
     low_rank_loss: LowRankLoss | None = None
+    #: Those of columns, where nothing depends on any of them.
     importances: Importances | None = None
 
     def coef(self, dual: FloatArray) -> FloatArray:
@@ -337,24 +285,9 @@ def learn_rows(
     n_features: int | None = None,
     planned: BankChoice | None = None,
 ) -> Learning:
-    """Learn the kernel of rows in memory.
+    """Learn the kernel of rows in memory, as planned or exactly.
 
-    Parameters
-    ----------
-    setting : Setting
-        How to fit.
-    X : array-like of shape (n_samples, n_features)
-        The rows.
-    kernels : list of Kernel
-        The candidates, resolved.
-    target : Target
-        What rows are to be predicted as.
-    request : Request
-        What is to be learned, which may be less than the setting asks for.
-    n_features : int, optional
-        The columns that were given.
-    planned : BankChoice, optional
-        How to compute; by default exactly.
+    The request may be for less than the setting asks for. Rows may have had more columns.
     """
     phase("choosing kernels")
     proposal = metric = importances = None
@@ -392,19 +325,25 @@ def learn_rows(
         X,
         lambda others: _make_bank(setting, X, _near(others, X, request), target, request)[0],
     )
-    return Learning(
-        bank,
-        bank_name,
-        weights,
-        proposal,
-        relearner,
-        kernels,
-        combined,
-        learned,
-        metric,
-        loss,
-        importances,
+    made = (kernels, combined, learned, metric, loss, importances)
+    return Learning(bank, bank_name, weights, proposal, relearner, *made)
+
+
+def _propose(
+    setting: Setting, X: Any, kernels: list[Kernel], target: Target, request: Request
+) -> Proposal:
+    """Return the default's kernels for these rows."""
+    propose = partial(
+        propose_kernels,
+        X,
+        kernels[0].spreads,  # type: ignore[attr-defined]
+        target,
+        pull=request.criterion.pull,
+        regularization=request.given_regularization or None,  # folds are never without
+        random_state=request.random_state,
+        device=setting.device,
     )
+    return propose() if setting.stages is None else setting.stages.proposal(len(X), propose)
 
 
 def _combine(
@@ -429,27 +368,6 @@ def _combine(
     rows, device = (None, None) if near[0].precomputed else (X, setting.device)
     centering = bank.centering(weights)
     return CombinedKernel(whole.kernels, whole.coefficients, rows, centering, device), None
-
-
-def _propose(
-    setting: Setting, X: Any, kernels: list[Kernel], target: Target, request: Request
-) -> Proposal:
-    """Return the default's kernels for these rows."""
-    stages = active_stages()
-    proposal = None if stages is None else stages.known_proposal(len(X))
-    if proposal is None:
-        proposal = propose_kernels(
-            X,
-            kernels[0].spreads,  # type: ignore[attr-defined]
-            target,
-            pull=request.criterion.pull,
-            regularization=request.given_regularization or None,  # folds are never without
-            random_state=request.random_state,
-            device=setting.device,
-        )
-        if stages is not None:
-            stages.keep_proposal(len(X), proposal)
-    return proposal
 
 
 def rows_vary(X: Any, kernels: list[Kernel], tables: bool) -> bool:
@@ -535,17 +453,7 @@ def _prior_bank(kernels: list[Kernel], target: Target) -> Bank:
 def held_out_scores(
     learning: Learning, fit: LeastSquares, target: Target
 ) -> Callable[[ClassTarget, slice], HeldOutScores]:
-    """Return what class statistics are taken from, as a function of classes and their columns.
-
-    Parameters
-    ----------
-    learning : Learning
-        What was learned.
-    fit : LeastSquares
-        The fit of the model.
-    target : Target
-        What all rows are learned to be.
-    """
+    """Return what class statistics are taken from, as a function of classes and their columns."""
     proposal, relearner = learning.proposal, learning.relearner
     leave_one_out, scores = HeldOutScores(), None
     if relearner.learns:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
 from typing import Any, cast
@@ -37,7 +35,7 @@ from discernel.progress.deadline import (
 )
 from discernel.targets import ClassTarget
 
-__all__ = ["StagedFit", "active_stages", "fit_in_stages"]
+__all__ = ["StagedFit", "fit_in_stages"]
 
 Given = tuple[Any, Any, Any]
 
@@ -63,22 +61,6 @@ _RESERVED = 0.5
 #: Forecasts from which on the time that was taken says how good forecasts are, in seconds.
 _TELLING = 0.3
 
-_ACTIVE: ContextVar[StagedFit | None] = ContextVar("_ACTIVE", default=None)
-
-
-def active_stages() -> StagedFit | None:
-    """Return the stages of the present fit; None without a time limit."""
-    return _ACTIVE.get()
-
-
-@contextmanager
-def _activated(stages: StagedFit | None) -> Iterator[None]:
-    token = _ACTIVE.set(stages)
-    try:
-        yield
-    finally:
-        _ACTIVE.reset(token)
-
 
 def fit_in_stages(estimator: Any, given: Given, setting: Any) -> Model:
     """Return the model of a fit, in stages where the estimator has a time limit.
@@ -94,24 +76,13 @@ def fit_in_stages(estimator: Any, given: Given, setting: Any) -> Model:
     """
     seconds = parse_duration(estimator.max_time)
     if seconds is None:
-        with _activated(None), keep_deadline(None):  # it may be a part of another fit
+        with keep_deadline(None):  # it may be a part of another fit
             return cast(Model, estimator._fit_model(*given, setting))
     return StagedFit(estimator, setting, seconds, estimator._clock).fit(*given)
 
 
 class StagedFit:
-    """One fit in stages.
-
-    Parameters
-    ----------
-    estimator : BaseKernelEstimator
-        What is to be fitted; it is not changed.
-    setting : Setting
-        How it asks to be fitted.
-    seconds : float
-        The time limit.
-    clock : callable
-        Returns seconds.
+    """One fit of an estimator, which is not changed, in stages within some seconds of a clock.
 
     Attributes
     ----------
@@ -127,7 +98,8 @@ class StagedFit:
 
     def __init__(self, estimator: Any, setting: Any, seconds: float, clock: Clock) -> None:
         self.seconds, self.n_rows, self.survey = seconds, 0, None
-        self._estimator, self._setting, self._clock = estimator, setting, clock
+        self._estimator, self._given_setting, self._clock = estimator, setting, clock
+        self._setting = replace(setting, stages=self)
         self._deadline = Deadline.after(seconds, clock)
         self.problem: Problem | None = None
         self.stage: Stage | None = None
@@ -147,36 +119,36 @@ class StagedFit:
         self.stage = self._stages[0]
         return self.stage
 
-    def known_proposal(self, n_rows: int) -> Proposal | None:
-        """Return what an earlier stage chose from the same rows."""
-        return self._proposals.get(n_rows) if self.stage and self.stage.learns else None
+    def proposal(self, n_rows: int, propose: Callable[[], Proposal]) -> Proposal:
+        """Return what an earlier stage chose from the same rows, or choose.
 
-    def keep_proposal(self, n_rows: int, proposal: Proposal) -> None:
-        """Keep what was chosen from so many rows, if there was time for the whole choice."""
-        deadline = active_deadline()
-        is_cut = deadline is not None and deadline.cut.is_set()
-        if self.stage is not None and self.stage.learns and not is_cut:
-            self._proposals[n_rows] = proposal
+        The choice is kept if there was time for all of it.
+        """
+        learns, deadline = self.stage is not None and self.stage.learns, active_deadline()
+        found = self._proposals.get(n_rows) if learns else None
+        if found is None:
+            found = propose()
+            if learns and not (deadline is not None and deadline.cut.is_set()):
+                self._proposals[n_rows] = found
+        return found
 
     # ---- the stages --------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any) -> Model:
         """Return the model of the last stage that was in time."""
         whole: Given = self._estimator._open_rows(X, y, sample_weight, self._setting)
-        held_out_loss = self._estimator._held_out_loss
-        with _activated(self):
-            whole = self._survey(whole)
-            kept = self._run(None, whole)
-            while kept is not None and (stage := self._next()) is not None:
-                found = self._run(stage, whole)
-                if found is None:
-                    break
-                loss, before = held_out_loss(found[0]), held_out_loss(kept[0])
-                is_worse = loss is not None and before is not None and loss > before
-                if stage is self._stages[-1] or not is_worse:
-                    kept = found
+        whole, held_out_loss = self._survey(whole), self._estimator._held_out_loss
+        kept = self._run(None, whole)
+        while kept is not None and (stage := self._next()) is not None:
+            found = self._run(stage, whole)
+            if found is None:
+                break
+            loss, before = held_out_loss(found[0]), held_out_loss(kept[0])
+            is_worse = loss is not None and before is not None and loss > before
+            if stage is self._stages[-1] or not is_worse:
+                kept = found
         if kept is None:  # what is wrong with the rows is said by the fit to all of them
-            return cast(Model, self._estimator._fit_model(*whole, self._setting))
+            return cast(Model, self._estimator._fit_model(*whole, self._given_setting))
         for each in kept[1]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
         facts = replace(kept[0].facts, plan=FitPlan(tuple(self._ran), self.seconds))

@@ -38,7 +38,6 @@ from discernel.estimators.learning import (
     working,
 )
 from discernel.estimators.rows import check_training, with_class_weight
-from discernel.estimators.staged import active_stages
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.columns import divided_columns
@@ -256,8 +255,8 @@ class StreamLearner:
         work : FitRun, optional
             The fit that this is part of, whose bank is chosen.
         """
-        stages = active_stages()
         self._refuse_unstreamable()
+        stages = self.setting.stages
         known = None if stages is None else stages.survey
         surveying, survey = self.survey(source) if known is None else known
         survey, reader = self._encoded(survey)

@@ -19,10 +19,8 @@ from discernel.kernels.features import n_landmarks
 from discernel.plan.speed import Speed, device_product_rate, measure_device, measure_speed
 from discernel.progress import in_words
 
-__all__ = ["PATIENCE", "Problem", "Stage", "forecast"]
+__all__ = ["Problem", "Stage", "forecast"]
 
-#: Without a limit by the user, an exact fit is taken up to this forecast, in seconds.
-PATIENCE = 600.0
 #: Operations of the choice on 1,000 rows, the power of rows that they grow with, columns that make
 #: it twice as dear, and the jobs that share the work, of which each has a thread.
 _CHOICE, _CHOICE_POWER, _CHOICE_COLUMNS, _CHOICE_JOBS = 1.55e11, 1.8, 200.0, 5
@@ -85,8 +83,8 @@ class Problem:
     #: Whether weights and metric are learned, or equal; and learned again without each fold.
     learns: bool = True
     holds_out: bool = False
-    #: The seconds that an exact fit may take.
-    patience: float = PATIENCE
+    #: The seconds that an exact fit may take; more, where the user has a larger limit.
+    patience: float = 600.0
     #: Whether rows come in chunks.
     in_chunks: bool = False
     #: Where the fit is computed, None: here; and whether features of a low rank are summed up
@@ -181,21 +179,18 @@ def forecast(
     rank : int, optional
         The total rank where that is low; by default that of the problem.
     """
-    n, learns, device = problem.n_rows, problem.learns, problem.device
+    n, device, is_low = problem.n_rows, problem.device, kind == "lowrank"
     if kind == "device":
         assert device is not None
         return _forecast_on_device(problem, device)
-    if kind != "lowrank":
-        seconds, n_bytes = _cost(problem, kind, problem.speed("here"))
-        return Stage(kind, n, reason, seconds, n_bytes, learns=learns)
-    rank = rank or problem.rank or n_landmarks(n)
-    if device is None or not (problem.sums_on_device or problem.asked == "lowrank"):
-        seconds, n_bytes = _cost(problem, kind, problem.speed("here"), rank)
-    else:
-        part, there = replace(problem, n_rows=min(n, _SAMPLE)), problem.speed("sums")
-        seconds, n_bytes = _cost(part, kind, problem.speed("here"), rank)
+    rank = (rank or problem.rank or n_landmarks(n)) if is_low else None
+    in_sums = is_low and device is not None and (problem.sums_on_device or problem.asked == kind)
+    part = replace(problem, n_rows=min(n, _SAMPLE)) if in_sums else problem
+    seconds, n_bytes = _cost(part, kind, problem.speed("here"), rank or 0)
+    if rank is not None and in_sums:
+        there = problem.speed("sums")
         seconds += n * rank * there.entry + 2.0 * n * rank**2 / there.product
-    return Stage(kind, n, reason, seconds, n_bytes, rank, learns)
+    return Stage(kind, n, reason, seconds, n_bytes, rank, problem.learns)
 
 
 def _forecast_on_device(problem: Problem, device: Device) -> Stage:
@@ -239,7 +234,7 @@ def _cost(problem: Problem, kind: str, speed: Speed, rank: int = 0) -> tuple[flo
 
 
 def _n_columns(X: Any) -> int:
-    return X.shape[1] if len(getattr(X, "shape", ())) > 1 else 1
+    return int((*X.shape, 1)[1])  # of objects, one
 
 
 def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, float, float, float]:

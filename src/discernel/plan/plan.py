@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -10,8 +9,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from discernel.arrays import memory_limit, n_rows
+from discernel.arrays import Device, memory_limit, n_rows
 from discernel.bank import KINDS, Kind
+from discernel.bank.choice import read_quantity
 from discernel.bank.ranks import have_low_rank
 from discernel.bank.tiled import CACHE_BYTES
 from discernel.exceptions import InvalidInputError, unknown_choice
@@ -22,11 +22,11 @@ from discernel.progress import in_words
 
 __all__ = [
     "FEW_ROWS",
-    "FEW_ROWS_ON_DEVICE",
     "FIRST_STAGE_ROWS",
     "FitPlan",
     "choose_bank",
     "forecast_rest",
+    "needs_forecast",
     "parse_duration",
     "plan_stage",
     "plan_stages",
@@ -34,7 +34,7 @@ __all__ = [
 
 #: Below this many rows nothing is worth a forecast, which takes a tenth of a second, or a choice:
 #: here, and on a device.
-FEW_ROWS, FEW_ROWS_ON_DEVICE = 2000, 30_000
+FEW_ROWS, _FEW_ROWS_ON_DEVICE = 2000, 30_000
 #: From this many kernels on it is worth trying whether their ranks are low.
 _MANY = 64
 #: Why a bank is taken that nobody asked for.
@@ -147,6 +147,11 @@ def choose_bank(
         if limit is not None and needed > limit:
             raise _too_large(n, needed, n_stored, ", or bank='iterative', which needs none of them")
     return kind
+
+
+def needs_forecast(n: int, device: Device | None) -> bool:
+    """Whether so many rows are enough work to be worth a forecast."""
+    return n >= (FEW_ROWS if device is None else _FEW_ROWS_ON_DEVICE)
 
 
 def plan_stage(problem: Problem) -> Stage:
@@ -266,11 +271,6 @@ def forecast_rest(problem: Problem, stage: Stage) -> float:
     return forecast(known, stage.kind, rank=stage.rank).seconds
 
 
-# ---- durations ---------------------------------------------------------------------------------
-
-_UNITS: dict[str, float] = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
-
-
 def parse_duration(given: Any) -> float | None:
     """Return seconds from a number or words such as ``"10m"``, or raise a clear error.
 
@@ -281,11 +281,8 @@ def parse_duration(given: Any) -> float | None:
     """
     if given is None:
         return None
-    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", str(given).lower())
-    seconds = 0.0
-    if found and found[2] in _UNITS and found[1].count(".") <= 1 and found[1] != ".":
-        seconds = float(found[1]) * _UNITS[found[2]]
-    if seconds <= 0:
+    seconds = read_quantity(given, {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0})
+    if seconds is None:
         raise InvalidInputError(
             "max_time must be a positive number of seconds, or a number with a unit such as '90s', "
             f"'10m' or '1.5h'. Got {given!r}."

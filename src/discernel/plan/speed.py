@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import joblib
@@ -92,10 +92,7 @@ def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf
     n_cores = int(joblib.cpu_count())
     n_threads = n_cores if all(kernel.thread_safe for kernel in kernels) else 1
     matrix = np.random.default_rng(0).standard_normal((_ROWS, _ROWS))
-
-    def multiply() -> None:
-        np.matmul(matrix, matrix)
-
+    multiply = partial(np.matmul, matrix, matrix)
     product = single = 2.0 * _ROWS**3 / _mean_seconds(multiply, clock)
     if n_cores > 1:
         with one_blas_thread():
@@ -163,7 +160,7 @@ def device_product_rate(device: Device, single: bool) -> float:
     return 2.0 * n**3 / _mean_seconds(multiply)
 
 
-def _mean_seconds(work: Callable[[], None], clock: Clock = time.perf_counter) -> float:
+def _mean_seconds(work: Callable[[], Any], clock: Clock = time.perf_counter) -> float:
     """Return the seconds that some work takes: the mean of a few times, the first not counted."""
     work()
     start, taken, n_done = clock(), 0.0, 0
