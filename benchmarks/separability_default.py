@@ -26,12 +26,12 @@ from typing import Any
 
 import numpy as np
 from common import load, write_record
-from discernel.experiments.baselines import KernelNeighborsClassifier
 from rich.progress import track
 from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import scale
 
 from discernel import SeparabilityClassifier
+from discernel_reproduction.baselines import KernelNeighborsClassifier
 
 #: The sets of the paper, then those that no choice was made on; what is claimed of the gain.
 CLAIMS: dict[str, float | None] = {

@@ -478,12 +478,12 @@ def test_the_commands_are_those_of_the_documentation():
 
 
 def test_commands_of_installed_packages_are_found(tmp_path, monkeypatch):
-    (tmp_path / "greeting.py").write_text("def greet(name: str):\n    print(f'hello {name}')\n")
-    package = tmp_path / "greeting-1.0.dist-info"
-    package.mkdir()
+    package = tmp_path / "site" / "greeting-1.0.dist-info"
+    package.mkdir(parents=True)
+    (package.parent / "greeting.py").write_text("def greet(name: str):\n    print('hello', name)\n")
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[discernel.commands]\ngreet = greeting:greet\n")
     assert "No such command 'greet'" in run("greet", "you", code=2).stderr
     source = str(Path(discernel.__file__).parent.parent)
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), source]))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(package.parent), source]))
     assert run("greet", "you").stdout == "hello you\n"

@@ -5,8 +5,6 @@ from dataclasses import replace
 import matplotlib as mpl
 import numpy as np
 import pytest
-from discernel.experiments.methods.inductive import kfd_grid
-from discernel.experiments.methods.transductive import leave_one_out
 from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.metrics import auc as area
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_val_score
@@ -16,17 +14,20 @@ from sklearn.svm import SVC
 from discernel import align_kernels, reweigh_spectrum
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.entrants import METHODS as ENTRANTS
-from discernel.experiments.methods import METHODS
 from discernel.experiments.plan import Cell, Data, Method, Splits
 from discernel.experiments.roc import mean_roc
 from discernel.experiments.runner import run_cell
 from discernel.experiments.store import Store
-from discernel.experiments.tasks import Division, divide
+from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, Linear
 from discernel.papers.separability.spectrum_choice import SHARES
 from discernel_reproduction.baselines import ConformalKernelTransformer
+from discernel_reproduction.methods import METHODS, PAPERS
+from discernel_reproduction.methods.inductive import kfd_grid
+from discernel_reproduction.methods.transductive import leave_one_out
 from discernel_reproduction.papers.common import auc
 from discernel_reproduction.reproduce import compare, names, reproduce, reproduction, stored
+from discernel_reproduction.tasks import divide
 
 mpl.use("Agg")
 
@@ -88,7 +89,7 @@ def test_every_kind_of_method_has_a_case_and_is_in_some_plan():
 
 @pytest.mark.parametrize("kind", sorted(CASES))
 def test_each_kind_classifies_and_can_be_stored(kind, tmp_path):
-    cell, result = run_cell(case(kind))
+    cell, result = run_cell(case(kind), PAPERS)
     assert result.error is None
     assert CASES[kind][2] <= result.metrics["accuracy"] <= 1.0
     with Store(tmp_path / "results.sqlite") as store:

@@ -9,18 +9,18 @@ import pytest
 from sklearn.svm import SVC
 
 from discernel.criteria import Margin
-from discernel.experiments.methods import METHODS
 from discernel.experiments.plan import Cell, Data, Method, Plan, Splits
 from discernel.experiments.runner import run, run_cell
 from discernel.experiments.store import Record, Result, Store
-from discernel.experiments.tasks import divide
 from discernel.kernels import RBF
 from discernel.learn import learn_kernel
+from discernel_reproduction.methods import METHODS, PAPERS
 from discernel_reproduction.papers.common import accuracy
 from discernel_reproduction.papers.ye2008 import REPRODUCTIONS
 from discernel_reproduction.papers.ye2008 import setup as ye
 from discernel_reproduction.published import published
 from discernel_reproduction.reproduce import reproduce, stored
+from discernel_reproduction.tasks import divide
 
 BY_ID = {found.id: found for found in REPRODUCTIONS}
 TASKS = (*ye.BINARY, *ye.MULTI)
@@ -226,7 +226,7 @@ def test_two_divisions_of_wine_stand_beside_table_9(tmp_path):
 def test_validated_methods_run(method):
     options = {**method.options, "kernels": method.options["kernels"][-2:], "cv": 2}
     cell = Cell(WINE.data, Method(method.name, method.kind, options), WINE.splits(), 0)
-    _, result = run_cell(cell)
+    _, result = run_cell(cell, PAPERS)
     assert result.error is None
     assert sorted(result.weights.values()) == [0.0] * (len(options["kernels"]) - 1) + [1.0]
 
@@ -240,7 +240,7 @@ def test_accuracy_over_lambda_is_drawn(tmp_path):
     plan = found.plans[0]  # wine
     part = replace(plan, methods=plan.methods[::10], splits=replace(plan.splits, n=2))
     with Store(tmp_path / "lambda.db") as store:
-        run(part, store)
+        run(part, store, protocol=PAPERS)
         records = store.records(part.cells())
     wine, other = found.figure(records).axes
     x, y = wine.lines[0].get_data()

@@ -47,7 +47,11 @@ def reproduce_command(
     jobs: Jobs = None,
     store: StoreFile = DEFAULT_STORE,
 ) -> None:
-    """Run published tables again and show our numbers beside the printed ones."""
+    """Run published tables again.
+
+    Our numbers are shown beside the printed ones, with a verdict on each.
+    Results are kept: the same command goes on from what there is.
+    """
     with one_line_errors(f"Run the same command again: it goes on from {store}."):
         chosen = _chosen(names or ["all"])
         if list_ or not names:

@@ -346,6 +346,7 @@ def single(division: Division, options: dict[str, Any]) -> Outcome:
         seconds_fit=searched - start + outcome.seconds_fit,
         weights={name: float(i == best) for i, name in enumerate(kernel_names(given))},
         regularization=values[at],
+        gap=None,  # nothing was weighed
         details={},
     )
 
