@@ -98,7 +98,7 @@ def one_size(n: int) -> dict[str, Any]:
         "gigabytes_above_data": memory() - before,
         "gap": clf.gap_,
         "left_out_accuracy": clf.expected_.accuracy,
-        "passes": [[b.n_samples, b.passes.double, b.passes.single] for b in banks],
+        "passes": [[b.n_samples, b.passes["double"], b.passes["single"]] for b in banks],
     }
 
 

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from discernel.bank import DenseBank, FactoredBank, TiledBank, WithIdentity, gram_stack
+from discernel.bank import DenseBank, FeatureBank, TiledBank, WithIdentity, gram_stack
 from discernel.criteria import CRITERIA, RKDA, Criterion
 from discernel.kernels import RBF, Cosine, Exponential, Laplace, Linear, Polynomial, rbf_ladder
 from discernel.kernels.adapters import Function, Pairwise
@@ -60,7 +60,7 @@ def test_our_banks(kind, normalization):
         "small tiles": lambda: TiledBank(
             kernels, ROWS, normalization=normalization, n_threads=2, cache_bytes=2**16
         ),
-        "factored": lambda: FactoredBank.from_kernels(kernels, ROWS, normalization=normalization),
+        "factored": lambda: FeatureBank.from_kernels(kernels, ROWS, normalization=normalization),
     }[kind]()
     check_bank(bank, grams, normalization)
 

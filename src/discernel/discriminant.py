@@ -140,6 +140,16 @@ class Discriminant:
         """Return log p(class | x) up to a constant of the row, of shape (n_rows, n_classes)."""
         return self.log_likelihood(scores) + _log(priors)
 
+    @property
+    def linear(self) -> tuple[FloatArray, FloatArray]:
+        """The slopes and constants with which `log_likelihood` is ``scores @ slopes + constants``.
+
+        Of shape (n_classes - 1, n_classes) and (n_classes,).
+        """
+        slopes = self.sharpness * self.scalings @ self.means.T
+        lengths = 0.5 * self.sharpness * np.sum(self.means**2, axis=1)
+        return slopes, np.asarray(-self.center @ slopes - lengths)
+
 
 @dataclass(frozen=True)
 class HeldOutScores:
@@ -790,6 +800,28 @@ class ClassHead:
         decision = self.discriminant.log_posterior(scores, self.decision.priors)
         decision += self.decision.offsets
         return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
+
+    def linear_scores(
+        self, coef: FloatArray, intercept: FloatArray
+    ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+        """Return what decides between the classes that have rows, as linear in terms of a row.
+
+        Parameters
+        ----------
+        coef, intercept : ndarray of shape (n_terms, n_scores) and (n_scores,)
+            What scores are made of.
+
+        Returns
+        -------
+        coef, constant : ndarray of shape (n_terms, n_seen) and (n_seen,)
+            Those of log-posteriors with costs.
+        seen : ndarray of bool of shape (n_classes,)
+            The classes that they are of.
+        """
+        (slopes, constants), priors = self.discriminant.linear, self.decision.priors
+        seen = priors > 0
+        constant = intercept @ slopes + constants + _log(priors) + self.decision.offsets
+        return coef @ slopes[:, seen], constant[seen], seen
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
         """Return a function of the scores of rows of known classes: the log-loss of each."""

@@ -472,7 +472,7 @@ class Facts:
         The names of all candidates.
     bank : str
         How rows were learned from: the bank, or ``"stream"``.
-    forecast : Forecast or None
+    forecast : Stage or None
         What the fit was expected to take; None for few rows.
     plan : FitPlan
         The stages that were run.

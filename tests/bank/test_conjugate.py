@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from discernel.bank.conjugate import conjugate_gradients, solve_refined
-from discernel.bank.preconditioner import PartialFactor
+from discernel.bank.conjugate import PartialFactor, conjugate_gradients, solve_refined
 from discernel.bank.woodbury import WoodburySystem
 
 N = 120

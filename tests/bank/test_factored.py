@@ -7,11 +7,12 @@ import pytest
 import scipy.sparse as sp
 
 from discernel import MultipleKernelDiscriminant
-from discernel.bank import DenseBank, FactoredBank, WithIdentity, choose_bank, gram_stack, make
-from discernel.bank.factored import factor_kernel, have_low_rank
+from discernel.bank import BankChoice, DenseBank, FeatureBank, WithIdentity, gram_stack, make_bank
+from discernel.bank.ranks import factor_kernel, have_low_rank
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed, feature_kernels
 from discernel.kernels.adapters import Function
+from discernel.plan import choose_bank
 
 N = 150
 
@@ -38,7 +39,7 @@ def close(first, second):
 def test_everything_equals_the_dense_bank(rows, normalization):
     kernels = candidates(rows)
     dense = DenseBank(gram_stack(kernels, rows), normalization=normalization)
-    factored = FactoredBank.from_kernels(kernels, rows, normalization=normalization)
+    factored = FeatureBank.from_kernels(kernels, rows, normalization=normalization)
     rng = np.random.default_rng(1)
     V, S = rng.standard_normal((N, 3)), rng.standard_normal((N, N))
     S = S + S.T
@@ -78,7 +79,7 @@ def test_rank_is_that_of_the_kernel(rows):
 
 
 def test_norms_are_the_largest_eigenvalues(rows):
-    bank = FactoredBank.from_kernels(candidates(rows), rows)
+    bank = FeatureBank.from_kernels(candidates(rows), rows)
     for norm, unit in zip(bank.norms(), np.eye(bank.n_kernels), strict=True):
         assert norm == pytest.approx(np.linalg.norm(bank.combined(unit), 2))
 
@@ -88,7 +89,7 @@ def test_selection_is_the_same_kernels_as_they_are(rows, kind):
     constant = Function(lambda X, Z: np.ones((len(X), len(Z))))
     kernels = [*([constant] if kind != "factored" else []), *candidates(rows)]
     with pytest.warns(DroppedKernelWarning) if kind != "factored" else nullcontext():
-        bank = make.make_bank(kind, kernels, rows, "centered_trace")
+        bank = make_bank(BankChoice(kind), kernels, rows, "centered_trace")
     positions = np.array([7, 1, 4])
     part = bank.select(positions)
     w = np.zeros(bank.n_kernels)
@@ -115,11 +116,11 @@ def test_which_bank(rows, monkeypatch):
     smooth = [kernel.resolve(rows) for kernel in feature_kernels(4).values()] * 16
     room = 8 * 64 * N**2 - 1
     # 150 rows are few: no kernel with tails has a rank below a sixteenth of that
-    monkeypatch.setattr("discernel.bank.factored._LOW", 0.5)
+    monkeypatch.setattr("discernel.bank.ranks._LOW", 0.5)
     assert choose_bank("auto", smooth, rows, room) == "factored"
     assert choose_bank("auto", smooth[:-1], rows, room) == "dense"
     with monkeypatch.context() as patch:
-        patch.setattr("discernel.bank.factored._FACTOR_BYTES", 8 * 64 * N)  # of rank 1
+        patch.setattr("discernel.bank.ranks._FACTOR_BYTES", 8 * 64 * N)  # of rank 1
         assert choose_bank("auto", smooth, rows, room) == "tiled"
     narrow = [RBF(width=1e-3).on([0, 1])] * 64
     assert choose_bank("auto", narrow, rows, room) == "tiled"
@@ -131,26 +132,26 @@ def test_which_bank(rows, monkeypatch):
     with pytest.raises(InvalidInputError, match="given as matrices"):
         choose_bank("factored", [Precomputed()], np.eye(3))
     with pytest.raises(InvalidInputError, match="normalization"):
-        FactoredBank([np.ones((1, 3))], ["a"], normalization="none")
+        FeatureBank(np.array([[1.0, 0.0, 0.0]]), [1], ["a"], normalization="none")
 
 
 def test_constant_kernels_are_left_out_and_nan_is_named(rows):
     X = np.column_stack([rows, np.ones(N)])
     kernels = [kernel.resolve(X) for kernel in (RBF().on([0]), RBF().on([5]), RBF().on([1]))]
     with pytest.warns(DroppedKernelWarning, match=r"RBF\(width=1\) on 5"):
-        bank = FactoredBank.from_kernels(kernels, X)
+        bank = FeatureBank.from_kernels(kernels, X)
     assert bank.kept.tolist() == [0, 2]
     for row in range(4):  # in the first pool or not
         broken = X.copy()
         broken[row, 0] = np.nan
         with pytest.raises(InvalidInputError, match=r"NaN or infinity, but that of RBF"):
-            FactoredBank.from_kernels(kernels, broken)
+            FeatureBank.from_kernels(kernels, broken)
 
 
 def test_sparse_rows(rows):
     kernels = [RBF(width=2.0), Linear()]
-    dense = FactoredBank.from_kernels(kernels, rows)
-    sparse = FactoredBank.from_kernels(kernels, sp.csr_matrix(rows))
+    dense = FeatureBank.from_kernels(kernels, rows)
+    sparse = FeatureBank.from_kernels(kernels, sp.csr_matrix(rows))
     w = np.array([0.5, 0.5])
     np.testing.assert_allclose(sparse.combined(w), dense.combined(w), atol=1e-12)
 

@@ -10,16 +10,16 @@ from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import (
     DenseBank,
+    FeatureBank,
     LowRank,
-    LowRankBank,
     TiledBank,
-    choose_bank,
     gram_stack,
 )
-from discernel.bank.lowrank import default_rank, share_rank, spectra_of
+from discernel.bank.ranks import default_rank, share_rank, spectra_of
 from discernel.exceptions import DroppedKernelWarning, InvalidInputError, LowRankWarning
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
 from discernel.kernels.features import ExactMap, FourierMap, NystromMap
+from discernel.plan import choose_bank
 from discernel.testing import check_bank
 from tests.bank._blend import blend_of_rank
 
@@ -33,7 +33,7 @@ IMPORTANCE = SampleWeights.of(RNG.random(N) + 0.1)
 
 
 def banks(rank, **options):
-    return LowRankBank.of_rank(KERNELS, X, rank, **options)
+    return FeatureBank.of_rank(KERNELS, X, rank, **options)
 
 
 # ---- all rows are landmarks --------------------------------------------------------------------
@@ -48,7 +48,7 @@ def test_with_all_landmarks_it_is_the_dense_bank(normalization):
 def test_one_kernel_of_low_rank_is_solved_in_the_space_of_its_features():
     kernels = [Linear(), Polynomial(degree=2)]  # 4 and 15 features of 120 rows
     maps = [ExactMap(kernel, 4) for kernel in kernels]
-    bank = LowRankBank.from_maps(maps, kernels, X)
+    bank = FeatureBank.from_maps(maps, kernels, X)
     assert bank.rank == 19
     check_bank(bank, gram_stack(kernels, X))
 
@@ -190,7 +190,7 @@ def test_kernels_that_do_not_vary_are_left_out():
     with pytest.warns(DroppedKernelWarning, match="on 4"):
         blend = blend_of_rank(kernels, weights, rows, N)
     with pytest.warns(DroppedKernelWarning, match="on 4"):
-        bank = LowRankBank.of_rank(kernels, rows, 30)
+        bank = FeatureBank.of_rank(kernels, rows, 30)
     dense = DenseBank(gram_stack(kernels[1:], rows))
     one = np.ones(1)
     np.testing.assert_allclose(blend.combined(one), dense.combined(one), atol=1e-9)
@@ -230,7 +230,7 @@ def test_the_rank_for_which_nobody_asked():
 def test_any_maps_make_a_bank():
     kernels = [RBF(width=3.0), Linear()]
     maps = [FourierMap(kernels[0], 4, 60), ExactMap(kernels[1], 4)]
-    bank = LowRankBank.from_maps(maps, kernels, X)
+    bank = FeatureBank.from_maps(maps, kernels, X)
     dense = DenseBank(gram_stack(kernels, X))
     w = np.array([0.5, 0.5])
     assert bank.rank == 64
@@ -303,7 +303,7 @@ def test_the_regularization_is_learned_in_the_space_of_features(monkeypatch):
     low = MultipleKernelDiscriminant(kernels, bank=LowRank(300), **options).fit(rows, y)
     exact = MultipleKernelDiscriminant(kernels, bank="dense", **options).fit(rows, y)
     np.testing.assert_allclose(low.kernel_weights_, exact.kernel_weights_, atol=1e-6)
-    monkeypatch.setattr(LowRankBank, "combined", None)  # no matrix of all pairs
+    monkeypatch.setattr(FeatureBank, "combined", None)  # no matrix of all pairs
     few = MultipleKernelDiscriminant(kernels, bank=LowRank(60), **options).fit(rows, y)
     assert few.gap_ <= 1e-6
 

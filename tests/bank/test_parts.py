@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from discernel.bank import DenseBank, FactoredBank, TiledBank, WithIdentity
+from discernel.bank import DenseBank, FeatureBank, TiledBank, WithIdentity
 from discernel.kernels import RBF, Linear, Polynomial
 from discernel.programs.rkda import RKDAProgram
 from discernel.targets import ClassTarget
@@ -30,7 +30,7 @@ def make(kind, rows, normalization="centered_trace"):
         return DenseBank([kernel(rows) for kernel in kernels], normalization=normalization)
     if kind == "tiled":
         return TiledBank(kernels, rows, normalization=normalization, n_threads=1)
-    return FactoredBank.from_kernels(kernels, rows, normalization=normalization)
+    return FeatureBank.from_kernels(kernels, rows, normalization=normalization)
 
 
 def matrices(rows, normalization="centered_trace"):

@@ -6,7 +6,7 @@
 import numpy as np
 import pytest
 
-from discernel.bank import DenseBank, FactoredBank, TiledBank
+from discernel.bank import DenseBank, FeatureBank, TiledBank
 from discernel.kernels import RBF, Linear
 
 WIDTHS = (0.3, 1.0, 3.0, 10.0)
@@ -49,7 +49,7 @@ def test_tiles_are_factored_in_single_precision_and_stored_matrices_are_not(rows
     assert relative_error(tiles(rows).rough_system(weights, 1e-2).solve(T), exact) > 1e-10
     kernels = [RBF(width=width).resolve(rows) for width in WIDTHS]
     stored = DenseBank([kernel(rows) for kernel in kernels])
-    for bank in (stored, FactoredBank.from_kernels(kernels, rows)):
+    for bank in (stored, FeatureBank.from_kernels(kernels, rows)):
         assert relative_error(bank.rough_system(weights, 1e-2).solve(T), exact) < 1e-9
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from discernel.arrays.sample_weights import SampleWeights, centered, check_sample_weight
-from discernel.bank import DenseBank, FactoredBank, TiledBank, WithIdentity, gram_stack
+from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
+from discernel.bank import DenseBank, FeatureBank, TiledBank, WithIdentity, gram_stack
 from discernel.kernels import RBF, Linear
 
 KERNELS = [RBF(width=1.0), RBF(width=3.0), Linear(), RBF(width=3e3)]
@@ -22,7 +22,7 @@ def make(kind, X, normalization="centered_trace", weights=None, kernels=KERNELS)
         return DenseBank(gram_stack(kernels, X), **options)
     if kind == "tiled":
         return TiledBank(kernels, X, n_threads=1, cache_bytes=8 * 5 * 16 * 16, **options)
-    return FactoredBank.from_kernels(kernels, X, **options)
+    return FeatureBank.from_kernels(kernels, X, **options)
 
 
 def both(kind, X, normalization="centered_trace"):
@@ -125,9 +125,9 @@ def test_weights_are_relative_whether_whole_or_not(factor):
     assert SampleWeights.of(np.full(3, factor)) is None
 
 
-def test_centered_is_orthogonal_to_the_roots():
+def test_projected_columns_are_orthogonal_to_the_roots():
     weights = SampleWeights.of(np.array([0.5, 1.0, 3.0]))
-    found = centered(np.arange(6.0).reshape(3, 2) ** 2, weights)
+    found = weights.project(np.arange(6.0).reshape(3, 2) ** 2)
     np.testing.assert_allclose(weights.roots @ found, 0.0, atol=1e-12)
 
 

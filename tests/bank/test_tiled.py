@@ -13,9 +13,7 @@ from discernel.bank import (
     DenseBank,
     Tiled,
     TiledBank,
-    choose_bank,
     gram_stack,
-    make,
     tiled,
 )
 from discernel.exceptions import DroppedKernelWarning, InvalidGramError, InvalidInputError
@@ -23,6 +21,7 @@ from discernel.kernels import RBF, Exponential, Linear, Polynomial, Precomputed,
 from discernel.kernels.adapters import Function
 from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.terms import Decay
+from discernel.plan import choose_bank
 from discernel.programs.rkda import RKDAProgram
 from discernel.targets import ClassTarget
 
@@ -271,8 +270,8 @@ def test_the_cache_decides_which_bank(rows):
 @pytest.mark.parametrize(("kind", "needed"), [("tiled", 2), ("dense", 4)])
 def test_too_many_rows_for_the_machine_are_refused(rows, monkeypatch, kind, needed):
     kernels = [RBF(width=1.0), RBF(width=2.0)]
-    monkeypatch.setattr(make, "memory_limit", lambda: needed * 8 * N**2 - 1)
+    monkeypatch.setattr("discernel.plan.plan.memory_limit", lambda: needed * 8 * N**2 - 1)
     with pytest.raises(InvalidInputError, match=r"must fit into memory.*Take some of the rows"):
         choose_bank(kind, kernels, rows)
-    monkeypatch.setattr(make, "memory_limit", lambda: needed * 8 * N**2)
+    monkeypatch.setattr("discernel.plan.plan.memory_limit", lambda: needed * 8 * N**2)
     assert choose_bank(kind, kernels, rows) == kind

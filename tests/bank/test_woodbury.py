@@ -33,7 +33,6 @@ def check(system, matrix):
         np.testing.assert_allclose(system.inverse_diagonal(), np.diagonal(inverse), rtol=1e-8)
         one = system.solve(right[:, 0])
         np.testing.assert_array_equal(one, system.solve(right[:, :1])[:, 0])
-        assert system.log_determinant() == pytest.approx(np.linalg.slogdet(matrix)[1])
 
 
 @pytest.mark.parametrize("ridge", RIDGES, ids=["one", "small", "each"])

@@ -11,7 +11,7 @@ from discernel.bank import device as device_bank
 from discernel.bank.device import DeviceBank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Exponential, Function, Laplace, Linear, Polynomial
-from discernel.kernels.device import pairs
+from discernel.kernels import device as device_kernels
 from discernel.testing import check_bank
 
 N = 160
@@ -21,7 +21,7 @@ N = 160
 def small(monkeypatch):
     """Several strips, and parts that are on the device too."""
     monkeypatch.setattr(device_bank, "STRIP_ENTRIES", 4000)
-    monkeypatch.setattr(pairs, "STRIP_ENTRIES", 4000)
+    monkeypatch.setattr(device_kernels, "STRIP_ENTRIES", 4000)
     monkeypatch.setattr(device_bank, "_FEW_ROWS", 10)
     monkeypatch.setattr(device_bank, "_FEW_TO_REFINE", 10)
 

@@ -202,7 +202,7 @@ class TestFits:
     def test_predictions(self, rows, monkeypatch):
         X, y = rows
         clf = MultipleKernelDiscriminant([RBF()], **OPTIONS).fit(torch.as_tensor(X), y)
-        monkeypatch.setattr("discernel.kernels.device.pairs.DeviceSum.product", lost)
+        monkeypatch.setattr("discernel.kernels.device.DeviceSum.product", lost)
         for given in (X, torch.as_tensor(X)):
             with pytest.raises(DeviceError, match=r"give NumPy arrays to the model that `to_cpu"):
                 clf.predict(given)

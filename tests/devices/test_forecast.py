@@ -9,11 +9,11 @@ import scipy.sparse as sp
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.arrays import Device
 from discernel.bank.device import factor_bytes
-from discernel.estimators import base, planned
+from discernel.estimators import base
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import RBF, Function, Laplace, Linear, rbf_ladder
 from discernel.learn import Status
-from discernel.plan import Problem, Speed, measure_device, plan_on_device
+from discernel.plan import Problem, Speed, forecast, measure_device
 
 #: A large GPU.
 SPEED = Speed(product=3e14, entry=6e-11, n_threads=1)
@@ -50,31 +50,38 @@ def test_a_device_is_measured_on_the_kernels_and_rows_at_hand(device, kernels, n
     speed = measure_device(kernels, X, device)
     assert 1e6 < speed.product < 1e16
     assert 0 < speed.entry < 1e-3
-    assert speed.threads_in_effect == 1.0
+    assert speed.threads_in_effect() == 1.0
+
+
+def problem(n_rows, device, **changes):
+    options = {"chooses": False, "n_programs": 1.0, "device": device}
+    X = np.empty((1, 50))
+    return Problem([RBF()] * 10, X, n_rows, **(options | changes), speeds={"device": SPEED})
 
 
 def test_what_fits_is_factored_and_what_does_not_iterates(device, monkeypatch):
-    problem = Problem(50_000, 50, 10, False, 1.0)
+    exact = problem(50_000, device)
     monkeypatch.setattr(Device, "free_bytes", lambda self: 2 * factor_bytes(50_000))
-    found = plan_on_device(problem, SPEED, device)
+    found = forecast(exact, "device")
     assert (found.kind, found.n_bytes) == ("device", factor_bytes(50_000))
     assert 1.0 < found.seconds < 5.0  # 2.5 on an H200
     assert "factored" in str(found)
-    assert "conjugate gradients" in str(plan_on_device(problem, SPEED, device, factors=False))
+    iterates = replace(exact, asked="iterative")
+    assert "conjugate gradients" in str(forecast(iterates, "device"))
     monkeypatch.setattr(Device, "free_bytes", lambda self: factor_bytes(50_000) - 1)
-    assert "conjugate gradients" in str(plan_on_device(problem, SPEED, device))
+    assert "conjugate gradients" in str(forecast(exact, "device"))
 
 
 def test_the_default_needs_room_for_a_precise_diagonal(device, monkeypatch):
-    chooses = Problem(50_000, 50, 12, True, 0.0)
+    chooses = problem(50_000, device, chooses=True, n_programs=0.0)
     single, double = (factor_bytes(50_000, single=each) for each in (True, False))
     monkeypatch.setattr(Device, "free_bytes", lambda self: 2 * double)
-    found = plan_on_device(chooses, SPEED, device)
+    found = forecast(chooses, "device")
     assert "factored" in str(found)
     assert found.n_bytes == double
     monkeypatch.setattr(Device, "free_bytes", lambda self: (single + double) / 2)
-    assert "conjugate gradients" in str(plan_on_device(chooses, SPEED, device))
-    assert "factored" in str(plan_on_device(replace(chooses, chooses=False), SPEED, device))
+    assert "conjugate gradients" in str(forecast(chooses, "device"))
+    assert "factored" in str(forecast(replace(chooses, chooses=False), "device"))
 
 
 def test_few_rows_are_not_forecast_unless_asked(rows, tensor, capsys):
@@ -88,7 +95,7 @@ def test_few_rows_are_not_forecast_unless_asked(rows, tensor, capsys):
 
 def test_a_short_time_means_a_low_rank(rows, tensor, monkeypatch):
     assert fit(rows, tensor, max_time="1h").bank_ == "device"
-    monkeypatch.setattr(planned, "measure_device", slow_to_factor)
+    monkeypatch.setattr("discernel.plan.costs.measure_device", slow_to_factor)
     clf = fit(rows, tensor, max_time="1h")
     assert (clf.bank_, clf.forecast_.kind) == ("stream", "lowrank")
     assert "would take too long" in clf.forecast_.reason
@@ -97,7 +104,7 @@ def test_a_short_time_means_a_low_rank(rows, tensor, monkeypatch):
 
 def test_what_cannot_be_summed_up_has_a_low_rank_here(rows, tensor, monkeypatch):
     X = rows[0]
-    monkeypatch.setattr(planned, "measure_device", slow_to_factor)
+    monkeypatch.setattr("discernel.plan.costs.measure_device", slow_to_factor)
     ridge = MultipleKernelRidge(
         [RBF(width=2.0)], regularization=0.1, criterion="uniform", max_time="1h"
     )
@@ -113,20 +120,25 @@ def test_rows_that_a_device_does_not_take_say_so(rows, tensor, monkeypatch):
 
 
 def test_too_short_a_time_for_what_has_no_low_rank_stops_the_solver(rows, tensor, monkeypatch):
-    monkeypatch.setattr(planned, "measure_device", slow_to_factor)
+    monkeypatch.setattr("discernel.plan.costs.measure_device", slow_to_factor)
     with pytest.warns(ConvergenceWarning, match="stopped by the time limit"):
         clf = fit(rows, tensor, kernels=[RBF(), Linear()], criterion="loo", max_time=10)
     assert clf.bank_ == "device"
     assert clf.learned_kernel_.status is Status.OUT_OF_TIME
 
 
-def test_sums_there_cost_what_the_device_does_with_all_rows():
-    few, many = (Problem(n, 20, 12, True, 0.0, there=SPEED) for n in (100_000, 10_000_000))
+def test_sums_there_cost_what_the_device_does_with_all_rows(device):
     here = Speed(product=2e11, entry=2e-8, n_threads=16)
-    costs = [problem.cost("lowrank", here, 3_000).seconds for problem in (few, many)]
+    options = {"chooses": True, "n_programs": 0.0, "sums_on_device": True}
+    few, many = (
+        replace(problem(n, device, **options), speeds={"here": here, "sums": SPEED})
+        for n in (100_000, 10_000_000)
+    )
+    costs = [forecast(each, "lowrank", rank=3_000).seconds for each in (few, many)]
     added = 9.9e6 * 3_000 * (SPEED.entry + 2.0 * 3_000 / SPEED.product)
     assert costs[1] - costs[0] == pytest.approx(added)
-    assert replace(many, there=None).cost("lowrank", here, 3_000).seconds > 10 * costs[1]
+    on_host = replace(many, device=None)
+    assert forecast(on_host, "lowrank", rank=3_000).seconds > 10 * costs[1]
 
 
 def test_iterative_never_factors(rows, tensor, monkeypatch):

@@ -7,9 +7,8 @@ from numpy.testing import assert_allclose
 from discernel import MultipleKernelDiscriminant, learn_kernel, regularization_path
 from discernel.arrays import Device, as_host, device_of
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank import bank_of_matrices
+from discernel.bank import DenseBank, bank_of_matrices
 from discernel.bank import device as device_bank
-from discernel.bank.dense import DenseBank
 from discernel.bank.device import DeviceBank
 from discernel.exceptions import InvalidGramError, InvalidInputError
 from discernel.kernels import RBF, Laplace, Linear

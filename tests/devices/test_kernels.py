@@ -41,7 +41,7 @@ from discernel.kernels import (
     rbf_ladder,
     resolve_kernels,
 )
-from discernel.kernels.device import matrix
+from discernel.kernels import device as device_kernels
 
 torch = pytest.importorskip("torch")
 strict = pytest.importorskip("array_api_strict")
@@ -133,7 +133,7 @@ OTHERS = {Spectrum, NGram, Jaccard, Lookup, Precomputed}
 
 @pytest.fixture(params=[2**27, 500], ids=["one strip", "several strips"])
 def strips(request, monkeypatch):
-    monkeypatch.setattr(matrix, "STRIP_ENTRIES", request.param)
+    monkeypatch.setattr(device_kernels, "STRIP_ENTRIES", request.param)
 
 
 def draw(seed=0):
@@ -252,16 +252,16 @@ def test_no_matrix_is_made_by_numpy(name, send, monkeypatch):
 
 
 def test_temporaries_are_strips(torch_as_device, monkeypatch):
-    monkeypatch.setattr(matrix, "STRIP_ENTRIES", 500)
+    monkeypatch.setattr(device_kernels, "STRIP_ENTRIES", 500)
     made = []
-    strips = matrix.DeviceKernels.strips
+    strips = device_kernels.DeviceKernels.strips
 
     def watched(self, rows, columns, *args, **options):
         for position, strip in strips(self, rows, columns, *args, **options):
             made.append(tuple(strip.shape))
             yield position, strip
 
-    monkeypatch.setattr(matrix.DeviceKernels, "strips", watched)
+    monkeypatch.setattr(device_kernels.DeviceKernels, "strips", watched)
     X, Z = map(torch.as_tensor, draw())
     kernel = RBF(width=1.0) + Laplace(width=1.0) * Linear()
     for given in ((X,), (X, Z)):
@@ -273,9 +273,11 @@ def test_temporaries_are_strips(torch_as_device, monkeypatch):
 
 def test_the_kernels_of_a_sum_share_distances(torch_as_device, monkeypatch):
     made = []
-    pairs = matrix.DeviceKernels._pairs
+    pairs = device_kernels.DeviceKernels._pairs
     monkeypatch.setattr(
-        matrix.DeviceKernels, "_pairs", lambda self, *a: made.append(a[0]) or pairs(self, *a)
+        device_kernels.DeviceKernels,
+        "_pairs",
+        lambda self, *a: made.append(a[0]) or pairs(self, *a),
     )
     (RBF(width=1.0) + RBF(width=2.0) + RBF(width=4.0) * Exponential(width=1.0))(torch.rand(9, 2))
     assert len(made) == 1

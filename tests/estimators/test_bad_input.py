@@ -201,7 +201,7 @@ def test_numerical_trouble_is_never_a_bare_linalg_error(monkeypatch):
     with pytest.raises(NumericalError, match=r"broke down.*check the kernels or raise") as error:
         learn_kernel(bad[None], y, regularization=1e-6)
     assert isinstance(error.value, DiscernelError)
-    monkeypatch.setattr("discernel.bank.dense.check_no_indefinite", _strict_check)
+    monkeypatch.setattr("discernel.bank.exact.check_no_indefinite", _strict_check)
     with pytest.raises(InvalidGramError, match=r"eigenvalue -0\.5"):
         learn_kernel(bad[None], y, regularization=1e-6)
 

@@ -10,10 +10,9 @@ from sklearn.base import clone
 
 from discernel import LearnedKernelTransformer, MultipleKernelDiscriminant, open_rows
 from discernel.bank import AutoBank, LowRank
-from discernel.estimators import planned
 from discernel.exceptions import InvalidInputError, LongFitWarning, LowRankWarning
 from discernel.kernels import rbf_ladder
-from discernel.plan import Forecast, Speed
+from discernel.plan import Speed, Stage
 
 SLOW = Speed(product=1e7, entry=1e-6, n_threads=1)
 
@@ -26,10 +25,10 @@ def rows():
 
 
 def few_are_many(monkeypatch, speed=None):
-    monkeypatch.setattr(planned, "FEW_ROWS", 100)
-    monkeypatch.setattr("discernel.plan.forecast.FEW_ROWS", 100)
+    monkeypatch.setattr("discernel.estimators.learning.FEW_ROWS", 100)
+    monkeypatch.setattr("discernel.plan.plan.FEW_ROWS", 100)
     if speed is not None:
-        monkeypatch.setattr(planned, "measure_speed", lambda kernels, X: speed)
+        monkeypatch.setattr("discernel.plan.costs.measure_speed", lambda kernels, X: speed)
 
 
 def test_few_rows_have_no_forecast(rows):
@@ -58,20 +57,20 @@ def test_long_fits_warn_and_say_what_to_do(rows, monkeypatch):
 
 
 def test_the_rank_of_the_forecast_is_that_of_the_fit(rows, monkeypatch):
-    asked = {}
+    asked = set()
 
-    def plan(problem, speed, **options):
-        asked.update(options)
-        learns = problem.learns
-        return Forecast("lowrank", 1.0, 1e6, problem.n_rows, "no room", rank=60, learns=learns)
+    def plan(problem, kind, reason, rank=None):
+        asked.add(kind)
+        return Stage("lowrank", problem.n_rows, "no room", 1.0, 1e6, 60, problem.learns)
 
-    monkeypatch.setattr(planned, "plan_fit", plan)
+    monkeypatch.setattr("discernel.plan.plan.forecast", plan)
+    monkeypatch.setattr("discernel.estimators.staged.forecast_rest", lambda *_: 0.5)
     clf = MultipleKernelDiscriminant(
         rbf_ladder(4), criterion="rkda", regularization=0.01, max_time="2m"
     )
     with pytest.warns(LowRankWarning, match="A larger rank would clearly pay"):
         clf.fit(*rows)
-    assert asked["asked"] == "dense"
+    assert asked == {"dense"}
     assert clf.bank_ == "lowrank"
     assert clf.discriminant_.dual_coef.shape[0] <= 60
 
@@ -88,7 +87,7 @@ def test_a_busy_machine_has_one_thread_of_blas(monkeypatch, max_time):
     X = np.random.default_rng(0).standard_normal((2000, 3))
     y, seen = (X[:, 0] > 0).astype(int), set()
     busy = Speed(product=2e10, entry=2e-8, n_threads=2, single=2e10, blas_threads_pay=False)
-    monkeypatch.setattr(planned, "measure_speed", lambda kernels, X: busy)
+    monkeypatch.setattr("discernel.plan.costs.measure_speed", lambda kernels, X: busy)
 
     def look(progress):
         pools = threadpoolctl.threadpool_info()
@@ -135,7 +134,7 @@ def test_criteria_that_need_whole_matrices_are_not_approximated(rows, monkeypatc
 
 def test_what_does_not_fit_into_memory_and_cannot_be_approximated_is_refused(rows, monkeypatch):
     few_are_many(monkeypatch)
-    monkeypatch.setattr("discernel.plan.forecast.memory_limit", lambda: 8 * 240**2)
+    monkeypatch.setattr("discernel.plan.plan.memory_limit", lambda: 8 * 240**2)
     with pytest.raises(InvalidInputError, match="240 × 240 numbers must fit into memory"):
         MultipleKernelDiscriminant(
             rbf_ladder(3), criterion="loo", bank=AutoBank(memory="1MiB")

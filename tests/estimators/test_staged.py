@@ -14,14 +14,14 @@ from discernel import (
     open_rows,
 )
 from discernel.bank import AutoBank
-from discernel.estimators import planned
+from discernel.estimators import staged
 from discernel.estimators.learning import Setting
 from discernel.estimators.staged import StagedFit, active_stages
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
 from discernel.learn import Status, make_request
 from discernel.model import Facts, Model
-from discernel.plan import Forecast, Speed
+from discernel.plan import Problem, Speed, Stage
 from discernel.progress.deadline import check_deadline, must_stop_learning
 
 GIVEN = {"kernels": rbf_ladder(4), "criterion": "rkda", "regularization": 1e-2}
@@ -95,7 +95,7 @@ def test_what_was_asked_for_by_name_is_kept(rows):
 
 def test_a_solver_that_runs_out_of_time_keeps_all_rows(rows, monkeypatch):
     slow = Speed(product=1e8, entry=1e-9, n_threads=1)
-    monkeypatch.setattr(planned, "measure_speed", lambda kernels, X: slow)
+    monkeypatch.setattr("discernel.plan.costs.measure_speed", lambda kernels, X: slow)
     clf = MultipleKernelDiscriminant(**GIVEN, tol=1e-12, max_time=1000)
     clf._clock = clock = Clock()
 
@@ -217,7 +217,8 @@ class Fitted(BaseEstimator):
         return self.losses.get(model.head)
 
     def _fit_model(self, X, y, sample_weight, setting):
-        stage = active_stages().begin(Planner(self.forecasts, reserve=self.learning > 0))
+        run = active_stages()
+        stage = run.stage or run.begin(PROBLEM)
         learning = self.learning * self.seconds[stage.n_rows]
         self.clock.now += learning
         if not stage.learns or not must_stop_learning():
@@ -227,30 +228,22 @@ class Fitted(BaseEstimator):
         return Model(None, None, none, none, stage.n_rows, facts=Facts(None, [], "dense"))
 
 
-class Planner:
-    def __init__(self, forecasts, reserve):
-        self.forecasts, self.reserved = forecasts, reserve
-
-    def stages(self, most_rows):
-        return [
-            Forecast("dense", seconds, 0.0, n_rows, "why", learns=n_rows > 500)
-            for n_rows, seconds in self.forecasts.items()
-        ]
-
-    def reserve(self, stage):
-        return self.reserved * self.forecasts[stage.n_rows]
-
-    def factoring_rate(self, stage):
-        return np.inf
+PROBLEM = Problem([], None, 4000, False, 1.0, speeds={"here": Speed(np.inf, 0.0)})
 
 
 def run_stages(limit, forecasts, seconds=None, losses=None, learning=0.0):
     clock = Clock()
     estimator = Fitted(clock, forecasts if seconds is None else seconds, losses or {}, learning)
-    estimator.forecasts = forecasts
-    y = np.arange(4000) % 2
-    setting = Setting(make_request())
-    found = StagedFit(estimator, setting, limit, clock).fit(np.zeros((4000, 1)), y, None)
+    stages = [
+        Stage("dense", n_rows, "why", expected, learns=n_rows > 500)
+        for n_rows, expected in forecasts.items()
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staged, "plan_stages", lambda problem, most_rows: stages)
+        reserved = learning > 0
+        patch.setattr(staged, "forecast_rest", lambda _, stage: reserved * stage.seconds)
+        y, setting = np.arange(4000) % 2, Setting(make_request())
+        found = StagedFit(estimator, setting, limit, clock).fit(np.zeros((4000, 1)), y, None)
     return found, [stage.what.split()[0] for stage in found.facts.plan.stages]
 
 

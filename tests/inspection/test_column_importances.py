@@ -20,7 +20,7 @@ from discernel import (
 from discernel.bank import LowRank
 from discernel.estimators.importances import importances_of
 from discernel.inspection import importances
-from discernel.inspection.importances import _score_changes, _Worth
+from discernel.inspection.importances import _score_changes, _worth
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
 from tests.inspection.test_contributions import VIEWS, make_rows, make_table
 from tests.inspection.test_importances import many_noise_columns, three_of_five
@@ -198,20 +198,20 @@ def test_what_is_worth_few_standard_errors_is_shrunk():
     noise = rng.normal(size=(5, 400))
     noise = (noise - noise.mean(axis=1, keepdims=True)) / noise.std(axis=1, keepdims=True)
     z = np.array([-3.0, 0.0, 1.0, 3.0, 12.0])
-    worth = _Worth.of(noise + (z / 20.0)[:, None], np.ones(400))
-    np.testing.assert_allclose(worth.errors, 1 / 20.0)
+    values, errors, is_clear = _worth(noise + (z / 20.0)[:, None], np.ones(400))
+    np.testing.assert_allclose(errors, 1 / 20.0)
     trust = np.array([0.0, 0.0, 1 / 82, 0.5, 256 / 257])
-    np.testing.assert_allclose(worth.values, np.maximum(z, 0.0) / 20.0 * trust, atol=1e-15)
-    assert worth.is_clear
-    assert not _Worth.of(noise + 2.2 / 20.0, np.ones(400)).is_clear  # the largest of five: 2.33
-    assert _Worth.of(noise[:1] + 2.2 / 20.0, np.ones(400)).is_clear
-    twice = _Worth.of(np.repeat(noise, 2, axis=1) + 0.1, np.tile([1.0, 0.0], 400))
-    np.testing.assert_allclose(twice.errors, 1 / 20.0)
+    np.testing.assert_allclose(values, np.maximum(z, 0.0) / 20.0 * trust, atol=1e-15)
+    assert is_clear
+    assert not _worth(noise + 2.2 / 20.0, np.ones(400))[2]  # the largest of five: 2.33
+    assert _worth(noise[:1] + 2.2 / 20.0, np.ones(400))[2]
+    _, errors, _ = _worth(np.repeat(noise, 2, axis=1) + 0.1, np.tile([1.0, 0.0], 400))
+    np.testing.assert_allclose(errors, 1 / 20.0)
 
 
 def test_a_gain_without_spread_counts_whole():
-    worth = _Worth.of(np.array([[0.5, 0.5], [0.0, 0.0]]), np.ones(2))
-    assert worth.values.tolist() == [0.5, 0.0]
+    values, _, _ = _worth(np.array([[0.5, 0.5], [0.0, 0.0]]), np.ones(2))
+    assert values.tolist() == [0.5, 0.0]
 
 
 # ---- every kind of model -------------------------------------------------------------------------

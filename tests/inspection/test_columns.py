@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from discernel.inspection import columns as columns_module
-from discernel.inspection.columns import column_values
-from discernel.inspection.scoring import FeaturePart, KernelPart
+from discernel.inspection import games
+from discernel.inspection.contributions import column_values
+from discernel.inspection.explained import FeaturePart, KernelPart
 from discernel.kernels import RBF, Exponential, Laplace, Linear, Polynomial, Standardized
 from discernel.kernels.features import ExactMap
+from discernel.kernels.weighted import WeightedKernels
 from tests.inspection.brute import shapley
 
 KERNELS = {
@@ -28,6 +29,10 @@ KERNELS = {
 PLAYERS = {"one each": np.arange(6), "together": np.array([0, 0, 0, 1, 2, 2])}
 
 
+def kernel_part(kernel, Z, coef):
+    return KernelPart(WeightedKernels([kernel], np.ones(1)), Z, coef, False)
+
+
 def expected_values(part, x, reference, player):
     n_players = player.max() + 1
 
@@ -40,10 +45,10 @@ def expected_values(part, x, reference, player):
 @pytest.mark.parametrize("player", PLAYERS.values(), ids=PLAYERS)
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_values_are_those_of_the_definition(kernel, player, rng, monkeypatch):
-    monkeypatch.setattr(columns_module, "_BLOCK_ENTRIES", 40)  # several blocks of rows
+    monkeypatch.setattr(games, "_BLOCK_ENTRIES", 40)  # several blocks of rows
     Z, X, references = rng.normal(size=(20, 6)), rng.normal(size=(3, 6)), rng.normal(size=(2, 6))
     X[1, :2] = references[0, :2]
-    part = KernelPart(kernel, Z, rng.normal(size=(20, 2)), False)
+    part = kernel_part(kernel, Z, rng.normal(size=(20, 2)))
     found, exact = column_values([part], X, references, player, player.max() + 1)
     assert exact
     for i, x in enumerate(X):
@@ -55,12 +60,12 @@ def test_parts_add_up_and_sparse_rows_are_the_same(rng):
     Z, X, reference = rng.normal(size=(20, 6)), rng.normal(size=(3, 6)), np.zeros((1, 6))
     coef = rng.normal(size=(20, 2))
     kernels = [RBF(gamma=0.3), Linear(), Polynomial()]
-    parts = [KernelPart(kernel, Z, coef, False) for kernel in kernels]
+    parts = [kernel_part(kernel, Z, coef) for kernel in kernels]
     each = [column_values([part], X, reference, np.arange(6), 6)[0] for part in parts]
     found, _ = column_values(parts, X, reference, np.arange(6), 6)
     np.testing.assert_allclose(found, sum(each), atol=1e-13)
     sparse = scipy.sparse.csr_matrix
-    thin = [KernelPart(kernel, sparse(Z), coef, False) for kernel in kernels]
+    thin = [kernel_part(kernel, sparse(Z), coef) for kernel in kernels]
     again, _ = column_values(thin, sparse(X), sparse(reference), np.arange(6), 6)
     np.testing.assert_allclose(again, found, atol=1e-12)
 
@@ -78,7 +83,7 @@ def test_features_are_explained_too(kernel, rng):
 
 def test_many_columns_of_a_kernel_of_another_form_are_estimates(rng):
     Z, x, reference = rng.normal(size=(20, 12)), rng.normal(size=(1, 12)), np.zeros((1, 12))
-    part = KernelPart(Exponential(gamma=0.1), Z, rng.normal(size=(20, 1)), False)
+    part = kernel_part(Exponential(gamma=0.1), Z, rng.normal(size=(20, 1)))
     found, exact = column_values([part], x, reference, np.arange(12), 12)
     assert not exact
     np.testing.assert_allclose(found[0].sum(axis=1), (part(x) - part(reference))[0], atol=1e-12)

@@ -20,8 +20,8 @@ from discernel import (
 from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import contributions
-from discernel.inspection.columns import column_values
-from discernel.inspection.explained import ExplainedRows
+from discernel.inspection.contributions import column_values
+from discernel.inspection.explained import Scoring
 from discernel.kernels import RBF, Exponential, Function, Laplace, Linear, Polynomial
 from tests.inspection.brute import shapley
 
@@ -253,10 +253,9 @@ def test_what_cannot_be_explained_says_so():
 def test_values_add_up_before_rounding_is_shared_out(n_classes):
     X, y = make_rows(200, n_columns=30, n_classes=n_classes)
     clf = MultipleKernelDiscriminant().fit(X[::2], y[::2])
-    explained = ExplainedRows.of(clf, X[1:5])
-    values, exact = column_values(
-        explained.parts, explained.rows, explained.background, explained.player, 30
-    )
-    baseline = explained.scoring(explained.background)
+    scoring, typical = Scoring.of(clf), np.median(X[::2], axis=0)[None]
+    parts = [one for part in scoring.parts for one in part.by_kernel()]
+    values, exact = column_values(parts, X[1:5], typical, np.arange(30), 30)
     assert exact
-    np.testing.assert_allclose(baseline + values.sum(axis=-1), explained.scores, atol=1e-9)
+    total = scoring(typical) + values.sum(axis=-1)
+    np.testing.assert_allclose(total, scoring(X[1:5]), atol=1e-9)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discernel.inspection.forms import OtherForm, ProductForm, SumForm, kernel_forms
+from discernel.inspection.games import OtherForm, ProductForm, SumForm, kernel_forms
 from discernel.kernels import (
     RBF,
     Cosine,

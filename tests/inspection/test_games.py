@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from discernel.inspection.games import product_values, sampled_values
+from discernel.inspection.games import product_integrals, sampled_values
 from tests.inspection.brute import shapley
 
 
@@ -20,7 +20,7 @@ def test_products_have_the_values_of_their_definition(n_players, rng):
     a, b = rng.random((2, n_players, 7))
     coef = rng.normal(size=(7, 2))
     expected = shapley(product_game(a, b, coef), n_players)
-    np.testing.assert_allclose(product_values(a, b, coef), expected, atol=1e-14)
+    np.testing.assert_allclose(product_integrals(a, b) @ coef, expected, atol=1e-14)
 
 
 def test_factors_of_zero_are_no_division(rng):
@@ -28,14 +28,14 @@ def test_factors_of_zero_are_no_division(rng):
     a[1], b[2], a[3], b[3] = 0.0, 0.0, 0.0, 0.0
     coef = rng.normal(size=(5, 1))
     expected = shapley(product_game(a, b, coef), 4)
-    np.testing.assert_allclose(product_values(a, b, coef), expected, atol=1e-14)
+    np.testing.assert_allclose(product_integrals(a, b) @ coef, expected, atol=1e-14)
 
 
 @pytest.mark.parametrize("scale", [0.01, 1.0, 30.0])
 def test_many_players_add_up(scale, rng):
     a, b = np.exp(-scale * rng.random((2, 300, 20)))
     coef = 100 * rng.normal(size=(20, 2))
-    found = product_values(a, b, coef)
+    found = product_integrals(a, b) @ coef
     total = (a.prod(axis=0) - b.prod(axis=0)) @ coef
     np.testing.assert_allclose(found.sum(axis=0), total, atol=1e-10)
 

@@ -8,6 +8,7 @@ from discernel import AKFDClassifier, MultipleKernelDiscriminant, MultipleKernel
 from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import source_importances
+from discernel.inspection.explained import Explained
 from discernel.inspection.importances import _Sources, _targets
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
 from discernel.targets import ClassTarget
@@ -57,7 +58,7 @@ def brute_contributions(pieces, targets, ridge, n_groups):
 
 
 def all_of(clf, X, y, groups):
-    sources = _Sources.of(clf, clf, X, groups)
+    sources = _Sources.of(Explained.of(clf), X, groups)
     targets, ridge = _targets(clf, y)
     return sources.contributions(X, targets, ridge), targets, ridge
 
@@ -76,7 +77,7 @@ def test_sources_of_kernels_are_those_of_fits_without_each_row(criterion, n_clas
 
 
 def test_groups_of_columns_are_shapley_values_of_fits_without_each_row(monkeypatch):
-    monkeypatch.setattr("discernel.inspection.left_out._BLOCK_ENTRIES", 400)  # several blocks
+    monkeypatch.setattr("discernel.inspection.importances._SPLIT_ENTRIES", 400)  # several blocks
     X, y = make_rows(24)
     kernels = [RBF(gamma=0.1), 2.0 * Laplace(gamma=0.2), Linear()]
     clf = MultipleKernelDiscriminant(kernels, criterion="uniform", regularization=0.02).fit(X, y)

@@ -222,14 +222,13 @@ def test_the_diagonal_is_one_where_there_is_anything(kernel: Kernel, is_one: Any
 def counted(monkeypatch: Any) -> list[int]:
     """Return how many strings were counted, a number per call, as it grows."""
     found: list[int] = []
-    original = Spectrum._strings
+    original = Spectrum.rows
 
-    def counting(self: Spectrum, X: Any) -> list[str]:
-        strings = original(self, X)
-        found.append(len(strings))
-        return strings
+    def counting(self: Spectrum, X: Any, like: Any = None) -> Any:
+        found.append(len(X))
+        return original(self, X, like)
 
-    monkeypatch.setattr(Spectrum, "_strings", counting)
+    monkeypatch.setattr(Spectrum, "rows", counting)
     return found
 
 
@@ -259,7 +258,7 @@ def test_a_bank_in_tiles_counts_its_strings_once(counted: list[int], monkeypatch
 
 def test_counts_are_multiplied_dense_or_sparse_to_the_same_end(monkeypatch: Any) -> None:
     dense = Spectrum(2)(DNA)
-    monkeypatch.setattr("discernel.kernels.strings._DENSE", 2.0)
+    monkeypatch.setattr("discernel.kernels.objects._DENSE", 2.0)
     assert_allclose(Spectrum(2)(DNA), dense, rtol=1e-13, atol=1e-15)
 
 

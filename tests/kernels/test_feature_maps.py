@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Exponential, Laplace, Linear, Polynomial, Standardized
 from discernel.kernels.adapters import Function
-from discernel.kernels.features import ExactMap, FourierMap, NystromMap, base, exact_rank
+from discernel.kernels.features import ExactMap, FourierMap, NystromMap, exact_rank
 
 RNG = np.random.default_rng(0)
 X = 3.0 + RNG.standard_normal((90, 4))
@@ -77,7 +77,7 @@ def test_rows_are_taken_in_blocks_and_maps_are_pickled(monkeypatch, made):
         "exact": lambda: ExactMap(Polynomial(degree=2), 4),
     }[made]()
     whole = feature_map(NEW)
-    monkeypatch.setattr(base, "rows_for_threads", lambda *_: 5)
+    monkeypatch.setattr("discernel.kernels.features.rows_for_threads", lambda *_: 5)
     np.testing.assert_allclose(feature_map(NEW), whole, atol=1e-12)
     loaded = pickle.loads(pickle.dumps(feature_map))
     np.testing.assert_array_equal(loaded(NEW), feature_map(NEW))

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.arrays import Buffers
-from discernel.bank import DenseBank, FactoredBank, TiledBank, gram_stack
+from discernel.bank import DenseBank, FeatureBank, TiledBank, gram_stack
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import (
     RBF,
@@ -248,7 +248,7 @@ def test_all_ways_to_compute_them_agree():
     weights = np.linspace(1.0, 2.0, len(kernels))
     for bank in (
         TiledBank(kernels, X, n_threads=2, cache_bytes=2**16),
-        FactoredBank.from_kernels(kernels, X),
+        FeatureBank.from_kernels(kernels, X),
     ):
         np.testing.assert_allclose(bank.combined(weights), dense.combined(weights), atol=1e-8)
 

@@ -8,9 +8,8 @@ from numpy.testing import assert_allclose
 
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays import Buffers
-from discernel.bank import CombinedKernel, gram_stack
+from discernel.bank import CombinedKernel, DenseBank, gram_stack
 from discernel.bank.base import Centering
-from discernel.bank.dense import DenseBank
 from discernel.bank.tiled import TiledBank
 from discernel.kernels import RBF, Exponential, Linear, Polynomial, Tanimoto
 from discernel.kernels.base import Scaled
@@ -96,7 +95,7 @@ class WithField(RBF):
         pass
 
     def _given(self):
-        return "width", self.width
+        return "width", self.width, None
 
     def _terms(self, view):
         return tuple(Term(self.scale * c, atoms) for c, atoms in super()._terms(view))

@@ -11,9 +11,10 @@ from discernel.kernels import RBF, Laplace
 from discernel.plan import (
     Problem,
     Speed,
+    forecast,
     measure_speed,
     parse_duration,
-    plan_fit,
+    plan_stage,
     plan_stages,
 )
 
@@ -21,78 +22,71 @@ from discernel.plan import (
 SPEED = Speed(product=2e11, entry=2e-8, n_threads=2)
 
 
-def problem(n_rows, **changes):
-    sizes = {"n_columns": 20, "n_kernels": 12, "chooses": True, "n_programs": 0.0}
-    return Problem(n_rows, **(sizes | changes))
+def problem(n_rows, speed=SPEED, **changes):
+    rows, options = np.empty((1, 20)), {"chooses": True, "n_programs": 0.0}
+    kernels = [RBF(width=1.0)] * 12
+    return Problem(kernels, rows, n_rows, **(options | changes), speeds={"here": speed})
 
 
 @pytest.fixture(autouse=True)
 def memory(monkeypatch):
     limit = {"bytes": 16e9}
-    monkeypatch.setattr("discernel.plan.forecast.memory_limit", lambda: limit["bytes"])
+    monkeypatch.setattr("discernel.plan.plan.memory_limit", lambda: limit["bytes"])
     return limit
 
 
 def test_few_rows_are_fitted_exactly_and_many_with_a_low_rank():
-    kinds = [plan_fit(problem(n), SPEED).kind for n in (1000, 10_000, 1_000_000)]
+    kinds = [plan_stage(problem(n)).kind for n in (1000, 10_000, 1_000_000)]
     assert kinds[0] in ("dense", "tiled")
     assert kinds[1] in ("tiled", "iterative")
     assert kinds[2] == "lowrank"
 
 
 def test_what_does_not_fit_into_memory_is_not_factored(memory):
-    assert plan_fit(problem(20_000), SPEED).n_bytes < 0.8 * memory["bytes"]
+    assert plan_stage(problem(20_000)).n_bytes < 0.8 * memory["bytes"]
     memory["bytes"] = 2e9
-    found = plan_fit(problem(20_000), SPEED)
+    found = plan_stage(problem(20_000))
     assert found.kind == "iterative"
     assert found.n_bytes < 0.8 * 2e9
     memory["bytes"] = None  # a system that does not say
-    assert plan_fit(problem(2500), SPEED).kind == "tiled"
-
-
-def stages_of(whole):
-    return plan_stages(
-        whole,
-        lambda part: plan_fit(part, SPEED),
-        lambda part: plan_fit(part, SPEED, asked="lowrank") if whole.approximable else None,
-    )
+    assert plan_stage(problem(2500)).kind == "tiled"
 
 
 @pytest.mark.parametrize("n_rows", [2000, 8000, 1_000_000])
 def test_stages_go_from_equal_weights_on_few_rows_to_the_whole(n_rows):
-    first, *between, whole = stages_of(problem(n_rows))
+    first, *between, whole = plan_stages(problem(n_rows))
     assert (first.n_rows, first.learns) == (500, False)
     assert first.seconds < 1
-    assert whole == plan_fit(problem(n_rows), SPEED)
+    assert whole == plan_stage(problem(n_rows))
     seconds = [each.seconds for each in (first, *between, whole)]
     assert seconds == sorted(seconds)
     assert {each.learns for each in between} == {False, True}
 
 
 def test_stages_of_many_rows_have_lower_ranks_than_the_whole():
-    *_, last, whole = stages_of(problem(1_000_000))
+    *_, last, whole = plan_stages(problem(1_000_000))
     assert last.kind == whole.kind == "lowrank"
     assert last.rank < whole.rank
 
 
 def test_a_rank_that_is_asked_for_is_that_of_all_stages_of_a_low_rank():
-    stages = stages_of(problem(1_000_000, rank=300))
+    stages = plan_stages(problem(1_000_000, rank=300))
     assert {each.rank for each in stages if each.kind == "lowrank"} == {300}
 
 
 def test_more_time_than_ten_minutes_is_taken_where_it_is_given():
-    assert plan_fit(problem(200_000), SPEED).kind == "lowrank"
-    assert plan_fit(problem(200_000), SPEED, patience=1e6).kind == "iterative"
+    assert plan_stage(problem(200_000)).kind == "lowrank"
+    assert plan_stage(problem(200_000, patience=1e6)).kind == "iterative"
 
 
 def test_given_matrices_that_do_not_fit_are_refused_with_the_sizes():
     with pytest.raises(InvalidInputError, match=r"100,000 × 100,000 numbers.*160.5 GB.*16.0 GB"):
-        plan_fit(problem(100_000, approximable=False), SPEED)
+        plan_stage(problem(100_000, approximable=False))
 
 
 @pytest.mark.parametrize("kind", ["dense", "tiled", "iterative", "lowrank", "factored"])
 def test_what_is_asked_for_is_taken_and_forecast(kind):
-    found = plan_fit(problem(3000), SPEED, asked=kind)
+    found = plan_stage(problem(3000, asked=kind))
     assert found.kind == kind
     assert 0 < found.seconds < 100
     assert "3,000 rows" in str(found)
@@ -101,9 +95,9 @@ def test_what_is_asked_for_is_taken_and_forecast(kind):
 
 @pytest.mark.parametrize("kind", ["tiled", "iterative", "lowrank"])
 def test_costs_grow_with_rows_kernels_and_programs(kind):
-    few = problem(10_000, n_programs=1.0).cost(kind, SPEED).seconds
-    assert problem(20_000, n_programs=1.0).cost(kind, SPEED).seconds > few
-    assert problem(10_000, n_programs=2.0).cost(kind, SPEED).seconds > few
+    few = forecast(problem(10_000, n_programs=1.0), kind).seconds
+    assert forecast(problem(20_000, n_programs=1.0), kind).seconds > few
+    assert forecast(problem(10_000, n_programs=2.0), kind).seconds > few
 
 
 def test_speed_is_measured_on_the_kernels_and_rows_at_hand():
@@ -117,10 +111,10 @@ def test_speed_is_measured_on_the_kernels_and_rows_at_hand():
 
 
 def test_threads_wait_for_each_other():
-    speeds = [replace(SPEED, n_threads=n).threads_in_effect for n in (1, 2, 4, 8, 16)]
+    speeds = [replace(SPEED, n_threads=n).threads_in_effect() for n in (1, 2, 4, 8, 16)]
     assert_allclose(speeds, [1.0, 1.79, 2.94, 4.35, 5.71], atol=0.01)
     cost = [
-        Problem(10_000, 5, 3, False, 1.0).cost("iterative", replace(SPEED, n_threads=n))
+        forecast(problem(10_000, replace(SPEED, n_threads=n), chooses=False), "iterative")
         for n in (1, 16)
     ]
     assert cost[0].seconds / 6 < cost[1].seconds < cost[0].seconds
@@ -166,7 +160,7 @@ def test_threads_of_blas_that_wait_for_each_other_are_not_used(monkeypatch):
 def test_a_choice_of_five_folds_has_no_use_for_more_threads():
     few, many = (replace(SPEED, product=n * 1e11, n_threads=n, single=1e11) for n in (5, 64))
     assert few.jobs(5) == many.jobs(5) > few.jobs(1) == 1e11
-    cost = [problem(1000).cost("dense", speed).seconds for speed in (few, many)]
+    cost = [forecast(problem(1000, speed), "dense").seconds for speed in (few, many)]
     assert cost[1] > 0.5 * cost[0]
 
 
@@ -176,7 +170,7 @@ def test_a_choice_of_five_folds_has_no_use_for_more_threads():
 def test_forecasts_are_those_of_fits_that_were_measured(n_rows, seconds):
     # On one core of 48 Gflop/s, with 20 columns and three classes; 8,000 rows in tiles.
     core = Speed(product=4.8e10, entry=2e-8, n_threads=1)
-    found = problem(n_rows).cost("tiled" if n_rows > 1000 else "dense", core).seconds
+    found = forecast(problem(n_rows, core), "tiled" if n_rows > 1000 else "dense").seconds
     assert seconds / 2 < found < 2 * seconds
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from discernel import MultipleKernelDiscriminant, learn_kernel, regularization_path
-from discernel.bank import DenseBank, FactoredBank, TiledBank
+from discernel.bank import DenseBank, FeatureBank, TiledBank
 from discernel.criteria import RKDA
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF, feature_kernels
@@ -100,7 +100,7 @@ def test_duplicates_and_ties():
     assert same.weights.sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("kind", [TiledBank, FactoredBank.from_kernels])
+@pytest.mark.parametrize("kind", [TiledBank, FeatureBank.from_kernels])
 def test_banks_that_store_no_matrices_agree(kind):
     X, y = features(50, 90)
     kernels = [RBF(width=1.0).on([i]).resolve(X) for i in range(90)]
@@ -302,7 +302,7 @@ def test_factors_need_a_fraction_of_the_entries(monkeypatch):
 
     monkeypatch.setattr(Decay, "write", counted)
     X, y = features(600, 20)
-    bank = FactoredBank.from_kernels([RBF(width=1.0).on([i]).resolve(X) for i in range(20)], X)
+    bank = FeatureBank.from_kernels([RBF(width=1.0).on([i]).resolve(X) for i in range(20)], X)
     found = Columns(Newton()).solve(RKDAProgram(bank, ClassTarget.from_labels(y), 0.1), task(1e-6))
     assert found.gap <= 1e-6
     assert sum(entries) <= 20 * 600 * 601 / 2 / 3

@@ -5,7 +5,7 @@ import pytest
 
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank import CholeskySystem, LowRank, LowRankBank
+from discernel.bank import CholeskySystem, FeatureBank, LowRank
 from discernel.criteria import RKDA, FisherRatio, KernelLeastSquares, low_rank_loss
 from discernel.exceptions import LowRankWarning
 from discernel.kernels import RBF, Laplace, Linear
@@ -27,7 +27,7 @@ COUNTS = SampleWeights.of(RNG.integers(1, 4, N).astype(float))
 def bank_of(how, rank, sample_weights):
     if how == "blend":
         return blend_of_rank(KERNELS, WEIGHTS, X, rank, sample_weights=sample_weights)
-    return LowRankBank.of_rank(KERNELS, X, rank, sample_weights=sample_weights)
+    return FeatureBank.of_rank(KERNELS, X, rank, sample_weights=sample_weights)
 
 
 def exact_matrix(bank, sample_weights):
@@ -102,7 +102,7 @@ def test_with_all_landmarks_nothing_is_lost_and_nothing_advised():
 
 def test_the_criterion_says_what_rows_are_fitted_with():
     y = (Y > 0).astype(int)
-    bank = LowRankBank.of_rank(KERNELS, X, 40, normalization="trace")
+    bank = FeatureBank.of_rank(KERNELS, X, 40, normalization="trace")
     kernel = WeightedKernels(KERNELS, WEIGHTS * bank.scales)
     target = ClassTarget.from_labels(y)
     loss = low_rank_loss(bank, WEIGHTS, 1e-3, FisherRatio(), target, kernel, X)

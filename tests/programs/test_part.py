@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from discernel import MultipleKernelDiscriminant, MultipleKernelRidge, learn_kernel
-from discernel.bank import DenseBank, FactoredBank, TiledBank
+from discernel.bank import DenseBank, FeatureBank, TiledBank
 from discernel.bank.identity import WithIdentity
 from discernel.exceptions import DroppedKernelWarning
 from discernel.kernels import RBF
@@ -81,7 +81,7 @@ def dense(given, X):
 BANKS = {
     "dense": dense,
     "tiled": TiledBank,
-    "factored": FactoredBank.from_kernels,
+    "factored": FeatureBank.from_kernels,
     "with identity": lambda given, X: WithIdentity(dense(given, X)),
 }
 

@@ -102,7 +102,7 @@ def test_a_worker_that_is_killed_in_the_second_pass_changes_nothing(client, tmp_
 
 def test_rows_that_workers_hold_and_landmarks_that_are_large(client, monkeypatch):
     """What is sent is more than Dask would warn of, were it sent with every task."""
-    monkeypatch.setattr("discernel.kernels.features.landmarks._LANDMARKS", 1_200)
+    monkeypatch.setattr("discernel.kernels.features._LANDMARKS", 1_200)
     held = table(rows).persist()
     with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1MiB"}):
         clf = estimator().fit(held, "y")

@@ -254,8 +254,8 @@ def test_memory_does_not_grow_with_the_rows(tmp_path):
             X[a : a + 10_000] = rng.normal(size=(10_000, 20))
             y[a : a + 10_000] = X[a : a + 10_000, 0] > 0
         del X, y
-        from discernel.kernels.features import landmarks
-        landmarks._LANDMARKS, landmarks._MANY_ROWS = 200, 10**9
+        from discernel.kernels import features
+        features._LANDMARKS, features._MANY_ROWS = 200, 10**9
         source = open_rows(f"{folder}/X.npy", f"{folder}/y.npy")
         before = peak()
         KernelDiscriminant(RBF(width=5.0), regularization=1e-3).fit(source)

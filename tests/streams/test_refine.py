@@ -97,7 +97,7 @@ def test_few_rows_are_left_to_the_default():
 @pytest.mark.parametrize("refining", [True, False])
 def test_the_stream_is_honest_about_rows_that_had_a_part(refining, monkeypatch):
     monkeypatch.setattr("discernel.streams.refine._LANDMARKS", 300)
-    monkeypatch.setattr("discernel.kernels.features.landmarks._LANDMARKS", 400)
+    monkeypatch.setattr("discernel.kernels.features._LANDMARKS", 400)
     if not refining:
         monkeypatch.setattr("discernel.estimators.streamed.divide_rows", lambda n: None)
     X, y = together(8000)

@@ -2,6 +2,7 @@
 
 from discernel.arrays.dense import (
     Cholesky,
+    DeviceFactor,
     inner,
     matmul,
     orthonormal,
@@ -12,9 +13,17 @@ from discernel.arrays.dense import (
     symmetric_eigen,
     weighted_sum,
 )
-from discernel.arrays.device import Device, as_host, check_given, device_of, elsewhere, on_host
-from discernel.arrays.factor import DeviceFactor
-from discernel.arrays.failures import device_errors, device_failure
+from discernel.arrays.device import (
+    Device,
+    as_host,
+    check_given,
+    device_errors,
+    device_failure,
+    device_of,
+    elsewhere,
+    on_host,
+)
+from discernel.arrays.memory import memory_limit
 from discernel.arrays.pairs import (
     ROUNDING,
     SQUARED_ROUNDING,
@@ -28,8 +37,8 @@ from discernel.arrays.rows import (
     FloatArray,
     as_dense,
     as_rows,
+    convert_rows,
     draw_rows,
-    fill_masked,
     is_sparse,
     n_rows,
     typical_row,
@@ -59,12 +68,12 @@ __all__ = [
     "blas_threads",
     "check_given",
     "city_distances",
+    "convert_rows",
     "device_errors",
     "device_failure",
     "device_of",
     "draw_rows",
     "elsewhere",
-    "fill_masked",
     "free_threads",
     "in_threads",
     "inner",
@@ -72,6 +81,7 @@ __all__ = [
     "is_sparse",
     "larger_tiles",
     "matmul",
+    "memory_limit",
     "n_rows",
     "on_host",
     "one_blas_thread",

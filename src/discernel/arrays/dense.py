@@ -1,7 +1,8 @@
-"""Dense linear algebra on the host: products, Cholesky factorisations, inverses."""
+"""Dense linear algebra: products, eigenvectors, Cholesky factorisations on host and device."""
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 from typing import Any
 
@@ -9,23 +10,11 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from discernel.arrays.device import Device, as_host
 from discernel.arrays.rows import FloatArray
 from discernel.arrays.threads import one_blas_thread
 from discernel.exceptions import NumericalError
 from discernel.progress.deadline import check_deadline
-
-__all__ = [
-    "Cholesky",
-    "inner",
-    "matmul",
-    "orthonormal",
-    "pairwise_inner",
-    "quadratic_forms",
-    "self_product",
-    "self_product_less",
-    "symmetric_eigen",
-    "weighted_sum",
-]
 
 
 def quadratic_forms(products: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -46,9 +35,7 @@ def weighted_sum(weights: FloatArray, arrays: FloatArray) -> FloatArray:
 def orthonormal(columns: FloatArray, tol: float) -> FloatArray:
     """Return an orthonormal basis of what columns span, but for a share ``tol`` of the largest."""
     norms = np.linalg.norm(columns, axis=0)
-    columns = columns[:, norms > 0] / norms[norms > 0]
-    left, singular, _ = scipy.linalg.svd(columns, full_matrices=False)
-    return np.asarray(left[:, singular > tol * singular[0]])
+    return np.asarray(scipy.linalg.orth(columns[:, norms > 0] / norms[norms > 0], rcond=tol))
 
 
 def inner(left: FloatArray, right: FloatArray) -> float:
@@ -132,12 +119,7 @@ class Cholesky:
         self._potrs = lapack.spotrs if single else lapack.dpotrs
         factor, info = potrf(matrix.T, lower=1, clean=1, overwrite_a=1)
         if info != 0:
-            raise NumericalError(
-                "The regularised kernel matrix must be positive definite, but its Cholesky "
-                f"factorisation broke down at row {info} of {len(matrix)}. A kernel is not "
-                "positive semidefinite, or the regularization is too small for its rounding "
-                "errors: check the kernels or raise the regularization."
-            )
+            raise _not_definite(f"at row {info} of {len(matrix)}")
         self._lower = factor
 
     def solve(self, right: NDArray[np.floating[Any]]) -> FloatArray:
@@ -159,10 +141,6 @@ class Cholesky:
         """The least of the pivots L_ii² of a matrix LLᵀ, which is 0 if its rank is not full."""
         return float(np.diagonal(self._lower).min()) ** 2
 
-    def log_determinant(self) -> float:
-        """Return the logarithm of the determinant."""
-        return 2.0 * float(np.log(np.diagonal(self._lower)).sum(dtype=np.float64))
-
     def inverse(self) -> FloatArray:
         """Return the inverse, symmetric, in the memory of the factor, which is lost.
 
@@ -179,6 +157,14 @@ class Cholesky:
         return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
 
 
+def _not_definite(where: str) -> NumericalError:
+    return NumericalError(
+        "The regularised kernel matrix must be positive definite, but its Cholesky factorisation "
+        f"broke down {where}. A kernel is not positive semidefinite, or the regularization is too "
+        "small for its rounding errors: check the kernels or raise the regularization."
+    )
+
+
 def _operations(matrix: NDArray[np.floating[Any]]) -> float:
     """Return the operations of a factorisation."""
     return len(matrix) ** 3 / 3.0
@@ -192,15 +178,7 @@ _EIGEN_FACTORISATIONS = 12.0
 
 
 def symmetric_eigen(matrix: FloatArray, driver: str | None = None) -> tuple[FloatArray, FloatArray]:
-    """Return the eigenvalues of a symmetric matrix, rising, and its eigenvectors.
-
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, n)
-        **Overwritten**.
-    driver : str, optional
-        As of `scipy.linalg.eigh`.
-    """
+    """Return the eigenvalues of a symmetric matrix, **overwritten**, rising, and eigenvectors."""
     check_deadline(_EIGEN_FACTORISATIONS * _operations(matrix))
     with one_blas_thread() if len(matrix) <= _EIGEN_ALONE else nullcontext():
         values, vectors = scipy.linalg.eigh(
@@ -232,3 +210,119 @@ def _triangular_inverse(lower: FloatArray) -> FloatArray:
     corner = trmm(-1.0, second, np.asfortranarray(lower[half:, :half]), lower=1)
     inverse[half:, :half] = trmm(1.0, first, corner, side=1, lower=1)
     return inverse
+
+
+#: Rows of the blocks on the diagonal: large enough for products at full speed, small beside the
+#: matrix.
+_BLOCK = 2048
+
+
+class DeviceFactor:
+    """LLᵀ = A, block column by block column, each by one large product.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_samples, n_samples)
+        On a device; **overwritten**. Only what is on and below the diagonal is read.
+    device : Device
+        Where it is.
+    coarse : bool, default=False
+        Whether a factor of three digits is enough, as it is for a preconditioner: products of
+        single precision are then four times as fast.
+
+    Raises
+    ------
+    NumericalError
+        If the matrix is not positive definite in floating point.
+
+    Notes
+    -----
+    The inverses of the blocks on the diagonal are kept. Solving then is products only.
+    """
+
+    def __init__(
+        self, matrix: Any, device: Device, *, coarse: bool = False, block: int = _BLOCK
+    ) -> None:
+        self._device, self._coarse, self.n = device, coarse, int(matrix.shape[0])
+        self._lower: Any = matrix
+        self._starts = [(k, min(k + block, self.n)) for k in range(0, self.n, block)]
+        self._inverses: list[Any] = []
+        with device.coarse_products(coarse):
+            for start, stop in self._starts:
+                self._factor_column(start, stop)
+
+    def _factor_column(self, start: int, stop: int) -> None:
+        A, xp = self._lower, self._device.xp
+        if start:
+            A[start:, start:stop] -= xp.matmul(A[start:, :start], A[start:stop, :start].T)
+        lower = self._device.cholesky(A[start:stop, start:stop])
+        if lower is None or not math.isfinite(float(xp.sum(xp.linalg.diagonal(lower)))):
+            raise _not_definite(f"before row {stop} of {self.n}")
+        inverse = self._device.triangular_inverse(lower)
+        A[start:stop, start:stop] = lower
+        if stop < self.n:
+            A[stop:, start:stop] = xp.matmul(A[stop:, start:stop], inverse.T)
+        self._inverses.append(inverse)
+
+    def solve(self, right: Any) -> Any:
+        """Return A⁻¹ times ``right``, an array of the device of shape (n_samples, n)."""
+        xp, L = self._device.xp, self._lower
+        out = xp.asarray(right, copy=True)
+        with self._device.coarse_products(self._coarse):
+            for (start, stop), inverse in zip(self._starts, self._inverses, strict=True):
+                block = out[start:stop, :]
+                if start:
+                    block = block - xp.matmul(L[start:stop, :start], out[:start, :])
+                out[start:stop, :] = xp.matmul(inverse, block)
+            for (start, stop), inverse in reversed(
+                list(zip(self._starts, self._inverses, strict=True))
+            ):
+                block = out[start:stop, :]
+                if stop < self.n:
+                    block = block - xp.matmul(L[stop:, start:stop].T, out[stop:, :])
+                out[start:stop, :] = xp.matmul(inverse.T, block)
+        return out
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Return the diagonal of the inverse, in the memory of the factor, which is lost.
+
+        diag(A⁻¹)_j = Σ_i (L⁻¹)_ij².
+        """
+        lower, xp = self._inverted(), self._device.xp
+        out = np.empty(self.n)
+        for start, stop in self._starts:
+            column = lower[start:, start:stop]
+            out[start:stop] = as_host(xp.sum(column * column, axis=0))
+        return out
+
+    def inverse(self) -> Any:
+        """Return A⁻¹ = L⁻ᵀL⁻¹, symmetric, in new memory; the factor is lost."""
+        lower, xp = self._inverted(), self._device.xp
+        out = xp.empty_like(lower)
+        for start, stop in self._starts:
+            # L⁻¹ is 0 above the diagonal: only rows from the later of two columns on count.
+            columns = xp.matmul(lower[start:, :start].T, lower[start:, start:stop])
+            corner = xp.matmul(lower[start:, start:stop].T, lower[start:, start:stop])
+            out[:start, start:stop] = columns
+            out[start:stop, :start] = columns.T
+            out[start:stop, start:stop] = corner
+        return out
+
+    def _inverted(self) -> Any:
+        """Return L⁻¹ in the memory of L; what is above the blocks on the diagonal is not set.
+
+        Block columns from the last to the first, and in each the rows from the last to the first:
+        what is overwritten is not needed any more.
+        """
+        xp, L = self._device.xp, self._lower
+        with self._device.coarse_products(self._coarse):
+            for column in reversed(range(len(self._starts))):
+                start, stop = self._starts[column]
+                inverse = self._inverses[column]
+                L[start:stop, start:stop] = inverse
+                for row in reversed(range(column + 1, len(self._starts))):
+                    top, bottom = self._starts[row]
+                    product = xp.matmul(L[top:bottom, stop:bottom], L[stop:bottom, start:stop])
+                    L[top:bottom, start:stop] = -xp.matmul(product, inverse)
+        self._lower = None
+        return L

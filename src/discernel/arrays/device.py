@@ -1,21 +1,26 @@
-"""Where arrays live: a library of the array API standard, and a device of it."""
+"""Where arrays live: a library of the array API standard, and a device of it, which may fail."""
 
 from __future__ import annotations
 
+import importlib
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays.containers import convert_rows
-from discernel.arrays.failures import device_errors
 from discernel.arrays.memory import memory_limit
+from discernel.arrays.rows import convert_rows, is_sparse
 from discernel.exceptions import DeviceError, InvalidInputError, missing_extra
 
-__all__ = ["Device", "as_host", "check_given", "device_of", "elsewhere", "on_host"]
+#: How libraries call too little memory; the third is PyTorch's for the memory of the processor.
+_OUT_OF_MEMORY = ("out of memory", "not enough memory", "can't allocate memory", "alloc_failed")
+#: How errors of a device are called, and how those without a name of their own begin.
+_NAMES = ("AcceleratorError", "CUDARuntimeError", "CUDADriverError", "CUBLASError", "CUSOLVERError")
+_BEGINNINGS = ("CUDA error", "cusolver error", "cuBLAS error", "Triton Error [CUDA]")
 
 
 @dataclass(frozen=True)
@@ -42,16 +47,17 @@ class Device:
             import torch
         except ImportError as error:
             raise missing_extra(f"device={name!r} needs PyTorch", "torch") from error
-        xp = _compat().array_namespace(torch.empty(0))
+        xp, n_cuda = _compat().array_namespace(torch.empty(0)), torch.cuda.device_count()
         try:
             device = torch.device(name)
             # One that PyTorch counts and that does not answer is there, but has failed.
-            with device_errors(cls(xp, device) if _counts(device) else None):
+            counted = device.type == "cuda" and (device.index or 0) < n_cuda
+            with device_errors(cls(xp, device) if counted else None):
                 torch.empty(1, device=device)
         except DeviceError:
             raise
         except (RuntimeError, AssertionError) as error:
-            there = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count()))]
+            there = ["cpu", *(f"cuda:{i}" for i in range(n_cuda))]
             raise InvalidInputError(
                 f"device must be one that PyTorch can use here: {', '.join(there)}. Got {name!r}, "
                 f"of which PyTorch says: {str(error).splitlines()[0]}"
@@ -81,11 +87,13 @@ class Device:
 
     # ---- there and back --------------------------------------------------------------------------
 
+    def _dtype(self, single: bool) -> Any:
+        return self.xp.float32 if single else self.xp.float64
+
     def put(self, array: NDArray[Any], *, single: bool = False) -> Any:
         """Return a NumPy array as one of the device, of double or single precision."""
-        dtype = self.xp.float32 if single else self.xp.float64
         ours = np.ascontiguousarray(array, dtype=np.float32 if single else np.float64)
-        return self.xp.asarray(ours, dtype=dtype, device=self.where)
+        return self.xp.asarray(ours, dtype=self._dtype(single), device=self.where)
 
     def returned(self, result: Any) -> Any:
         """Return what a user gets for arrays of this device; text stays NumPy's."""
@@ -97,13 +105,11 @@ class Device:
 
     def empty(self, shape: tuple[int, ...], *, single: bool = False) -> Any:
         """Return memory on the device."""
-        dtype = self.xp.float32 if single else self.xp.float64
-        return self.xp.empty(shape, dtype=dtype, device=self.where)
+        return self.xp.empty(shape, dtype=self._dtype(single), device=self.where)
 
     def zeros(self, shape: tuple[int, ...], *, single: bool = False) -> Any:
         """Return an array of zeros on the device."""
-        dtype = self.xp.float32 if single else self.xp.float64
-        return self.xp.zeros(shape, dtype=dtype, device=self.where)
+        return self.xp.zeros(shape, dtype=self._dtype(single), device=self.where)
 
     def free_bytes(self) -> int | None:
         """Return the bytes that are free on the device; None where it does not say."""
@@ -123,14 +129,7 @@ class Device:
     def check_room(self, n_bytes: int, what: str, otherwise: str) -> None:
         """Raise a clear error, before any work, where there is too little memory.
 
-        Parameters
-        ----------
-        n_bytes : int
-            What is needed.
-        what : str
-            What of: the beginning of a sentence.
-        otherwise : str
-            What to do, beside freeing some: the end of a sentence.
+        ``what`` begins its sentence, ``otherwise`` ends it: what to do beside freeing some.
         """
         free = self.free_bytes()
         if free is not None and n_bytes > free:
@@ -141,24 +140,14 @@ class Device:
 
     # ---- what the standard lacks -------------------------------------------------------------
 
-    def cholesky(self, matrix: Any) -> tuple[Any, float]:
-        """Return a lower factor, and the sum of the logarithms of its diagonal.
-
-        NaN where the matrix is not positive definite. We wait for the device once only.
-        """
-        if self.library == "torch":
-            import torch
-
-            lower, failed = torch.linalg.cholesky_ex(matrix)
-            logs = torch.log(torch.diagonal(lower)).sum()
-            return lower, float(torch.where(failed == 0, logs, torch.nan))
+    def cholesky(self, matrix: Any) -> Any:
+        """Return a lower factor; None where the matrix is not positive definite."""
         try:
-            lower = self.xp.linalg.cholesky(matrix)
+            return self.xp.linalg.cholesky(matrix)
         except Exception as error:  # every library has its own
             if "positive" not in str(error) and "singular" not in str(error).lower():
                 raise
-            return matrix, float("nan")
-        return lower, float(self.xp.sum(self.xp.log(self.xp.linalg.diagonal(lower))))
+            return None
 
     def triangular_inverse(self, lower: Any) -> Any:
         """Return the inverse of a lower triangle; what is above the diagonal must be 0."""
@@ -174,13 +163,6 @@ class Device:
             eye = cupy.eye(len(lower), dtype=lower.dtype)
             return solve_triangular(lower, eye, lower=True)
         return self.xp.linalg.inv(lower)
-
-    def subtract_product(self, target: Any, left: Any, right: Any) -> None:
-        """Subtract left·right from a part of an array, in its memory."""
-        if self.library == "torch":
-            target.addmm_(left, right, alpha=-1)
-        else:
-            target[...] = target - self.xp.matmul(left, right)
 
     def fused(self) -> Any:
         """Return our own passes over pairs of rows, where Triton can compile them; else None."""
@@ -219,13 +201,6 @@ class Device:
             torch.backends.cuda.matmul.allow_tf32 = before
 
 
-def _counts(device: Any) -> bool:
-    """Whether PyTorch says that there is such a device of NVIDIA's."""
-    import torch
-
-    return bool(device.type == "cuda" and (device.index or 0) < torch.cuda.device_count())
-
-
 def _compat() -> Any:
     try:
         import array_api_compat
@@ -239,64 +214,43 @@ def _known(library: str, where: str) -> Device:
     """Return a device again, in another process."""
     if library == "torch":
         return Device.named(where)
-    import importlib
-
     module = importlib.import_module(library)
     return device_of(module.asarray([0.0])) or Device.named("cpu")
 
 
-def device_of(array: Any) -> Device | None:
-    """Return where an array lives; None for those of NumPy, and for what is no array.
+def _library(array: Any) -> str:
+    return type(array).__module__.partition(".")[0]
 
-    Parameters
-    ----------
-    array : object
-        What a user gave.
-    """
-    module = type(array).__module__.partition(".")[0]
-    if module not in ("torch", "cupy", "array_api_strict"):
+
+def device_of(array: Any) -> Device | None:
+    """Return where an array lives; None for those of NumPy, and for what is no array."""
+    if _library(array) not in ("torch", "cupy", "array_api_strict"):
         return None
     compat = _compat()
     return Device(compat.array_namespace(array), compat.device(array))
 
 
 def elsewhere(device: Device | None) -> Device | None:
-    """Return a device to compute on; None where NumPy computes, also with the arrays of others.
-
-    Parameters
-    ----------
-    device : Device or None
-        Where arrays live.
-    """
+    """Return a device to compute on; None where NumPy computes, also with the arrays of others."""
     return None if device is None or device.is_host else device
 
 
 def as_host(array: Any) -> NDArray[Any]:
-    """Return an array of any library as one of NumPy.
-
-    Parameters
-    ----------
-    array : object
-        An array.
-    """
-    if isinstance(array, np.ndarray):
-        return array
-    if hasattr(array, "get") and type(array).__module__.startswith("cupy"):
-        return np.asarray(array.get())
-    if hasattr(array, "detach"):
-        return np.asarray(array.detach().cpu().numpy())
+    """Return an array of any library as one of NumPy."""
+    library = _library(array)
+    if library == "cupy":
+        array = array.get()
+    elif library == "torch":
+        array = array.detach().cpu().numpy()
     return np.asarray(array)
 
 
 def on_host(given: Any) -> Any:
     """Return arrays of other libraries as those of NumPy, also in lists and dictionaries.
 
-    Parameters
-    ----------
-    given : object
-        What a user gave; all else is returned as `convert_rows` returns it.
+    All else is returned as `convert_rows` returns it.
     """
-    if isinstance(given, dict) and not hasattr(given, "tocsr"):  # as one sparse matrix has
+    if isinstance(given, dict) and not is_sparse(given):  # as one sparse matrix is
         return {key: on_host(value) for key, value in given.items()}
     if isinstance(given, (list, tuple)) and any(device_of(each) is not None for each in given):
         return [on_host(each) for each in given]
@@ -306,20 +260,16 @@ def on_host(given: Any) -> Any:
 def check_given(*arrays: Any) -> Device | None:
     """Return where what a user gave lives, or raise a clear error where that is two devices.
 
-    Parameters
-    ----------
-    *arrays : object
-        Rows, labels and weights. Those of NumPy, lists and None may go with any.
+    Arrays of NumPy, lists and None may go with any device.
     """
     found = [(array, device) for array in arrays if (device := device_of(array)) is not None]
     for array, device in found:
         first = found[0][1]
         if (device.library, str(device.where)) != (first.library, str(first.where)):
-            move = f".to({str(first.where)!r})" if device.library == "torch" else ""
+            by = f" by array.to({str(first.where)!r})" if device.library == "torch" else ""
             raise InvalidInputError(
                 f"All arrays must be of one library and on one device. Got {first.library} on "
-                f"{first.where} and {device.library} on {device.where}. Move the second there"
-                + (f" by array{move}." if move else ".")
+                f"{first.where} and {device.library} on {device.where}. Move the second there{by}."
             )
         kind = str(array.dtype)
         if "float16" in kind or "float8" in kind or "complex" in kind:
@@ -334,3 +284,68 @@ def check_given(*arrays: Any) -> Device | None:
                 "array.to_dense(), or give a sparse matrix of SciPy, without a device."
             )
     return found[0][1] if found else None
+
+
+# ---- a device that fails in the middle: out of memory, or gone -----------------------------------
+
+
+@contextmanager
+def device_errors(device: Device | None, **advice: str) -> Iterator[None]:
+    """Raise a `device_failure`, with its advice, where a device fails within."""
+    try:
+        yield
+    except Exception as error:
+        failed = device_failure(error, device, **advice)
+        if failed is None:
+            raise
+        raise failed from error
+
+
+def device_failure(
+    error: BaseException,
+    device: Device | None,
+    *,
+    smaller: str = "Take fewer rows",
+    instead: str = "give NumPy arrays, to compute on the processor",
+) -> DeviceError | None:
+    """Translate an error of a device; return None for other errors, and without a device.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+    device : Device or None
+        The device that was computed on.
+    smaller : str
+        What needs less memory: the beginning of a sentence, in the imperative.
+    instead : str
+        What works without the device: the end of a sentence, in the imperative.
+    """
+    if device is None or isinstance(error, DeviceError):
+        return None
+    kind, said, where = type(error).__name__, str(error).strip(), str(device.where).strip("<>")
+    is_runtime = isinstance(error, RuntimeError)
+    of_device = kind in _NAMES or (is_runtime and said.startswith(_BEGINNINGS))
+    out_of_memory = kind == "OutOfMemoryError" or (
+        (is_runtime or of_device) and any(each in said.lower() for each in _OUT_OF_MEMORY)
+    )
+    # The first two sentences; what follows is on the library's options.
+    line = said.splitlines()[0] if said else kind
+    said = ". ".join(line.split(". ")[:2]).rstrip(".")
+    if out_of_memory:
+        free = None
+        with suppress(Exception):  # which may not answer any more
+            free = device.free_bytes()
+        # Arrays of the work that failed, or whoever catches this could not try a smaller one.
+        traceback.clear_frames(error.__traceback__)
+        there = "" if free is None else f" {free / 1e9:.3g} GB were free then."
+        return DeviceError(
+            f"The memory of {where} is not enough. {device.library} says: {said}.{there} "
+            f"{smaller}, free other arrays there, or {instead}."
+        )
+    if of_device:
+        return DeviceError(
+            f"{where} failed. {device.library} says: {said}. This process can usually not "
+            f"use it any more: start a new one, or {instead}."
+        )
+    return None

@@ -11,8 +11,6 @@ import triton.language as tl
 
 from discernel.arrays import FloatArray
 
-__all__ = ["add_exponentials", "exponential", "sums_of_differences"]
-
 #: Rows and columns of the tile of a program, and entries of one that goes through an array.
 _ROWS, _COLUMNS, _ENTRIES = 64, 64, 512
 
@@ -44,15 +42,7 @@ def _sums(
 
 
 def sums_of_differences(X: Any, Z: Any, squared: bool) -> Any:
-    """Return ‖x − z‖₁ or ‖x − z‖² for all rows, by differences.
-
-    Parameters
-    ----------
-    X, Z : tensor of shape (n_features, n_rows)
-        Rows, one feature after another.
-    squared : bool
-        Whether differences are squared.
-    """
+    """Return ‖x − z‖₁ or ‖x − z‖² for all rows, by differences; features come first in X and Z."""
     out = torch.empty((X.shape[1], Z.shape[1]), dtype=X.dtype, device=X.device)
     grid = triton.cdiv(X.shape[1], _ROWS), triton.cdiv(Z.shape[1], _COLUMNS)
     shape = X.shape[1], Z.shape[1], X.shape[0], X.stride(0), Z.stride(0)
@@ -61,10 +51,10 @@ def sums_of_differences(X: Any, Z: Any, squared: bool) -> Any:
 
 
 @triton.jit
-def _exponentials(D, out, n, factors, weights, P: tl.constexpr, B: tl.constexpr):
+def _exponentials(D, out, n, factors, weights, add: tl.constexpr, P: tl.constexpr, B: tl.constexpr):
     at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
     d = tl.load(D + at, mask=at < n, other=0.0)
-    total = tl.load(out + at, mask=at < n, other=0.0)
+    total = tl.load(out + at, mask=at < n, other=0.0) if add else d * 0.0
     for i in tl.static_range(P):
         total += tl.load(weights + i) * tl.exp(d * tl.load(factors + i))
     tl.store(out + at, total, mask=at < n)
@@ -73,42 +63,22 @@ def _exponentials(D, out, n, factors, weights, P: tl.constexpr, B: tl.constexpr)
 def add_exponentials(
     total: Any, distances: Any, exponents: FloatArray, factors: FloatArray
 ) -> None:
-    """Add Σ f_i exp(−c_i d) to an array, in one pass over both.
-
-    Parameters
-    ----------
-    total, distances : tensor
-        Of one shape, contiguous; the d are left as they are.
-    exponents, factors : ndarray of shape (n_kernels,)
-        The c_i and f_i.
-    """
+    """Add Σ f_i exp(−c_i d) to an array, in one pass over both, of one shape and contiguous."""
     dtype = np.float32 if distances.dtype == torch.float32 else np.float64
     there = torch.as_tensor(np.stack([-exponents, factors]).astype(dtype), device=total.device)
-    n = distances.numel()
-    _exponentials[(triton.cdiv(n, _ENTRIES),)](
-        distances, total, n, there[0], there[1], len(exponents), _ENTRIES
-    )
-
-
-@triton.jit
-def _exponential(D, out, n, factor, B: tl.constexpr):
-    at = tl.program_id(0).to(tl.int64) * B + tl.arange(0, B)
-    d = tl.load(D + at, mask=at < n, other=0.0)
-    tl.store(out + at, tl.exp(d * tl.load(factor)), mask=at < n)
+    _run_exponentials(distances, total, there[0], there[1], add=True)
 
 
 def exponential(distances: Any, exponent: float) -> Any:
-    """Return exp(−c d), in one pass where PyTorch takes two.
-
-    Parameters
-    ----------
-    distances : tensor
-        The d, contiguous.
-    exponent : float
-        c.
-    """
+    """Return exp(−c d) of a contiguous d, in one pass where PyTorch takes two."""
     # Filled there: what is sent waits for all that was asked for before.
     factor = torch.full((1,), -exponent, dtype=distances.dtype, device=distances.device)
-    out, n = torch.empty_like(distances), distances.numel()
-    _exponential[(triton.cdiv(n, _ENTRIES),)](distances, out, n, factor, _ENTRIES)
+    out = torch.empty_like(distances)
+    _run_exponentials(distances, out, factor, torch.ones_like(factor), add=False)
     return out
+
+
+def _run_exponentials(D: Any, out: Any, factors: Any, weights: Any, *, add: bool) -> None:
+    n = D.numel()
+    grid = (triton.cdiv(n, _ENTRIES),)
+    _exponentials[grid](D, out, n, factors, weights, add, len(factors), _ENTRIES)

@@ -10,8 +10,6 @@ try:
 except ImportError:  # on Windows
     resource = None  # type: ignore[assignment]
 
-__all__ = ["memory_limit"]
-
 
 def memory_limit() -> int | None:
     """Return the bytes of memory that this process may take; None where the system does not say.

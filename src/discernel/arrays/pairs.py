@@ -11,18 +11,15 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import euclidean_distances, manhattan_distances
 from sklearn.utils.extmath import safe_sparse_dot
 
-from discernel.arrays.rows import DRAWN_ROWS, FloatArray, as_rows, draw_rows, typical_row
+from discernel.arrays.rows import (
+    DRAWN_ROWS,
+    FloatArray,
+    as_rows,
+    draw_rows,
+    is_sparse,
+    typical_row,
+)
 from discernel.arrays.threads import free_threads, in_threads
-
-__all__ = [
-    "ROUNDING",
-    "SQUARED_ROUNDING",
-    "ShiftedRows",
-    "city_distances",
-    "inner_products",
-    "squared_distances",
-    "squared_norms",
-]
 
 #: One over the share of the rows that are near neighbours of one: more groups are not seen.
 _NEAR_SHARE = 16
@@ -55,7 +52,7 @@ def _near_distance(X: FloatArray) -> float:
 def squared_distances(X: Any, Z: Any | None = None) -> FloatArray:
     """Return ‖x − z‖² for all rows of X and Z, dense or CSR; exactly 0 on the diagonal of X, X."""
     X, Z = as_rows(X), None if Z is None or Z is X else as_rows(Z)
-    if isinstance(X, np.ndarray) and not hasattr(Z, "tocsr"):
+    if not is_sparse(X) and not is_sparse(Z):
         if X.shape[1] == 1:  # exact, with nothing to prepare
             difference = X - (X if Z is None else Z).T
             return np.asarray(np.square(difference, out=difference))
@@ -174,21 +171,17 @@ def city_distances(X: Any, Z: Any | None = None, out: FloatArray | None = None) 
 
     No product gives them: they take 3 times as long as `squared_distances` with 20 columns and 5
     times with 100, half as long again between X and Z: those of X alone are computed once per
-    pair. But differences lose no digits, wherever the rows are.
-
-    Parameters
-    ----------
-    X, Z : array-like or CSR of shape (n_rows, n_features)
-        Rows; without Z, those of X on both sides.
-    out : ndarray of shape (n_rows_X, n_rows_Z), optional
-        Where to write those of dense rows, C-contiguous.
+    pair. But differences lose no digits, wherever the rows are. Those of dense rows are written to
+    ``out``, C-contiguous, where it is given.
     """
     X, Z = as_rows(X), None if Z is None or Z is X else as_rows(Z)
-    if hasattr(X, "tocsr") or hasattr(Z, "tocsr"):
+    if is_sparse(X) or is_sparse(Z):
         return np.asarray(manhattan_distances(X, Z), dtype=np.float64)
     X = np.ascontiguousarray(X)
     other = X if Z is None else np.ascontiguousarray(Z)
     out = np.empty((len(X), len(other))) if out is None else out
+    if X.shape[1] == 1:  # a third of the time
+        return np.asarray(np.abs(np.subtract(X, other.T, out=out), out=out))
     if max(out.shape) <= _CITY_ROWS:
         return np.asarray(cdist(X, other, "cityblock", out=out))
 
@@ -221,6 +214,6 @@ def inner_products(X: Any, Z: Any | None = None) -> FloatArray:
 def squared_norms(X: Any) -> FloatArray:
     """Return ‖x‖² for all rows of X, dense or CSR."""
     X = as_rows(X)
-    if isinstance(X, np.ndarray):
-        return np.asarray(np.einsum("ij,ij->i", X, X), dtype=np.float64)
-    return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    if is_sparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    return np.asarray(np.einsum("ij,ij->i", X, X), dtype=np.float64)

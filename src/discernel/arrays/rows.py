@@ -1,4 +1,4 @@
-"""Rows of numbers: their number, conversion to floats, and draws from them."""
+"""Rows: their number, conversion from what users have and to floats, and draws from them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from discernel.exceptions import InvalidInputError
-
-__all__ = [
-    "FloatArray",
-    "as_dense",
-    "as_rows",
-    "draw_rows",
-    "fill_masked",
-    "is_sparse",
-    "n_rows",
-    "typical_row",
-]
+from discernel.exceptions import InvalidInputError, missing_extra
 
 FloatArray: TypeAlias = NDArray[np.float64]
 
@@ -53,7 +42,7 @@ def as_rows(X: Any) -> Any:
         X = X.tocsr()
         parts = X.data, X.indices, X.indptr
         return sp.csr_matrix(parts, shape=X.shape, dtype=np.float64, copy=True)
-    rows = np.asarray(fill_masked(X), dtype=np.float64)
+    rows = np.asarray(_fill_masked(X), dtype=np.float64)
     if rows.ndim < 2:
         raise InvalidInputError(
             f"Rows must be an array of shape (n_rows, n_features). Got shape {rows.shape}. Write "
@@ -62,7 +51,30 @@ def as_rows(X: Any) -> Any:
     return rows
 
 
-def fill_masked(array: Any) -> Any:
+def convert_rows(X: Any) -> Any:
+    """Return rows in a container whose cells can be read column by column.
+
+    Masked cells of NumPy become NaN or None, tables of pyarrow dataframes of pandas, and lazy
+    frames of polars are collected. Anything else is returned as it is.
+    """
+    if getattr(getattr(X, "dtype", None), "names", None):
+        fields = ", ".join(map(repr, X.dtype.names))
+        raise InvalidInputError(
+            "An array must have one type for all of its cells. Got a structured array with the "
+            f"fields {fields}. Make it a dataframe: pd.DataFrame(array)."
+        )
+    library, name = type(X).__module__.partition(".")[0], type(X).__name__
+    if library == "polars" and name == "LazyFrame":
+        return X.collect()
+    if library == "pyarrow" and name in ("Table", "RecordBatch"):
+        return _arrow_frame(X)
+    if isinstance(X, (list, tuple)):
+        filled = [_fill_masked(row) for row in X]
+        return filled if any(new is not row for new, row in zip(filled, X, strict=True)) else X
+    return _fill_masked(X)
+
+
+def _fill_masked(array: Any) -> Any:
     """Return a masked array with NaN, beside other cells than floats None, for what is masked.
 
     Anything else is returned as it is.
@@ -75,6 +87,21 @@ def fill_masked(array: Any) -> Any:
     filled = cells.astype(cells.dtype if is_float else object)
     filled[np.ma.getmaskarray(array)] = np.nan if is_float else None
     return filled
+
+
+def _arrow_frame(table: Any) -> Any:
+    """Return a table of pyarrow as a dataframe of pandas with the same values."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        need = "Tables of pyarrow need pandas"
+        raise missing_extra(need, "app", "give a dataframe: pl.from_arrow(table)") from error
+    import pyarrow as pa
+
+    def kept(kind: Any) -> Any:  # types of NumPy would make floats of integers beside missing cells
+        return None if pa.types.is_dictionary(kind) else pd.ArrowDtype(kind)
+
+    return table.to_pandas(types_mapper=kept)
 
 
 def draw_rows(X: Any, most: int) -> Any:

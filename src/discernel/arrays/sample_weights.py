@@ -11,7 +11,7 @@ intervals and standard errors, has the effective number of rows (Σω)²/Σω² 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,8 +20,6 @@ from numpy.typing import NDArray
 
 from discernel.arrays.rows import FloatArray
 from discernel.exceptions import InvalidInputError
-
-__all__ = ["SampleWeights", "centered", "check_sample_weight", "effective_number"]
 
 #: Weights below this share of the largest count as 0: nothing in double precision would notice
 #: them, and their roots are divided by.
@@ -42,13 +40,7 @@ class SampleWeights:
 
     @classmethod
     def of(cls, given: FloatArray) -> SampleWeights | None:
-        """Return numbers above 0 as weights of mean 1; None where all are equal.
-
-        Parameters
-        ----------
-        given : ndarray of shape (n_samples,)
-            The numbers, of any scale.
-        """
+        """Return numbers above 0, of any scale, as weights of mean 1; None where all are equal."""
         if (given == given[0]).all():
             return None
         _check_ratio(given)
@@ -77,40 +69,66 @@ class SampleWeights:
 
     def subset(self, rows: NDArray[np.intp]) -> SampleWeights:
         """Return the weights of some of the rows."""
-        return SampleWeights(self.values[rows])
+        return replace(self, values=self.values[rows])
 
-    def scale_both(self, matrix: FloatArray) -> FloatArray:
+    def sums(self, numbers: FloatArray) -> FloatArray:
+        """Return the sums over the last axis, whose entries belong to rows."""
+        return np.asarray(numbers @ self.values)
+
+    def means(self, numbers: FloatArray) -> FloatArray:
+        """Return the means over the last axis, whose entries belong to rows."""
+        return np.asarray(numbers @ self.shares)
+
+    def center(self, columns: FloatArray) -> FloatArray:
+        """Take their means off columns, or off those of every matrix of a stack, in place."""
+        columns -= self.means(columns.swapaxes(-1, -2))[..., None, :]
+        return columns
+
+    def project(self, columns: FloatArray) -> FloatArray:
+        """Return columns V, which have the weights of rows, less their part along r: DCD⁻¹V."""
+        return columns - self.roots[:, None] * (self.roots @ columns / self.total)
+
+    def scale(self, columns: FloatArray) -> FloatArray:
+        """Return DV, in the memory of V."""
+        columns *= self.roots[:, None]
+        return columns
+
+    def unscale(self, columns: FloatArray) -> FloatArray:
+        """Return D⁻¹V."""
+        return columns / self.roots[:, None]
+
+    def scale_both(self, columns: FloatArray) -> FloatArray:
         """Return DMD, in the memory of M."""
-        matrix *= self.roots[:, None]
-        matrix *= self.roots
-        return matrix
+        columns *= self.roots
+        return self.scale(columns)
+
+
+class EqualWeights(SampleWeights):
+    """Rows that all count 1: what weights do, without the operations."""
+
+    def sums(self, numbers: FloatArray) -> FloatArray:
+        return np.asarray(numbers.sum(axis=-1))
+
+    def means(self, numbers: FloatArray) -> FloatArray:
+        return np.asarray(numbers.mean(axis=-1))
+
+    def project(self, columns: FloatArray) -> FloatArray:
+        return np.asarray(columns - columns.mean(axis=0))
+
+    def scale(self, columns: FloatArray) -> FloatArray:
+        return columns
+
+    unscale = scale_both = scale
+
+
+def row_weights(weights: SampleWeights | None, n_samples: int) -> SampleWeights:
+    """Return weights, equal ones where None are given."""
+    return EqualWeights(np.ones(n_samples)) if weights is None else weights
 
 
 def effective_number(weights: FloatArray) -> float:
-    """Return how many rows of equal weight know as much as these, (Σω)²/Σω².
-
-    Parameters
-    ----------
-    weights : ndarray of shape (n_rows,)
-        ω, at least 0, not all 0.
-    """
+    """Return how many rows of equal weight know as much as these, (Σω)²/Σω²."""
     return float(weights.sum() ** 2 / (weights @ weights))
-
-
-def centered(vectors: FloatArray, weights: SampleWeights | None) -> FloatArray:
-    """Return vectors less their part along r; without weights, less their means.
-
-    Parameters
-    ----------
-    vectors : ndarray of shape (n_samples, n)
-        Columns, which already have the weights of the rows.
-    weights : SampleWeights or None
-        The weights.
-    """
-    if weights is None:
-        return np.asarray(vectors - vectors.mean(axis=0))
-    along = weights.roots @ vectors / weights.total
-    return np.asarray(vectors - weights.roots[:, None] * along)
 
 
 def check_sample_weight(sample_weight: Any, n_samples: int) -> FloatArray:

@@ -17,16 +17,6 @@ from threadpoolctl import ThreadpoolController
 from discernel.arrays.rows import FloatArray
 from discernel.progress.deadline import active_deadline, check_deadline, keep_deadline
 
-__all__ = [
-    "Buffers",
-    "blas_threads",
-    "free_threads",
-    "in_threads",
-    "larger_tiles",
-    "one_blas_thread",
-    "rows_for_threads",
-]
-
 Job = TypeVar("Job")
 Part = TypeVar("Part")
 
@@ -51,12 +41,8 @@ class SharedLimit:
 
     The number of threads belongs to the process. Were every context to restore what it found, then
     of two that overlap the last would restore the limit of the first, for good. The first to enter
-    saves and limits; the last to leave, be it another thread, restores.
-
-    Parameters
-    ----------
-    pools : callable
-        Returns what is limited, a `ThreadpoolController`.
+    saves and limits; the last to leave, be it another thread, restores. ``pools`` returns the
+    `ThreadpoolController` that is limited.
     """
 
     def __init__(self, pools: Callable[[], Any]) -> None:
@@ -145,25 +131,14 @@ def larger_tiles(n_threads: int) -> int:
 def rows_for_threads(row_bytes: int, thread_bytes: int) -> int:
     """Return how many rows are made at a time, so that every thread has enough of them.
 
-    Parameters
-    ----------
-    row_bytes : int
-        What a row takes.
-    thread_bytes : int
-        What the rows of one thread may take; all together no more than 256 MiB.
+    A row takes ``row_bytes``, the rows of a thread ``thread_bytes``, and all at most 256 MiB.
     """
     room = min(thread_bytes * max(2, int(joblib.cpu_count())), _BLOCK_BYTES)
     return max(1, room // max(1, row_bytes))
 
 
 class Buffers:
-    """Arrays that one thread uses again and again, instead of fresh ones a tile.
-
-    Parameters
-    ----------
-    single : bool, default=False
-        Whether they are of single precision.
-    """
+    """Arrays that one thread uses again and again, instead of fresh ones a tile."""
 
     def __init__(self, single: bool = False) -> None:
         self._arrays: dict[str, FloatArray] = {}

@@ -1,7 +1,6 @@
 """The candidate kernels on one training set."""
 
-from discernel.bank.base import Bank, Centering, Matrices, Normalization, Uncentered
-from discernel.bank.blend import BlendBank, FeatureBank
+from discernel.bank.base import Bank, Centering, Matrices, Subspace, Uncentered
 from discernel.bank.choice import (
     AutoBank,
     BankChoice,
@@ -12,26 +11,19 @@ from discernel.bank.choice import (
     read_choice,
 )
 from discernel.bank.combined import CombinedFeatures, CombinedKernel, gram_stack
-from discernel.bank.dense import DenseBank
 from discernel.bank.device import DeviceBank
-from discernel.bank.factored import FactoredBank
+from discernel.bank.exact import DenseBank
+from discernel.bank.features import BlendBank, FeatureBank
 from discernel.bank.identity import WithIdentity
 from discernel.bank.iterative import IterativeBank
-from discernel.bank.iterative_system import IterativeSystem
-from discernel.bank.lowrank import LowRankBank, default_rank
-from discernel.bank.make import (
-    Kind,
-    bank_of_matrices,
-    choose_bank,
-    device_of_matrices,
-    make_bank,
-)
-from discernel.bank.subspace import Subspace
-from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
+from discernel.bank.make import KINDS, Kind, bank_of_matrices, device_of_matrices, make_bank
+from discernel.bank.products import Normalization
+from discernel.bank.ranks import default_rank
+from discernel.bank.system import CholeskySystem, System
 from discernel.bank.tiled import TiledBank
-from discernel.bank.woodbury import SpectralSystem, WoodburySystem
 
 __all__ = [
+    "KINDS",
     "AutoBank",
     "Bank",
     "BankChoice",
@@ -43,28 +35,20 @@ __all__ = [
     "DenseBank",
     "DeviceBank",
     "Distributed",
-    "FactoredBank",
     "FeatureBank",
-    "Inverse",
     "Iterative",
     "IterativeBank",
-    "IterativeSystem",
     "Kind",
     "LowRank",
-    "LowRankBank",
     "Matrices",
     "Normalization",
-    "SpectralSystem",
     "Subspace",
     "System",
     "Tiled",
     "TiledBank",
     "Uncentered",
     "WithIdentity",
-    "WoodburySystem",
-    "Workspace",
     "bank_of_matrices",
-    "choose_bank",
     "default_rank",
     "device_of_matrices",
     "gram_stack",

@@ -11,20 +11,17 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Literal, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Cholesky, FloatArray
-from discernel.arrays.sample_weights import SampleWeights, centered
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 
-__all__ = ["Bank", "Centering", "Matrices", "Normalization", "Uncentered"]
-
-#: ``"centered_trace"``: the centred matrix has trace 1 [Ye08]_. ``"trace"``: the raw matrix has
-#: trace n_samples [Kim06]_.
-Normalization = Literal["centered_trace", "trace"]
+if TYPE_CHECKING:
+    from discernel.bank.features import FeatureBank
 
 
 @dataclass(frozen=True)
@@ -40,10 +37,8 @@ class Centering:
 
     def apply(self, cross: FloatArray) -> FloatArray:
         """Centre a matrix between new and training rows, in place, and return it."""
-        if self.shares is None:
-            cross -= cross.mean(axis=1, keepdims=True)
-        else:
-            cross -= (cross @ self.shares)[:, None]
+        means = cross.mean(axis=1) if self.shares is None else cross @ self.shares
+        cross -= means[:, None]
         cross -= self.row_means - self.grand_mean
         return cross
 
@@ -96,21 +91,28 @@ class Matrices(ABC):
     sample_weights: SampleWeights | None = None
     #: The relative residuals of a system, and of one of which three digits are enough; 0: rounding.
     tols: ClassVar[tuple[float, float]] = (0.0, 0.0)
+    #: Whether systems cannot be solved without a ridge: those that are not factored.
+    needs_ridge: bool = False
 
     @property
     @abstractmethod
     def n_kernels(self) -> int:
         """The number of matrices that weights are given to."""
 
+    @cached_property
+    def row_weights(self) -> SampleWeights:
+        """How much rows count, be it the same."""
+        return row_weights(self.sample_weights, self.n_samples)
+
     @property
     def total(self) -> float:
         """The number of samples: of rows, or the sum of their weights."""
-        return self.n_samples if self.sample_weights is None else self.sample_weights.total
+        return self.row_weights.total
 
     @property
     def effective(self) -> float:
         """The effective number of samples, (Σω)²/Σω² of their weights."""
-        return self.n_samples if self.sample_weights is None else self.sample_weights.effective
+        return self.row_weights.effective
 
     @abstractmethod
     def products(self, vectors: FloatArray) -> FloatArray:
@@ -122,13 +124,9 @@ class Matrices(ABC):
 
     @abstractmethod
     def compressed(self, basis: FloatArray) -> FloatArray:
-        """Return every SᵀK_iS, of shape (n_kernels, n_columns, n_columns).
+        """Return every SᵀK_iS for a basis S, of shape (n_kernels, n_columns, n_columns)."""
 
-        Parameters
-        ----------
-        basis : ndarray of shape (n_samples, n_columns)
-            S.
-        """
+    # ---- systems -----------------------------------------------------------------------------
 
     @cached_property
     def workspace(self) -> Workspace:
@@ -141,11 +139,6 @@ class Matrices(ABC):
         The last one is kept: the discriminant asks for the one that learning has ended with.
         """
         return self._last_or_new(weights, ridge, self.tols[0])
-
-    @property
-    def needs_ridge(self) -> bool:
-        """Whether systems cannot be solved without a ridge: those that are not factored."""
-        return type(self)._new_system is not Matrices._new_system
 
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
         """Return `system`, in single precision where that is faster and good for three digits."""
@@ -167,20 +160,30 @@ class Matrices(ABC):
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         """Return a system, solved to residuals of some relative length at most."""
-        memory = self.workspace.take(self.n_samples)
         # Not `self`, whose workspace holds the system: the two would outlive everybody else.
         plain = self._without_workspace()
-        system = self._factored(lambda: plain.combined(weights, memory), diagonal)
+        return self._factored(lambda memory: plain.combined(weights, memory), diagonal)
+
+    def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
+        """Return the function from a ridge to its system; the matrices are combined once."""
+        self.workspace.last = None  # its memory is for the first of them
+        matrix = self.combined(weights)
+
+        def copied(memory: FloatArray) -> FloatArray:
+            np.copyto(memory, matrix)
+            return memory
+
+        return lambda ridge: self._factored(copied, ridge)
+
+    def _factored(
+        self, fill: Callable[[FloatArray], FloatArray], ridge: float | FloatArray
+    ) -> System:
+        """Return the system of a matrix in some memory; of full rank where the ridge is 0."""
+        memory = self.workspace.take(self.n_samples)
+        null = None if np.any(ridge) else self.row_weights.roots
+        system = CholeskySystem(lambda: fill(memory), ridge, null)
         self.workspace.give_back_with(system, memory)
         return system
-
-    def _factored(self, make: Callable[[], FloatArray], ridge: float | FloatArray) -> System:
-        """Return a system of a matrix and a ridge, or of a matrix of full rank where it is 0."""
-        if np.any(ridge):
-            return CholeskySystem(make, ridge)
-        weights = self.sample_weights
-        null = np.ones(self.n_samples) if weights is None else weights.roots
-        return CholeskySystem(make, ridge, null)
 
     def _without_workspace(self) -> Self:
         """Return a copy that shares everything but memory."""
@@ -188,24 +191,37 @@ class Matrices(ABC):
         plain.__dict__.pop("workspace", None)
         return plain
 
-    def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
-        """Return the function from a ridge to its system; the matrices are combined once."""
-        workspace = self.workspace
-        workspace.last = None  # its memory is for the first of them
-        matrix = self.combined(weights)
 
-        def system(ridge: float | FloatArray) -> System:
-            memory = workspace.take(self.n_samples)
+class Subspace(Matrices):
+    """The matrices SᵀK_iS of an orthonormal basis S, small and stored.
 
-            def copied() -> FloatArray:
-                np.copyto(memory, matrix)
-                return memory
+    Parameters
+    ----------
+    matrices : ndarray of shape (n_kernels, n_columns, n_columns)
+        From `Matrices.compressed`.
+    rounding : ndarray of shape (n_kernels,)
+        That of the matrices they were made of.
+    """
 
-            made = self._factored(copied, ridge)
-            workspace.give_back_with(made, memory)
-            return made
+    def __init__(self, matrices: FloatArray, rounding: FloatArray) -> None:
+        self.rounding = rounding
+        self._matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
+        self.n_samples = matrices.shape[1]
 
-        return system
+    @property
+    def n_kernels(self) -> int:
+        return len(self._matrices)
+
+    def products(self, vectors: FloatArray) -> FloatArray:
+        return np.asarray(self._matrices @ vectors)
+
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        n = self.n_samples
+        flat = None if out is None else out.ravel()
+        return np.dot(weights, self._matrices.reshape(-1, n * n), out=flat).reshape(n, n)
+
+    def compressed(self, basis: FloatArray) -> FloatArray:
+        return np.asarray(basis.T @ self._matrices @ basis)
 
 
 class Bank(Matrices):
@@ -225,14 +241,16 @@ class Bank(Matrices):
     """
 
     #: Whether many λ, leave-one-out errors included, cost about as much as one.
-    cheap_path: ClassVar[bool] = False
+    cheap_path: bool = False
+    #: Whether there are `combined` and `inverse`, of n_samples² numbers.
+    has_matrices: ClassVar[bool] = True
 
     n_candidates: int
     names: list[str]
     kept: NDArray[np.intp]
     scales: FloatArray
-    #: Whether there are `combined` and `inverse`, of n_samples² numbers.
-    has_matrices: ClassVar[bool] = True
+    #: Which training rows are landmarks of the features of all kernels, where that is known.
+    landmark_rows: NDArray[np.intp] | None = None
 
     @property
     def n_kernels(self) -> int:
@@ -280,44 +298,11 @@ class Bank(Matrices):
         Weights are then over these; candidates and names are still those of this bank.
         """
 
-    def _centering(self, row_means: FloatArray) -> Centering:
-        """Return the centring of a kernel whose rows have some means."""
-        weights = self.sample_weights
-        if weights is None:
-            return Centering(row_means, float(row_means.mean()))
-        return Centering(row_means, float(row_means @ weights.shares), weights.shares)
-
-    def _weights_of(self, rows: NDArray[np.intp]) -> SampleWeights | None:
-        weights = self.sample_weights
-        return None if weights is None else weights.subset(rows)
-
-    def _centered_vectors(self, vectors: FloatArray) -> FloatArray:
-        """Return what raw matrices are multiplied by: CᵀDV; without weights, V less its means."""
-        vectors = centered(vectors, self.sample_weights)
-        if self.sample_weights is not None:
-            vectors *= self.sample_weights.roots[:, None]
-        return vectors
-
-    def _centered_products(self, products: FloatArray) -> FloatArray:
-        """Return K_iV from G_i times `_centered_vectors`, in their memory."""
-        self._center_rows(products)
-        products *= self.scales[:, None, None]
-        return products
-
-    def _center_rows(self, products: FloatArray) -> None:
-        """Centre the columns of a stack of products in place, and give rows their weights."""
-        weights = self.sample_weights
-        if weights is None:
-            products -= products.mean(axis=1, keepdims=True)
-        else:
-            products -= (weights.shares @ products)[:, None, :]
-            products *= weights.roots[:, None]
-
-    def _shallow_selection(self, positions: NDArray[np.intp]) -> Self:
-        """Return a copy that shares all but what every bank keeps a kernel."""
+    def _select(self, positions: NDArray[np.intp], *per_kernel: str) -> Self:
+        """Return a copy that shares all but some attributes of one entry per kernel."""
         part = self._without_workspace()
-        part.kept, part.scales = self.kept[positions], self.scales[positions]
-        part.rounding = self.rounding[positions]
+        for name in ("kept", "scales", "rounding", *per_kernel):
+            part.__dict__[name] = self.__dict__[name][positions]
         return part
 
     @abstractmethod
@@ -331,6 +316,10 @@ class Bank(Matrices):
         Called when a factorisation broke down, to find out why.
         """
 
+    def predicting(self) -> FeatureBank | None:
+        """Return the bank whose features predict new rows; None where kernels do."""
+        return None
+
     def expand(self, values: FloatArray) -> FloatArray:
         """Return values of the kernels as values of the candidates, 0 for those left out."""
         full = np.zeros(self.n_candidates)
@@ -340,3 +329,15 @@ class Bank(Matrices):
     def coefficients(self, weights: FloatArray) -> FloatArray:
         """Return what the raw candidates are multiplied by in the combined kernel."""
         return self.expand(weights * self.scales)
+
+    @property
+    def _kept_names(self) -> list[str]:
+        return [self.names[index] for index in self.kept]
+
+    def _weights_of(self, rows: NDArray[np.intp]) -> SampleWeights | None:
+        return None if self.sample_weights is None else self.sample_weights.subset(rows)
+
+    def _centering(self, row_means: FloatArray, grand_mean: float) -> Centering:
+        """Return the centring of a kernel whose rows have some means."""
+        shares = None if self.sample_weights is None else self.sample_weights.shares
+        return Centering(row_means, grand_mean, shares)

@@ -16,14 +16,6 @@ from discernel.exceptions import (
     NumericalError,
 )
 
-__all__ = [
-    "check_grams",
-    "check_no_indefinite",
-    "check_stack",
-    "check_symmetric",
-    "check_values",
-]
-
 #: Largest |G_ij − G_ji| that rounding explains, as a share of the largest |G_ij|.
 _ASYMMETRY = 1e-8
 #: A matrix is clearly indefinite if an eigenvalue is below minus this share of its 1-norm, which
@@ -62,14 +54,11 @@ def check_stack(grams: Any, names: Sequence[str] | None) -> tuple[FloatArray, li
         raise InvalidInputError(
             f"There must be at least one kernel matrix. Got shape {stack.shape}."
         )
-    if stack.ndim == 2:
-        hint = " For one matrix K, pass K[None]."
-    else:
-        hint = " A stack with the kernels last is turned by np.moveaxis(stack, -1, 0)."
     if stack.ndim != 3 or stack.shape[1] != stack.shape[2]:
+        hint = "A stack with the kernels last is turned by np.moveaxis(stack, -1, 0)."
         raise InvalidInputError(
-            "The Gram matrices must have shape (n_kernels, n_samples, n_samples). "
-            f"Got {stack.shape}.{hint}"
+            "The Gram matrices must have shape (n_kernels, n_samples, n_samples). Got "
+            f"{stack.shape}. {'For one matrix K, pass K[None].' if stack.ndim == 2 else hint}"
         )
     if names is None:
         names = [f"kernel {i}" for i in range(len(stack))]
@@ -114,18 +103,9 @@ def _check_finite(gram: FloatArray, means: FloatArray, name: str) -> None:
 
 
 def check_symmetric(gram: Any, name: str, xp: Any = np, size: int = _TILE) -> None:
-    """Raise a clear error if a matrix differs from its transpose, tile by tile, each pair once.
+    """Raise a clear error if a matrix of a library ``xp`` differs from its transpose.
 
-    Parameters
-    ----------
-    gram : array of shape (n_samples, n_samples)
-        The matrix, of any library.
-    name : str
-        Its name.
-    xp : module
-        The library.
-    size : int
-        Rows and columns of a tile.
+    It is compared tile by tile, each pair once.
     """
     largest, worst, at = 0.0, 0.0, (0, 0)
     for top in range(0, gram.shape[0], size):

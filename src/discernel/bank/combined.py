@@ -17,8 +17,6 @@ from discernel.kernels.evaluate import KernelSet, can_prepare
 from discernel.kernels.features import FeatureMap
 from discernel.kernels.weighted import WeightedKernels
 
-__all__ = ["CombinedFeatures", "CombinedKernel", "gram_stack"]
-
 
 def gram_stack(kernels: Sequence[Kernel], X: Any) -> FloatArray:
     """Return the raw Gram matrices, of shape (n_kernels, n_samples, n_samples)."""
@@ -129,15 +127,7 @@ class CombinedFeatures:
         return np.asarray(out)
 
     def product(self, X: Any, vectors: FloatArray) -> FloatArray:
-        """Return the centred features times ``vectors``, in memory that grows by the result only.
-
-        Parameters
-        ----------
-        X : array-like or CSR of shape (n_rows, n_features)
-            Rows.
-        vectors : ndarray of shape (total_rank, n)
-            What their features are multiplied by.
-        """
+        """Return the centred features times ``vectors``; memory grows by the result only."""
         out = np.zeros((n_rows(X), vectors.shape[1]))
         first = 0
         for factor, one in zip(self.factors, self.maps, strict=True):

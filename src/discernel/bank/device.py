@@ -6,9 +6,9 @@ computed of them there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,18 +16,14 @@ from numpy.typing import NDArray
 
 from discernel.arrays import Device, DeviceFactor, FloatArray, as_host
 from discernel.bank import tiles
-from discernel.bank.base import Bank
-from discernel.bank.device_system import DeviceInverse, DeviceSystem
-from discernel.bank.iterative import IterativeBank
+from discernel.bank.conjugate import Solved, solve_refined
+from discernel.bank.iterative import IterativeBank, RefinedSystem
 from discernel.bank.system import Inverse, System
-from discernel.bank.tiled import Threads
-from discernel.bank.tiles import Centered, Tile, TilePass
-from discernel.exceptions import InvalidInputError
+from discernel.bank.tiled import Threads, TiledBank
+from discernel.bank.tiles import Tile, TilePass
+from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel
-from discernel.kernels.device import DeviceKernels
-from discernel.kernels.device.pairs import STRIP_ENTRIES
-
-__all__ = ["DeviceBank", "factor_bytes", "has_room", "is_refined"]
+from discernel.kernels.device import STRIP_ENTRIES, DeviceKernels
 
 #: Rows of a part up to which NumPy is as fast.
 _FEW_ROWS = 500
@@ -40,6 +36,12 @@ _SHARE = 0.9
 #: The least ridge, in units of kernels of trace 1, for which a coarse factor solves in few steps,
 #: and for which it has three digits of the diagonal of the inverse.
 _COARSE_RIDGE, _DIAGONAL_RIDGE = 1e-6, 3e-4
+#: From this relative residual on, what the factor gives at once is good enough.
+_AT_ONCE = 1e-3
+#: A refinement that leaves more than this share is not worth another: conjugate gradients are.
+_GAIN = 0.1
+#: Entries of a coarse diagonal that are compared with exact ones.
+_PROBES = 16
 
 
 def is_refined(n: int) -> bool:
@@ -56,46 +58,20 @@ def has_room(device: Device, n_bytes: int) -> bool:
 def factor_bytes(n: int, *, single: bool | None = None, strip_entries: int = STRIP_ENTRIES) -> int:
     """Return the memory that a factored system of n rows needs on a device.
 
-    Parameters
-    ----------
-    n : int
-        The rows.
-    single : bool, optional
-        Whether the factor is of single precision; by default as `is_refined` says.
-    strip_entries : int
-        Entries of what is computed at a time.
+    Of single precision by default where `is_refined` says so.
     """
     single = is_refined(n) if single is None else single
     return (4 if single else 8) * n * n + _STRIPS * 8 * min(strip_entries, n * n)
 
 
 class Strips(Threads):
-    """Strips of rows that a device computes, from the diagonal on.
+    """Strips of rows that a device computes, from the diagonal on, of so many entries.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        The kernels, resolved.
-    X : ndarray of shape (n_samples, n_features)
-        The rows.
-    n_threads, cache_bytes
-        As of `Threads`, for what NumPy does.
-    device : Device
-        The device.
-    entries : int
-        Entries of a strip.
+    The other parameters are those of `Threads`.
     """
 
-    def __init__(
-        self,
-        kernels: Sequence[Kernel],
-        X: FloatArray,
-        n_threads: int,
-        cache_bytes: float,
-        device: Device,
-        entries: int,
-    ) -> None:
-        super().__init__(kernels, X, n_threads, cache_bytes)
+    def __init__(self, device: Device, entries: int, *others: Any) -> None:
+        super().__init__(*others)
         self._device, self.entries, self.xp = device, entries, device.xp
         self.matmul = device.xp.matmul
         self.dot = lambda left, right: device.xp.sum(left * right)
@@ -130,7 +106,7 @@ class Strips(Threads):
     def host(self, array: Any) -> FloatArray:
         return as_host(array)
 
-    def strips(self, n_alive: int = 1) -> Iterator[Tile]:
+    def tiles(self, n_alive: int = 1) -> Iterator[Tile]:
         """Yield rows and the columns from the first of them on: each pair once.
 
         Smaller ones where so many matrices of each are alive.
@@ -141,37 +117,154 @@ class Strips(Threads):
             yield slice(start, stop), slice(start, n)
             start = stop
 
-    def run(self, task: TilePass) -> FloatArray:
-        self._count()
+    def _rows_of(self, n_columns: int) -> int:
+        return max(1, self.entries // n_columns)
+
+    def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
         wanted = None if task.active is None else task.active.tolist()
         out = self._device.zeros(task.shape, single=self._is_single)
-        for tile in self.strips(task.n_alive):
+        for tile in tiles:
+            rows, columns = tile
             found: Any
             if task.factors is None:
-                found = self._less_means(tile, self._there.strips(*tile, wanted))
+                found = self._less_means(tile, self._there.strips(rows, columns, wanted))
             else:
-                found = self._there.weighted_sum(*tile, task.factors)
-                for off in self._scaled_off(task.factors):
-                    found = off(tile, found, self.put)
+                found = self._sum(rows, columns, task.factors)
+                for i, off in self.taken_off.items():
+                    if task.factors[i]:
+                        found = off.times(task.factors[i])(tile, found, self.put)
                 if task.centered is not None:
                     task.centered.subtract(tile, found, self.put)
             task.work(tile, found, out)
         return as_host(out)
 
-    def _scaled_off(self, factors: FloatArray) -> list[Centered]:
-        """Return what is taken off Σ f_i G_i."""
-        return [off.times(factors[i]) for i, off in self.taken_off.items() if factors[i]]
+    def _sum(self, rows: slice, columns: Any, factors: FloatArray) -> Any:
+        """Return Σ f_i G_i between some rows and a range of columns, or those at some places."""
+        if not isinstance(columns, np.ndarray):
+            return self._there.weighted_sum(rows, columns, factors)
+        chosen = DeviceKernels(self.kernels, self.rows[columns], self._device)
+        return self._there.weighted_sum(rows, slice(0, len(columns)), factors, chosen)
 
-    def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
-        chosen = DeviceKernels(self.kernels, self.rows[at], self._device)
-        out, step = np.empty((len(at), self.n_samples)), max(1, self.entries // len(at))
-        for start in range(0, self.n_samples, step):
-            here = slice(start, min(start + step, self.n_samples))
-            strip = as_host(self._there.weighted_sum(here, slice(0, len(at)), factors, chosen))
-            for off in (*self._scaled_off(factors), centered):
-                strip = off((here, at), np.array(strip), np.asarray)
-            out[:, here] = strip.T
-        return out
+
+class DeviceSystem(RefinedSystem):
+    """A system that is factored on a device, coarsely, and refined by products.
+
+    Parameters
+    ----------
+    bank : DeviceBank
+        Of the K_i.
+    weights : ndarray of shape (n_kernels,)
+        The w_i.
+    ridge : ndarray of shape (n_samples,)
+        Above 0.
+    tol : float
+        The length of a residual over that of its right-hand side, at which it is solved.
+    coarse : bool
+        Whether a coarse factor of single precision is good enough to refine with.
+    """
+
+    _bank: DeviceBank
+
+    def __init__(
+        self, bank: DeviceBank, weights: FloatArray, ridge: FloatArray, tol: float, *, coarse: bool
+    ) -> None:
+        super().__init__(bank, weights, ridge, tol)
+        self._coarse = coarse
+        self._factor: DeviceFactor | None = self._make()
+        self._diagonal: FloatArray | None = None
+
+    def _factored(self, coarse: bool) -> DeviceFactor:
+        matrix = self._bank.device_matrix(self._weights, self._ridge, single=coarse)
+        return DeviceFactor(matrix, self._bank.device, coarse=coarse)
+
+    def _make(self) -> DeviceFactor:
+        if self._coarse:
+            try:
+                return self._factored(True)
+            except NumericalError:  # its digits were too few
+                self._coarse = False
+        return self._factored(False)
+
+    def _at_once(self, right: FloatArray) -> FloatArray:
+        """Return what the factor says, without refinement."""
+        if self._factor is None:
+            self._factor = self._make()
+        right, lengths = tiles.around_one(right)
+        found = self._factor.solve(self._bank.device.put(right, single=self._coarse))
+        return np.asarray(as_host(found).astype(np.float64) * lengths)
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        if self.tol >= _AT_ONCE:
+            return self.solve_roughly(right)
+        return super().solve(right)
+
+    def solve_roughly(self, right: FloatArray) -> FloatArray:
+        if right.ndim == 1:
+            return self._at_once(right[:, None])[:, 0]
+        return self._at_once(right)
+
+    def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
+        left, residual = np.linalg.norm(right, axis=0), right
+        solution = np.zeros_like(right)
+        while (left > enough).any():
+            better = solution + self._at_once(residual)
+            new = right - self._double(better)
+            now = np.linalg.norm(new, axis=0)
+            if not (now <= np.maximum(enough, _GAIN * left)).all():
+                return solve_refined(self._double, None, self._at_once, right, enough, better)
+            solution, residual, left = better, new, now
+        return Solved(solution, residual, left)
+
+    def _advice(self, reached: float, tol: float) -> str:
+        return (
+            f"A system of {len(self._ridge):,} rows on {self._bank.device.where} was solved to a "
+            f"relative residual of {reached:.1e}, asked for {tol:.1e}. Raise the regularization."
+        )
+
+    def inverse_diagonal(self) -> FloatArray:
+        if self._diagonal is None:
+            # Nothing refines the diagonal.
+            coarse = self._coarse and self._least_ridge >= _DIAGONAL_RIDGE
+            at, exact = self._some_of_diagonal() if coarse else (np.arange(0), np.empty(0))
+            factor, self._factor = self._factor, None  # its memory is taken
+            if factor is None or coarse != self._coarse:
+                factor = None  # before the next one is made
+                factor = self._factored(coarse)
+            self._diagonal = factor.inverse_diagonal()
+            if coarse:
+                off = self._diagonal[at] / exact - 1.0
+                self.diagonal_error = float(np.sqrt(np.mean(off**2)))
+        return self._diagonal
+
+    def _some_of_diagonal(self) -> tuple[NDArray[np.intp], FloatArray]:
+        """Return some positions, and the diagonal of the inverse at them as exactly as we solve."""
+        n = len(self._ridge)
+        at = np.random.default_rng(0).choice(n, min(n, _PROBES), replace=False)
+        units = np.zeros((n, len(at)))
+        units[at, np.arange(len(at))] = 1.0
+        return at, self._solve_new(units, self.tol).solution[at, np.arange(len(at))]
+
+
+class DeviceInverse(Inverse):
+    """N⁻¹ on a device; ``inner_products`` is from a symmetric S there to every ⟨K_i, S⟩."""
+
+    def __init__(
+        self, matrix: Any, device: Device, inner_products: Callable[[Any], FloatArray]
+    ) -> None:
+        self._there, self._device, self._inner_products = matrix, device, inner_products
+        self.diagonal = as_host(device.xp.linalg.diagonal(matrix)).copy()
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        return as_host(self._device.xp.matmul(self._there, self._device.put(right)))
+
+    def inner(
+        self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
+    ) -> tuple[FloatArray, float]:
+        put, xp = self._device.put, self._device.xp
+        S = xp.matmul(self._there * put(diagonal)[None, :], self._there)
+        cross = xp.matmul(put(left), put(right).T)
+        S = (S - 0.5 * (cross + cross.T)) * scale
+        return self._inner_products(S), float(xp.sum(xp.linalg.diagonal(S)))
 
 
 class DeviceBank(IterativeBank):
@@ -221,52 +314,35 @@ class DeviceBank(IterativeBank):
         super().__init__(kernels, X, **options)
 
     def _make_engine(self) -> Strips:
-        room = self._n_threads, self._cache_bytes
-        return Strips(self._all, self._X, *room, self.device, self._strip_entries)
+        others = self._all, self._X, self._n_threads, self._cache_bytes
+        return Strips(self.device, self._strip_entries, *others)
 
     # ---- systems -----------------------------------------------------------------------------
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         n, least = self.n_samples, float(diagonal.min())
-        single, coarse_diagonal = is_refined(n) and least >= _COARSE_RIDGE, least >= _DIAGONAL_RIDGE
+        coarse = is_refined(n) and least >= _COARSE_RIDGE
         # The diagonal of the inverse may be asked for, and a coarse factor not be good enough.
-        stays_single = single and (coarse_diagonal or tol >= self.tols[1])
-        needed = factor_bytes(n, single=stays_single, strip_entries=self._strip_entries)
+        single = coarse and (least >= _DIAGONAL_RIDGE or tol >= self.tols[1])
+        needed = factor_bytes(n, single=single, strip_entries=self._strip_entries)
         if not (self._factors and has_room(self.device, needed)):
             return super()._new_system(weights, diagonal, tol)
-        plain = self._without_workspace()
+        return DeviceSystem(self._without_workspace(), weights, diagonal, tol, coarse=coarse)
 
-        def factored(coarse: bool) -> DeviceFactor:
-            matrix = plain._device_matrix(weights, diagonal, single=coarse)
-            return DeviceFactor(matrix, plain.device, coarse=coarse)
-
-        def product(V: FloatArray) -> FloatArray:
-            return diagonal[:, None] * V + plain.combined_product(weights, V)
-
-        return DeviceSystem(
-            factored,
-            product,
-            self.device,
-            least_ridge=least,
-            tol=tol,
-            coarse=single,
-            coarse_diagonal=coarse_diagonal,
-        )
-
-    def _device_matrix(self, weights: FloatArray, ridge: FloatArray, *, single: bool) -> Any:
+    def device_matrix(self, weights: FloatArray, ridge: FloatArray, *, single: bool = False) -> Any:
         """Return diag(ridge) + Σ w_i K_i on the device."""
         n, factors = self.n_samples, weights * self.scales
         engine = self._engine.coarse if single else self._engine
         matrix = engine.empty((n, n))
         tiles.combine(engine, factors, self._centered(factors), matrix)
-        for rows, _ in engine.strips():
+        for rows, _ in engine.tiles():
             height = rows.stop - rows.start
             eye = self.device.xp.eye(height, dtype=matrix.dtype, device=self.device.where)
             matrix[rows, rows] += eye * engine.put(ridge[rows, None])
         return matrix
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:  # type: ignore[override]
-        whole = as_host(self._device_matrix(weights, np.zeros(self.n_samples), single=False))
+        whole = as_host(self.device_matrix(weights, np.zeros(self.n_samples)))
         if out is None:
             return whole
         out[:] = whole
@@ -274,23 +350,14 @@ class DeviceBank(IterativeBank):
 
     def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
         self.workspace.last = None
-        matrix = self._device_matrix(weights, np.full(self.n_samples, ridge), single=False)
+        matrix = self.device_matrix(weights, np.full(self.n_samples, ridge))
         inverse = DeviceFactor(matrix, self.device).inverse()
         return DeviceInverse(inverse, self.device, self._inner)
 
-    def subset(self, rows: NDArray[np.intp]) -> Bank:
-        if len(rows) < _FEW_ROWS:  # a device is not worth its delay
-            return super().subset(rows)
-        return DeviceBank(
-            self._engine.kernels.kernels,
-            self._X[rows],
-            device=self.device,
-            factors=self._factors,
-            normalization=self.normalization,
-            cache_bytes=self._cache_bytes,
-            part=True,
-            sample_weights=self._weights_of(rows),
-        )
+    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:
+        if n_rows < _FEW_ROWS:  # a device is not worth its delay
+            return super()._kind_of_part(n_rows)
+        return partial(DeviceBank, device=self.device, factors=self._factors)
 
 
 def _room_for_strips(X: FloatArray, device: Device) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,11 +15,9 @@ from discernel.arrays import FloatArray
 from discernel.arrays.cluster import active_client, explain_lost_workers, large_graphs
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.tiled import Threads
-from discernel.bank.tiles import Passes, Tile, TilePass
+from discernel.bank.tiles import Tile, TilePass
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
-
-__all__ = ["DistributedBank"]
 
 #: Bands of tiles for every thread of a worker, so that none waits long for the others.
 _BANDS = 3
@@ -35,50 +34,24 @@ class DistributedBank(IterativeBank):
     the products of bands are added along a tree. Bands and tree are fixed, so that a band that is
     done again, after a worker's death, changes nothing. The first passes, which find means and
     traces, and the preconditioner are computed here.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        The candidates, resolved.
-    X : array-like of shape (n_samples, n_features)
-        The training rows.
-    **options
-        As in `TiledBank`.
-
-    Raises
-    ------
-    InvalidInputError
-        If there is no active ``distributed.Client``.
+    Parameters are those of `TiledBank`.
     """
 
     def __init__(self, kernels: Sequence[Kernel], X: Any, **options: Any) -> None:
-        client = _needed_client()
+        client = None
+        with suppress(ImportError):
+            client = active_client()
+        if client is None:
+            raise InvalidInputError(
+                "bank='distributed' needs an active distributed.Client, whose workers compute the "
+                "tiles. Make one first: Client(LocalCluster()). Or use bank='iterative'."
+            )
         super().__init__(kernels, X, **options)
         self._engine = Workers(self._engine, client)
 
 
-def _needed_client() -> Any:
-    client = None
-    with suppress(ImportError):
-        client = active_client()
-    if client is None:
-        raise InvalidInputError(
-            "bank='distributed' needs an active distributed.Client, whose workers compute the "
-            "tiles. Make one first: Client(LocalCluster()). Or use bank='iterative'."
-        )
-    return client
-
-
 class Workers(Threads):
-    """Tiles that workers compute, in bands.
-
-    Parameters
-    ----------
-    engine : Threads
-        Of the same tiles, which computes columns.
-    client : distributed.Client
-        Who has tasks done.
-    """
+    """The tiles of another engine, computed by the workers of a client, in bands."""
 
     def __init__(self, engine: Threads, client: Any) -> None:
         self.__dict__ |= vars(engine)
@@ -124,26 +97,16 @@ class _Boxed:
 
 
 class _Band(Threads):
-    """The engine as a worker sees it: some of its tiles.
-
-    Parameters
-    ----------
-    state : dict
-        What the engine knows, but for rows.
-    rows : object
-        Rows, prepared.
-    band : int
-        Which of the bands.
-    """
+    """The engine as a worker sees it: its state, the rows, and the tiles of one band."""
 
     def __init__(self, state: dict[str, Any], rows: Any, band: int) -> None:
         self.__dict__ |= state
-        self.rows, self._n_threads, self.passes = rows, 1, Passes()
+        self.rows, self._n_threads, self.passes = rows, 1, Counter[str]()
         self._band = band, state["_n_bands"]
 
-    def tiles(self) -> Iterator[Tile]:
+    def tiles(self, n_alive: int = 1) -> Iterator[Tile]:
         band, n_bands = self._band
-        return itertools.islice(super().tiles(), band, None, n_bands)
+        return itertools.islice(super().tiles(n_alive), band, None, n_bands)
 
 
 def _of_band(sent: _Boxed, rows: _Boxed, band: int) -> FloatArray:

@@ -12,17 +12,16 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import tiles
-from discernel.bank.base import Bank, Centering, Normalization
-from discernel.bank.normalize import check_normalization, kernel_scales, varying_kernels
+from discernel.bank.base import Bank, Centering
+from discernel.bank.checks import check_no_indefinite, check_stack, check_values
 from discernel.bank.products import (
     CANCELLING,
-    centering_of_inner,
+    Normalization,
+    kernel_scales,
     rounding_errors,
-    weighted_sums,
+    varying_kernels,
 )
-from discernel.bank.tiles import Centered, Engine
-
-__all__ = ["ExactBank"]
+from discernel.bank.tiles import Centered, Engine, Stored
 
 
 class ExactBank(Bank):
@@ -36,8 +35,6 @@ class ExactBank(Bank):
         Their names.
     diagonals : ndarray of shape (n_candidates, n_samples)
         Those of the raw matrices.
-    means : ndarray of shape (n_candidates, n_samples), optional
-        The means of their rows, where they are known.
     normalization : {"centered_trace", "trace"}, default="centered_trace"
         What is made equal for all kernels.
     part : bool, default=False
@@ -56,19 +53,18 @@ class ExactBank(Bank):
         engine: Engine,
         names: Sequence[str],
         diagonals: FloatArray,
-        means: FloatArray | None = None,
         *,
         normalization: Normalization = "centered_trace",
         part: bool = False,
         sample_weights: SampleWeights | None = None,
     ) -> None:
-        self.normalization = check_normalization(normalization)
-        self.sample_weights, self.names = sample_weights, list(names)
-        self.n_candidates, self.n_samples = engine.n_kernels, engine.n_samples
-        means = self._means_of_rows(engine) if means is None else means
+        self.normalization, self.sample_weights = normalization, sample_weights
+        self.names, self.n_candidates = list(names), engine.n_kernels
+        self.n_samples = engine.n_samples
+        means, sums = engine.row_means(self.row_weights), self.row_weights.sums
         self._check_values(means)
-        traces = weighted_sums(diagonals, sample_weights)
-        centered_traces = traces - weighted_sums(means, sample_weights)
+        traces = sums(diagonals)
+        centered_traces = traces - sums(means)
         self.kept = varying_kernels(traces, centered_traces, self.names, part=part)
         self._engine, self._row_means = engine.of(self.kept), means[self.kept]
         self._centered_traces, traces = centered_traces[self.kept], traces[self.kept]
@@ -89,29 +85,28 @@ class ExactBank(Bank):
         cancelling = np.flatnonzero(traces > CANCELLING * self._centered_traces)
         if not len(cancelling):
             return
+        weights, rows = self.sample_weights, self.row_weights
         taken = {int(i): self._row_means[i].copy() for i in cancelling}
-        self._engine = self._engine.less(taken, self.sample_weights)
-        self._means[cancelling] = self._means_of_rows(self._engine, cancelling)[cancelling]
+        self._engine = self._engine.less(
+            {i: Centered(means, weights, scaled=False) for i, means in taken.items()}
+        )
+        self._means[cancelling] = self._engine.row_means(rows, cancelling)[cancelling]
         for i, means in taken.items():
-            left = diagonals[i] - means - (means - self._mean(means))
-            sums = weighted_sums(np.array([left, self._means[i]]), self.sample_weights)
-            self._centered_traces[i] = float(sums[0] - sums[1])
+            left = diagonals[i] - means - (means - rows.means(means))
+            self._centered_traces[i] = rows.sums(left) - rows.sums(self._means[i])
             self._row_means[i] = means + self._means[i]
-
-    def _means_of_rows(self, engine: Engine, active: NDArray[np.intp] | None = None) -> FloatArray:
-        if self.sample_weights is not None:
-            return tiles.product(engine, self.sample_weights.shares[:, None], active)[:, :, 0]
-        ones = np.ones((self.n_samples, 1))
-        return tiles.product(engine, ones, active)[:, :, 0] / self.n_samples
-
-    def _mean(self, row_means: FloatArray) -> float:
-        """Return the mean of numbers that belong to rows."""
-        weights = self.sample_weights
-        return float(row_means.mean() if weights is None else row_means @ weights.shares)
 
     def _centered(self, factors: FloatArray) -> Centered:
         """Return what centres tiles of Σ f_i G_i."""
-        return Centered.weighted(factors @ self._means, self.sample_weights)
+        return Centered(factors @ self._means, self.sample_weights)
+
+    def _centered_vectors(self, vectors: FloatArray) -> FloatArray:
+        """Return what raw matrices are multiplied by: CᵀDV; without weights, V less its means."""
+        return self.row_weights.scale(self.row_weights.project(vectors))
+
+    def _centered_products(self, products: FloatArray) -> FloatArray:
+        """Return D C times products with raw matrices, in their memory."""
+        return self.row_weights.scale(self.row_weights.center(products))
 
     # ---- what criteria ask for ---------------------------------------------------------------
 
@@ -120,8 +115,10 @@ class ExactBank(Bank):
 
     def products(self, vectors: FloatArray) -> FloatArray:
         # G̃V = P G (P V): centring vectors is m·n work where centring G would be m².
-        vectors = self._centered_vectors(vectors)
-        return self._centered_products(tiles.product(self._engine, vectors))
+        found = tiles.product(self._engine, self._centered_vectors(vectors))
+        found = self._centered_products(found)
+        found *= self.scales[:, None, None]
+        return found
 
     def compressed(self, basis: FloatArray) -> FloatArray:
         basis = self._centered_vectors(basis)
@@ -137,25 +134,80 @@ class ExactBank(Bank):
         return self._inner(self._engine.put(matrix))
 
     def _inner(self, matrix: Any) -> FloatArray:
-        """Return every ⟨K_i, S⟩ of a symmetric S of the library of the engine."""
-        engine, weights = self._engine, self.sample_weights
-        if weights is not None:
-            matrix = matrix * engine.put(weights.roots[:, None])
-            matrix *= engine.put(weights.roots[None, :])
-        row_sums = engine.host(engine.xp.sum(matrix, axis=1))
-        centering = centering_of_inner(self._means, row_sums, weights)
-        return np.asarray(self.scales * (tiles.inner(engine, matrix) + centering))
+        """Return every ⟨K_i, S⟩ of a symmetric S of the library of the engine.
+
+        ⟨PG_iP, S⟩ = ⟨G_i, S⟩ − 2(G_i1)ᵀs + (1ᵀG_i1)·mean(s), s the row means of S: nothing is
+        centred. With weights, the means of rows of G are weighted, and S is that which G meets,
+        DSD.
+        """
+        engine = self._engine
+        if self.sample_weights is not None:
+            roots = self.sample_weights.roots
+            matrix = matrix * engine.put(roots[:, None])
+            matrix *= engine.put(roots[None, :])
+        sums = engine.host(engine.xp.sum(matrix, axis=1))
+        more = self.row_weights.means(self._means) * sums.sum() - 2.0 * self._means @ sums
+        return np.asarray(self.scales * (tiles.inner(engine, matrix) + more))
 
     def inner_products(self) -> FloatArray:
         products = tiles.inner_products(self._engine, self._means, self.sample_weights)
         return np.asarray(products * np.outer(self.scales, self.scales))
 
     def select(self, positions: NDArray[np.intp]) -> Self:
-        part = self._shallow_selection(positions)
+        part = self._select(positions, "_centered_traces", "_row_means", "_means")
         part._engine = self._engine.of(positions)
-        part._centered_traces = self._centered_traces[positions]
-        part._row_means, part._means = self._row_means[positions], self._means[positions]
         return part
 
     def centering(self, weights: FloatArray) -> Centering:
-        return self._centering((weights * self.scales) @ self._row_means)
+        means = (weights * self.scales) @ self._row_means
+        return self._centering(means, float(self.row_weights.means(means)))
+
+
+class DenseBank(ExactBank):
+    """The candidates as one stack of raw Gram matrices, which is not changed.
+
+    Nor copied, but for matrices that are nearly constant: these are centred first.
+
+    Parameters
+    ----------
+    grams : array-like of shape (n_candidates, n_samples, n_samples)
+        The raw matrices.
+    names : sequence of str, optional
+        Their names, for messages.
+    trusted : sequence of bool, optional
+        Which matrices need not be checked for symmetry and definiteness.
+    **options
+        ``normalization``, ``part`` and ``sample_weights``, as in `ExactBank`.
+    """
+
+    def __init__(
+        self,
+        grams: Any,
+        names: Sequence[str] | None = None,
+        *,
+        trusted: Sequence[bool] | None = None,
+        **options: Any,
+    ) -> None:
+        self._grams, names = check_stack(grams, names)
+        self._trusted = trusted
+        engine = Stored(self._grams, self._grams.shape[1])
+        super().__init__(engine, names, np.diagonal(self._grams, axis1=1, axis2=2), **options)
+
+    def _check_values(self, means: FloatArray) -> None:
+        check_values(self._grams, means, self.names, self._trusted)
+
+    def check_definite(self) -> None:
+        check_no_indefinite(self._grams, self.names)
+
+    def subset(self, rows: NDArray[np.intp]) -> DenseBank:
+        stack = np.empty((self.n_kernels, len(rows), len(rows)))
+        for position, index in enumerate(self.kept):
+            stack[position] = self._grams[index][np.ix_(rows, rows)]
+        return DenseBank(
+            stack,
+            self._kept_names,
+            trusted=[True] * self.n_kernels,
+            normalization=self.normalization,
+            part=True,
+            sample_weights=self._weights_of(rows),
+        )

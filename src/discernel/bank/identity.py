@@ -11,8 +11,6 @@ from discernel.arrays import FloatArray, matmul
 from discernel.bank.base import Bank, Centering
 from discernel.bank.system import System
 
-__all__ = ["WithIdentity"]
-
 
 class WithIdentity(Bank):
     """G̃_0 = I / `total` followed by the kernels of another bank.

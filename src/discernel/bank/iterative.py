@@ -7,22 +7,23 @@ that of its factor.
 
 from __future__ import annotations
 
+import hashlib
+import warnings
+from abc import abstractmethod
+from collections import Counter
 from collections.abc import Callable
+from functools import cached_property
 from typing import ClassVar, NoReturn
 
 import numpy as np
 
-from discernel.arrays import FloatArray
-from discernel.arrays.memory import memory_limit
+from discernel.arrays import FloatArray, matmul, memory_limit
 from discernel.bank import tiles
-from discernel.bank.iterative_system import IterativeSystem, Operator
-from discernel.bank.preconditioner import PartialFactor
+from discernel.bank.conjugate import PartialFactor, Solved, solve_refined
 from discernel.bank.system import Inverse, System
 from discernel.bank.tiled import Threads, TiledBank
-from discernel.bank.tiles import Passes
-from discernel.exceptions import InvalidInputError
-
-__all__ = ["IterativeBank"]
+from discernel.bank.woodbury import WoodburySystem
+from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 
 #: The rank of the preconditioner: rows over this number, at least and at most so many. Making it
 #: then costs about one pass.
@@ -31,19 +32,229 @@ _ROWS_A_RANK, _LEAST_RANK, _MOST_RANK = 16, 512, 2000
 _FACTOR_BYTES, _MEMORY_SHARE = 640 * 2**20, 1 / 16
 #: Rows of a part up to which its systems are factored, which is then as fast.
 _FACTORED_ROWS = 4000
+#: What may be left of the trace by the preconditioner, over the ridge: the condition is then below
+#: 1.25, and every step is worth a digit.
+_LEFT = 0.25
+#: The relative residual of probes, and random columns for the diagonal of the inverse.
+_PROBED, _PROBES = 1e-3, 64
+#: The share of the energy of a right-hand side that a guess must have to be worth a pass.
+_WORTHWHILE = 0.1
+#: Rounding of a residual over the condition of the system.
+_ROUNDING = 1e-14
+#: The relative residual above which nothing was solved, and that of what only says where to go.
+_USELESS, _ROUGH = 0.5, 1e-4
+#: Columns whose solutions are remembered.
+_REMEMBERED = 64
+
+
+class RefinedSystem(System):
+    """N = diag(ridge) + Σ w_i K_i, whose solutions cost products, and have a known residual.
+
+    Columns that were solved are remembered: the discriminant asks for those that learning has
+    ended with.
+
+    Parameters
+    ----------
+    bank : IterativeBank
+        Of the K_i.
+    weights : ndarray of shape (n_kernels,)
+        The w_i.
+    ridge : ndarray of shape (n_samples,)
+        Above 0.
+    tol : float
+        The length of a residual over that of its right-hand side, at which it is solved.
+    """
+
+    def __init__(
+        self, bank: IterativeBank, weights: FloatArray, ridge: FloatArray, tol: float
+    ) -> None:
+        self._bank, self._weights, self._ridge, self.tol = bank, weights, ridge, tol
+        self._least_ridge = float(ridge.min())
+        self._known: dict[bytes, tuple[float, FloatArray, FloatArray]] = {}
+
+    def _double(self, V: FloatArray) -> FloatArray:
+        """Return NV, in double precision."""
+        return self._ridge[:, None] * V + self._bank.combined_product(self._weights, V)
+
+    @abstractmethod
+    def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
+        """Return solutions with residuals as short as asked for, or as far as arithmetic goes."""
+
+    @abstractmethod
+    def _advice(self, reached: float, tol: float) -> str:
+        """Return what to say of a relative residual that is longer than asked for."""
+
+    def solve(self, right: FloatArray) -> FloatArray:
+        return self._solved(right, self.tol)[0]
+
+    def solve_roughly(self, right: FloatArray) -> FloatArray:
+        return self._solved(right, max(self.tol, _ROUGH))[0]
+
+    def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        return self._solved(right, self.tol)
+
+    def expect(self, right: FloatArray) -> None:
+        self._solved(right, self.tol)
+
+    def _solve_new(self, right: FloatArray, tol: float, *, quiet: bool = False) -> Solved:
+        """Return solutions of columns that are not known; warn, or raise, of long residuals."""
+        # Rounding of products leaves a residual that grows with the condition of the system.
+        tol = max(tol, _ROUNDING * (1.0 + 1.0 / self._least_ridge))
+        lengths = np.linalg.norm(right, axis=0)
+        found = self._refined(right, tol * lengths)
+        shares = np.divide(found.lengths, lengths, out=0.0 * lengths, where=lengths > 0)
+        reached = float(shares.max(initial=0.0))
+        if reached > tol and not quiet:
+            if not reached < _USELESS:
+                raise NumericalError(self._advice(reached, tol))
+            warnings.warn(self._advice(reached, tol), ConvergenceWarning, stacklevel=3)
+        return found
+
+    def _solved(self, right: FloatArray, tol: float) -> tuple[FloatArray, FloatArray]:
+        """Return solution and residual of every column, those that are known from memory."""
+        if right.ndim == 1:
+            one, left = self._solved(right[:, None], tol)
+            return one[:, 0], left[:, 0]
+        solution, residual = np.empty(right.shape), np.empty(right.shape)
+        keys = [hashlib.blake2b(column.tobytes()).digest() for column in right.T]
+        new = []
+        for column, key in enumerate(keys):
+            if key in self._known and self._known[key][0] <= tol:
+                _, solution[:, column], residual[:, column] = self._known[key]
+            else:
+                new.append(column)
+        if new:
+            found = self._solve_new(right[:, new], tol)
+            solution[:, new], residual[:, new] = found.solution, found.residual
+            for i, column in enumerate(new if len(new) <= _REMEMBERED else []):
+                self._known.pop(keys[column], None)
+                self._known[keys[column]] = tol, found.solution[:, i], found.residual[:, i]
+            while len(self._known) > _REMEMBERED:
+                del self._known[next(iter(self._known))]
+        return solution, residual
+
+
+class IterativeSystem(RefinedSystem):
+    """A system solved by preconditioned conjugate gradients, column by column.
+
+    Parameters
+    ----------
+    factor : PartialFactor
+        Of Σ w_i K_i, for the preconditioner; grown as far as this ridge asks for.
+    subspace : tuple of ndarray or None
+        An orthonormal S and every SᵀK_iS, where guesses are looked for.
+    bank, weights, ridge, tol
+        As of `RefinedSystem`.
+    """
+
+    by_iteration: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        factor: PartialFactor,
+        subspace: tuple[FloatArray, FloatArray] | None,
+        bank: IterativeBank,
+        weights: FloatArray,
+        ridge: FloatArray,
+        tol: float,
+    ) -> None:
+        super().__init__(bank, weights, ridge, tol)
+        self._factor, self._subspace = factor, subspace
+        self._engine = bank.single_engine(weights)
+        # Centring makes it an eigenvector of eigenvalue 0.
+        self._unit = bank.row_weights.roots / np.sqrt(bank.total)
+        self._is_constant = bool((ridge == ridge[0]).all())
+
+    @cached_property
+    def _preconditioner(self) -> WoodburySystem:
+        self._factor.extend(_LEFT * self._least_ridge)
+        return WoodburySystem(self._factor.factor, self._ridge)
+
+    def _single(self, V: FloatArray) -> FloatArray:
+        found = self._bank.combined_product(self._weights, V, self._engine)
+        return self._ridge[:, None] * V + found
+
+    # ---- solving -----------------------------------------------------------------------------
+
+    def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
+        right = np.ascontiguousarray(right)
+        along, rest = np.zeros_like(right), right
+        if self._is_constant:  # what the kernel does not see is known
+            along = np.outer(self._unit, self._unit @ right)
+            rest = right - along
+        found = solve_refined(
+            self._double,
+            None if self._engine is None else self._single,
+            self._preconditioner.solve_once,
+            rest,
+            enough,
+            self._guess(rest),
+        )
+        return Solved(found.solution + along / self._least_ridge, found.residual, found.lengths)
+
+    def _guess(self, right: FloatArray) -> FloatArray | None:
+        """Return the best of a subspace, where that is worth the pass that its residual costs."""
+        if self._subspace is None:
+            return None
+        basis, seen = self._subspace
+        small = np.tensordot(self._weights, seen, axes=1) + basis.T @ (self._ridge[:, None] * basis)
+        guess = matmul(basis, np.asarray(np.linalg.solve(small, matmul(basis.T, right))))
+        energy = np.einsum("ij,ij->", right, guess)
+        whole = np.einsum("ij,ij->", right, self._preconditioner.solve_once(right))
+        return guess if energy > _WORTHWHILE * whole else None
+
+    def _advice(self, reached: float, tol: float) -> str:
+        n = len(self._ridge)
+        return (
+            f"Conjugate gradients stalled: a system of {n:,} rows and ridge "
+            f"{self._least_ridge:.1e} was solved to a relative residual of {reached:.1e}, asked "
+            f"for {tol:.1e}, with a preconditioner of rank {self._factor.rank}. Raise the "
+            f"regularization, or use bank='tiled', which factors the system in {16e-9 * n**2:.3g} "
+            "GB, or bank='lowrank'."
+        )
+
+    # ---- the diagonal of the inverse ---------------------------------------------------------
+
+    def inverse_diagonal(self) -> FloatArray:
+        """Return about the diagonal of the inverse; `diagonal_error` says how good it is.
+
+        With P the preconditioner that has the diagonal of N too, that of P⁻¹ is known, and what
+        N⁻¹ has besides is estimated from random columns z of ±1, as the mean of
+        z∘(N⁻¹ − P⁻¹)z ([Bekas07]_), in units of the former. The differences between rows are
+        shrunk by what the spread over the columns says is noise.
+        """
+        return self._diagonal
+
+    @cached_property
+    def _diagonal(self) -> FloatArray:
+        self._preconditioner  # noqa: B018  # grows the factor
+        near = WoodburySystem(self._factor.factor, self._ridge + self._factor.left)
+        known = near.inverse_diagonal()
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], size=(len(known), _PROBES))
+        solved = self._solve_new(signs, max(self.tol, _PROBED), quiet=True).solution
+        more = signs * (solved - near.solve_once(signs)) / known[:, None]
+        mean, noise = more.mean(axis=1), float(more.var(axis=1, ddof=1).mean()) / _PROBES
+        typical, spread = float(mean.mean()), float(mean.var())
+        trust = max(0.0, 1.0 - noise / spread) if spread > 0 else 0.0
+        diagonal = known * (1.0 + typical + trust * (mean - typical))
+        # Differences between rows that are smaller than this share of the noise are not seen.
+        unseen = np.sqrt(8.0 / len(mean))
+        self.diagonal_error = float(np.hypot(np.sqrt(max(trust, unseen) * noise), _PROBED))
+        return np.asarray(np.clip(diagonal, self._least_diagonal(), 1.0 / self._ridge))
+
+    def _least_diagonal(self) -> FloatArray:
+        """Return what no entry of the diagonal of the inverse is below: eᵀN⁻¹e ≥ |e|⁴/eᵀNe."""
+        ridge, diagonal = self._ridge, self._bank.combined_diagonal(self._weights)
+        if not self._is_constant:
+            return np.asarray(1.0 / (ridge + diagonal))
+        rest = 1.0 - self._unit**2
+        return np.asarray(self._unit**2 / ridge + rest**2 / (ridge * rest + diagonal))
 
 
 class IterativeBank(TiledBank):
     """Kernels on rows, never stored, and systems that are never factored.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        The candidates, resolved.
-    X : array-like of shape (n_samples, n_features)
-        The training rows.
-    **options
-        As in `TiledBank`.
+    Parameters are those of `TiledBank`.
 
     Notes
     -----
@@ -57,54 +268,39 @@ class IterativeBank(TiledBank):
     """
 
     tols: ClassVar[tuple[float, float]] = 1e-8, 1e-4
+    needs_ridge = True
+    has_matrices: ClassVar[bool] = False
 
     @property
-    def passes(self) -> Passes:
+    def passes(self) -> Counter[str]:
         """How often all tiles were computed so far, in double and in single precision."""
         return self._engine.passes
-
-    @property
-    def n_passes(self) -> int:
-        """How often all tiles were computed so far."""
-        return self.passes.double + self.passes.single
 
     # ---- the combined kernel -----------------------------------------------------------------
 
     def combined_product(
-        self, weights: FloatArray, vectors: FloatArray, single: Threads | None = None
+        self, weights: FloatArray, vectors: FloatArray, engine: Threads | None = None
     ) -> FloatArray:
-        """Return Σ w_i K_i V: one pass, and one product a tile.
-
-        Parameters
-        ----------
-        weights : ndarray of shape (n_kernels,)
-            The w_i.
-        vectors : ndarray of shape (n_samples, n)
-            V.
-        single : Threads, optional
-            The engine of single precision, from `single_engine`, where the product may be.
-        """
-        engine = self._engine if single is None else single
+        """Return Σ w_i K_i V: one pass, by the engine of `single_engine` or of double precision."""
+        engine = self._engine if engine is None else engine
         columns = self._centered_vectors(vectors)
         out = tiles.combined_product(engine, weights * self.scales, columns)
-        self._center_rows(out[None])
-        return out
+        return self._centered_products(out)
 
     def single_engine(self, weights: FloatArray) -> Threads | None:
         """Return who computes tiles in single precision; None where that is not faster or good."""
         return self._engine.single(np.flatnonzero(weights).tolist())
 
-    def _combined_diagonal(self, weights: FloatArray) -> FloatArray:
+    def combined_diagonal(self, weights: FloatArray) -> FloatArray:
+        """Return the diagonal of Σ w_i K_i."""
         factors, diagonal = weights * self.scales, np.zeros(self.n_samples)
         for i in np.flatnonzero(weights):
             values = self._engine.kernels.kernels[i].diagonal(self._X)
             taken = self._engine.taken_off.get(int(i))
             for means in [self._means[i]] if taken is None else [taken.means, self._means[i]]:
-                values = values - 2.0 * means + self._mean(means)
+                values = values - 2.0 * means + self.row_weights.means(means)
             diagonal += factors[i] * values
-        if self.sample_weights is not None:
-            diagonal *= self.sample_weights.values
-        return diagonal
+        return diagonal * self.row_weights.values
 
     # ---- systems -----------------------------------------------------------------------------
 
@@ -117,20 +313,8 @@ class IterativeBank(TiledBank):
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         factor, subspace = self._factor(weights), self.workspace.subspace
-        plain, single = self._without_workspace(), self.single_engine(weights)
-        roots = np.ones(self.n_samples)
-        if self.sample_weights is not None:
-            roots = self.sample_weights.roots
-        operator = Operator(
-            double=lambda V: plain.combined_product(weights, V),
-            single=None if single is None else lambda V: plain.combined_product(weights, V, single),
-            diagonal=self._combined_diagonal(weights),
-            kernel=roots / np.linalg.norm(roots),
-            subspace=None
-            if subspace is None
-            else (subspace[0], np.tensordot(weights, subspace[1], axes=1)),
-        )
-        return IterativeSystem(operator, diagonal, factor, tol)
+        plain = self._without_workspace()
+        return IterativeSystem(factor, subspace, plain, weights, diagonal, tol)
 
     def _factor(self, weights: FloatArray) -> PartialFactor:
         """Return the factor of the preconditioner, which systems of the same weights share."""
@@ -141,7 +325,7 @@ class IterativeBank(TiledBank):
         engine, factors = self._engine, weights * self.scales
         centered = self._centered(factors)
         factor = PartialFactor(
-            self._combined_diagonal(weights),
+            self.combined_diagonal(weights),
             lambda at: engine.columns(at, factors, centered),
             _largest_rank(self.n_samples),
         )
@@ -155,8 +339,6 @@ class IterativeBank(TiledBank):
         return found
 
     # ---- what would need a matrix of n_samples² numbers ---------------------------------------
-
-    has_matrices: ClassVar[bool] = False
 
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> NoReturn:
         self._refuse("whole matrix of the combined kernel", "criterion='margin'")
@@ -172,8 +354,9 @@ class IterativeBank(TiledBank):
             "criterion='rkda'."
         )
 
-    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank]:
-        return IterativeBank if n_rows > _FACTORED_ROWS else TiledBank
+    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:
+        kind = super()._kind_of_part(n_rows)
+        return IterativeBank if kind is not None and n_rows > _FACTORED_ROWS else kind
 
 
 def _largest_rank(n: int) -> int:

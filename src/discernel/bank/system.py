@@ -10,10 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from discernel.arrays import Cholesky, FloatArray, matmul, self_product_less
-from discernel.bank.preconditioner import PartialFactor
+from discernel.bank.conjugate import PartialFactor
 from discernel.exceptions import NumericalError
-
-__all__ = ["CholeskySystem", "Inverse", "System", "Workspace"]
 
 #: Pivots below this share of the largest entry, times the number of rows, are rounding.
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
@@ -47,10 +45,6 @@ class System(ABC):
     @abstractmethod
     def inverse_diagonal(self) -> FloatArray:
         """Return the diagonal of the inverse, of shape (n_samples,)."""
-
-    def log_determinant(self) -> float | None:
-        """Return log det N where that is cheap, else None."""
-        return None
 
     def solve_roughly(self, right: FloatArray) -> FloatArray:
         """Return `solve`, to some digits where fewer are faster."""
@@ -95,7 +89,6 @@ class CholeskySystem(System):
         self._make, self._ridge, self._null = make, ridge, null
         self._factor: Cholesky | None = self._factored()
         self._inverse_diagonal: FloatArray | None = None
-        self._log_determinant = self._factor.log_determinant()
 
     def _factored(self) -> Cholesky:
         matrix = self._make()
@@ -116,9 +109,6 @@ class CholeskySystem(System):
             self._factor = None  # its memory is taken
             self._inverse_diagonal = factor.inverse_diagonal()
         return self._inverse_diagonal
-
-    def log_determinant(self) -> float:
-        return self._log_determinant
 
 
 def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:

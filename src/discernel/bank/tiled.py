@@ -6,7 +6,8 @@ threads. Memory does not grow with the number of kernels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from typing import Any, Self
 
@@ -15,19 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Buffers, FloatArray, in_threads, larger_tiles, n_rows
-from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank.base import Bank, Normalization
+from discernel.bank.base import Bank
 from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
-from discernel.bank.dense import DenseBank
-from discernel.bank.exact import ExactBank
-from discernel.bank.system import CholeskySystem, System
-from discernel.bank.tiles import Centered, Engine, Found, Passes, Tile, TilePass
+from discernel.bank.exact import DenseBank, ExactBank
+from discernel.bank.system import System
+from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet, can_prepare
-
-__all__ = ["Threads", "TiledBank"]
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
 _ROWS, _COLUMNS = 256, 512
@@ -44,19 +41,7 @@ _SINGLE_RIDGE = 1e-4
 
 
 class Threads(Engine):
-    """Tiles that threads compute, of double or of single precision.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        The kernels, resolved.
-    X : array-like of shape (n_samples, n_features)
-        The rows.
-    n_threads : int
-        How many threads.
-    cache_bytes : float
-        What all tiles together may take.
-    """
+    """Tiles that threads compute, of double or of single precision, in memory of a given size."""
 
     def __init__(
         self, kernels: Sequence[Kernel], X: Any, n_threads: int, cache_bytes: float
@@ -66,7 +51,7 @@ class Threads(Engine):
         self.rows: Any = self.kernels.prepare(X) if self._is_prepared else X
         self._n_threads, self._tile_shape = n_threads, _tile_shape(cache_bytes, n_threads)
         self.taken_off: dict[int, Centered] = {}
-        self._is_single, self.passes = False, Passes()
+        self._is_single, self.passes = False, Counter[str]()
 
     @property
     def n_kernels(self) -> int:  # type: ignore[override]
@@ -74,19 +59,15 @@ class Threads(Engine):
         return len(self.kernels.kernels)
 
     def of(self, positions: NDArray[np.intp]) -> Self:
-        made, chosen = copy(self), positions.tolist()
-        made.kernels, made.taken_off = self.kernels.of(chosen), self._taken_of(chosen)
+        made, old = copy(self), positions.tolist()
+        made.kernels, taken = self.kernels.of(old), self.taken_off
+        made.taken_off = {new: taken[i] for new, i in enumerate(old) if i in taken}
         return made
 
     def single(self, active: Sequence[int]) -> Self | None:
-        """Return the engine of single precision; None where it would not be faster, or not good.
+        """Return the engine of single precision; None where some kernels make it slow, or bad.
 
         It is faster for kernels of squared distances. Nearly constant ones need all digits.
-
-        Parameters
-        ----------
-        active : sequence of int
-            The positions of the kernels that are meant.
         """
         if not self._is_prepared or any(i in self.taken_off for i in active):
             return None
@@ -97,8 +78,11 @@ class Threads(Engine):
         made.rows, made._is_single, made.put = rows, True, _in_single
         return made
 
-    def tiles(self) -> Iterator[Tile]:
-        """Yield the tiles on and above the diagonal, those on it square."""
+    def tiles(self, n_alive: int = 1) -> Iterator[Tile]:
+        """Yield the tiles on and above the diagonal, those on it square.
+
+        Memory is for ``n_alive`` matrices of each, which few tiles of a thread leave room for.
+        """
         height, width = self._tile_shape
         for top in range(0, self.n_samples, height):
             rows = slice(top, min(top + height, self.n_samples))
@@ -107,23 +91,28 @@ class Threads(Engine):
                 yield rows, slice(left, min(left + width, self.n_samples))
 
     def run(self, task: TilePass) -> FloatArray:
-        # Each thread adds to an array of its own.
         self._count()
+        return self._run(task, self.tiles(task.n_alive))
+
+    def _count(self) -> None:
+        self.passes["single" if self._is_single else "double"] += 1
+
+    def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
+        """Return what the work adds to zeros with some tiles; each thread adds to its own."""
         active = task.active if task.factors is None else np.flatnonzero(task.factors)
-        kernels, positions = self.kernels, range(self.n_kernels)
+        kernels, positions, places = self.kernels, range(self.n_kernels), np.arange(self.n_samples)
         if active is not None:
             kernels, positions = kernels.of(active), active.tolist()
 
-        def run(tile: Tile, place: tuple[FloatArray, Buffers]) -> None:
+        def run(tile: Any, place: tuple[FloatArray, Buffers]) -> None:
             (rows, columns), (part, buffers) = tile, place
-            other = None if rows == columns else self.rows[columns]
+            other = None if rows is columns else self.rows[columns]
             found: Any = kernels.matrices(self.rows[rows], other, buffers)
             found = ((positions[i], each) for i, each in found)
             if self.taken_off:
                 found = self._less_means(tile, found)
             if task.factors is not None:
-                shape = rows.stop - rows.start, columns.stop - columns.start
-                total = buffers("total", shape)
+                total = buffers("total", (len(places[rows]), len(places[columns])))
                 total[:] = 0.0
                 if task.centered is not None:
                     task.centered.subtract(tile, total, self.put)
@@ -131,44 +120,25 @@ class Threads(Engine):
             task.work(tile, found, part)
 
         parts = [np.zeros(task.shape) for _ in range(self._n_threads)]
-        in_threads(run, self.tiles(), [(part, Buffers(self._is_single)) for part in parts])
+        in_threads(run, tiles, [(part, Buffers(self._is_single)) for part in parts])
         for part in parts[1:]:
             parts[0] += part
         return parts[0]
 
-    def _count(self) -> None:
-        if self._is_single:
-            self.passes.single += 1
-        else:
-            self.passes.double += 1
+    def _rows_of(self, n_columns: int) -> int:
+        """Return how many rows of some columns are made at a time."""
+        return _STRIP
 
     def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
-        """Return some columns of Σ f_i G_i, centred, of shape (n_columns, n_samples).
+        """Return some columns of Σ f_i G_i, centred, of shape (n_columns, n_samples)."""
+        n, out = self.n_samples, np.empty((len(at), self.n_samples))
 
-        Parameters
-        ----------
-        at : ndarray of int
-            Which.
-        factors : ndarray of shape (n_kernels,)
-            The f_i.
-        centered : Centered
-            What centres the sum.
-        """
-        active, out = np.flatnonzero(factors), np.empty((len(at), self.n_samples))
-        kernels, there = self.kernels.of(active), self.rows[at]
+        def work(tile: Any, total: Any, _: Any) -> None:
+            out[:, tile[0]] = self.host(centered.weigh(tile, total, self.put)).T
 
-        def work(rows: slice, buffers: Buffers) -> None:
-            tile: Any = rows, at
-            found: Any = kernels.matrices(self.rows[rows], there, buffers)
-            found = self._less_means(tile, ((int(active[i]), each) for i, each in found))
-            total = buffers("total", (rows.stop - rows.start, len(at)))
-            total[:] = 0.0
-            _add_weighted(total, found, factors, buffers)
-            out[:, rows] = centered(tile, total, self.put).T
-
-        n = self.n_samples
-        strips = [slice(start, min(start + _STRIP, n)) for start in range(0, n, _STRIP)]
-        in_threads(work, strips, [Buffers() for _ in range(self._n_threads)])
+        step = self._rows_of(len(at))
+        strips = [(slice(start, min(start + step, n)), at) for start in range(0, n, step)]
+        self._run(TilePass(work, factors=factors, centered=centered), strips)
         return out
 
 
@@ -196,28 +166,19 @@ class TiledBank(ExactBank):
         The candidates, resolved.
     X : array-like of shape (n_samples, n_features)
         The training rows.
-    normalization : {"centered_trace", "trace"}, default="centered_trace"
-        What is made equal for all kernels.
     n_threads : int, optional
         Threads that tiles go to; by default one per core, and one where a kernel is not
         ``thread_safe``.
     cache_bytes : float, default=256 MiB
         What all tiles together, or the matrices of a small part, may take.
-    part : bool, default=False
-        Whether the rows are a part of the training set, on which a kernel may be constant.
-    sample_weights : SampleWeights, optional
-        How much rows count; by default all the same.
+    **options
+        ``normalization``, ``part`` and ``sample_weights``, as in `ExactBank`.
 
     Raises
     ------
     InvalidInputError
         If there is no room for the smallest tile, a kernel is not finite on some tile, or a kernel
         of the user's is none.
-
-    Warns
-    -----
-    DroppedKernelWarning
-        If a kernel is constant on the training set; it is left out.
 
     Notes
     -----
@@ -233,11 +194,9 @@ class TiledBank(ExactBank):
         kernels: Sequence[Kernel],
         X: Any,
         *,
-        normalization: Normalization = "centered_trace",
         n_threads: int | None = None,
         cache_bytes: float = CACHE_BYTES,
-        part: bool = False,
-        sample_weights: SampleWeights | None = None,
+        **options: Any,
     ) -> None:
         self._X, self._all, self._cache_bytes = X, list(kernels), cache_bytes
         safe = all(kernel.thread_safe for kernel in kernels)
@@ -245,14 +204,8 @@ class TiledBank(ExactBank):
         names = kernel_names(kernels)
         _tile_shape(cache_bytes, self._n_threads)  # before any work
         _check_kernels(self._all, names, X)
-        super().__init__(
-            self._make_engine(),
-            names,
-            np.array([kernel.diagonal(X) for kernel in kernels]),
-            normalization=normalization,
-            part=part,
-            sample_weights=sample_weights,
-        )
+        diagonals = np.array([kernel.diagonal(X) for kernel in kernels])
+        super().__init__(self._make_engine(), names, diagonals, **options)
 
     def _make_engine(self) -> Threads:
         """Return who computes the tiles of all candidates."""
@@ -288,38 +241,39 @@ class TiledBank(ExactBank):
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
         if ridge < _SINGLE_RIDGE:
             return self.system(weights, ridge)
-        n, memory = self.n_samples, self.workspace.take(self.n_samples)
-        half = memory.view(np.float32).ravel()[: n * n].reshape(n, n)
+        n, plain = self.n_samples, self._without_workspace()
+
+        def fill(memory: FloatArray) -> FloatArray:
+            half: Any = memory.view(np.float32).ravel()[: n * n].reshape(n, n)
+            return plain.combined(weights, half)
+
         try:
-            plain = self._without_workspace()
-            rough = CholeskySystem(lambda: plain.combined(weights, half), ridge)  # type: ignore[arg-type]
+            return self._factored(fill, ridge)
         except NumericalError:
-            self.workspace.spare.append(memory)
             return self.system(weights, ridge)
-        self.workspace.give_back_with(rough, memory)
-        return rough
 
     def subset(self, rows: NDArray[np.intp]) -> Bank:
         """Return the same kernels on some of the samples, as a stack where that is small.
 
         Small beside the two matrices of all samples that are needed anyway, too.
         """
-        kernels, n = self._engine.kernels.kernels, len(rows)
+        kernels, kind = self._engine.kernels.kernels, self._kind_of_part(len(rows))
         options: dict[str, Any] = {
             "normalization": self.normalization,
             "part": True,
             "sample_weights": self._weights_of(rows),
         }
-        entries = len(kernels) * n**2
-        if 8 * entries > self._cache_bytes or entries > 2 * self.n_samples**2:
+        if kind is not None:
             options |= {"n_threads": self._n_threads, "cache_bytes": self._cache_bytes}
-            return self._kind_of_part(n)(kernels, self._X[rows], **options)
+            return kind(kernels, self._X[rows], **options)
         stack, trusted = gram_stack(kernels, self._X[rows]), [True] * len(kernels)
         return DenseBank(stack, kernel_names(kernels), trusted=trusted, **options)
 
-    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank]:
-        """Return what makes the bank of some of the rows, where it stores nothing."""
-        return TiledBank
+    def _kind_of_part(self, n_rows: int) -> Callable[..., TiledBank] | None:
+        """Return what makes the bank of some of the rows; None where that is a stack."""
+        entries = self.n_kernels * n_rows**2
+        small = 8 * entries <= self._cache_bytes and entries <= 2 * self.n_samples**2
+        return None if small else TiledBank
 
 
 def _check_kernels(kernels: list[Kernel], names: list[str], X: Any) -> None:

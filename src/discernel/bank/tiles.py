@@ -8,7 +8,8 @@ device, on the workers of a cluster, or with matrices that are stored.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self
@@ -18,9 +19,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, matmul
-from discernel.arrays.sample_weights import SampleWeights
-
-__all__ = ["Centered", "Engine", "Found", "Passes", "Stored", "Tile", "TilePass"]
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 
 #: Entries of the rows of all matrices that are taken at a time where work keeps them.
 _BLOCK_ENTRIES = 2**17
@@ -31,37 +30,25 @@ Tile = tuple[slice, slice]
 Found = Iterator[tuple[int, Any]]
 
 
-@dataclass
-class Passes:
-    """How often all tiles were computed."""
-
-    double: int = 0
-    single: int = 0
-
-
 class Centered:
-    """Take means off a tile, and multiply it by the roots of the weights of rows.
+    """Take means off tiles, and multiply them by the roots of the weights of rows: D C G Cᵀ D.
 
     Parameters
     ----------
     means : ndarray of shape (n_samples,)
         The means of the rows of the whole matrix.
-    shares, roots : ndarray of shape (n_samples,), optional
-        π, which means are taken with, and the roots of the weights; by default all the same, and 1.
+    weights : SampleWeights or None
+        How much rows count.
+    scaled : bool, default=True
+        Whether to multiply by the roots.
     """
 
     def __init__(
-        self, means: FloatArray, shares: FloatArray | None = None, roots: FloatArray | None = None
+        self, means: FloatArray, weights: SampleWeights | None, *, scaled: bool = True
     ) -> None:
-        self.means, self._roots = means, roots
-        self._across = means - (means.mean() if shares is None else means @ shares)
-
-    @classmethod
-    def weighted(cls, means: FloatArray, weights: SampleWeights | None) -> Centered:
-        """Return what makes D C G Cᵀ D of the tiles of G."""
-        if weights is None:
-            return cls(means)
-        return cls(means, weights.shares, weights.roots)
+        self.means = means
+        self._roots = weights.roots if scaled and weights is not None else None
+        self._across = means - row_weights(weights, len(means)).means(means)
 
     def times(self, factor: float) -> Centered:
         """Return what does the same to a matrix times a factor."""
@@ -72,14 +59,7 @@ class Centered:
     def __call__(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
         """Do both to the values of a tile in place, and return them.
 
-        Parameters
-        ----------
-        tile : tuple
-            Rows and columns.
-        values : array of shape (n_rows, n_columns)
-            What is between them.
-        put : callable
-            From an array of NumPy to one of the library of the values.
+        ``put`` makes an array of the library of the values from one of NumPy.
         """
         return self.weigh(tile, self.subtract(tile, values, put), put)
 
@@ -136,34 +116,22 @@ def _dot(left: FloatArray, right: FloatArray) -> Any:
 
 
 class Engine(ABC):
-    """The raw matrices G_i of some kernels on some rows, as tiles.
-
-    Attributes
-    ----------
-    n_kernels, n_samples : int
-        How many matrices, of how many rows.
-    xp : module
-        The array library of the tiles.
-    put, empty : callable
-        From an array of NumPy to one of the library and precision of the tiles, and from a shape
-        to memory for such an array.
-    matmul, dot : callable
-        The product of two matrices, and the sum of the products of their entries. On the host those
-        of NumPy, which let other threads run; `arrays.matmul` does not.
-    passes : Passes
-        How often all tiles were computed so far, also by engines made of this one.
-    taken_off : dict of int to Centered
-        What is taken off the tiles of nearly constant kernels, by their positions.
-    """
+    """The raw matrices G_i of some kernels on some rows, as tiles."""
 
     n_kernels: int
     n_samples: int
+    #: The array library of the tiles; NumPy's arrays in its precision, and memory for such arrays.
     xp: Any = np
     put: Callable[[FloatArray], Any] = staticmethod(np.ascontiguousarray)
     empty: Callable[..., Any] = staticmethod(np.empty)
+    #: The product of two matrices, and the sum of the products of their entries. On the host those
+    #: of NumPy, which let other threads run; `arrays.matmul` does not.
     matmul: Callable[[Any, Any], Any] = staticmethod(np.matmul)
     dot: Callable[[Any, Any], Any] = staticmethod(_dot)
-    passes: Passes
+    #: How often all tiles were computed so far, in "double" and in "single" precision, also by
+    #: engines made of this one.
+    passes: Counter[str]
+    #: What is taken off the tiles of nearly constant kernels, by their positions.
     taken_off: dict[int, Centered]
 
     @abstractmethod
@@ -174,26 +142,17 @@ class Engine(ABC):
     def of(self, positions: NDArray[np.intp]) -> Self:
         """Return the engine of some of the kernels."""
 
-    def less(self, means: dict[int, FloatArray], weights: SampleWeights | None) -> Self:
-        """Return the engine of matrices of which those of some kernels are less their means.
+    def row_means(
+        self, weights: SampleWeights, active: NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        """Return the means of the rows of every matrix; 0 where not active."""
+        return product(self, weights.values[:, None], active)[:, :, 0] / weights.total
 
-        Parameters
-        ----------
-        means : dict of int to ndarray of shape (n_samples,)
-            The means of rows, by the positions of kernels.
-        weights : SampleWeights or None
-            How much rows count.
-        """
-        shares = None if weights is None else weights.shares
+    def less(self, taken: dict[int, Centered]) -> Self:
+        """Return the engine of matrices, those of some positions less their means."""
         made = copy(self)
-        made.taken_off = {i: Centered(each, shares) for i, each in means.items()}
+        made.taken_off = taken
         return made
-
-    def _taken_of(self, positions: Sequence[int]) -> dict[int, Centered]:
-        """Return what is taken off some of the kernels, by their new positions."""
-        return {
-            new: self.taken_off[old] for new, old in enumerate(positions) if old in self.taken_off
-        }
 
     def _less_means(self, tile: Tile, found: Found) -> Found:
         """Yield the matrices of a tile, nearly constant ones less their means."""
@@ -212,15 +171,7 @@ def _blas_dot(left: FloatArray, right: FloatArray) -> float:
 
 
 class Stored(Engine):
-    """Matrices that are there, each as one tile, or some of its rows.
-
-    Parameters
-    ----------
-    matrices : sequence of ndarray of shape (n_samples, n_samples)
-        The G_i.
-    n_samples : int
-        Their rows.
-    """
+    """Matrices that are there, each as one tile, or some of its rows."""
 
     # By the BLAS of the factorisations, which takes arrays of any order.
     put = staticmethod(np.asarray)
@@ -230,7 +181,6 @@ class Stored(Engine):
     def __init__(self, matrices: Any, n_samples: int) -> None:
         self.matrices = list(matrices)
         self.n_kernels, self.n_samples = len(matrices), n_samples
-        self.passes = Passes()
 
     def run(self, task: TilePass) -> FloatArray:
         out, n, factors = np.zeros(task.shape), self.n_samples, task.factors
@@ -255,9 +205,19 @@ class Stored(Engine):
     def of(self, positions: NDArray[np.intp]) -> Stored:
         return Stored([self.matrices[i] for i in positions], self.n_samples)
 
-    def replaced(self, copies: dict[int, FloatArray]) -> Stored:
-        """Return the engine with copies in the place of some matrices."""
-        return Stored([copies.get(i, one) for i, one in enumerate(self.matrices)], self.n_samples)
+    def row_means(
+        self, weights: SampleWeights, active: NDArray[np.intp] | None = None
+    ) -> FloatArray:
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.array([weights.means(matrix) for matrix in self.matrices])
+
+    def less(self, taken: dict[int, Centered]) -> Stored:
+        """Return the engine with centred copies in the place of some matrices."""
+        matrices, whole = list(self.matrices), (slice(None), slice(None))
+        for i, off in taken.items():
+            copied = off(whole, 1.0 * matrices[i], self.put)
+            matrices[i] = 0.5 * (copied + copied.T)
+        return Stored(matrices, self.n_samples)
 
 
 def _split(tile: Tile) -> tuple[int, slice]:
@@ -324,7 +284,7 @@ def inner_products(engine: Engine, means: FloatArray, weights: SampleWeights | N
 
     Tiles are centred first: see `products.inner_products` for why.
     """
-    centered = [Centered.weighted(row, weights) for row in means]
+    centered = [Centered(row, weights) for row in means]
     if not centered:
         return np.zeros((0, 0))
     xp, matmul, put, p = engine.xp, engine.matmul, engine.put, engine.n_kernels
@@ -360,12 +320,17 @@ def combine(engine: Engine, factors: FloatArray, centered: Centered, out: Any) -
     return out
 
 
-def combined_product(engine: Engine, factors: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return Σ f_i G_i V: one pass, and one product a tile."""
-    # Of numbers around 1, which single precision has neither over- nor underflow of.
+def around_one(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return columns of numbers around 1, safe in single precision, and their factors."""
     lengths = np.linalg.norm(vectors, axis=0) / np.sqrt(len(vectors))
     lengths[lengths == 0] = 1.0
-    V, matmul = engine.put(vectors / lengths), engine.matmul
+    return vectors / lengths, lengths
+
+
+def combined_product(engine: Engine, factors: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return Σ f_i G_i V: one pass, and one product a tile."""
+    vectors, lengths = around_one(vectors)
+    V, matmul = engine.put(vectors), engine.matmul
 
     def work(tile: Tile, total: Any, out: Any) -> None:
         (rows, columns), (own, rest) = tile, _split(tile)

@@ -15,22 +15,12 @@ from discernel.arrays import Cholesky, FloatArray, matmul, self_product
 from discernel.bank.system import Inverse, System
 from discernel.kernels.weighted import slices
 
-__all__ = ["SpectralSystem", "WoodburyInverse", "WoodburySystem", "feature_gram"]
-
 #: Samples that are taken at a time.
 _BLOCK = 1024
 
 
 def feature_gram(factor: FloatArray, by: FloatArray | None = None) -> FloatArray:
-    """Return Φ diag(d) Φᵀ, of shape (rank, rank), some samples at a time.
-
-    Parameters
-    ----------
-    factor : ndarray of shape (rank, n_samples)
-        Φ.
-    by : ndarray of shape (n_samples,), optional
-        d, at least 0; 1 by default.
-    """
+    """Return Φ diag(d) Φᵀ, of shape (rank, rank), some samples at a time; d is 1 by default."""
     total = np.zeros((len(factor), len(factor)))
     for block in slices(slice(0, factor.shape[1]), max(_BLOCK, len(factor))):
         part = factor[:, block] if by is None else factor[:, block] * np.sqrt(by[block])
@@ -128,21 +118,11 @@ class WoodburySystem(System):
     def inverse_diagonal(self) -> FloatArray:
         return self._diagonal
 
-    def log_determinant(self) -> float:
-        return float(np.log(self._ridge).sum()) + self._small.log_determinant()
-
 
 class SpectralSystem(WoodburySystem):
     """N = ρI + VVᵀ with orthogonal columns V: a new ρ costs no factorisation at all.
 
-    Parameters
-    ----------
-    rows : ndarray of shape (n_samples, rank)
-        V. It is kept as it is: no copy is made.
-    eigenvalues : ndarray of shape (rank,)
-        The squared lengths of its columns, at least 0.
-    ridge : float
-        ρ.
+    ``rows`` is V, which is kept without a copy, ``eigenvalues`` the squared lengths of its columns.
     """
 
     def __init__(self, rows: FloatArray, eigenvalues: FloatArray, ridge: float) -> None:
@@ -164,22 +144,9 @@ class SpectralSystem(WoodburySystem):
         out /= ridge
         return out
 
-    def log_determinant(self) -> float:
-        return float(np.log(self._ridge).sum() + np.log(self._larger).sum())
-
 
 class WoodburyInverse(Inverse):
-    """What `Inverse` answers, from a system of low rank.
-
-    Parameters
-    ----------
-    system : WoodburySystem
-        N.
-    ridge : ndarray of shape (n_samples,)
-        Its ridge.
-    factors : sequence of ndarray of shape (rank, n_samples)
-        Φ_i with K_i = Φ_iᵀΦ_i.
-    """
+    """What `Inverse` answers, from a system of low rank and the Φ_i of K_i = Φ_iᵀΦ_i."""
 
     def __init__(
         self, system: WoodburySystem, ridge: FloatArray, factors: Sequence[FloatArray]

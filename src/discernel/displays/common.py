@@ -11,7 +11,7 @@ import numpy as np
 
 from discernel.default.menu import MENU
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.inspection.learner import fitted_learner
+from discernel.inspection.explained import fitted_learner
 from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
 from discernel.learn import Candidate, LearnedKernel
 from discernel.views import kernel_sources, sum_by

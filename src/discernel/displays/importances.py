@@ -10,7 +10,7 @@ import numpy as np
 from discernel.arrays import FloatArray
 from discernel.displays.common import class_colors, fitted_learner, ink_color, make_axes, wrap
 from discernel.exceptions import InvalidInputError
-from discernel.inspection.learner import column_names
+from discernel.inspection.explained import column_names
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -49,6 +49,12 @@ class AKFDHead:
 
     seen: NDArray[np.bool_]
 
+    def linear_scores(
+        self, coef: FloatArray, intercept: FloatArray
+    ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
+        """Return scores as linear in terms of a row, and the classes that they are of."""
+        return coef, intercept, self.seen
+
 
 @dataclass(frozen=True)
 class AKFDFacts:

@@ -29,7 +29,7 @@ from discernel.bank import read_choice
 from discernel.estimators.learning import Setting
 from discernel.estimators.rows import are_precomputed, take_sparse, takes_tables
 from discernel.estimators.staged import fit_in_stages
-from discernel.kernels.settings import get_settings, with_settings
+from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
 from discernel.model import Model
 from discernel.notebook import bars, panel, top_bars

@@ -116,7 +116,7 @@ class BaseKernelDiscriminant(
         target = ClassTarget.from_labels(training.y, training.weights, least=least)
         given = training.among_given(target, self.class_weight)
         if given.seen.n_classes == 1:  # nothing to learn by: all rows with weight are of one class
-            request = replace(PRIOR_REQUEST)
+            request = PRIOR_REQUEST
         self._check_target(given, request)
         decision = self._decide(given)
         rows, kernels = training.X, training.kernels
@@ -632,7 +632,7 @@ class MultipleKernelDiscriminant(BaseKernelDiscriminant):
         None where the criterion is not convex.
     learned_kernel_ : LearnedKernel
         Everything the solver said.
-    forecast_ : Forecast or None
+    forecast_ : Stage or None
         The bank that was chosen and why, with the time and memory that were expected; None for
         few rows, unless `verbose`.
     plan_ : FitPlan

@@ -14,6 +14,7 @@ from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.criteria import KernelLeastSquares, LeftOutRows
 from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
+from discernel.kernels.weighted import WeightedKernels
 from discernel.model import RowReader
 
 if TYPE_CHECKING:
@@ -64,8 +65,9 @@ class Importances:
         parts, kernel = self.parts, self.kernel
         assert parts is not None
         assert isinstance(kernel, CombinedKernel)
-        given = {name: parts[name] for name in ("truth", "ridge", "weights")}
-        coef, left_out = leave_rows_out(kernel, parts["rows"], **given)
+        gram = WeightedKernels(kernel.kernels, kernel.coefficients)(kernel.rows, kernel.rows)
+        given = (parts[name] for name in ("rows", "truth", "ridge", "weights"))
+        coef, left_out = leave_rows_out(gram, *given)
         X, labels = kernel.rows[left_out.rows], parts["labels"][left_out.rows]
         return self.computed(X, coef, left_out, labels)
 
@@ -93,8 +95,7 @@ class Importances:
         n = reader.n_features or 0
         source = np.arange(n) if reader.encoder is None else reader.encoder.source
         loss = self.head.row_losses(labels)
-        found = column_importances(self.kernel, coef, left_out, X, source, n, loss)
-        return found.shares, found.spread
+        return column_importances(self.kernel, coef, left_out, X, source, n, loss)
 
     def now(self, *given: Any) -> Importances:
         """Return the importances, computed from what `computed` takes."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,32 +20,28 @@ from discernel.bank import (
     BlendBank,
     CombinedFeatures,
     CombinedKernel,
-    DeviceBank,
-    FactoredBank,
     FeatureBank,
-    Normalization,
-    bank_of_matrices,
-    choose_bank,
     default_rank,
     make_bank,
 )
-from discernel.criteria import LeastSquares, LeaveOneOut, LowRankLoss, low_rank_loss
+from discernel.criteria import Auto, LeastSquares, LowRankLoss, low_rank_loss
 from discernel.default import (
     Proposal,
     Relearner,
     cross_fitted_scores,
+    menu_kernels,
     propose_kernels,
     residual_landmarks,
 )
 from discernel.default.metric import Metric
 from discernel.discriminant import HeldOutScores
 from discernel.estimators.importances import Importances
-from discernel.estimators.planned import FitPlanner, showing
 from discernel.estimators.rows import TrainingRows
 from discernel.estimators.staged import active_stages
 from discernel.exceptions import (
     InvalidInputError,
     LeftOutColumnWarning,
+    LongFitWarning,
     LowRankWarning,
     caller_stacklevel,
 )
@@ -52,8 +49,17 @@ from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import LearnedKernel, Request, learn, make_request
 from discernel.model import Facts, RowReader
-from discernel.plan import PATIENCE, FitPlan, Forecast, Stage
-from discernel.progress import phase
+from discernel.plan import (
+    FEW_ROWS,
+    FEW_ROWS_ON_DEVICE,
+    PATIENCE,
+    FitPlan,
+    Problem,
+    Stage,
+    choose_bank,
+    plan_stage,
+)
+from discernel.progress import in_words, phase, reporting
 from discernel.targets import ClassTarget, Target
 
 __all__ = [
@@ -69,10 +75,12 @@ __all__ = [
 
 #: Weights and λ where nothing can be learned: of constant kernels, or of a single class.
 PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
-
-
-#: No bank is asked for.
-AUTOMATIC = BankChoice()
+#: Seconds from which on silence would be rude.
+_LONG = 120.0
+#: How many times weights are learned where λ is learned with them or looked for on a path, and by a
+#: search among criteria.
+_PROGRAMS: dict[Any, float] = {"joint": 2.0, "loo": 3.0}
+_SEARCH = 4.0
 
 
 @dataclass(frozen=True)
@@ -102,7 +110,7 @@ class Setting:
     """
 
     request: Request
-    bank: BankChoice = AUTOMATIC
+    bank: BankChoice = field(default_factory=BankChoice)
     device: Device | None = None
     tables: bool = False
     precomputed: bool = False
@@ -143,47 +151,28 @@ class Setting:
 # ---- how to compute ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class FitRun:
-    """A fit that is running.
-
-    Attributes
-    ----------
-    planned : BankChoice
-        How it is computed.
-    forecast : Forecast or None
-        What it is expected to take; None where few rows are no work.
-    n_samples : int
-        Its rows.
-    start : float
-        When it began.
-    """
+class FitRun(NamedTuple):
+    """A fit that is running: its bank, its forecast, None for few rows, its rows, and its start."""
 
     planned: BankChoice
-    forecast: Forecast | None
+    forecast: Stage | None
     n_samples: int
     start: float
 
     def plan(self, bank: str) -> FitPlan:
-        """Return the plan of a fit without a time limit, by now.
-
-        Parameters
-        ----------
-        bank : str
-            The bank that was used.
-        """
-        seconds, found = time.perf_counter() - self.start, self.forecast
-        if found is None:
-            what = f"{self.n_samples:,} rows: bank={bank!r}"
-            return FitPlan((Stage(what, "few rows need no forecast", None, seconds),))
-        return FitPlan((Stage(found.what, found.reason, found.seconds, seconds),))
+        """Return the plan of a fit without a time limit, by now, and with the bank it has used."""
+        seconds, stage = time.perf_counter() - self.start, self.forecast
+        if stage is None:
+            stage = Stage(bank, self.n_samples, "few rows need no forecast", seconds, finished=True)
+            return FitPlan((stage,))
+        return FitPlan((replace(stage, seconds=seconds, forecast=stage.seconds, finished=True),))
 
 
 @contextmanager
 def working(
     setting: Setting, X: Any, kernels: list[Kernel], target: Target, n_rows: int | None = None
 ) -> Iterator[FitRun]:
-    """Choose the bank, say so, and show how far the work within is.
+    """Plan a fit or its present stage, say so, and show how far the work within is.
 
     Parameters
     ----------
@@ -199,43 +188,71 @@ def working(
         The number of rows, of rows that come in chunks.
     """
     setting.check_bank()
-    verbose, stages = setting.verbose, active_stages()
-    planner = _planner(setting, X, kernels, n_rows)
-    if stages is None:
-        forecast = planner.forecast(always=bool(verbose))
-    else:
-        forecast = stages.begin(planner)
-        planner = stages.planner or planner
-    planned = setting.bank
-    if forecast is not None and forecast.kind != "device":
-        planned = planned._replace(kind=forecast.kind, rank=planned.rank or forecast.rank)
-    n_samples, start = target.n_samples, time.perf_counter()
-    threads = blas_threads(n_samples) if planner.blas_threads_pay else one_blas_thread()
-    with showing(forecast, verbose, limited=stages is not None), threads:
-        yield FitRun(planned, forecast, n_samples, start)
-
-
-def _planner(setting: Setting, X: Any, kernels: list[Kernel], n_rows: int | None) -> FitPlanner:
-    """Return what makes forecasts of the fit to all rows, of which X may have some only."""
-    stages, in_chunks, patience = active_stages(), n_rows is not None, PATIENCE
+    verbose, device, stages = setting.verbose, setting.device, active_stages()
+    if not isinstance(verbose, (bool, int, np.bool_)):
+        raise InvalidInputError(f"verbose must be True or False. Got {verbose!r}.")
+    stage = problem = None
     if stages is not None:
-        n_rows, in_chunks = stages.n_rows, stages.survey is not None
-        patience = max(patience, stages.seconds)
-    return FitPlanner.of(
+        problem, stage = stages.problem, stages.stage
+        if problem is None:
+            problem = _make_problem(setting, X, kernels, stages.n_rows, stages.survey is not None)
+            problem = replace(problem, patience=max(PATIENCE, stages.seconds))
+            stage = stages.begin(problem)
+    # What a device does not take is refused by its bank.
+    elif device is None or isinstance(X, np.ndarray):
+        n, few = n_rows or target.n_samples, FEW_ROWS if device is None else FEW_ROWS_ON_DEVICE
+        if n >= few or verbose:
+            problem = _make_problem(setting, X, kernels, n, n_rows is not None)
+            stage = plan_stage(problem)
+    speed = None if problem is None else problem.speeds.get("here")
+    pay = speed is None or speed.blas_threads_pay
+    planned, n_samples, start = setting.bank, target.n_samples, time.perf_counter()
+    if stage is not None and stage.kind != "device":
+        planned = planned._replace(kind=stage.kind, rank=planned.rank or stage.rank)
+    if stage is not None:
+        _announce(stage, verbose=bool(verbose), limited=stages is not None)
+    shown = nullcontext() if stage is None else reporting(stage.seconds, verbose=bool(verbose))
+    with shown, blas_threads(n_samples) if pay else one_blas_thread():
+        yield FitRun(planned, stage, n_samples, start)
+
+
+def _announce(stage: Stage, *, verbose: bool, limited: bool) -> None:
+    """Say what was chosen; without ``verbose``, only warn of a long fit without a time limit."""
+    if verbose:
+        print(stage)
+    elif stage.seconds > _LONG and not limited:
+        warnings.warn(
+            f"This fit is expected to take {in_words(stage.seconds)}: {stage}. "
+            "verbose=True shows how far it is, and max_time limits it.",
+            LongFitWarning,
+            stacklevel=caller_stacklevel(),
+        )
+
+
+def _make_problem(
+    setting: Setting, X: Any, kernels: list[Kernel], n_rows: int, in_chunks: bool
+) -> Problem:
+    """Return what is planned: the fit to all rows, of which X may have some only."""
+    request, criterion = setting.request, setting.request.criterion
+    chooses = setting.tables and isinstance(X, np.ndarray)
+    is_known = chooses and criterion.name == Auto.name
+    n_programs = _PROGRAMS.get(request.regularization, 1.0)
+    n_programs = _SEARCH if criterion.regularization_is == "learned" else n_programs
+    trusted = all(kernel.trusted and not kernel.precomputed for kernel in kernels)
+    return Problem(
+        menu_kernels(X, kernels[0].spreads) if chooses else kernels,  # type: ignore[attr-defined]
         X,
-        kernels,
-        setting.request,
-        n_rows=n_rows,
-        rank=setting.bank.rank,
-        chooses=setting.tables and isinstance(X, np.ndarray),
-        approximable=setting.approximable,
+        n_rows,
+        chooses,
+        0.0 if is_known else n_programs,
+        setting.approximable and trusted and (is_known or criterion.only_products),
+        setting.bank.kind,
+        setting.bank.rank,
+        setting.stack_bytes(request),
         holds_out=setting.holds_out,
-        asked=setting.bank.kind,
-        cache_bytes=setting.stack_bytes(setting.request),
-        patience=patience,
+        in_chunks=in_chunks,
         device=setting.device,
         sums_on_device=setting.sums,
-        in_chunks=in_chunks,
     )
 
 
@@ -248,16 +265,14 @@ class Learning:
 
     Attributes
     ----------
-    bank : Bank
+    bank, bank_name : Bank and str
         The kernels on the training rows.
-    bank_name : str
-        Which bank that is.
     weights : ndarray of shape (n_kept,)
         The weights of its kernels.
     proposal : Proposal or None
         Where the kernels come from; None where they were given.
     relearner : Relearner
-        What learns the same from some of the rows.
+        Learns the same from some of the rows.
     kernels : list of Kernel
         All kernels.
     kernel : CombinedKernel or CombinedFeatures
@@ -286,16 +301,14 @@ class Learning:
 
     def coef(self, dual: FloatArray) -> FloatArray:
         """Return what the learned kernel multiplies, for a function expanded in training rows."""
-        if isinstance(self.bank, FeatureBank):
-            return self.bank.feature_coef(self.weights, dual)
-        return dual
+        features = self.bank.predicting()
+        return dual if features is None else features.feature_coef(self.weights, dual)
 
     @property
     def kept(self) -> NDArray[np.intp] | None:
         """The training rows that predictions are made from; None where they differ by kernel."""
-        if isinstance(self.bank, BlendBank):
-            return self.bank.landmark_rows
-        return None if isinstance(self.bank, FeatureBank) else np.arange(self.bank.n_samples)
+        bank = self.bank
+        return np.arange(bank.n_samples) if bank.predicting() is None else bank.landmark_rows
 
     def reader(self, training: TrainingRows) -> RowReader:
         """Return what reads new rows for the kernels."""
@@ -322,7 +335,7 @@ def learn_rows(
     target: Target,
     request: Request,
     n_features: int | None = None,
-    planned: BankChoice = AUTOMATIC,
+    planned: BankChoice | None = None,
 ) -> Learning:
     """Learn the kernel of rows in memory.
 
@@ -340,27 +353,34 @@ def learn_rows(
         What is to be learned, which may be less than the setting asks for.
     n_features : int, optional
         The columns that were given.
-    planned : BankChoice
-        How to compute.
+    planned : BankChoice, optional
+        How to compute; by default exactly.
     """
     phase("choosing kernels")
-    request = request if rows_vary(X, kernels, setting.tables) else PRIOR_REQUEST
-    proposal, metric, importances = None, None, None
+    proposal = metric = importances = None
+    varies = rows_vary(X, kernels, setting.tables)
+    request = request if varies else PRIOR_REQUEST
     if setting.tables and isinstance(X, np.ndarray) and target.scores.shape[1]:
-        if request is PRIOR_REQUEST:
-            metric, importances = _no_preference(X.shape[1], n_features)
-        else:
+        if varies:
             proposal = _propose(setting, X, kernels, target, request)
             metric, kernels = proposal.metric, proposal.kernels
+        else:
+            n = n_features or X.shape[1]
+            metric = Metric(np.ones(X.shape[1]))
+            importances = Importances((np.full(n, 1.0 / n), np.zeros(n)))
     chosen = proposal if request.leaves_choice else None
     near = _near(kernels, X, request)
     phase("looking at all rows")
-    bank, bank_name = _make_bank(setting, X, near, target, request, planned, chosen)
+    if varies:
+        bank, bank_name = _make_bank(setting, X, near, target, request, planned, chosen)
+    else:
+        bank, bank_name = _prior_bank(near, target), "factored"
     phase("learning weights and λ")
     learned = (learn if chosen is None else chosen.learn)(bank, target, request)
     phase("fitting the discriminant")
     weights = learned.weights[bank.kept]
-    combined, learned, loss = _combine(setting, X, near, bank, learned, target, request)
+    combined, loss = _combine(setting, X, near, bank, learned, target, request)
+    learned = replace(learned, rank=None if loss is None else loss.rank)
     relearner = Relearner(
         target,
         request,
@@ -369,7 +389,7 @@ def learn_rows(
         learned.regularization,
         proposal,
         X,
-        lambda others: _exact_bank(setting, X, _near(others, X, request), target, request),
+        lambda others: _make_bank(setting, X, _near(others, X, request), target, request)[0],
     )
     return Learning(
         bank,
@@ -386,12 +406,6 @@ def learn_rows(
     )
 
 
-def _no_preference(n_columns: int, n_features: int | None) -> tuple[Metric, Importances]:
-    """Return the metric and the importances of columns of which none tells anything."""
-    n = n_features or n_columns
-    return Metric(np.ones(n_columns)), Importances((np.full(n, 1.0 / n), np.zeros(n)))
-
-
 def _combine(
     setting: Setting,
     X: Any,
@@ -400,26 +414,20 @@ def _combine(
     learned: LearnedKernel,
     target: Target,
     request: Request,
-) -> tuple[CombinedKernel | CombinedFeatures, LearnedKernel, LowRankLoss | None]:
+) -> tuple[CombinedKernel | CombinedFeatures, LowRankLoss | None]:
     """Return the learned sum of kernels, and what a low rank loses; warn where that is much."""
     weights, active = learned.weights[bank.kept], np.flatnonzero(learned.coefficients)
     whole = WeightedKernels([near[i] for i in active], learned.coefficients[active])
-    if isinstance(bank, FeatureBank):
-        learned = replace(learned, rank=bank.rank)
+    features = bank.predicting()
+    if features is not None:
         lam, criterion = learned.regularization, request.criterion
-        loss = low_rank_loss(bank, weights, lam, criterion, target, whole, X)
+        loss = low_rank_loss(features, weights, lam, criterion, target, whole, X)
         if loss.advice:
             warnings.warn(loss.advice, LowRankWarning, stacklevel=caller_stacklevel())
-        return bank.combined_features(weights), learned, loss
-    precomputed = near[0].precomputed
-    combined = CombinedKernel(
-        whole.kernels,
-        whole.coefficients,
-        None if precomputed else X,
-        bank.centering(weights),
-        None if precomputed else setting.device,
-    )
-    return combined, learned, None
+        return features.combined_features(weights), loss
+    rows, device = (None, None) if near[0].precomputed else (X, setting.device)
+    centering = bank.centering(weights)
+    return CombinedKernel(whole.kernels, whole.coefficients, rows, centering, device), None
 
 
 def _propose(
@@ -433,7 +441,7 @@ def _propose(
             X,
             kernels[0].spreads,  # type: ignore[attr-defined]
             target,
-            pull=request.criterion.pull if isinstance(request.criterion, LeaveOneOut) else 0.0,
+            pull=request.criterion.pull,
             regularization=request.given_regularization or None,  # folds are never without
             random_state=request.random_state,
             device=setting.device,
@@ -444,17 +452,7 @@ def _propose(
 
 
 def rows_vary(X: Any, kernels: list[Kernel], tables: bool) -> bool:
-    """Whether training rows differ as kernels see them; of what is no numbers, always.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-        The rows.
-    kernels : list of Kernel
-        The candidates, resolved.
-    tables : bool
-        Whether they are the default's.
-    """
+    """Whether rows differ as kernels, the default's or others, see them; of no numbers, always."""
     if not isinstance(X, np.ndarray) or X.dtype == object or kernels[0].precomputed:
         return True
     varies = (X[0] != X).any(axis=0)  # also where cells are missing
@@ -482,57 +480,33 @@ def _make_bank(
     kernels: list[Kernel],
     target: Target,
     request: Request,
-    planned: BankChoice,
-    chosen: Proposal | None,
+    planned: BankChoice | None = None,
+    chosen: Proposal | None = None,
 ) -> tuple[Bank, str]:
-    """Return the planned bank, and its name.
+    """Return the planned bank, by default an exact one, and its name.
 
     One sum of kernels is enough for a proposal that was chosen with its weights.
     """
-    n_bytes, rank = setting.bank.memory, planned.rank
-    normalization = request.criterion.normalization
-    if request is PRIOR_REQUEST:
-        return _prior_bank(kernels, target), "factored"
-    if setting.device is not None and planned.kind != "lowrank":
-        return _device_bank(setting, X, kernels, target, normalization, planned), "device"
-    kind = choose_bank(planned.kind, kernels, X, setting.stack_bytes(request))
-    if kind == "lowrank" and chosen is not None:
-        rank = default_rank(n_rows(X), n_bytes) if rank is None else rank
-        return _blend(X, kernels, target, chosen, rank, normalization), kind
-    weights = target.sample_weights
-    return make_bank(kind, kernels, X, normalization, n_bytes, weights, rank), kind
-
-
-def _exact_bank(
-    setting: Setting, X: Any, kernels: list[Kernel], target: Target, request: Request
-) -> Bank:
-    """Return a bank of kernels on all rows that is not approximated."""
-    normalization = request.criterion.normalization
-    if setting.device is not None:
-        return _device_bank(setting, X, kernels, target, normalization, AUTOMATIC)
-    kind = choose_bank("auto", kernels, X, setting.stack_bytes(request))
-    return make_bank(kind, kernels, X, normalization, setting.bank.memory, target.sample_weights)
-
-
-def _device_bank(
-    setting: Setting,
-    X: Any,
-    kernels: list[Kernel],
-    target: Target,
-    normalization: Normalization,
-    planned: BankChoice,
-) -> Bank:
-    """Return the bank on the device."""
-    options: dict[str, Any] = {
-        "normalization": normalization,
-        "sample_weights": target.sample_weights,
-        "device": setting.device,
-    }
-    if kernels[0].precomputed:
-        matrices = [kernel(X) for kernel in kernels]
-        return bank_of_matrices(matrices, kernel_names(kernels), **options)
-    options |= {"cache_bytes": setting.bank.memory, "factors": planned.kind != "iterative"}
-    return DeviceBank(kernels, X, **options)
+    choice = setting.bank._replace(kind="auto", rank=None) if planned is None else planned
+    normalization, weights = request.criterion.normalization, target.sample_weights
+    if setting.device is not None and choice.kind != "lowrank":
+        return make_bank(choice, kernels, X, normalization, weights, setting.device), "device"
+    kind = choose_bank(choice.kind, kernels, X, setting.stack_bytes(request))
+    if kind != "lowrank" or chosen is None:
+        return make_bank(choice._replace(kind=kind), kernels, X, normalization, weights), kind
+    n, rank = n_rows(X), choice.rank or default_rank(n_rows(X), choice.memory)
+    # More rows want less of it.
+    lam = chosen.chosen.regularization * min(1.0, len(chosen.sample.rows) / n)
+    bank = BlendBank.of_landmarks(
+        kernels,
+        chosen.chosen.weights,
+        X,
+        partial(residual_landmarks, X, target=target, rank=rank, regularization=lam),
+        rank=rank,
+        normalization=normalization,
+        sample_weights=weights,
+    )
+    return bank, kind
 
 
 def _prior_bank(kernels: list[Kernel], target: Target) -> Bank:
@@ -544,37 +518,12 @@ def _prior_bank(kernels: list[Kernel], target: Target) -> Bank:
         LeftOutColumnWarning,
         stacklevel=caller_stacklevel(),
     )
-    return FactoredBank(
-        [np.zeros((1, target.n_samples)) for _ in kernels],
+    nothing = np.zeros((len(kernels), target.n_samples))
+    return FeatureBank(
+        nothing,
+        [1] * len(kernels),
         kernel_names(kernels),
-        sample_weights=target.sample_weights,
-        raw_traces=np.ones(len(kernels)),
-    )
-
-
-def _blend(
-    X: Any,
-    kernels: list[Kernel],
-    target: Target,
-    proposal: Proposal,
-    rank: int,
-    normalization: Normalization,
-) -> BlendBank:
-    """Return the bank of one sum of kernels: their weights are known from a proposal."""
-    n, chosen = n_rows(X), proposal.chosen
-    # More rows want less of it.
-    lam = chosen.regularization * min(1.0, len(proposal.sample.rows) / n)
-
-    def draw(kernel: WeightedKernels) -> NDArray[np.intp]:
-        return residual_landmarks(X, kernel, target, rank, lam)
-
-    return BlendBank.of_landmarks(
-        kernels,
-        chosen.weights,
-        X,
-        draw,
-        rank=rank,
-        normalization=normalization,
+        diagonals=nothing + 1.0 / target.n_samples,
         sample_weights=target.sample_weights,
     )
 
@@ -597,19 +546,21 @@ def held_out_scores(
         What all rows are learned to be.
     """
     proposal, relearner = learning.proposal, learning.relearner
-    if not relearner.learns:
-        return lambda _, __: HeldOutScores()
-    if proposal is not None and len(proposal.dependent):
-        rows = proposal.independent(np.arange(target.n_samples))
+    leave_one_out, scores = HeldOutScores(), None
+    if relearner.learns:
+        rows, where = np.empty(0, dtype=np.intp), "leave-one-out, of rows held out from the metric"
+        if proposal is not None and len(proposal.dependent):
+            rows = proposal.independent(np.arange(target.n_samples))
         if len(rows):
-            where = "leave-one-out, of rows held out from the metric"
-            return lambda _, __: HeldOutScores(rows, where=where)
-    scores, folds = cross_fitted_scores(relearner, fit)
-    rows = np.flatnonzero(folds >= 0)
-    n_folds = int(folds.max()) + 1
-    where = "held out, half of the rows" if n_folds == 1 else f"held out, {n_folds} folds"
+            leave_one_out = HeldOutScores(rows, where=where)
+        else:
+            scores, folds = cross_fitted_scores(relearner, fit)
+            rows, n_folds = np.flatnonzero(folds >= 0), int(folds.max()) + 1
+            where = f"held out, {n_folds} folds" if n_folds > 1 else "held out, half of the rows"
 
     def part(classes: ClassTarget, columns: slice) -> HeldOutScores:
+        if scores is None:
+            return leave_one_out
         own = classes if len(rows) == classes.n_samples else classes.part(rows)
         return HeldOutScores(scores=scores[rows, columns], target=own, where=where)
 

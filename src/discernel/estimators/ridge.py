@@ -44,6 +44,12 @@ class NumberHead:
         """Return numbers per row in the shape of y: one target in, one target out."""
         return numbers if self.has_columns else numbers[:, 0]
 
+    def linear_scores(
+        self, coef: FloatArray, intercept: FloatArray
+    ) -> tuple[FloatArray, FloatArray, None]:
+        """Return predictions as linear in terms of a row; they are of no classes."""
+        return coef, intercept, None
+
     def row_losses(self, labels: FloatArray) -> Any:
         """Return a function of the scores of rows: the squared error of each."""
         return squared_losses(labels)

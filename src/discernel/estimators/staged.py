@@ -18,9 +18,16 @@ from sklearn.utils.validation import _num_samples
 
 from discernel.arrays.sample_weights import check_sample_weight
 from discernel.default import Proposal
-from discernel.estimators.planned import FitPlanner
 from discernel.model import Model
-from discernel.plan import FIRST_STAGE_ROWS, FitPlan, Forecast, Stage, parse_duration
+from discernel.plan import (
+    FIRST_STAGE_ROWS,
+    FitPlan,
+    Problem,
+    Stage,
+    forecast_rest,
+    parse_duration,
+    plan_stages,
+)
 from discernel.progress.deadline import (
     Clock,
     Deadline,
@@ -112,18 +119,20 @@ class StagedFit:
         All rows that count.
     survey : object
         What the first pass over rows in chunks found; None for rows in memory.
-    planner : FitPlanner or None
-        The planner of the whole fit; None before the first stage.
+    problem : Problem or None
+        The whole fit; None before the first stage.
+    stage : Stage or None
+        The present stage.
     """
 
     def __init__(self, estimator: Any, setting: Any, seconds: float, clock: Clock) -> None:
         self.seconds, self.n_rows, self.survey = seconds, 0, None
         self._estimator, self._setting, self._clock = estimator, setting, clock
         self._deadline = Deadline.after(seconds, clock)
-        self.planner: FitPlanner | None = None
-        self._stages: list[Forecast] = []
+        self.problem: Problem | None = None
+        self.stage: Stage | None = None
+        self._stages: list[Stage] = []
         self._is_cut = False
-        self._stage: Forecast | None = None
         self._proposals: dict[int, Proposal] = {}
         self._ran: list[Stage] = []
         #: The time that stages take over their forecasts.
@@ -131,56 +140,47 @@ class StagedFit:
 
     # ---- what a stage asks for ---------------------------------------------------------------
 
-    def begin(self, planner: FitPlanner) -> Forecast:
-        """Return the present stage; in the first one, plan those that may follow.
-
-        Parameters
-        ----------
-        planner : FitPlanner
-            The planner of the whole fit.
-        """
-        if self._stage is None:
-            self.planner = planner
-            most = None if self.survey is None else len(self._sample().y)
-            self._stages = planner.stages(most)
-            self._stage = self._stages[0]
-        return self._stage
+    def begin(self, problem: Problem) -> Stage:
+        """Plan the stages of a fit, and return the first."""
+        most = None if self.survey is None else len(self.survey[1].drawn.y)
+        self.problem, self._stages = problem, plan_stages(problem, most)
+        self.stage = self._stages[0]
+        return self.stage
 
     def known_proposal(self, n_rows: int) -> Proposal | None:
         """Return what an earlier stage chose from the same rows."""
-        return self._proposals.get(n_rows) if self._learns else None
+        return self._proposals.get(n_rows) if self.stage and self.stage.learns else None
 
     def keep_proposal(self, n_rows: int, proposal: Proposal) -> None:
         """Keep what was chosen from so many rows, if there was time for the whole choice."""
         deadline = active_deadline()
-        if self._learns and not (deadline is not None and deadline.cut.is_set()):
+        is_cut = deadline is not None and deadline.cut.is_set()
+        if self.stage is not None and self.stage.learns and not is_cut:
             self._proposals[n_rows] = proposal
-
-    @property
-    def _learns(self) -> bool:
-        return self._stage is not None and self._stage.learns
 
     # ---- the stages --------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any) -> Model:
         """Return the model of the last stage that was in time."""
         whole: Given = self._estimator._open_rows(X, y, sample_weight, self._setting)
+        held_out_loss = self._estimator._held_out_loss
         with _activated(self):
             whole = self._survey(whole)
-            kept, heard = self._first(whole)
+            kept = self._run(None, whole)
             while kept is not None and (stage := self._next()) is not None:
-                found = self._attempt(stage, whole)
+                found = self._run(stage, whole)
                 if found is None:
                     break
-                if stage is self._stages[-1] or not self._is_worse(found[0], kept):
-                    kept, heard = found
+                loss, before = held_out_loss(found[0]), held_out_loss(kept[0])
+                is_worse = loss is not None and before is not None and loss > before
+                if stage is self._stages[-1] or not is_worse:
+                    kept = found
         if kept is None:  # what is wrong with the rows is said by the fit to all of them
             return cast(Model, self._estimator._fit_model(*whole, self._setting))
-        for each in heard:
+        for each in kept[1]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-        return replace(
-            kept, facts=replace(kept.facts, plan=FitPlan(tuple(self._ran), self.seconds))
-        )
+        facts = replace(kept[0].facts, plan=FitPlan(tuple(self._ran), self.seconds))
+        return replace(kept[0], facts=facts)
 
     def _survey(self, whole: Given) -> Given:
         """Have a first pass over rows in chunks, and return the rows that are to be learned from.
@@ -191,38 +191,24 @@ class StagedFit:
         share = Deadline.after(_READING * self.seconds, self._clock)
         with keep_deadline(share):
             self.survey = self._estimator._survey_rows(whole[0], self._setting)
-        self._is_cut = self.survey is not None and share.left < 0
-        if not self._is_cut:
+        if self.survey is None or share.left >= 0:
             return whole
-        sample, self.survey = self._sample(), None
+        sample, self.survey, self._is_cut = self.survey[1].drawn, None, True
         return sample.X, sample.y, sample.weights
 
-    def _first(self, whole: Given) -> tuple[Model | None, list[Any]]:
-        """Return the fit with equal weights to some rows; None where these have an error."""
-        start = self._clock()
-        silent = replace(self._setting, request=replace(self._setting.request, callback=None))
-        try:
-            given = self._some_rows(whole, FIRST_STAGE_ROWS)
-            certain = Deadline(np.inf, self._clock, learns=False)
-            with _listening() as heard, keep_deadline(certain):
-                found = self._estimator._fit_model(*given, silent)
-        except (ValueError, TypeError):
-            return None, []
-        self._note(start, finished=True)
-        return found, heard
-
-    def _next(self) -> Forecast | None:
+    def _next(self) -> Stage | None:
         """Return the stage that is run next; None where there is time for none.
 
         The whole, where it is sure to be in time. Else a smaller stage comes first, so that a whole
         that is not in time after all does not cost the time of all others.
         """
-        if self._stage is None or self._stage is self._stages[-1]:
+        problem = self.problem
+        if problem is None or self.stage is None or self.stage is self._stages[-1]:
             return None
         left = self._deadline.left / self._ratio
-        *others, whole = self._stages[self._stages.index(self._stage) + 1 :]
-        is_secured = self._stage is not self._stages[0]
-        tries: list[tuple[float, list[Forecast]]] = [
+        *others, whole = self._stages[self._stages.index(self.stage) + 1 :]
+        is_secured = self.stage is not self._stages[0]
+        tries: list[tuple[float, list[Stage]]] = [
             (_WHOLE_SHARE if is_secured else _SURE, [whole]),
             (_SHARE if is_secured else _SECURED, others[::-1]),
             (_SHARE, others),
@@ -232,50 +218,54 @@ class StagedFit:
         ]
         for share, stages in tries:
             for stage in stages:
-                if self._seconds(stage) <= share * left:
+                is_chosen = stage.learns and stage.n_rows in self._proposals
+                seconds = forecast_rest(problem, stage) if is_chosen else stage.seconds
+                if seconds <= share * left:
                     return stage
         return None
 
-    def _seconds(self, stage: Forecast) -> float:
-        """Return the forecast of a stage, less a choice that an earlier stage has made."""
-        assert self.planner is not None
-        is_chosen = stage.learns and stage.n_rows in self._proposals
-        return self.planner.reserve(stage) if is_chosen else stage.seconds
+    def _run(self, stage: Stage | None, whole: Given) -> tuple[Model, list[Any]] | None:
+        """Return the fit of a stage and its warnings; None where it is out of time.
 
-    def _attempt(self, stage: Forecast, whole: Given) -> tuple[Model, list[Any]] | None:
-        """Return the fit of a stage; None where it is out of time."""
-        assert self.planner is not None
-        start, self._stage = self._clock(), stage
-        deadline = replace(
-            self._deadline,
-            reserve=min(self._ratio * self.planner.reserve(stage), _RESERVED * self._deadline.left),
-            rate=self.planner.factoring_rate(stage) / self._ratio,
-            learns=stage.learns,
-        )
+        Of the first, which is not planned yet, with equal weights; None where rows have an error.
+        """
+        start, setting, problem = self._clock(), self._setting, self.problem
+        n, deadline = FIRST_STAGE_ROWS, Deadline(np.inf, self._clock, learns=False)
+        if stage is None:
+            setting = replace(setting, request=replace(setting.request, callback=None))
+        else:
+            assert problem is not None
+            self.stage, n, rest = stage, stage.n_rows, self._ratio * forecast_rest(problem, stage)
+            rate = np.inf
+            if problem.device is None:
+                rate = problem.speed("here").factorisation(stage.rank or n) / self._ratio
+            reserve = min(rest, _RESERVED * self._deadline.left)
+            deadline = replace(self._deadline, reserve=reserve, rate=rate, learns=stage.learns)
+        found = None
         try:
-            with _listening() as heard, keep_deadline(deadline):
-                found = self._estimator._fit_model(
-                    *self._some_rows(whole, stage.n_rows), self._setting
-                )
+            with (
+                warnings.catch_warnings(record=True, action="always") as heard,
+                keep_deadline(deadline),
+            ):
+                given = self._some_rows(whole, n)
+                found = self._estimator._fit_model(*given, setting), heard
         except OutOfTimeError:
-            self._note(start, finished=False)
+            pass
+        except (ValueError, TypeError):
+            if stage is not None:
+                raise
             return None
-        self._note(start, finished=True, cut=deadline.cut.is_set())
-        return found, heard
+        self._note(self._clock() - start, finished=found is not None, cut=deadline.cut.is_set())
+        return found
 
-    def _is_worse(self, found: Model, kept: Model) -> bool:
-        """Whether held-out rows cost more with one model than with another, if that is known."""
-        loss, before = map(self._estimator._held_out_loss, (found, kept))
-        return loss is not None and before is not None and bool(loss > before)
-
-    def _note(self, start: float, *, finished: bool, cut: bool = False) -> None:
+    def _note(self, taken: float, *, finished: bool, cut: bool) -> None:
         """Note what was run, and how good its forecast was."""
-        stage, taken = self._stage, self._clock() - start
+        stage = self.stage
         if stage is None:
             return
         is_whole = stage is self._stages[-1] and not self._is_cut and not cut
-        noted = Stage(stage.what, stage.reason, stage.seconds, taken, finished, is_whole)
-        self._ran.append(noted)
+        ran = replace(stage, seconds=taken, forecast=stage.seconds)
+        self._ran.append(replace(ran, finished=finished, is_whole=is_whole))
         if finished and len(self._ran) > 1 and stage.seconds >= _TELLING:
             self._ratio = min(max(taken / stage.seconds, 1.0 / _MOST_WRONG), _MOST_WRONG)
 
@@ -284,9 +274,8 @@ class StagedFit:
     def _some_rows(self, whole: Given, n: int) -> Given:
         """Return the rows of a stage: others have weight 0; of rows in chunks, some of a sample."""
         if self.survey is not None:
-            sample = self._sample()
-            self.n_rows = self.survey[1].n_rows
-            if self._stage is not None and n >= self.n_rows:
+            sample, self.n_rows = self.survey[1].drawn, self.survey[1].n_rows
+            if self.stage is not None and n >= self.n_rows:
                 return whole
             rows = self._drawn(sample.y, n)
             return _safe_indexing(sample.X, rows), sample.y[rows], sample.weights[rows]
@@ -303,10 +292,6 @@ class StagedFit:
         kept[drawn] = weights[drawn]
         return X, y, kept
 
-    def _sample(self) -> Any:
-        assert self.survey is not None
-        return self.survey[1].drawn
-
     def _drawn(self, y: NDArray[Any], n: int) -> NDArray[np.intp]:
         """Return the positions of some rows, with a share of every class."""
         if n >= len(y):
@@ -316,11 +301,3 @@ class StagedFit:
         if y.ndim == 1 and not is_regressor(self._estimator):
             return ClassTarget.from_labels(y).draw(n / len(y), rng)
         return np.sort(rng.permutation(len(y))[:n])
-
-
-@contextmanager
-def _listening() -> Iterator[list[Any]]:
-    """Keep the warnings of a stage; only those of the last one are for the user."""
-    with warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        yield heard

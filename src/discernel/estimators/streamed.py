@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank import CombinedKernel, Uncentered, make_bank
+from discernel.bank import CombinedKernel, TiledBank, Uncentered
 from discernel.criteria import KernelLeastSquares
 from discernel.default import Proposal, scaled_kernels
 from discernel.default.metric import Metric
@@ -429,7 +429,7 @@ class StreamLearner:
             return None
         kernels = scaled_kernels(scales, spreads, divided_columns(X, spreads))
         near = [kernel.shifted(X) for kernel in kernels]
-        bank = make_bank("tiled", near, X, "centered_trace")
+        bank = TiledBank(near, X)
         weights = learned.weights[bank.kept]
         coefficients = bank.coefficients(weights / weights.sum())
         better = replace(

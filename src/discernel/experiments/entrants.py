@@ -12,7 +12,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
-from discernel.arrays.memory import memory_limit
+from discernel.arrays import memory_limit
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.plan import Method, Plan
 

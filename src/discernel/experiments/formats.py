@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from discernel.arrays.memory import memory_limit
+from discernel.arrays import memory_limit
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.streams.formats import file_ending, file_stamp
 

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, NumericalError
-from discernel.inspection.columns import column_values
-from discernel.inspection.explained import ExplainedRows
-from discernel.inspection.learner import column_groups
+from discernel.inspection.explained import Explained, ScorePart, Scoring, column_groups
+from discernel.inspection.rows import has_columns, typical_rows
+from discernel.streams import Source
+from discernel.streams.chunks import is_dask
 from discernel.views import kernel_sources, sum_by
 
 __all__ = ["Contributions", "contributions"]
@@ -113,25 +114,35 @@ def contributions(
     >>> bool(abs(total[:, 0] - clf.decision_function(X[1:3])).max() < 1e-9)
     True
     """
-    explained = ExplainedRows.of(clf, X, background)
-    scores, parts = explained.scores, explained.parts
-    each = np.stack([part(explained.rows) for part in parts], axis=-1)
-    if explained.background is None:
-        baseline = (scores - each.sum(axis=-1)).mean(axis=0)
-    else:
-        each -= np.stack([part(explained.background).mean(axis=0) for part in parts], axis=-1)
-        baseline = explained.scoring(explained.background).mean(axis=0)
-    rise = scores - baseline
-    columns, exact, listed = None, True, explained.column_names
-    if explained.background is not None and listed:
-        columns, exact = column_values(
-            parts, explained.rows, explained.background, explained.player, len(listed)
+    if isinstance(X, Source) or is_dask(X):
+        raise InvalidInputError(
+            "Rows to explain must be in memory. Got rows in chunks; give some of them, as an "
+            "array or a dataframe."
         )
+    explained = Explained.of(clf)
+    scoring, rows = Scoring.of(explained.learner), explained.read(X)
+    is_table = has_columns(rows) and not explained.learner.kernels_[0].precomputed
+    typical = _typical(explained, scoring) if is_table and background is None else None
+    references = typical if background is None else explained.read(background)
+    scores, parts = scoring(rows), [one for part in scoring.parts for one in part.by_kernel()]
+    each = np.stack([part(rows) for part in parts], axis=-1)
+    compared_with = "typical row" if background is None else "mean of the background"
+    if references is None:
+        compared_with, baseline = "baseline", (scores - each.sum(axis=-1)).mean(axis=0)
+    else:
+        each -= np.stack([part(references).mean(axis=0) for part in parts], axis=-1)
+        baseline = scoring(references).mean(axis=0)
+    rise = scores - baseline
+    columns, exact, listed = None, True, explained.column_names if is_table else []
+    if listed:
+        encoder = explained.learner.encoder_
+        player = np.arange(rows.shape[1]) if encoder is None else encoder.source
+        columns, exact = column_values(parts, rows, references, player, len(listed))
         columns = _closed(columns, rise)
     if groups is not None:
         source_names, sources = _grouped(columns, groups, listed)
     else:
-        source_names, sources = _by_source(explained, each)
+        source_names, sources = _by_source(explained, parts, each)
     return Contributions(
         scores=scores,
         baseline=baseline,
@@ -139,23 +150,54 @@ def contributions(
         sources=_closed(sources, rise),
         column_names=listed,
         source_names=source_names,
-        classes=explained.scoring.classes,
-        cells=explained.cells,
+        classes=scoring.classes,
+        cells=explained.cells(X) if listed else None,
         exact=exact,
-        compared_with=_compared_with(explained, background),
+        compared_with=compared_with,
     )
 
 
-def _compared_with(explained: ExplainedRows, background: Any) -> str:
-    if background is not None:
-        return "mean of the background"
-    return "baseline" if explained.background is None else "typical row"
+def _typical(explained: Explained, scoring: Scoring) -> Any:
+    """Return a typical row of training, or raise a clear error where none is known.
+
+    Of landmarks of several maps, those of the largest are taken.
+    """
+    reader = explained.learner.model_.reader
+    if reader.medians is not None:
+        return reader.medians[None]
+    kept = [part.rows for part in scoring.parts if part.rows is not None]
+    if not kept:
+        raise InvalidInputError(
+            "A model of exact features keeps no training row to compare with. Give some rows as "
+            "background."
+        )
+    return typical_rows(max(kept, key=n_rows), reader.encoder)
 
 
-def _by_source(explained: ExplainedRows, each: FloatArray) -> tuple[list[str], FloatArray]:
+def column_values(
+    parts: list[ScorePart], X: Any, references: Any, player: NDArray[np.intp], n_players: int
+) -> tuple[FloatArray, bool]:
+    """Return what each player adds to the scores of rows, averaged over references, and if exactly.
+
+    Of shape (n_rows, n_outputs, n_players), summing to the score of a row less the mean of those of
+    the references. A player is a column that was given, with all columns that it is encoded by.
+    """
+    n, n_references, n_outputs = n_rows(X), n_rows(references), parts[0].coef.shape[1]
+    values, exact = np.zeros((n, n_players, n_outputs)), True
+    for add in (game for part in parts for game in part.games(player)):
+        for i in range(n):
+            for k in range(n_references):
+                exact &= add(values[i], X[i : i + 1], references[k : k + 1])
+    values /= n_references
+    return np.ascontiguousarray(values.transpose(0, 2, 1)), exact
+
+
+def _by_source(
+    explained: Explained, parts: list[ScorePart], each: FloatArray
+) -> tuple[list[str], FloatArray]:
     """Return what sources add, from what kernels do; those without weight add 0."""
     given = kernel_sources(explained.learner.kernels_)
-    active = kernel_sources([part.kernel for part in explained.parts])
+    active = kernel_sources([kernel for part in parts for kernel in part.kernels])
     absent = np.zeros((*each.shape[:-1], len(given)))
     return sum_by([*given, *active], np.concatenate([absent, each], axis=-1))
 
@@ -177,15 +219,7 @@ def _grouped(
 
 
 def _closed(parts: FloatArray, total: FloatArray) -> FloatArray:
-    """Return parts that sum to a total without rounding, which goes to each by its size.
-
-    Parameters
-    ----------
-    parts : ndarray of shape (n_rows, n_outputs, n_parts)
-        They sum to the total up to rounding.
-    total : ndarray of shape (n_rows, n_outputs)
-        What they are parts of.
-    """
+    """Return parts, on the last axis, that sum to a total: rounding goes to each by its size."""
     left, sizes = total - parts.sum(axis=-1), np.abs(parts)
     whole = sizes.sum(axis=-1)
     if (np.abs(left) > _ROUNDING * (1.0 + whole + np.abs(total))).any():

@@ -1,150 +1,351 @@
-"""The rows that are explained, as the model sees them, and what they are compared with."""
+"""The estimator that is explained, and its scores as sums of kernels at rows.
+
+Scores of discriminants are linear in kernels, and log-posteriors of Gaussian classes with one
+covariance are linear in scores. So all of ``decision_function`` is Σ_i c_i Σ_j a_j k_i(x, x_j) + b,
+and what a kernel adds to scores it adds to log-odds, exactly.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from functools import partial
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OneToOneFeatureMixin
 from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
 
-from discernel.arrays import FloatArray
+from discernel.arrays import Buffers, FloatArray, as_dense
+from discernel.bank import CombinedFeatures, CombinedKernel, Uncentered
+from discernel.bank.base import Centering
 from discernel.exceptions import InvalidInputError
-from discernel.inspection.learner import column_names, fitted_learner, learner_rows
-from discernel.inspection.reference import dense, has_columns, typical_rows
-from discernel.inspection.scoring import Part, Scoring
-from discernel.kernels.columns import column_cells
-from discernel.streams import Source
-from discernel.streams.chunks import is_dask
+from discernel.inspection.games import Game, add_linear, kernel_forms, sampled_game
+from discernel.inspection.swapped import Swap, SwappedKernel, swap_features, swap_kernels
+from discernel.kernels import Kernel
+from discernel.kernels.columns import column_cells, column_indices
+from discernel.kernels.features import FeatureMap, NystromMap
+from discernel.kernels.weighted import WeightedKernels
 
-__all__ = ["ExplainedRows", "explained_learner"]
-
-
-def explained_learner(estimator: Any) -> Any:
-    """Return the estimator whose predictions are explained, or raise a clear error.
-
-    Parameters
-    ----------
-    estimator : estimator or Pipeline
-        Fitted, of discernel; of a pipeline its last step is explained.
-    """
-    learner = fitted_learner(estimator)
-    inner = getattr(estimator, "best_estimator_", estimator)
-    if isinstance(inner, Pipeline) and inner.steps[-1][1] is not learner:
-        raise InvalidInputError(
-            "The last step of a pipeline is explained, which must be an estimator of discernel. "
-            f"Got {type(inner.steps[-1][1]).__name__} after {type(learner).__name__}."
-        )
-    return learner
+__all__ = [
+    "Explained",
+    "FeaturePart",
+    "KernelPart",
+    "ScorePart",
+    "Scoring",
+    "column_groups",
+    "column_names",
+    "expand",
+    "fitted_learner",
+]
 
 
-@dataclass(frozen=True)
-class ExplainedRows:
-    """Rows of a fitted estimator.
+# ---- the estimator -----------------------------------------------------------------------------
 
-    Attributes
-    ----------
-    learner : estimator
-        The one that predicts.
-    scoring : Scoring
-        Its scores as a sum of kernels.
-    shown : array-like
-        The rows as a person knows them: as they were given, where the steps of a pipeline change
-        numbers but no columns, else as the learner is given them.
-    rows : array, CSR or Table
-        The rows as its kernels take them.
-    background : array, CSR or Table, or None
-        What they are compared with, as kernels take it; None if there is no such row.
-    column_names : list of str
-        The columns that were given; empty where rows have none.
-    """
+
+class Explained(NamedTuple):
+    """A fitted estimator that learned a kernel, and the steps of a pipeline before and after it."""
 
     learner: Any
-    scoring: Scoring
-    shown: Any
-    rows: Any
-    background: Any
-    column_names: list[str]
+    before: Pipeline | None
+    after: list[Any]
 
     @classmethod
-    def of(cls, estimator: Any, X: Any, background: Any = None) -> ExplainedRows:
-        """Return the rows, checked, or raise a clear error.
+    def of(cls, estimator: Any, *, predicts: bool = True) -> Explained:
+        """Return the estimator itself, or the last such step of a pipeline, or raise.
 
-        Parameters
-        ----------
-        estimator : estimator or Pipeline
-            Fitted.
-        X : array-like of shape (n_rows, n_features)
-            The rows.
-        background : array-like of shape (n_background, n_features), optional
-            What they are compared with; by default a typical row.
+        ``predicts`` says that its predictions are to be those of the pipeline.
         """
-        if isinstance(X, Source) or is_dask(X):
+        check_is_fitted(estimator)
+        inner = getattr(estimator, "best_estimator_", estimator)
+        steps = [step for _, step in inner.steps] if isinstance(inner, Pipeline) else [inner]
+        places = [place for place, step in enumerate(steps) if hasattr(step, "kernel_weights_")]
+        if not places:
             raise InvalidInputError(
-                "Rows to explain must be in memory. Got rows in chunks; give some of them, as an "
-                "array or a dataframe."
+                "The estimator must be one of discernel with kernel_weights_, or a pipeline or a "
+                f"refitted search with one. Got {estimator!r}."
             )
-        learner = explained_learner(estimator)
-        scoring, prepared = Scoring.of(learner), learner_rows(estimator, X)
-        rows = learner.model_.reader.read(prepared)
-        is_table = has_columns(rows) and not learner.kernels_[0].precomputed
-        if background is not None:
-            given = learner_rows(estimator, background)
-            background = learner.model_.reader.read(given)
-        elif is_table:
-            background = _typical(learner, scoring)
-        names = column_names(estimator) if is_table else []
-        shown = X if _keeps_columns(estimator) else prepared
-        return cls(learner, scoring, shown, rows, background, names)
+        last, learner = places[-1], steps[places[-1]]
+        if predicts and steps[-1] is not learner:
+            raise InvalidInputError(
+                "The last step of a pipeline is explained, which must be an estimator of "
+                f"discernel. Got {type(steps[-1]).__name__} after {type(learner).__name__}."
+            )
+        return cls(learner, inner[:last] if last else None, steps[last + 1 :])
 
-    @cached_property
-    def scores(self) -> FloatArray:
-        """The scores, of shape (n_rows, n_outputs)."""
-        return self.scoring(self.rows)
+    def prepare(self, X: Any) -> Any:
+        """Return rows as the estimator is given them, by the steps before it."""
+        return X if self.before is None else self.before.transform(X)
 
-    @cached_property
-    def parts(self) -> list[Part]:
-        """What the scores are a sum of."""
-        return self.scoring.parts()
+    def read(self, X: Any) -> Any:
+        """Return rows as the kernels take them, or raise a clear error."""
+        return self.learner.model_.reader.read(self.prepare(X))
 
     @property
-    def player(self) -> NDArray[np.intp]:
-        """The column that was given which each column of the kernels is of."""
-        encoder = self.learner.encoder_
-        return np.arange(self.rows.shape[1]) if encoder is None else encoder.source
+    def column_names(self) -> list[str]:
+        """The names of the columns that the estimator was given.
 
-    @property
-    def cells(self) -> NDArray[np.object_] | None:
-        """The cells as they were given, of shape (n_rows, n_columns); None without columns."""
-        if not self.column_names:
-            return None
-        X = self.shown
+        Those of a dataframe, through the steps of a pipeline before it where these have names for
+        what they return; else "column 0", "column 1", ...
+        """
+        names, before = getattr(self.learner, "feature_names_in_", None), self.before
+        if names is None and before is not None and hasattr(before, "feature_names_in_"):
+            try:
+                names = before.get_feature_names_out()
+            except (AttributeError, ValueError):  # a step that has no names to give
+                names = None
+        if names is None:
+            names = [f"column {i}" for i in range(self.learner.n_features_in_)]
+        return [str(name) for name in names]
+
+    def cells(self, X: Any) -> NDArray[np.object_]:
+        """Return the cells of rows as a person knows them, of shape (n_rows, n_columns).
+
+        As they were given, where the steps of a pipeline change numbers but no columns, else as the
+        estimator is given them.
+        """
+        steps = [] if self.before is None else [step for _, step in self.before.steps]
+        changed = [step for step in steps if step != "passthrough"]
+        if not all(isinstance(step, OneToOneFeatureMixin) for step in changed):
+            X = self.prepare(X)
         if not hasattr(type(X), "columns"):
-            return np.asarray(dense(X) if hasattr(X, "tocsr") else X, dtype=object)
+            return np.asarray(as_dense(X), dtype=object)
         cells = np.empty(X.shape, dtype=object)
         for position in range(X.shape[1]):
             cells[:, position] = column_cells(X, position)
         return cells
 
 
-def _keeps_columns(estimator: Any) -> bool:
-    """Whether the steps before the last, if any, return the columns they are given."""
-    inner = getattr(estimator, "best_estimator_", estimator)
-    steps = [step for _, step in inner.steps[:-1]] if isinstance(inner, Pipeline) else []
-    return all(isinstance(step, OneToOneFeatureMixin) for step in steps if step != "passthrough")
+def fitted_learner(estimator: Any) -> Any:
+    """Return the estimator that learned a kernel: itself, or the last such step of a pipeline."""
+    return Explained.of(estimator, predicts=False).learner
 
 
-def _typical(learner: Any, scoring: Scoring) -> Any:
-    """Return a typical row of training, or raise a clear error where none is known."""
-    medians = learner.model_.reader.medians
-    if medians is not None:
-        return medians[None]
-    if scoring.rows is None:
+def column_names(estimator: Any) -> list[str]:
+    """Return the names of the columns that the learner in an estimator was given."""
+    return Explained.of(estimator, predicts=False).column_names
+
+
+def column_groups(
+    groups: Mapping[str, Any], names: Sequence[str]
+) -> tuple[list[str], NDArray[np.intp]]:
+    """Return the names of groups of columns, and the group of each column, or raise a clear error.
+
+    The columns of a group are given by name or position, as kernels take them in ``.on``. Columns
+    of no group make one more, "other columns".
+    """
+    if not (isinstance(groups, Mapping) and groups):
         raise InvalidInputError(
-            "A model of exact features keeps no training row to compare with. Give some rows as "
-            "background."
+            "groups must be a dictionary of names to columns, such as "
+            f"{{'clinical': ['age', 'bmi'], 'lab': slice(2, 9)}}. Got {groups!r}."
         )
-    return typical_rows(scoring.rows, learner.encoder_)
+    frame = SimpleNamespace(columns=list(names), shape=(0, len(names)))
+    found = np.full(len(names), -1, dtype=np.intp)
+    for position, (group, columns) in enumerate(groups.items()):
+        indices = column_indices(columns, frame)
+        taken = indices[found[indices] >= 0]
+        if len(taken):
+            raise InvalidInputError(
+                f"Every column must be in one group. {names[taken[0]]!r} is in {group!r} and in "
+                f"{list(groups)[found[taken[0]]]!r}."
+            )
+        found[indices] = position
+    labels = [str(name) for name in groups]
+    if (found < 0).any():
+        labels.append("other columns")
+        found[found < 0] = len(labels) - 1
+    return labels, found
+
+
+# ---- scores ------------------------------------------------------------------------------------
+
+
+class ScorePart(ABC):
+    """Functions of a row that are linear in some terms of it, and a part of its scores."""
+
+    #: What the terms are multiplied by, of shape (n_terms, n_outputs).
+    coef: FloatArray
+    #: The rows that the terms are kernels of; None where they are of none.
+    rows: Any
+
+    @property
+    @abstractmethod
+    def kernels(self) -> list[Kernel]:
+        """The kernels that the terms are of."""
+
+    @abstractmethod
+    def values(self, X: Any) -> FloatArray:
+        """Return the terms of rows, of shape (n_rows, n_terms)."""
+
+    @abstractmethod
+    def __call__(self, X: Any) -> FloatArray:
+        """Return the terms of rows times ``coef``, of shape (n_rows, n_outputs)."""
+
+    def by_kernel(self) -> list[ScorePart]:
+        """Return one part per kernel."""
+        return [self]
+
+    @abstractmethod
+    def games(self, player: NDArray[np.intp]) -> Iterator[Game]:
+        """Yield what the part, of one kernel, is a sum of, player by player."""
+
+    @abstractmethod
+    def swaps(self, n_columns: int) -> Callable[[Any, Buffers], Swap]:
+        """Return a function of rows and buffers: how the terms change with columns of the rows."""
+
+    @property
+    def thread_safe(self) -> bool:
+        """Whether several threads may compute the terms."""
+        return False
+
+
+@dataclass(frozen=True)
+class KernelPart(ScorePart):
+    """Sums of one kernel at the same rows: Σ_j coef_j k(x, z_j).
+
+    Precomputed kernels have no rows z_j. Of coefficients that are ``centered``, so that they sum to
+    0, a constant of the kernel does not matter.
+    """
+
+    kernel: WeightedKernels
+    rows: Any
+    coef: FloatArray
+    centered: bool
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return self.kernel.kernels
+
+    def values(self, X: Any) -> FloatArray:
+        if self.rows is not None:
+            return self.kernel(X, self.rows)
+        pairs = zip(self.kernel.coefficients, self.kernels, strict=True)
+        return np.asarray(sum(factor * kernel(X) for factor, kernel in pairs))
+
+    def __call__(self, X: Any) -> FloatArray:
+        # Without centring of rows: its coefficients are centred, so that digits are kept.
+        nothing = Centering(np.zeros(len(self.coef)), 0.0) if self.centered else Uncentered()
+        whole = CombinedKernel(self.kernels, self.kernel.coefficients, self.rows, nothing)
+        return whole.product(X, self.coef)
+
+    def by_kernel(self) -> list[ScorePart]:
+        one = np.ones(1)
+        return [
+            KernelPart(WeightedKernels([kernel], one), self.rows, factor * self.coef, self.centered)
+            for kernel, factor in zip(self.kernels, self.kernel.coefficients, strict=True)
+        ]
+
+    def games(self, player: NDArray[np.intp]) -> Iterator[Game]:
+        for form in kernel_forms(self.kernels[0], len(player)):
+            yield form.game(self, player)
+
+    def swaps(self, n_columns: int) -> Callable[[Any, Buffers], Swap]:
+        return partial(swap_kernels, SwappedKernel(self, n_columns))
+
+    @property
+    def thread_safe(self) -> bool:
+        return all(kernel.thread_safe for kernel in self.kernels)
+
+
+@dataclass(frozen=True)
+class FeaturePart(ScorePart):
+    """A linear function of the features of a kernel."""
+
+    kernel: Kernel
+    features: FeatureMap
+    coef: FloatArray
+    rows: None = None
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        return [self.kernel]
+
+    def values(self, X: Any) -> FloatArray:
+        return np.asarray(self.features(X))
+
+    def __call__(self, X: Any) -> FloatArray:
+        return self.features.product(X, self.coef)
+
+    def games(self, player: NDArray[np.intp]) -> Iterator[Game]:
+        n = len(player)
+        if all(form.is_linear for form in kernel_forms(self.kernel, n)):
+            yield partial(add_linear, self(np.eye(n)) - self(np.zeros((1, n))), player)
+        else:
+            yield sampled_game(self, self.kernel, player)
+
+    def swaps(self, n_columns: int) -> Callable[[Any, Buffers], Swap]:
+        return partial(swap_features, self)
+
+
+def expand(combined: CombinedKernel | CombinedFeatures, coef: FloatArray) -> Iterator[ScorePart]:
+    """Yield the parts that ``combined.product(X, coef)`` is a sum of, but for a constant."""
+    if isinstance(combined, CombinedKernel):
+        # Centring is a subtraction: from the coefficients, and a constant that no row changes.
+        coef, _ = combined.centering.of_product(coef)
+        kernel = WeightedKernels(combined.kernels, combined.coefficients)
+        yield KernelPart(kernel, combined.rows, coef, combined.centering.ignores_constants)
+        return
+    first = 0
+    for factor, one in zip(combined.factors, combined.maps, strict=True):
+        own = factor * coef[first : first + one.rank]
+        first += one.rank
+        if isinstance(one, NystromMap):  # features of landmarks are sums of kernels at these
+            yield KernelPart(one.kernel, one.landmarks, one.expansion(own), False)
+        else:
+            yield FeaturePart(one.kernel, one, own)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Scores of a fitted estimator: what its kernels are multiplied by, and a constant.
+
+    Attributes
+    ----------
+    combined : CombinedKernel or CombinedFeatures
+        The learned kernel between new rows and those of training.
+    coef : ndarray of shape (n_terms, n_outputs)
+        What it is multiplied by.
+    constant : ndarray of shape (n_outputs,)
+    classes : ndarray of shape (n_classes,) or None
+        The labels that can be predicted, so none of which all rows have the weight 0; None for
+        numbers that are predicted. Two classes have one output, the log-odds of the second. More
+        have one each, less the mean over the classes.
+    """
+
+    combined: CombinedKernel | CombinedFeatures
+    coef: FloatArray
+    constant: FloatArray
+    classes: NDArray[Any] | None
+
+    @classmethod
+    def of(cls, learner: Any) -> Scoring:
+        """Return the scoring of a fitted estimator, or raise a clear error."""
+        model = learner.model_
+        linear_scores = getattr(model.head, "linear_scores", None)
+        if linear_scores is None:
+            raise InvalidInputError(
+                "Predictions are explained of KernelDiscriminant, MultipleKernelDiscriminant, "
+                "MultipleKernelRidge and AKFDClassifier, or a pipeline that ends in one. Got "
+                f"{type(learner).__name__}. Of several labels, fit one of these per label."
+            )
+        coef, constant, seen = linear_scores(model.coef, model.intercept)
+        classes = None if seen is None else model.classes[seen]
+        if classes is not None and len(classes) > 2:
+            coef = coef - coef.mean(axis=1, keepdims=True)
+            constant = constant - constant.mean()
+        elif classes is not None and coef.shape[1] == 2:
+            coef, constant = coef[:, 1:] - coef[:, :1], constant[1:] - constant[:1]
+        return cls(model.kernel, np.ascontiguousarray(coef), constant, classes)
+
+    def __call__(self, X: Any) -> FloatArray:
+        """Return the scores of rows as the kernels take them, of shape (n_rows, n_outputs)."""
+        return np.asarray(self.combined.product(X, self.coef) + self.constant)
+
+    @property
+    def parts(self) -> list[ScorePart]:
+        """What the scores are a sum of, but for a constant."""
+        return list(expand(self.combined, self.coef))

@@ -1,22 +1,42 @@
 """Shapley values: what each of several players adds to a score, whatever the order they come in.
 
-A player is a column, or a source. Present, it has its value in the row that is explained; absent,
-that of a typical row. The value of a player is what its coming changes, averaged over all orders.
+A player is a column, or a group of columns. Present, it has its value in the row that is explained;
+absent, that of a typical row. The value of a player is what its coming changes, averaged over all
+orders. Kernels that are products or sums over columns have it in closed form.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from math import comb
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import roots_legendre
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, city_distances, squared_distances
+from discernel.exceptions import InvalidInputError
+from discernel.inspection.rows import dense, mixed_rows, moved_columns
+from discernel.kernels import Kernel
+from discernel.kernels.base import Combination
+from discernel.kernels.terms import IDENTITY, Term
+from discernel.kernels.weighted import WeightedKernels, slices
 
-__all__ = ["n_nodes", "product_integrals", "product_values", "sampled_values"]
+__all__ = [
+    "Form",
+    "OtherForm",
+    "ProductForm",
+    "SumForm",
+    "kernel_forms",
+    "n_nodes",
+    "product_integrals",
+    "sampled_values",
+    "seen_columns",
+]
 
 #: What values of a product may miss of what they add up to, over the sum of its coefficients.
 _TOLERANCE = 1e-13
@@ -25,6 +45,228 @@ _FIRST_NODES = 6
 #: Players up to which a game of any form is played in all subsets; of more, orders are drawn, each
 #: with its reverse.
 _ALL_SUBSETS, _ORDERS = 8, 32
+#: Factors of columns and training rows that are made at a time.
+_BLOCK_ENTRIES = 2**20
+
+#: Adds the values of players between a row and a reference, each of shape (1, n_columns), to an
+#: array of shape (n_players, n_outputs); returns whether they are exact.
+Game = Callable[[FloatArray, Any, Any], bool]
+#: From some rows to the factors of groups in a kernel between them and all rows, of shape
+#: (n_groups, n, n_rows).
+Factors = Callable[[slice], FloatArray]
+
+
+# ---- kernels, column by column -----------------------------------------------------------------
+
+
+class Form(ABC):
+    """A kernel, or a part of one, as far as it is known column by column."""
+
+    #: Whether the kernel is linear in each of its rows.
+    is_linear: ClassVar[bool] = False
+
+    @abstractmethod
+    def game(self, part: Any, player: NDArray[np.intp]) -> Game:
+        """Return the game of Σ_j coef_j k(x, z_j), whose player each column belongs to."""
+
+    @abstractmethod
+    def by_group(
+        self, X: FloatArray, group: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.intp], float, Factors]]:
+        """Yield products that add up to the kernel between rows: groups, a number and factors."""
+
+
+@dataclass(frozen=True)
+class ProductForm(Form):
+    """factor · Π_l exp(−squares_l (x_l − z_l)² − absolutes_l |x_l − z_l|), over all columns l."""
+
+    factor: float
+    squares: FloatArray
+    absolutes: FloatArray
+
+    def exponents(self, x: FloatArray, Z: FloatArray) -> FloatArray:
+        """Return minus the logarithms of the factors of columns, of shape (n_columns, n_rows)."""
+        apart = np.abs((Z - x).T)
+        return np.asarray(apart * (self.absolutes[:, None] + self.squares[:, None] * apart))
+
+    @property
+    def columns(self) -> NDArray[np.intp]:
+        """The columns that the kernel sees."""
+        return np.flatnonzero((self.squares > 0) | (self.absolutes > 0))
+
+    def game(self, part: Any, player: NDArray[np.intp]) -> Game:
+        columns = self.columns
+        player = player[columns]
+        form = ProductForm(self.factor, self.squares[columns], self.absolutes[columns])
+
+        def add(out: FloatArray, x: Any, reference: Any) -> bool:
+            here, there = dense(x)[0, columns], dense(reference)[0, columns]
+            players = np.unique(player[here != there])
+            moves = np.isin(player, players)
+            for rows in _blocks(len(part.coef), len(columns)) if len(players) else ():
+                Z = dense(part.rows[rows])[:, columns]
+                now, then = (form.exponents(row, Z) for row in (here, there))
+                coef = part.coef[rows] * np.exp(-now[~moves].sum(axis=0))[:, None]
+                a, b = (
+                    np.exp(-_sums_by_player(each[moves], player[moves])) for each in (now, then)
+                )
+                out[players] += form.factor * product_integrals(a, b) @ coef
+            return True
+
+        return add
+
+    def by_group(
+        self, X: FloatArray, group: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.intp], float, Factors]]:
+        groups = np.unique(group[self.columns])
+        scaled = [
+            (X[:, own] * np.sqrt(self.squares[own]), X[:, own] * self.absolutes[own])
+            for own in (group == one for one in groups)
+        ]
+
+        def factors(rows: slice) -> FloatArray:
+            found = np.empty((len(groups), rows.stop - rows.start, len(X)))
+            for place, (near, city) in enumerate(scaled):
+                found[place] = squared_distances(near[rows], near) if near.any() else 0.0
+                if city.any():
+                    found[place] += city_distances(city[rows], city)
+            return np.asarray(np.exp(-found))
+
+        yield groups, self.factor, factors
+
+
+@dataclass(frozen=True)
+class SumForm(Form):
+    """factor · Σ_l weights_l (x_l − origin_l)(z_l − origin_l), over all columns l."""
+
+    factor: float
+    weights: FloatArray
+    origin: FloatArray
+    is_linear = True
+
+    def game(self, part: Any, player: NDArray[np.intp]) -> Game:
+        slopes = sum(
+            (dense(part.rows[rows]) - self.origin).T @ part.coef[rows]
+            for rows in _blocks(len(part.coef), len(player))
+        )
+        return partial(add_linear, self.factor * self.weights[:, None] * slopes, player)
+
+    def by_group(
+        self, X: FloatArray, group: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.intp], float, Factors]]:
+        moved = (X - self.origin) * np.sqrt(self.weights)
+        for one in np.unique(group):
+            part = moved[:, group == one]
+            yield np.array([one]), self.factor, rows_of(part @ part.T)
+
+
+@dataclass(frozen=True)
+class OtherForm(Form):
+    """A kernel of which nothing is known column by column."""
+
+    kernel: Kernel
+
+    def game(self, part: Any, player: NDArray[np.intp]) -> Game:
+        own = replace(part, kernel=WeightedKernels([self.kernel], np.ones(1)))
+        return sampled_game(own, self.kernel, player)
+
+    def by_group(
+        self, X: FloatArray, group: NDArray[np.intp]
+    ) -> Iterator[tuple[NDArray[np.intp], float, Factors]]:
+        raise InvalidInputError(
+            f"{self.kernel.name} is neither a product nor a sum over its columns, and cannot be "
+            "split into groups of them. Put it on the columns of one group with .on, or leave "
+            "groups out."
+        )
+
+
+def rows_of(matrix: FloatArray) -> Factors:
+    """Return the rows of a kernel matrix, as the factor of a single group."""
+    return lambda rows: matrix[None, rows]
+
+
+def kernel_forms(kernel: Kernel, n_columns: int) -> list[Form]:
+    """Return forms that add up to a resolved kernel of rows of so many columns."""
+    found = [(term, _known_form(term, n_columns)) for term in kernel.terms()]
+    known = [form for _, form in found if form is not None]
+    others = tuple(term for term, form in found if form is None)
+    if not known:
+        return [OtherForm(kernel)]
+    # One form for all that is not known: it is computed once.
+    return [*known, OtherForm(Combination(others))] if others else known
+
+
+def _known_form(term: Term, n: int) -> Form | None:
+    """Return a product of Gaussian and Laplace kernels, or an inner product; None for others."""
+    if [(atom.pair.kind, atom.function) for atom in term.atoms] == [("inner", IDENTITY)]:
+        columns, factors, origins = term.atoms[0].view.seen(n)
+        weights, origin = np.zeros((2, n))
+        weights[columns], used = factors**2, factors > 0
+        origin[columns[used]] = origins[used] / factors[used]
+        return SumForm(term.factor, weights, origin)
+    rates = {"squared": np.zeros(n), "city": np.zeros(n)}
+    for atom in term.atoms:
+        if atom.function.kind != "exp" or atom.pair.kind not in rates:
+            return None
+        seen, (rate,) = atom.view.seen(n), atom.function.numbers
+        power = 2 if atom.pair.kind == "squared" else 1
+        rates[atom.pair.kind][seen.columns] += rate * seen.factors**power
+    return ProductForm(term.factor, rates["squared"], rates["city"])
+
+
+def seen_columns(kernels: Iterable[Kernel], n_columns: int) -> NDArray[np.bool_]:
+    """Return which columns some kernels see, of shape (n_columns,)."""
+    seen = np.zeros(n_columns, dtype=np.bool_)
+    for atom in (atom for kernel in kernels for term in kernel.terms() for atom in term.atoms):
+        found = atom.view.seen(n_columns)
+        seen[found.columns[found.factors != 0]] = True
+    return seen
+
+
+# ---- games between two rows --------------------------------------------------------------------
+
+
+def add_linear(
+    slopes: FloatArray, player: NDArray[np.intp], out: FloatArray, x: Any, reference: Any
+) -> bool:
+    """Play the `Game` of Σ_l slopes_l x_l, which needs no orders."""
+    np.add.at(out, player, (dense(x) - dense(reference)).T * slopes)
+    return True
+
+
+def sampled_game(part: Any, kernel: Kernel, player: NDArray[np.intp]) -> Game:
+    """Return the game of a function of which nothing is known: it is called with mixed rows."""
+    seen = seen_columns([kernel], len(player))
+
+    def add(out: FloatArray, x: Any, reference: Any) -> bool:
+        players = np.unique(player[moved_columns(x, reference) & seen])
+        if not len(players):
+            return True
+
+        def value(taken: NDArray[np.bool_]) -> FloatArray:
+            present = np.ones((len(taken), len(out)), dtype=np.bool_)
+            present[:, players] = taken
+            return np.asarray(part(mixed_rows(x, reference, present[:, player])))
+
+        found, exact = sampled_values(value, len(players))
+        out[players] += found
+        return exact
+
+    return add
+
+
+def _blocks(n: int, n_columns: int) -> list[slice]:
+    return slices(slice(0, n), max(1, _BLOCK_ENTRIES // max(1, n_columns)))
+
+
+def _sums_by_player(values: FloatArray, player: NDArray[np.intp]) -> FloatArray:
+    """Return the sums of rows, one per column, of the same player, in the order of the players."""
+    order = np.argsort(player, kind="stable")
+    starts = np.flatnonzero(np.diff(player[order], prepend=-1))
+    return np.asarray(np.add.reduceat(values[order], starts, axis=0))
+
+
+# ---- values -------------------------------------------------------------------------------------
 
 
 @lru_cache(maxsize=64)
@@ -53,17 +295,8 @@ def product_integrals(a: FloatArray, b: FloatArray) -> FloatArray:
     φ_l = ∫₀¹ (a_l − b_l) Π_{m≠l} (b_m + t(a_m − b_m)) dt: where all players come at random times,
     player l comes at t, and each of the others is there with probability t. The integrand is a
     polynomial of degree n_players − 1, so that a rule of half as many nodes is exact. Fewer are
-    taken where the values add up with them, as they do for smooth kernels of many columns.
-
-    Parameters
-    ----------
-    a, b : ndarray of shape (n_players, ...)
-        The factor of each player, present and absent, of as many games as there are.
-
-    Returns
-    -------
-    ndarray of the same shape
-        φ, which sum to Π a − Π b in each game.
+    taken where the values add up to Π a − Π b with them, as they do for smooth kernels of many
+    columns. Factors, and values, are of shape (n_players, ...), of as many games as there are.
     """
     change, total = a - b, a.prod(axis=0) - b.prod(axis=0)
     exact, n = (len(a) + 1) // 2, n_nodes(len(a))
@@ -77,34 +310,14 @@ def product_integrals(a: FloatArray, b: FloatArray) -> FloatArray:
         n = min(2 * n, exact)
 
 
-def product_values(a: FloatArray, b: FloatArray, coef: FloatArray) -> FloatArray:
-    """Return Σ_j coef_j φ_j of products, of shape (n_players, n_outputs).
-
-    Parameters
-    ----------
-    a, b : ndarray of shape (n_players, n_terms)
-        The factors, present and absent, as of `product_integrals`.
-    coef : ndarray of shape (n_terms, n_outputs)
-        What the products are multiplied by.
-    """
-    return np.asarray(product_integrals(a, b) @ coef)
-
-
 def sampled_values(
     value: Callable[[NDArray[np.bool_]], FloatArray], n_players: int
 ) -> tuple[FloatArray, bool]:
     """Return the Shapley values of a game of any form, and whether they are exact.
 
     Of up to 8 players all subsets are played. Of more, 32 orders are drawn: values are then
-    estimates, but add up whatever the orders are, because each order does.
-
-    Parameters
-    ----------
-    value : callable
-        From who is present, of shape (n_games, n_players), to results of shape
-        (n_games, n_outputs).
-    n_players : int
-        How many players there are.
+    estimates, but add up whatever the orders are, because each order does. ``value`` is a function
+    of who is present, of shape (n_games, n_players), with results of shape (n_games, n_outputs).
     """
     if n_players <= _ALL_SUBSETS:
         return _all_subsets(value, n_players), True

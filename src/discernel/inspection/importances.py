@@ -12,31 +12,35 @@ when the cell of this column is that of another row.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, n_rows
 from discernel.bank import CombinedFeatures, CombinedKernel
-from discernel.criteria import LeftOutRows
+from discernel.bank.system import CholeskySystem
+from discernel.criteria import KernelLeastSquares, LeftOutRows
 from discernel.exceptions import InvalidInputError
-from discernel.inspection.explained import explained_learner
-from discernel.inspection.games import n_nodes
-from discernel.inspection.learner import column_groups, column_names, learner_rows
-from discernel.inspection.left_out import LeftOutFit, add_split, kernel_groups
-from discernel.inspection.reference import has_columns
-from discernel.inspection.scoring import expand
-from discernel.inspection.swapped import SwappedBlock, SwappedKernel
+from discernel.inspection.explained import Explained, ScorePart, column_groups, expand
+from discernel.inspection.games import (
+    Factors,
+    kernel_forms,
+    n_nodes,
+    product_integrals,
+    rows_of,
+    seen_columns,
+)
+from discernel.inspection.rows import dense, has_columns
 from discernel.kernels import Kernel
-from discernel.kernels.weighted import WeightedKernels, slices
+from discernel.kernels.weighted import slices
 from discernel.targets import ClassTarget
 from discernel.views import kernel_sources
 
 __all__ = [
-    "ColumnImportances",
     "SourceImportances",
     "column_importances",
     "importance_rows",
@@ -57,8 +61,9 @@ _EXCHANGES, _FEWEST, _MOST_EXCHANGED = 12_000, 100, 1000
 _MOST_LEFT_OUT, _ROUNDS = 500, 4
 #: Numbers of the influence of all rows that are left out.
 _MOST_INFLUENCE = 2**22
-#: Entries of the kernel between some rows and all training rows that are made at a time.
-_BLOCK_ENTRIES = 2**17
+#: Entries of the kernel between some rows and all training rows that are made at a time, and
+#: factors of groups and pairs of rows.
+_BLOCK_ENTRIES, _SPLIT_ENTRIES = 2**17, 2**21
 
 #: From the scores of all rows to the loss of each.
 Loss = Callable[[FloatArray], FloatArray]
@@ -133,36 +138,38 @@ def source_importances(
     >>> found.shares.round(2).tolist()
     [1.0, 0.0]
     """
-    learner = explained_learner(clf)
+    explained = Explained.of(clf)
+    learner = explained.learner
     if not hasattr(learner, "regularization_"):
         raise InvalidInputError(
             "Importances of sources are of KernelDiscriminant, MultipleKernelDiscriminant and "
             f"MultipleKernelRidge. Got {type(learner).__name__}."
         )
-    rows, labels = _training_rows(clf, learner, X, y)
-    sources = _Sources.of(clf, learner, rows, groups)
+    rows, labels = _training_rows(explained, X, y)
+    sources = _Sources.of(explained, rows, groups)
     chosen = draw_rows(np.arange(n_rows(rows)), sources.most_rows)
     rows = rows[np.ix_(chosen, chosen)] if sources.precomputed else rows[chosen]
     targets, ridge = _targets(learner, labels[chosen])
     return _shares(sources.names, sources.contributions(rows, targets, ridge), targets)
 
 
-def _training_rows(clf: Any, learner: Any, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
+def _training_rows(explained: Explained, X: Any, y: Any) -> tuple[Any, NDArray[Any]]:
     """Return rows as the kernels take them and their labels, given or kept."""
+    model = explained.learner.model_
     if X is not None and y is not None:
-        return learner.model_.reader.read(learner_rows(clf, X)), np.asarray(y)
-    kept = getattr(learner.combined_kernel_, "rows", None)
-    if X is not None or y is not None or kept is None or hasattr(learner, "streamed_"):
+        return explained.read(X), np.asarray(y)
+    kept = model.kernel.rows if isinstance(model.kernel, CombinedKernel) else None
+    if X is not None or y is not None or kept is None or model.facts.streamed is not None:
         raise InvalidInputError(
             "This model does not keep all that importances of sources are made of. Give the "
             "training rows and their labels, both: source_importances(clf, X, y)."
         )
-    return kept, learner.model_.kept.labels
+    return kept, model.kept.labels
 
 
 def _targets(learner: Any, labels: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
     """Return what was fitted, class scores or centred numbers, and with which ridge."""
-    if hasattr(learner, "classes_"):
+    if learner.model_.classes is not None:
         target = ClassTarget.from_labels(labels)
         criterion = learner._request().criterion
         return target.scores, criterion.sample_ridge(target, learner.regularization_)
@@ -184,7 +191,8 @@ class _Sources:
     precomputed: bool
 
     @classmethod
-    def of(cls, clf: Any, learner: Any, rows: Any, groups: Mapping[str, Any] | None) -> _Sources:
+    def of(cls, explained: Explained, rows: Any, groups: Mapping[str, Any] | None) -> _Sources:
+        learner = explained.learner
         coefficients = learner.learned_kernel_.coefficients
         active = np.flatnonzero(coefficients)
         kernels, precomputed = learner.kernels_, learner.kernels_[0].precomputed
@@ -199,10 +207,10 @@ class _Sources:
                 "kernel is a source."
             )
         else:
-            names, group = column_groups(groups, column_names(clf))
+            names, group = column_groups(groups, explained.column_names)
             encoder = learner.encoder_
             group = group if encoder is None else group[encoder.source]
-            seen = [kernel_groups(kernels[i], group) for i in active]
+            seen = [np.unique(group[seen_columns([kernels[i]], len(group))]) for i in active]
         chosen = [kernels[i] if precomputed else kernels[i].shifted(rows) for i in active]
         return cls(names, chosen, coefficients[active], seen, group, precomputed)
 
@@ -215,92 +223,111 @@ class _Sources:
 
     def contributions(self, rows: Any, targets: FloatArray, ridge: FloatArray) -> FloatArray:
         """Return what sources add to left-out rows, of shape (n_sources, n_rows, n_outputs)."""
-        pairs = list(zip(self.kernels, self.factors, strict=True))
-        gram = np.zeros((n_rows(rows), n_rows(rows)))
-        for kernel, factor in pairs:
+        n, gram = n_rows(rows), np.zeros((n_rows(rows), n_rows(rows)))
+        for kernel, factor in zip(self.kernels, self.factors, strict=True):
             gram += factor * kernel(rows)
-        fit = LeftOutFit.of(gram, targets, ridge)
+        coef, left_out = leave_rows_out(gram, np.arange(n), targets, ridge, np.ones(n))
         out = np.zeros((len(self.names), *targets.shape))
-        for (kernel, factor), seen in zip(pairs, self.seen, strict=True):
+        for kernel, factor, seen in zip(self.kernels, self.factors, self.seen, strict=True):
             if len(seen) == 1:
-                fit.add_kernel(out[seen[0]], factor * kernel(rows))
-            else:
-                add_split(out, fit, kernel, factor, rows, self.group)
+                _add_product(out, coef, left_out, seen, factor, rows_of(kernel(rows)))
+                continue
+            for form in kernel_forms(kernel, len(self.group)):
+                for groups, number, factors in form.by_group(dense(rows), self.group):
+                    _add_product(out, coef, left_out, groups, factor * number, factors)
         return out
+
+
+def _add_product(
+    out: FloatArray,
+    coef: FloatArray,
+    left_out: LeftOutRows,
+    groups: NDArray[np.intp],
+    number: float,
+    factors: Factors,
+) -> None:
+    """Add what groups add to the score of each row that is left out, by a product of factors.
+
+    Their Shapley values, each between the value of its factor and the mean over the other rows,
+    each left out too: what is the same for all rows is no contribution, but would go with the
+    label of the row that is left out.
+    """
+    n = len(coef)
+    blocks = slices(slice(0, n), max(1, _SPLIT_ENTRIES // max(1, n * len(groups))))
+    sums, diagonal = np.zeros((2, len(groups), n))
+    for rows in blocks:
+        present = factors(rows)
+        sums += present.sum(axis=1)
+        diagonal[:, rows] = np.diagonal(present[:, :, rows], axis1=1, axis2=2)
+    for rows in blocks:
+        present = factors(rows)
+        # On the diagonal, the mean is the value itself: a row says nothing of itself.
+        absent = (sums[:, None, :] - present - diagonal[:, None, :]) / (n - 2)
+        here = np.arange(rows.start, rows.stop)
+        absent[:, here - rows.start, here] = diagonal[:, rows]
+        values = product_integrals(present, absent)
+        for place, one in enumerate(groups):
+            out[one, rows] += number * _without_rows(values[place], coef, left_out, rows)
+
+
+def leave_rows_out(
+    gram: FloatArray,
+    rows: NDArray[np.intp],
+    truth: FloatArray,
+    ridge: FloatArray,
+    weights: FloatArray,
+) -> tuple[FloatArray, LeftOutRows]:
+    """Return the coefficients of a fit to ``truth``, and what it is without some rows, in turn.
+
+    ``gram`` is the kernel between all rows, which is overwritten; ``ridge`` and ``weights`` are
+    what each row was fitted with, and how much it counts.
+    """
+    gram -= gram.mean(axis=0)
+    gram -= gram.mean(axis=1, keepdims=True)
+    null = None if ridge.any() else np.ones(len(gram))
+    fit = KernelLeastSquares(CholeskySystem(lambda: gram, ridge, null), ridge, truth)
+    return fit.coef, replace(fit.left_out(rows), weights=weights[rows])
+
+
+def _without_rows(
+    values: FloatArray, coef: FloatArray, left_out: LeftOutRows, rows: slice
+) -> FloatArray:
+    """Return Σ_j (coef_j − influence_ji e_i) values_ij of some of the rows i that are left out."""
+    own = np.einsum("ij,ij->i", values, left_out.influence.T[rows])
+    return np.asarray(values @ coef - own[:, None] * left_out.errors[rows])
 
 
 def _shares(names: list[str], added: FloatArray, targets: FloatArray) -> SourceImportances:
     """Return the shares of sources in how what they add goes with what is to be predicted."""
     centered = added - added.mean(axis=1, keepdims=True)
     rows = np.einsum("sic,ic->si", centered, targets - targets.mean(axis=0))
-    worth = _Worth.of(rows, np.ones(len(targets)))
-    values = worth.values if worth.is_clear else 0.0 * worth.values
+    values, errors, is_clear = _worth(rows, np.ones(len(targets)))
+    values = values if is_clear else 0.0 * values
     total = float(values.sum()) or 1.0
-    return SourceImportances(names, values / total, worth.errors / total, len(targets))
+    return SourceImportances(names, values / total, errors / total, len(targets))
 
 
-@dataclass(frozen=True)
-class _Worth:
-    """What each of several columns or sources is worth on average over rows.
+def _worth(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+    """Return the worth of columns or sources from that for each row, of shape (n, n_rows).
 
-    Attributes
-    ----------
-    values : ndarray of shape (n,)
-        The means, at least 0, times z⁴/(z⁴ + 3⁴) for a mean of z standard errors.
-    errors : ndarray of shape (n,)
-        The standard errors of the means.
-    is_clear : bool
-        Whether the largest z is beyond what chance gives to the largest of so many.
+    The means, at least 0, times z⁴/(z⁴ + 3⁴) for a mean of z standard errors; these errors; and
+    whether the largest z is beyond what chance gives to the largest of so many.
     """
-
-    values: FloatArray
-    errors: FloatArray
-    is_clear: bool
-
-    @classmethod
-    def of(cls, rows: FloatArray, weights: FloatArray) -> _Worth:
-        """Return the worth from that for each row, of shape (n, n_rows)."""
-        shares = weights / weights.sum()
-        means = rows @ shares
-        errors = np.sqrt((rows - means[:, None]) ** 2 @ shares**2)
-        gains = np.maximum(means, 0.0)
-        z = np.divide(gains, errors, out=np.where(gains > 0, np.inf, 0.0), where=errors > 0)
-        trust = 1.0 / (1.0 + np.divide(_DOUBT, z, out=np.full_like(z, np.inf), where=z > 0) ** 4)
-        is_clear = bool((z > -ndtri(_LEVEL / max(1, len(rows)))).any())
-        return cls(gains * trust, errors, is_clear)
+    shares = weights / weights.sum()
+    means = rows @ shares
+    errors = np.sqrt((rows - means[:, None]) ** 2 @ shares**2)
+    gains = np.maximum(means, 0.0)
+    z = np.divide(gains, errors, out=np.where(gains > 0, np.inf, 0.0), where=errors > 0)
+    trust = 1.0 / (1.0 + np.divide(_DOUBT, z, out=np.full_like(z, np.inf), where=z > 0) ** 4)
+    is_clear = bool((z > -ndtri(_LEVEL / max(1, len(rows)))).any())
+    return gains * trust, errors, is_clear
 
 
 # ---- columns -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ColumnImportances:
-    """How much the predictions of a model lose without each column.
-
-    Attributes
-    ----------
-    shares : ndarray of shape (n_columns,)
-        At least 0, summing to 1; all 0 where predictions depend on no column.
-    spread : ndarray of shape (n_columns,)
-        The standard error of each share, over rows.
-    """
-
-    shares: FloatArray
-    spread: FloatArray
-
-
 def importance_rows(rows: NDArray[np.intp], n_samples: int, n_columns: int) -> NDArray[np.intp]:
-    """Return which of some training rows importances of columns are taken from.
-
-    Parameters
-    ----------
-    rows : ndarray of int
-        The rows there are to choose from.
-    n_samples : int
-        All training rows.
-    n_columns : int
-        The columns.
-    """
+    """Return which of some of the training rows importances of columns are taken from."""
     most = min(_MOST_LEFT_OUT, _n_exchanged(n_columns), _MOST_INFLUENCE // max(1, n_samples))
     return np.asarray(draw_rows(rows, max(2, most)))
 
@@ -308,33 +335,6 @@ def importance_rows(rows: NDArray[np.intp], n_samples: int, n_columns: int) -> N
 def _n_exchanged(n_columns: int) -> int:
     """Return in how many rows each of so many columns is exchanged."""
     return int(np.clip(_EXCHANGES // max(1, n_columns), _FEWEST, _MOST_EXCHANGED))
-
-
-def leave_rows_out(
-    combined: CombinedKernel,
-    rows: NDArray[np.intp],
-    truth: FloatArray,
-    ridge: FloatArray,
-    weights: FloatArray,
-) -> tuple[FloatArray, LeftOutRows]:
-    """Return the coefficients of a fit that keeps all its rows, and what it is without some.
-
-    Parameters
-    ----------
-    combined : CombinedKernel
-        The learned kernel and the training rows.
-    rows : ndarray of int
-        The rows to leave out, each in turn.
-    truth : ndarray of shape (n_samples, n_targets)
-        What was fitted.
-    ridge, weights : ndarray of shape (n_samples,)
-        What each row was fitted with, and how much it counts.
-    """
-    kernel = WeightedKernels(combined.kernels, combined.coefficients)
-    fit = LeftOutFit.of(kernel(combined.rows, combined.rows), truth, ridge)
-    errors = fit.coef[rows] / fit.inverse.diagonal()[rows, None]
-    influence = fit.inverse[:, rows]
-    return fit.coef, LeftOutRows(rows, truth[rows] - errors, errors, influence, weights[rows])
 
 
 def column_importances(
@@ -345,7 +345,7 @@ def column_importances(
     source: NDArray[np.intp],
     n_columns: int,
     loss: Loss,
-) -> ColumnImportances:
+) -> tuple[FloatArray, FloatArray]:
     """Return how much the loss of left-out rows grows when a column is that of other rows.
 
     Parameters
@@ -358,18 +358,19 @@ def column_importances(
         What the fit is without each of some rows.
     X : array or Table of shape (n_rows, n_encoded)
         These rows, as the kernels take them.
-    source : ndarray of shape (n_encoded,)
-        The column that was given which each of theirs is of.
-    n_columns : int
-        The columns that were given.
+    source, n_columns : ndarray of shape (n_encoded,) and int
+        The column that was given which each of theirs is of, and how many there are.
     loss : callable
         From scores of these rows to the loss of each.
 
     Returns
     -------
-    ColumnImportances
-        Where no growth is clearly more than chance, shares are those of the mean squared change
-        of the scores: what predictions depend on, though it does not help them.
+    shares : ndarray of shape (n_columns,)
+        At least 0, summing to 1; all 0 where predictions depend on no column. Where no growth is
+        clearly more than chance, they are those of the mean squared change of the scores: what
+        predictions depend on, though it does not help them.
+    spread : ndarray of shape (n_columns,)
+        The standard error of each share, over rows.
     """
     rounds = int(np.clip(_n_exchanged(n_columns) // len(left_out.rows), 1, _ROUNDS))
     changes = _score_changes(combined, coef, left_out, X, source, n_columns, rounds)
@@ -379,11 +380,11 @@ def column_importances(
         if each.any():
             growth[column] = np.mean([loss(left_out.scores + one) for one in each], axis=0) - before
             moved[column] = np.sum(each**2, axis=(0, 2))
-    worth = _Worth.of(growth, weights)
-    if not worth.is_clear:
-        worth = _Worth.of(moved, weights)
-    total = float(worth.values.sum()) or 1.0
-    return ColumnImportances(worth.values / total, worth.errors / total)
+    values, errors, is_clear = _worth(growth, weights)
+    if not is_clear:
+        values, errors, _ = _worth(moved, weights)
+    total = float(values.sum()) or 1.0
+    return values / total, errors / total
 
 
 def _score_changes(
@@ -407,21 +408,30 @@ def _score_changes(
     for shift, partner in enumerate(partners, start=1):
         partner[order] = np.roll(order, shift)
     for part in expand(combined, np.hstack([coef, left_out.influence])):
-        kernel = SwappedKernel(part, len(source))
-        own = np.ascontiguousarray(part.coef[:, k:].T)
-        columns = [np.flatnonzero((source == one) & kernel.seen()) for one in range(n_columns)]
-
-        def work(rows: slice, buffers: Buffers) -> None:
-            block = SwappedBlock(kernel, X[rows], buffers)  # noqa: B023  # used within the turn
-            others = [X[partner[rows]] for partner in partners]
-            for place, seen in enumerate(columns):  # noqa: B023
-                if not len(seen):
-                    continue
-                for turn, change in enumerate(block.changes(seen, others)):
-                    influence = np.einsum("ij,ij->i", change, own[rows])  # noqa: B023
-                    out[place, turn, rows] += change @ part.coef[:, :k]  # noqa: B023
-                    out[place, turn, rows] -= influence[:, None] * left_out.errors[rows]
-
-        blocks = slices(slice(0, n), max(1, _BLOCK_ENTRIES // len(part.coef)))
-        in_threads(work, blocks, [Buffers() for _ in range(min(kernel.n_threads, len(blocks)))])
+        seen = seen_columns(part.kernels, len(source))
+        columns = [np.flatnonzero((source == one) & seen) for one in range(n_columns)]
+        own = replace(left_out, influence=np.asfortranarray(part.coef[:, k:]))
+        _add_changes(out, part, own, X, partners, columns)
     return out
+
+
+def _add_changes(
+    out: FloatArray,
+    part: ScorePart,
+    left_out: LeftOutRows,
+    X: Any,
+    partners: NDArray[np.intp],
+    columns: list[NDArray[np.intp]],
+) -> None:
+    """Add how one part of the scores changes with columns of partners, in threads."""
+    swaps, coef = part.swaps(X.shape[1]), part.coef[:, : out.shape[-1]]
+
+    def work(rows: slice, buffers: Buffers) -> None:
+        changes, others = swaps(X[rows], buffers), [X[partner[rows]] for partner in partners]
+        for place, seen in enumerate(columns):
+            for turn, change in enumerate(changes(seen, others) if len(seen) else ()):
+                out[place, turn, rows] += _without_rows(change, coef, left_out, rows)
+
+    blocks = slices(slice(0, len(left_out.rows)), max(1, _BLOCK_ENTRIES // len(coef)))
+    n_threads = min(int(joblib.cpu_count()) if part.thread_safe else 1, len(blocks))
+    in_threads(work, blocks, [Buffers() for _ in range(n_threads)])

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray, n_rows
 from discernel.bank import CombinedKernel
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.inspection.explained import explained_learner
-from discernel.inspection.learner import learner_rows
-from discernel.inspection.scoring import KernelExpansion, Scoring, expand
+from discernel.inspection.explained import Explained, KernelPart, Scoring
 from discernel.kernels.weighted import slices
 
 __all__ = ["SimilarRows", "similar_rows"]
@@ -54,40 +52,6 @@ class SimilarRows:
     support: FloatArray
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """The rows that a model keeps, and what each has to do with scores."""
-
-    sum: KernelExpansion
-    #: The mean of the kernel with each of them over the training rows.
-    means: FloatArray
-
-    @classmethod
-    def of(cls, scoring: Scoring) -> _Kept:
-        one, *others = expand(scoring.combined, scoring.coef)
-        if others or not isinstance(one, KernelExpansion):
-            raise InvalidInputError(
-                "Similar rows need a model that keeps training rows. This one, of bank='lowrank' "
-                "with kernels that were given, keeps other landmarks for each kernel. Fit with "
-                "bank='auto' or another bank, or with kernels='auto'."
-            )
-        combined = scoring.combined
-        if isinstance(combined, CombinedKernel) and one.centered:
-            return cls(one, combined.centering.row_means)
-        if one.rows is None:
-            return cls(one, np.zeros(len(one.coef)))
-        ones = np.full((n_rows(one.rows), 1), 1.0 / n_rows(one.rows))
-        return cls(one, one.kernel.product(one.rows, one.rows, ones)[:, 0])
-
-    def sizes(self, X: Any) -> tuple[FloatArray, FloatArray]:
-        """Return the roots of what rows, and those that are kept, have with themselves."""
-        kernel, rows = self.sum.kernel, self.sum.rows
-        if rows is None:
-            return np.ones(n_rows(X)), np.ones(len(self.means))
-        here, there = kernel.diagonal(X), kernel.diagonal(rows)
-        return np.sqrt(np.maximum(here, 0.0)), np.sqrt(np.maximum(there, 0.0))
-
-
 def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarRows:
     """Return the training rows like some rows that say most for their predictions.
 
@@ -125,19 +89,22 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
         raise InvalidInputError(f"n must be an integer of at least 1. Got {n!r}.")
     if side not in _SIDES:
         raise unknown_choice("side", side, list(_SIDES))
-    learner = explained_learner(clf)
-    scoring = Scoring.of(learner)
-    kept = _Kept.of(scoring)
-    rows = learner.model_.reader.read(learner_rows(clf, X))
-    coef, m = kept.sum.coef, len(kept.means)
+    explained = Explained.of(clf)
+    scoring = Scoring.of(explained.learner)
+    part, means = _kept_rows(scoring)
+    rows = explained.read(X)
+    coef, m = part.coef, len(means)
     n = min(int(n), m)
     found = np.empty((n_rows(rows), n), dtype=np.intp)
     similarity, support = np.empty((2, *found.shape))
     influence = np.empty((*found.shape, coef.shape[1]))
-    (here, there), sign = kept.sizes(rows), 1.0 if side == "for" else -1.0
+    here, there, sign = np.ones(n_rows(rows)), np.ones(m), 1.0 if side == "for" else -1.0
+    if part.rows is not None:  # the roots of what rows have with themselves
+        kernel = part.kernel
+        here, there = (np.sqrt(np.maximum(kernel.diagonal(X), 0.0)) for X in (rows, part.rows))
     for block in slices(slice(0, n_rows(rows)), max(1, _BLOCK_ENTRIES // m)):
-        values = kept.sum.values(rows[block])
-        more = values - kept.means
+        values = part.values(rows[block])
+        more = values - means
         towards = more * (_directions(scoring, more @ coef, rows[block]) @ coef.T)
         # First those that a row is like; that it is unlike others is no row to show.
         order = np.argsort(-sign * np.where(more > 0, towards, 0.0), axis=1, kind="stable")[:, :n]
@@ -147,27 +114,37 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
         support[block] = np.take_along_axis(towards, order, axis=1)
         influence[block] = np.take_along_axis(more, order, axis=1)[:, :, None] * coef[order]
         found[block] = order
-    labels, places = learner.model_.kept.labels, learner.model_.kept.places
+    kept = explained.learner.model_.kept
     return SimilarRows(
-        indices=found if places is None else places[found],
+        indices=found if kept.places is None else kept.places[found],
         similarity=similarity,
-        labels=None if labels is None else labels[found],
+        labels=None if kept.labels is None else kept.labels[found],
         influence=influence,
         support=support,
     )
 
 
+def _kept_rows(scoring: Scoring) -> tuple[KernelPart, FloatArray]:
+    """Return the kernel at the rows that a model keeps, and its means over the training rows."""
+    part, *others = scoring.parts
+    if others or not isinstance(part, KernelPart):
+        raise InvalidInputError(
+            "Similar rows need a model that keeps training rows. This one, of bank='lowrank' "
+            "with kernels that were given, keeps other landmarks for each kernel. Fit with "
+            "bank='auto' or another bank, or with kernels='auto'."
+        )
+    if isinstance(scoring.combined, CombinedKernel) and part.centered:
+        return part, scoring.combined.centering.row_means
+    if part.rows is None:
+        return part, np.zeros(len(part.coef))
+    ones = np.full((n_rows(part.rows), 1), 1.0 / n_rows(part.rows))
+    return part, part.kernel.product(part.rows, part.rows, ones)[:, 0]
+
+
 def _directions(scoring: Scoring, above: FloatArray, X: Any) -> FloatArray:
     """Return what scores are multiplied by to be that of the prediction of each row.
 
-    Parameters
-    ----------
-    scoring : Scoring
-        The scores of the model.
-    above : ndarray of shape (n_rows, n_outputs)
-        How far the scores of rows are above the average.
-    X : array, CSR or Table of shape (n_rows, n_features)
-        The rows.
+    Of numbers, by how far scores are ``above`` the average.
     """
     if scoring.classes is None:
         return np.sign(above)

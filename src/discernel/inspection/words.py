@@ -76,15 +76,7 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
 
 
 def speaking_rows(side: str, predicted: Any) -> str:
-    """Return a heading for training rows that speak for a prediction, or against it.
-
-    Parameters
-    ----------
-    side : {"for", "against"}
-        As in `similar_rows`.
-    predicted : object
-        The class that is predicted.
-    """
+    """Return a heading for training rows that speak "for" a predicted class, or "against" it."""
     return f"training rows like it that speak {side} {predicted}"
 
 
@@ -93,15 +85,8 @@ def output_of(
 ) -> tuple[int, float, tuple[str, str]]:
     """Return the output that a row is explained for, its sign, and what the score is called.
 
-    Parameters
-    ----------
-    contributions : Contributions
-        What adds up.
-    row : int
-        Which row.
-    label : object, optional
-        The class to explain, by default the predicted one; of a regression, the position of the
-        target.
+    ``label`` is the class to explain, by default the predicted one; of a regression, the position
+    of the target.
     """
     scores, classes = contributions.scores, contributions.classes
     if not -len(scores) <= row < len(scores):
@@ -124,14 +109,7 @@ def terms_of(
 ) -> tuple[list[str], FloatArray]:
     """Return the names of columns with their cells, or of sources, and what they add.
 
-    Parameters
-    ----------
-    contributions : Contributions
-        What adds up.
-    row, output : int
-        Of which row and output.
-    by : {"columns", "sources"}, optional
-        What to name; by default columns where there are some.
+    ``by`` is "columns" or "sources", by default columns where there are some.
     """
     by = by or ("columns" if contributions.columns is not None else "sources")
     if by == "sources" or contributions.columns is None:

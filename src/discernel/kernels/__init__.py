@@ -2,10 +2,8 @@
 
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
 from discernel.kernels.base import Kernel, Standardized
-from discernel.kernels.distance import RBF, Exponential, Laplace
-from discernel.kernels.histograms import ChiSquared, Intersection
+from discernel.kernels.distance import RBF, ChiSquared, Exponential, Laplace
 from discernel.kernels.inner import Cosine, Linear, Polynomial
-from discernel.kernels.lookup import Lookup
 from discernel.kernels.make import (
     as_kernel,
     as_kernels,
@@ -15,8 +13,15 @@ from discernel.kernels.make import (
     resolve_kernels,
 )
 from discernel.kernels.missing import WhereKnown
-from discernel.kernels.sets import Jaccard, Matching, Tanimoto
-from discernel.kernels.strings import NGram, Spectrum
+from discernel.kernels.objects import (
+    Intersection,
+    Jaccard,
+    Lookup,
+    Matching,
+    NGram,
+    Spectrum,
+    Tanimoto,
+)
 
 __all__ = [
     "RBF",

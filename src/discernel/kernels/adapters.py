@@ -17,6 +17,7 @@ from discernel.arrays import FloatArray, as_rows, is_sparse, n_rows
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.base import Kernel, Known
 from discernel.kernels.columns import Table
+from discernel.kernels.pairs import check_shape
 
 __all__ = ["Function", "GaussianProcess", "Pairwise", "Precomputed"]
 
@@ -102,16 +103,10 @@ class Function(Kernel):
     takes_any_rows = True
 
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        X = _objects(X)
-        other = X if Z is None else _objects(Z)
+        X, Z = (np.asarray(rows) if isinstance(rows, Table) else rows for rows in (X, Z))
+        other = X if Z is None else Z
         matrix = np.asarray(self.function(X, other), dtype=np.float64)
-        expected = (n_rows(X), n_rows(other))
-        if matrix.shape != expected:
-            raise InvalidInputError(
-                f"{self.name} must return a matrix with one row per row of X and one column "
-                f"per row of Z, here {expected}. Got shape {matrix.shape}."
-            )
-        return matrix
+        return check_shape(self, matrix, (n_rows(X), n_rows(other)))
 
     def diagonal(self, X: Any) -> FloatArray:
         return np.array([self(X[i : i + 1])[0, 0] for i in range(n_rows(X))])
@@ -124,15 +119,9 @@ class Function(Kernel):
         return f"Function({self.name})"
 
 
-def _objects(X: Any) -> Any:
-    return X.values if isinstance(X, Table) else X
-
-
 def _as_sklearn_takes(X: Any) -> Any:
     """Return rows that scikit-learn's compiled kernels take: writeable, with 32-bit indices."""
-    if is_sparse(X):
-        return as_rows(X)
-    return X.copy() if isinstance(X, np.ndarray) and not X.flags.writeable else X
+    return as_rows(X) if is_sparse(X) else np.require(X, requirements="W")
 
 
 @dataclass(frozen=True)
@@ -172,11 +161,8 @@ class Pairwise(Kernel):
     def diagonal(self, X: Any) -> FloatArray:
         return np.array([self(X[i : i + 1])[0, 0] for i in range(X.shape[0])])
 
-    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
-        """Fix a gamma that was left open at scikit-learn's default, one over the features.
-
-        For ``chi2`` that default is 1.
-        """
+    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
+        # A gamma that was left open is scikit-learn's default: 1 for chi2, else one over features.
         options = dict(self.options)
         if "gamma" in KERNEL_PARAMS[self.metric] and options.get("gamma") is None:
             function = PAIRWISE_KERNEL_FUNCTIONS[self.metric]
@@ -192,8 +178,7 @@ class Pairwise(Kernel):
             if isinstance(value, Real) and name != "degree"
         }
 
-    def with_parameters(self, **values: float) -> Pairwise:
-        self._check_parameters(values)
+    def _with_parameters(self, values: dict[str, float]) -> Kernel:
         return replace(self, options=tuple({**dict(self.options), **values}.items()))
 
     @property
@@ -210,9 +195,8 @@ class Pairwise(Kernel):
         """Return a central difference: scikit-learn has no derivative of these kernels."""
         value = self.parameters[parameter]
         step = 1e-5 * max(abs(value), 1e-3)
-        above = self.with_parameters(**{parameter: value + step})(X, Z)
-        below = self.with_parameters(**{parameter: value - step})(X, Z)
-        return np.asarray((above - below) / (2.0 * step))
+        near = [self.with_parameters(**{parameter: value + s})(X, Z) for s in (step, -step)]
+        return np.asarray((near[0] - near[1]) / (2.0 * step))
 
     def __repr__(self) -> str:
         shown = {k: f"{v:.4g}" if isinstance(v, float) else repr(v) for k, v in self.options}
@@ -286,8 +270,8 @@ class GaussianProcess(Kernel):
     def diagonal(self, X: Any) -> FloatArray:
         return np.asarray(self.kernel.diag(X), dtype=np.float64)
 
-    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
-        """Return a copy: kernels of scikit-learn can be changed by whoever holds them."""
+    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
+        # A copy: kernels of scikit-learn can be changed by whoever holds them.
         return GaussianProcess(clone(self.kernel))
 
     def __eq__(self, other: object) -> bool:
@@ -308,8 +292,7 @@ class GaussianProcess(Kernel):
         ]
         return dict(zip(names, np.exp(self.kernel.theta).tolist(), strict=True))
 
-    def with_parameters(self, **values: float) -> GaussianProcess:
-        self._check_parameters(values)
+    def _with_parameters(self, values: dict[str, float]) -> Kernel:
         if not all(value > 0 for value in values.values()):
             raise InvalidInputError(f"The parameters of {self!r} must be positive. Got {values}.")
         theta = np.log(list({**self.parameters, **values}.values()))

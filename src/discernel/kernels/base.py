@@ -8,27 +8,30 @@ computes is said by its `Kernel.terms`, and everything that computes with kernel
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Hashable
-from numbers import Integral
+from collections.abc import Callable, Hashable
+from numbers import Real
+from operator import attrgetter, methodcaller
 from types import FunctionType
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from discernel.arrays import FloatArray, as_dense, as_rows, n_rows
+from discernel.arrays import FloatArray, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.calls import any_array, any_rows
+from discernel.kernels.calls import any_array, any_rows, is_whole
 from discernel.kernels.columns import (
     Table,
     column_indices,
     column_spreads,
     describe_columns,
     divided_columns,
+    has_floats,
     take_columns,
 )
-from discernel.kernels.expansion import Array, Expansion, gradients, pair_slopes
+from discernel.kernels.expansion import Expansion, gradients, scale_derivative
 from discernel.kernels.pairs import Called
 from discernel.kernels.terms import (
+    Array,
     Atom,
     Term,
     Terms,
@@ -57,8 +60,6 @@ __all__ = [
 #: What is known about the training rows; that of some columns stands under their positions.
 Known: TypeAlias = dict[Hashable, Any]
 
-#: The methods that a class of kernels defines, and that are called with rows.
-_OF_ROWS = ("__call__", "diagonal", "resolve")
 #: Rows of which the diagonal is computed at a time where only whole matrices are known.
 _DIAGONAL_ROWS = 64
 
@@ -104,15 +105,20 @@ class Kernel:
     #: Whether several threads may compute it at once.
     thread_safe: bool = True
 
+    #: The settings that the kernel matrix can be differentiated by, where they are numbers.
+    differentiable: ClassVar[tuple[str, ...]] = ()
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__call__" in vars(cls) and "diagonal" not in vars(cls):
+        own = vars(cls)
+        if "__call__" in own and "diagonal" not in own:
             # That of the class above is of another kernel.
             cls.diagonal = Kernel.diagonal  # type: ignore[method-assign]
-        for name in _OF_ROWS:
-            method = vars(cls).get(name)
-            if isinstance(method, FunctionType):
-                setattr(cls, name, any_rows(method))
+        for name in ("__call__", "diagonal", "resolve"):
+            if isinstance(own.get(name), FunctionType):
+                setattr(cls, name, any_rows(own[name]))
+
+    # ---- values ------------------------------------------------------------------------------
 
     @any_rows
     def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -146,25 +152,21 @@ class Kernel:
     def _terms(self, view: View) -> Terms:
         raise NotImplementedError(f"{type(self).__name__} must have a __call__, or its terms.")
 
+    # ---- names and settings ------------------------------------------------------------------
+
     @property
     def name(self) -> str:
         """A short name for tables and plots."""
+        return repr(self)
+
+    def _grouped(self) -> str:
+        """Return the text of the kernel as part of a larger one, in brackets if need be."""
         return repr(self)
 
     @property
     def source(self) -> Restricted | None:
         """The kernel in it that was put on columns by ``.on``; None where there is none."""
         return None
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        """The numbers the kernel matrix can be differentiated by."""
-        return {}
-
-    def with_parameters(self, **values: float) -> Self:
-        """Return the kernel with other values of some of its `parameters`."""
-        self._check_parameters(values)
-        return dataclasses.replace(self, **values)  # type: ignore[type-var]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -177,7 +179,11 @@ class Kernel:
 
     def with_settings(self, **values: Any) -> Kernel:
         """Return the kernel with other values of some of its `settings`."""
-        self._check_settings(values)
+        unknown = [name for name in values if name not in self.settings]
+        if unknown:
+            raise InvalidInputError(
+                f"The settings of {self!r} are {list(self.settings)}. Got {unknown}."
+            )
         return self._with_settings(values)
 
     def _with_settings(self, values: dict[str, Any]) -> Kernel:
@@ -187,12 +193,30 @@ class Kernel:
         fields: Any = dataclasses.fields(self) if dataclasses.is_dataclass(self) else ()
         return [f.name for f in fields if f.init and not f.metadata.get("private")]
 
-    def _check_settings(self, names: Any) -> None:
-        unknown = [name for name in names if name not in self.settings]
+    @property
+    def parameters(self) -> dict[str, float]:
+        """The numbers the kernel matrix can be differentiated by."""
+        own = {name: self.settings[name] for name in self.differentiable}
+        return {name: float(value) for name, value in own.items() if isinstance(value, Real)}
+
+    def with_parameters(self, **values: float) -> Kernel:
+        """Return the kernel with other values of some of its `parameters`."""
+        self._check_parameters(values)
+        return self._with_parameters(values)
+
+    def _with_parameters(self, values: dict[str, float]) -> Kernel:
+        return self._with_settings(values)
+
+    def _check_parameters(self, names: Any) -> None:
+        unknown = [name for name in names if name not in self.parameters]
         if unknown:
             raise InvalidInputError(
-                f"The settings of {self!r} are {list(self.settings)}. Got {unknown}."
+                f"The parameters of {self!r} that can be set or differentiated are "
+                f"{list(self.parameters)}. Got {unknown}. Resolve 'median' widths first, with "
+                "kernel.resolve(X)."
             )
+
+    # ---- derivatives -------------------------------------------------------------------------
 
     @any_array
     def derivative(self, parameter: str, X: Any, Z: Any | None = None) -> FloatArray:
@@ -216,25 +240,10 @@ class Kernel:
         X, Z : array-like of shape (n_rows, n_features)
             The rows of the matrix; without Z, those of X on both sides.
         """
-        terms = self.terms()
-        keys = {atom.key for term in terms for atom in term.atoms}
-        pair, view = next(iter(keys))
-        plain, scales = view.scales
-        left, right = (_column(plain.of(rows), column) for rows in (X, X if Z is None else Z))
-        change = pair.scale_slope(left, right, 1.0 if scales is None else scales[column])
-        if change is None or len(keys) > 1:
-            raise NotImplementedError(
-                f"{self!r} has no scales of columns. RBF, Exponential and Laplace have, on "
-                "columns, standardized, named or scaled too."
-            )
-        base = pair.entries(*view.of_both(X, Z))
-        slope, factor = pair_slopes(terms, lambda key: base)[pair, view]
-        return np.asarray(factor * slope * change)
+        return scale_derivative(self, column, X, Z)
 
     @any_array
-    def gradient(
-        self, X: Any, coef: Any, Z: Any | None = None, *, gram: Any = None, base: Any = None
-    ) -> Array:
+    def gradient(self, X: Any, coef: Any, Z: Any | None = None, *, gram: Any = None) -> Array:
         """Return the gradients of f_c(x) = Σ_j coef_jc k(x, z_j) at the rows x of X.
 
         Parameters
@@ -245,9 +254,8 @@ class Kernel:
             The coefficients, one column per output.
         Z : array-like of shape (n_rows_Z, n_features), optional
             The rows z_j; by default those of X.
-        gram, base : ndarray of shape (n_rows, n_rows_Z), optional
-            ``kernel(X, Z)``, and the distances or inner products that it is made of, if they are
-            known. They save time.
+        gram : ndarray of shape (n_rows, n_rows_Z), optional
+            ``kernel(X, Z)``, if it is known, which saves time.
 
         Returns
         -------
@@ -255,7 +263,7 @@ class Kernel:
             ∂f_c/∂x_l. Of single precision if all that is given is. Where a kernel has a tip, the
             term is 0: at distance 0 (`Exponential`), or where a column is equal (`Laplace`).
         """
-        blocks = list(gradients(self._sloped(), Expansion.of(X, coef, Z, gram, base)))
+        blocks = [block for _, block in gradients(self, Expansion.of(X, coef, Z, gram))]
         return np.concatenate(blocks, axis=1).transpose(1, 2, 0)
 
     @any_array
@@ -266,7 +274,6 @@ class Kernel:
         Z: Any | None = None,
         *,
         gram: Any = None,
-        base: Any = None,
         row_weights: Any = None,
     ) -> FloatArray:
         """Return the mean over the rows x of X of Σ_c (∂f_c/∂x_l)², of shape (n_features,).
@@ -276,37 +283,21 @@ class Kernel:
 
         Parameters
         ----------
-        X, coef, Z, gram, base
+        X, coef, Z, gram
             As in `gradient`.
         row_weights : array-like of shape (n_rows,), optional
             How much each row of X counts in the mean; by default all the same.
         """
-        terms, expansion = self._sloped(), Expansion.of(X, coef, Z, gram, base)
+        expansion = Expansion.of(X, coef, Z, gram)
         n, total = len(expansion.X), np.zeros(expansion.X.shape[1])
         counts = np.ones(n) if row_weights is None else np.asarray(row_weights, dtype=np.float64)
-        for rows, block in zip(expansion.blocks, gradients(terms, expansion), strict=True):
+        for rows, block in gradients(self, expansion):
             total += counts[rows] @ np.einsum("cil,cil->il", block, block)
         return total / float(counts.sum())
 
-    def _sloped(self) -> Terms:
-        """Return the terms, or raise an error where one has no gradient."""
-        terms = self.terms()
-        if not all(atom.pair.has_slopes for term in terms for atom in term.atoms):
-            raise NotImplementedError(
-                f"{self!r} has no gradient by its rows. RBF, Exponential, Laplace, Linear and "
-                "Polynomial have, on columns, standardized, named, scaled, added or multiplied too."
-            )
-        return terms
+    # ---- training rows -----------------------------------------------------------------------
 
-    def _check_parameters(self, names: Any) -> None:
-        unknown = [name for name in names if name not in self.parameters]
-        if unknown:
-            raise InvalidInputError(
-                f"The parameters of {self!r} that can be set or differentiated are "
-                f"{list(self.parameters)}. Got {unknown}. Resolve 'median' widths first, with "
-                "kernel.resolve(X)."
-            )
-
+    @any_rows
     def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
         """Return the kernel with everything that depends on the training set fixed.
 
@@ -320,7 +311,16 @@ class Kernel:
             What other kernels found out about these rows, such as their median distance; more is
             added.
         """
+        return self._resolve(X, frame, {} if known is None else known)
+
+    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
         return self
+
+    def _unresolved(self) -> InvalidInputError:
+        """Return the error for a kernel that needs `resolve` first."""
+        return InvalidInputError(
+            f"{self!r} depends on the training set. Call kernel.resolve(X) first."
+        )
 
     def check_rows(self, X: Any) -> None:
         """Raise a clear error if the kernel cannot take what stands in its columns.
@@ -332,16 +332,17 @@ class Kernel:
         X : array-like of shape (n_samples, n_features)
             The training rows.
         """
-        if isinstance(X, Table) and not self.takes_any_rows:
-            raise X.no_numbers(self.name)
-        numbers = X.numbers if isinstance(X, Table) else X
-        if not (isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f"):
-            return
+        numbers = X
+        if isinstance(X, Table):
+            if not self.takes_any_rows:
+                raise X.no_numbers(self.name)
+            numbers = X.numbers
         # A sum is quick, and NaN where a cell is.
-        if np.isnan(numbers.sum()) and (missing := np.isnan(numbers).any(axis=1)).any():
+        if has_floats(numbers) and np.isnan(numbers.sum()):
+            row = np.isnan(numbers).any(axis=1).argmax()
             raise InvalidInputError(
-                f"{self.name} takes no missing cells, but row {missing.argmax()} has one in its "
-                "columns. Impute them, or let rows without this source say nothing through it: "
+                f"{self.name} takes no missing cells, but row {row} has one in its columns. Impute "
+                "them, or let rows without this source say nothing through it: "
                 f"WhereKnown({self!r})."
             )
 
@@ -367,11 +368,6 @@ class Kernel:
         """Return a kernel and rows of the columns it needs, which give the same matrices.
 
         For many calls on the same rows: columns are then chosen and copied once.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Rows. The kernel is resolved.
         """
         terms = self.terms()
         views = {atom.view for term in terms for atom in term.atoms}
@@ -379,6 +375,8 @@ class Kernel:
             return self, X
         plain = [Term(c, tuple(Atom(a.pair, View(), a.function) for a in t)) for c, t in terms]
         return Combination(tuple(plain)), views.pop().of(X)
+
+    # ---- algebra -----------------------------------------------------------------------------
 
     def on(self, columns: Any, name: str | None = None) -> Restricted:
         """Return this kernel on some columns only: one line for one data source.
@@ -391,8 +389,8 @@ class Kernel:
         name : str, optional
             The name of the source, for tables and plots.
         """
-        if hasattr(columns, "__len__") and not isinstance(columns, str):
-            columns = tuple(np.asarray(columns).ravel().tolist())  # comparable, unchangeable
+        if np.ndim(columns):
+            columns = tuple(np.ravel(columns).tolist())  # comparable, unchangeable
         return Restricted(self, columns, name)
 
     def named(self, name: str) -> Named:
@@ -402,104 +400,142 @@ class Kernel:
     def __add__(self, other: Kernel | float) -> Kernel:
         if isinstance(other, Kernel):
             return Sum(self, other)
-        if not isinstance(other, (int, float, np.number)):
+        if not isinstance(other, Real):
             return NotImplemented
-        if other == 0:  # sum(kernels) starts from 0
-            return self
-        if isinstance(self, Offset):
-            return Offset(self.kernel, self.constant + Offset(self, float(other)).constant)
-        return Offset(self, float(other))
+        return self._plus(float(other)) if other else self  # sum(kernels) starts from 0
 
     __radd__ = __add__
 
-    def __pow__(self, exponent: int) -> Kernel:
-        if not isinstance(exponent, (int, float, np.number)):
-            return NotImplemented
-        made = Power(self, exponent)
-        if isinstance(self, Power):
-            return Power(self.kernel, self.exponent * made.exponent)
-        return self if made.exponent == 1 else made
-
-    def __mul__(self, other: Kernel | float) -> Product | Scaled:
+    def __mul__(self, other: Kernel | float) -> Kernel:
         if isinstance(other, Kernel):
             return Product(self, other)
-        if isinstance(other, (int, float, np.number)):
-            if isinstance(self, Scaled):
-                return Scaled(self.kernel, self.factor * float(other))
-            return Scaled(self, float(other))
-        return NotImplemented
+        if not isinstance(other, Real):
+            return NotImplemented
+        return self._times(float(other))
 
     __rmul__ = __mul__
+
+    def __pow__(self, exponent: int) -> Kernel:
+        if not isinstance(exponent, Real):
+            return NotImplemented
+        return self._to_power(exponent)
+
+    def _plus(self, constant: float) -> Kernel:
+        return Offset(self, constant)
+
+    def _times(self, factor: float) -> Kernel:
+        return Scaled(self, factor)
+
+    def _to_power(self, exponent: Any) -> Kernel:
+        made = Power(self, exponent)
+        return self if made.exponent == 1 else made
 
 
 @dataclasses.dataclass(frozen=True)
 class Combination(Kernel):
-    """The kernel of some terms.
-
-    Parameters
-    ----------
-    parts : tuple of Term
-        The terms.
-    """
+    """The kernel of some terms."""
 
     parts: Terms
 
     def _terms(self, view: View) -> Terms:
         return tuple(
-            Term(factor, tuple(dataclasses.replace(a, view=view.then(a.view)) for a in atoms))
-            for factor, atoms in self.parts
+            Term(factor, tuple(a.seen_through(view) for a in atoms)) for factor, atoms in self.parts
         )
-
-
-def _column(X: Any, column: int) -> FloatArray:
-    """Return one column of rows, dense or CSR."""
-    X = as_rows(X)
-    if not 0 <= column < X.shape[1]:
-        raise InvalidInputError(
-            f"The column must be one of 0 to {X.shape[1] - 1}, as the rows have {X.shape[1]}. "
-            f"Got {column!r}."
-        )
-    return np.asarray(as_dense(X[:, [column]]))[:, 0]
 
 
 # ---- kernels made of kernels --------------------------------------------------------------------
 
 
+def _of_all_parts(flag: str) -> Any:
+    """Return a property of composites: whether a flag of all of their parts is set."""
+    of = attrgetter(flag)
+    return property(lambda self: all(map(of, self.parts.values())))
+
+
 class _Composite(Kernel):
-    """A kernel made of others, which knows what these know."""
+    """A kernel made of others, which knows what these know, and does with each what it is to do."""
 
-    @property
-    def inner(self) -> tuple[Kernel, ...]:
-        """The kernels that it is made of."""
-        raise NotImplementedError
+    #: Whether centring takes off what a shift adds to the kernels in it.
+    may_shift: ClassVar[bool] = True
 
-    @property
-    def trusted(self) -> bool:  # type: ignore[override]
-        return all(kernel.trusted for kernel in self.inner)
-
-    @property
-    def takes_any_rows(self) -> bool:  # type: ignore[override]
-        return all(kernel.takes_any_rows for kernel in self.inner)
+    trusted = _of_all_parts("trusted")
+    takes_any_rows = _of_all_parts("takes_any_rows")
+    takes_sparse = _of_all_parts("takes_sparse")
+    precomputed = _of_all_parts("precomputed")
+    thread_safe = _of_all_parts("thread_safe")
 
     @property
     def takes_missing(self) -> bool:  # type: ignore[override]
-        return any(kernel.takes_missing for kernel in self.inner)
+        return any(part.takes_missing for part in self.parts.values())
 
     @property
-    def takes_sparse(self) -> bool:  # type: ignore[override]
-        return all(kernel.takes_sparse for kernel in self.inner)
+    def parts(self) -> dict[str, Kernel]:
+        """The kernels that it is made of, by the names of their fields."""
+        raise NotImplementedError
+
+    def _prefixed_parts(self, separator: str) -> list[tuple[str, str, Kernel]]:
+        """Return the field of every part, what names in it begin with, and the part."""
+        alone = len(self.parts) == 1
+        return [(f, "" if alone else f + separator, part) for f, part in self.parts.items()]
+
+    def _seen(self, view: View) -> View:
+        """Return what the kernels in it see of what a view shows."""
+        return view
+
+    def _map(self, method: str, *given: Any) -> Kernel:
+        """Return the kernel of what a method returns of its parts."""
+        change = methodcaller(method, *given)
+        new = {field: change(part) for field, part in self.parts.items()}
+        same = all(new[field] is part for field, part in self.parts.items())
+        return self if same else dataclasses.replace(self, **new)  # type: ignore[type-var]
+
+    def _with_values(
+        self, values: dict[str, Any], separator: str, change: Callable[..., Kernel]
+    ) -> Kernel:
+        """Return the kernel with other values of its own and of its parts."""
+        new = {name: values.pop(name) for name in self._setting_names() if name in values}
+        for field, prefix, part in self._prefixed_parts(separator):
+            inner = {name: values[name] for name in values if name.startswith(prefix)}
+            new[field] = change(part, **{name[len(prefix) :]: inner[name] for name in inner})
+        return dataclasses.replace(self, **new)  # type: ignore[type-var]
 
     @property
-    def precomputed(self) -> bool:  # type: ignore[override]
-        return all(kernel.precomputed for kernel in self.inner)
+    def parameters(self) -> dict[str, float]:
+        inner = {
+            prefix + name: value
+            for _, prefix, part in self._prefixed_parts(".")
+            for name, value in part.parameters.items()
+        }
+        return inner | super().parameters
+
+    def _with_parameters(self, values: dict[str, float]) -> Kernel:
+        return self._with_values(values, ".", Kernel.with_parameters)
 
     @property
-    def thread_safe(self) -> bool:  # type: ignore[override]
-        return all(kernel.thread_safe for kernel in self.inner)
+    def settings(self) -> dict[str, Any]:
+        inner = {
+            prefix + name: value
+            for _, prefix, part in self._prefixed_parts("__")
+            for name, value in part.settings.items()
+        }
+        return inner | super().settings
+
+    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+        return self._with_values(values, "__", Kernel.with_settings)
+
+    def _setting_names(self) -> list[str]:
+        return [name for name in super()._setting_names() if name not in self.parts]
 
     def check_rows(self, X: Any) -> None:
-        for kernel in self.inner:
-            kernel.check_rows(X)
+        rows = self._seen(View()).of(X)
+        for part in self.parts.values():
+            part.check_rows(rows)
+
+    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
+        return self._map("resolve", X, frame, known)
+
+    def _shifted(self, X: Any, view: View) -> Kernel:
+        return self._map("_shifted", X, self._seen(view)) if self.may_shift else self
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -508,12 +544,9 @@ class Wrapper(_Composite):
 
     kernel: Kernel
 
-    #: The field that the kernel can be differentiated by.
-    number: ClassVar[str | None] = None
-
     @property
-    def inner(self) -> tuple[Kernel, ...]:
-        return (self.kernel,)
+    def parts(self) -> dict[str, Kernel]:
+        return {"kernel": self.kernel}
 
     @property
     def picks_columns(self) -> bool:  # type: ignore[override]
@@ -523,48 +556,11 @@ class Wrapper(_Composite):
     def source(self) -> Restricted | None:
         return self.kernel.source
 
-    def _seen(self, view: View) -> View:
-        """Return what the kernel in it sees of what a view shows."""
-        return view
-
     def _terms(self, view: View) -> Terms:
         return self.kernel.terms(self._seen(view))
 
-    def check_rows(self, X: Any) -> None:
-        self.kernel.check_rows(self._seen(View()).of(X))
-
-    def _own_parameter(self) -> dict[str, float]:
-        return {} if self.number is None else {self.number: self.settings[self.number]}
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        return {**self.kernel.parameters, **self._own_parameter()}
-
-    def with_parameters(self, **values: float) -> Self:
-        self._check_parameters(values)
-        own = {name: values.pop(name) for name in self._own_parameter() if name in values}
-        return dataclasses.replace(self, kernel=self.kernel.with_parameters(**values), **own)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {**self.kernel.settings, **super().settings}
-
-    def _with_settings(self, values: dict[str, Any]) -> Kernel:
-        own = {name: values.pop(name) for name in self._setting_names() if name in values}
-        return dataclasses.replace(self, kernel=self.kernel.with_settings(**values), **own)
-
-    def _setting_names(self) -> list[str]:
-        return [name for name in super()._setting_names() if name != "kernel"]
-
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         return self.kernel.derivative(parameter, *self._seen(View()).of_both(X, Z))
-
-    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
-        return dataclasses.replace(self, kernel=self.kernel.resolve(X, frame, known))
-
-    def _shifted(self, X: Any, view: View) -> Kernel:
-        inner = self.kernel._shifted(X, self._seen(view))
-        return self if inner is self.kernel else dataclasses.replace(self, kernel=inner)
 
     def __repr__(self) -> str:
         return repr(self.kernel)
@@ -580,12 +576,22 @@ class Named(Wrapper):
     def name(self) -> str:
         return self.label
 
+    def _grouped(self) -> str:
+        return self.kernel._grouped()
+
+
+class _Compound(_Composite):
+    """A kernel whose text needs brackets within a larger one."""
+
+    def _grouped(self) -> str:
+        return f"({self!r})"
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Scaled(Wrapper):
+class Scaled(_Compound, Wrapper):
     """A kernel times a positive number."""
 
-    number = "factor"
+    differentiable = ("factor",)
 
     factor: float
 
@@ -594,6 +600,9 @@ class Scaled(Wrapper):
             raise InvalidInputError(
                 f"A kernel may only be scaled by a positive number. Got {self.factor!r}."
             )
+
+    def _times(self, factor: float) -> Kernel:
+        return Scaled(self.kernel, self.factor * factor)
 
     def _terms(self, view: View) -> Terms:
         return tuple(Term(self.factor * c, atoms) for c, atoms in self.kernel.terms(view))
@@ -604,14 +613,14 @@ class Scaled(Wrapper):
         return self.factor * self.kernel.derivative(parameter, X, Z)
 
     def __repr__(self) -> str:
-        return f"{self.factor:g} * {_grouped(self.kernel)}"
+        return f"{self.factor:g} * {self.kernel._grouped()}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Offset(Wrapper):
+class Offset(_Compound, Wrapper):
     """A kernel plus a positive constant."""
 
-    number = "constant"
+    differentiable = ("constant",)
 
     constant: float
 
@@ -621,6 +630,9 @@ class Offset(Wrapper):
                 "A constant that is added to a kernel must be at least 0, or the sum need not be "
                 f"positive semidefinite. Got {self.constant!r}."
             )
+
+    def _plus(self, constant: float) -> Kernel:
+        return Offset(self.kernel, self.constant + Offset(self, constant).constant)
 
     def _terms(self, view: View) -> Terms:
         return (*self.kernel.terms(view), Term(self.constant, ()))
@@ -635,19 +647,23 @@ class Offset(Wrapper):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Power(Wrapper):
+class Power(_Compound, Wrapper):
     """A kernel to the power of an integer of at least 1: the product of so many of it."""
+
+    may_shift = False
 
     exponent: int
 
     def __post_init__(self) -> None:
-        is_whole = isinstance(self.exponent, Integral) and not isinstance(self.exponent, bool)
-        if not (is_whole and self.exponent >= 1):
+        if not is_whole(self.exponent):
             raise InvalidInputError(
                 "The power of a kernel must be an integer of at least 1, or it need not be "
                 f"positive semidefinite. Got {self.exponent!r}."
             )
         object.__setattr__(self, "exponent", int(self.exponent))
+
+    def _to_power(self, exponent: Any) -> Kernel:
+        return Power(self.kernel, self.exponent * Power(self, exponent).exponent)
 
     def _terms(self, view: View) -> Terms:
         return raise_to(self.kernel.terms(view), self.exponent)
@@ -656,11 +672,8 @@ class Power(Wrapper):
         outer = self.exponent * self.kernel(X, Z) ** (self.exponent - 1)
         return np.asarray(outer * self.kernel.derivative(parameter, X, Z))
 
-    def _shifted(self, X: Any, view: View) -> Kernel:
-        return self  # centring takes off what a shift adds to a kernel, not to its power
-
     def __repr__(self) -> str:
-        return f"{_grouped(self.kernel)} ** {self.exponent}"
+        return f"{self.kernel._grouped()} ** {self.exponent}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -691,14 +704,14 @@ class Restricted(Wrapper):
     def _seen(self, view: View) -> View:
         return view.take(self.columns)
 
-    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
+    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
         indices = column_indices(self.columns, X if frame is None else frame)
-        known_here = None if known is None else known.setdefault(indices.tobytes(), {})
+        known_here = known.setdefault(indices.tobytes(), {})
         inner = self.kernel.resolve(take_columns(X, indices), None, known_here)
         return Restricted(inner, tuple(indices.tolist()), self.label, self.where)
 
     def __repr__(self) -> str:
-        return f"{_grouped(self.kernel)}.on({describe_columns(self.columns)})"
+        return f"{self.kernel._grouped()}.on({describe_columns(self.columns)})"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -740,17 +753,14 @@ class Standardized(Wrapper):
 
     def _seen(self, view: View) -> View:
         if self.spreads is None:
-            raise InvalidInputError(
-                f"{self!r} depends on the training set. Call kernel.resolve(X) first."
-            )
+            raise self._unresolved()
         return view.divide(self.spreads)
 
     def check_rows(self, X: Any) -> None:
         self.kernel.check_rows(X)
 
-    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
+    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
         self.check_rows(X)
-        known = {} if known is None else known
         if self.spreads is None and "spreads" not in known:
             known["spreads"] = tuple(column_spreads(as_rows(X)).tolist())
         spreads = known["spreads"] if self.spreads is None else self.spreads
@@ -763,60 +773,15 @@ class Standardized(Wrapper):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class _Pair(_Composite):
+class _Pair(_Compound):
     """A kernel made of two others, whose parameters are called ``left.*`` and ``right.*``."""
 
     left: Kernel
     right: Kernel
 
     @property
-    def inner(self) -> tuple[Kernel, ...]:
-        return self.left, self.right
-
-    def _sides(self, parameter: str) -> tuple[Kernel, Kernel, str]:
-        """Return the kernel that has a parameter, the other one, and its name there."""
-        side, _, name = parameter.partition(".")
-        return (*(self.inner if side == "left" else self.inner[::-1]), name)  # type: ignore[return-value]
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        return {f"left.{name}": value for name, value in self.left.parameters.items()} | {
-            f"right.{name}": value for name, value in self.right.parameters.items()
-        }
-
-    def with_parameters(self, **values: float) -> Self:
-        self._check_parameters(values)
-        sides: dict[str, dict[str, float]] = {"left": {}, "right": {}}
-        for name, value in values.items():
-            side, _, inner = name.partition(".")
-            sides[side][inner] = value
-        return dataclasses.replace(
-            self,
-            left=self.left.with_parameters(**sides["left"]),
-            right=self.right.with_parameters(**sides["right"]),
-        )
-
-    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
-        left, right = (side.resolve(X, frame, known) for side in (self.left, self.right))
-        return dataclasses.replace(self, left=left, right=right)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        parts = {"left": self.left, "right": self.right}
-        return {
-            f"{side}__{name}": value
-            for side, part in parts.items()
-            for name, value in part.settings.items()
-        }
-
-    def _with_settings(self, values: dict[str, Any]) -> Kernel:
-        sides: dict[str, dict[str, Any]] = {"left": {}, "right": {}}
-        for path, value in values.items():
-            side, _, name = path.partition("__")
-            sides[side][name] = value
-        left = self.left.with_settings(**sides["left"])
-        right = self.right.with_settings(**sides["right"])
-        return dataclasses.replace(self, left=left, right=right)
+    def parts(self) -> dict[str, Kernel]:
+        return {"left": self.left, "right": self.right}
 
 
 class Sum(_Pair):
@@ -825,14 +790,9 @@ class Sum(_Pair):
     def _terms(self, view: View) -> Terms:
         return self.left.terms(view) + self.right.terms(view)
 
-    def _shifted(self, X: Any, view: View) -> Kernel:
-        left, right = self.left._shifted(X, view), self.right._shifted(X, view)
-        same = left is self.left and right is self.right
-        return self if same else Sum(left, right)
-
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        kernel, _, name = self._sides(parameter)
-        return kernel.derivative(name, X, Z)
+        side, _, name = parameter.partition(".")
+        return self.parts[side].derivative(name, X, Z)
 
     def __repr__(self) -> str:
         return f"{self.left!r} + {self.right!r}"
@@ -841,19 +801,15 @@ class Sum(_Pair):
 class Product(_Pair):
     """The elementwise product of two kernels."""
 
+    may_shift = False
+
     def _terms(self, view: View) -> Terms:
         return multiply(self.left.terms(view), self.right.terms(view))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        kernel, other, name = self._sides(parameter)
-        return kernel.derivative(name, X, Z) * other(X, Z)
+        side, _, name = parameter.partition(".")
+        other = self.right if side == "left" else self.left
+        return self.parts[side].derivative(name, X, Z) * other(X, Z)
 
     def __repr__(self) -> str:
-        return f"{_grouped(self.left)} * {_grouped(self.right)}"
-
-
-def _grouped(kernel: Kernel) -> str:
-    """Return the text of a kernel as part of a larger one, in brackets where it needs them."""
-    inner = kernel.kernel if isinstance(kernel, Named) else kernel
-    parts = Sum, Product, Scaled, Offset, Power
-    return f"({kernel!r})" if isinstance(inner, parts) else repr(kernel)
+        return f"{self.left._grouped()} * {self.right._grouped()}"

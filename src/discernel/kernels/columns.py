@@ -18,6 +18,7 @@ from discernel.exceptions import InvalidInputError
 __all__ = [
     "AUTO_TAKES_TABLES",
     "Table",
+    "as_cells",
     "column_cells",
     "column_indices",
     "column_quantiles",
@@ -25,8 +26,10 @@ __all__ = [
     "describe_columns",
     "divided_columns",
     "frame_column",
+    "has_floats",
     "is_missing",
     "is_mixed",
+    "replace_rows",
     "scaled_columns",
     "take_columns",
 ]
@@ -113,6 +116,16 @@ def _holds_numbers(column: NDArray[Any]) -> bool:
     if column.dtype.kind != "O":
         return _is_numeric(column.dtype)
     return all(value is None or isinstance(value, (Number, np.bool_)) for value in column)
+
+
+def as_cells(X: Any) -> NDArray[Any]:
+    """Return rows as an array; the items of a sequence as objects."""
+    return np.asarray(X) if hasattr(X, "shape") else np.fromiter(X, dtype=object, count=len(X))
+
+
+def has_floats(X: Any) -> bool:
+    """Whether rows are an array of floats."""
+    return isinstance(X, np.ndarray) and X.dtype.kind == "f"
 
 
 def is_missing(cell: Any) -> bool:
@@ -317,6 +330,17 @@ def take_columns(X: Any, indices: NDArray[np.intp]) -> Any:
             return Table.of(taken)
         return np.asarray(taken.to_numpy(), dtype=np.float64)
     return X[:, indices]
+
+
+def replace_rows(X: Any, chosen: NDArray[np.bool_], by: Any) -> Any:
+    """Return an array or table with the chosen rows replaced by the first one of others."""
+    if isinstance(X, Table):
+        numbers = replace_rows(X.numbers, chosen, by.numbers)
+        return Table(numbers, replace_rows(X.others, chosen, by.others), X.is_number, X.names)
+    filled = X.copy()
+    for row in np.flatnonzero(chosen):  # one at a time: a cell may be a sequence
+        filled[row] = by[0]
+    return filled
 
 
 def describe_columns(columns: Any) -> str:

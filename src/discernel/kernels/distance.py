@@ -1,9 +1,8 @@
-"""Kernels of a distance: Gaussian and exponential of the 2-norm, Laplace of the 1-norm."""
+"""Kernels of a distance: Gaussian, exponential, Laplace, χ²."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from numbers import Real
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -17,15 +16,17 @@ from discernel.arrays import (
     as_rows,
     city_distances,
     draw_rows,
+    is_sparse,
     squared_distances,
     squared_norms,
 )
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
-from discernel.kernels.pairs import CITY, SQUARED
+from discernel.kernels.calls import is_positive
+from discernel.kernels.pairs import CHI_SQUARED, CITY, SQUARED
 from discernel.kernels.terms import Atom, Decay, PairKind, RootDecay, Term, Terms, View
 
-__all__ = ["RBF", "DistanceKernel", "Exponential", "Laplace", "Scales", "Width", "median_distance"]
+__all__ = ["RBF", "ChiSquared", "DistanceKernel", "Exponential", "Laplace", "median_distance"]
 
 Width = float | str | None
 Scales = tuple[float, ...] | None
@@ -50,19 +51,20 @@ def median_distance(X: Any, norm: Literal[1, 2] = 2) -> float:
         The norm of their differences.
     """
     X = draw_rows(as_rows(X), MEDIAN_ROWS)
-    if isinstance(X, np.ndarray) and X.shape[1] == 1:
+    if not is_sparse(X) and X.shape[1] == 1:
         return _median_difference(np.sort(X[:, 0]))
-    if norm == 1 and isinstance(X, np.ndarray) and len(X) > 1:
-        pairs, equal = pdist(X, "cityblock"), 2.0 * float(_city_rounding(X).max())
-        if pairs.min() > equal:  # there are no equal rows
-            return _median(pairs)
     if norm == 1:
-        distances, rounding = city_distances(X), _city_rounding(X)
-    elif isinstance(X, np.ndarray):
+        rounding = _city_rounding(X)
+        if not is_sparse(X) and len(X) > 1:
+            pairs = pdist(X, "cityblock")
+            if pairs.min() > 2.0 * float(rounding.max()):  # there are no equal rows
+                return _median(pairs)
+        distances = city_distances(X)
+    elif is_sparse(X):
+        distances, rounding = squared_distances(X), SQUARED_ROUNDING * squared_norms(X)
+    else:
         rows = ShiftedRows.of(X)
         distances, rounding = rows.squared_distances(), rows.rounding()
-    else:
-        distances, rounding = squared_distances(X), SQUARED_ROUNDING * squared_norms(X)
     # Equal rows, whose distance may be a rounding error, say nothing about the scale.
     different = distances > np.add.outer(rounding, rounding)
     different &= np.tri(len(distances), k=-1, dtype=np.bool_)
@@ -85,9 +87,8 @@ def _median(values: FloatArray) -> float:
 
 def _city_rounding(X: Any) -> FloatArray:
     """Return r with which ‖x − z‖₁ up to r(x) + r(z) may be the rounding of equal rows."""
-    if isinstance(X, np.ndarray):
-        varies = (X[:1] != X).any(axis=0)  # where no row differs, nothing can be rounding
-        return np.asarray(ROUNDING * np.abs(X[:, varies]).sum(axis=1))
+    if not is_sparse(X):
+        X = X[:, (X[:1] != X).any(axis=0)]  # where no row differs, nothing can be rounding
     return np.asarray(ROUNDING * np.abs(X).sum(axis=1), dtype=np.float64).ravel()
 
 
@@ -174,59 +175,41 @@ class DistanceKernel(Kernel):
     Exactly one of the fields but ``scales`` is given; which one says which convention is meant.
     """
 
-    #: Of which norm the distance is, and to which power p it is raised.
-    norm: ClassVar[Literal[1, 2]]
-    power: ClassVar[int]
-    #: The pairwise matrix, and the function of it.
-    pair: ClassVar[PairKind]
+    #: The pairwise matrix, the function of it, and the power p.
+    pair: ClassVar[PairKind] = SQUARED
     function: ClassVar[type[Decay]] = Decay
+    power: ClassVar[int] = 1
+    differentiable: ClassVar[tuple[str, ...]] = ("width", "gamma")
 
     scales: Scales = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "scales", _as_scales(self.scales))
-        given = {name: value for name, value in self._conventions().items() if value is not None}
+        fields = self._conventions()
+        given = {name: value for name, value in fields.items() if value is not None}
         if not given:
             object.__setattr__(self, "width", "median")
         elif len(given) > 1:
             raise InvalidInputError(
-                f"{type(self).__name__} takes exactly one of {list(self._conventions())}. "
-                f"Got {given}."
+                f"{type(self).__name__} takes exactly one of {list(fields)}. Got {given}."
             )
         for name, value in given.items():
-            self._check_value(name, value)
+            if isinstance(value, str) and name != "gamma":
+                median_factor(value)
+            elif not is_positive(value):
+                choices = "a positive number" + ("" if name == "gamma" else " or 'median'")
+                raise InvalidInputError(
+                    f"The {name} of {type(self).__name__} must be {choices}. Got {value!r}."
+                )
 
     def _conventions(self) -> dict[str, Any]:
         """Return the fields of which one is given."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "scales"}
+        return {name: value for name, value in self.settings.items() if name != "scales"}
 
-    def _check_value(self, name: str, value: Any) -> None:
-        if isinstance(value, str) and name != "gamma":
-            median_factor(value)
-        elif not (isinstance(value, Real) and 0 < float(value) < np.inf):
-            choices = "a positive number" + ("" if name == "gamma" else " or 'median'")
-            raise InvalidInputError(
-                f"The {name} of {type(self).__name__} must be {choices}. Got {value!r}."
-            )
-
-    def _given(self) -> tuple[str, float | str]:
-        """Return the name and value of the one field that was given."""
-        return next(
-            (name, value) for name, value in self._conventions().items() if value is not None
-        )
-
-    def _number(self) -> tuple[str, float]:
-        name, value = self._given()
-        if isinstance(value, str):
-            raise InvalidInputError(
-                f"{self!r} depends on the training set. Call kernel.resolve(X) first."
-            )
-        return name, float(value)
-
-    @property
-    def parameters(self) -> dict[str, float]:
-        name, value = self._given()
-        return {} if isinstance(value, str) else {name: float(value)}
+    def _given(self) -> tuple[str, Any, float | None]:
+        """Return the name and value of the field that was given, and the factor of a median."""
+        name, value = next(each for each in self._conventions().items() if each[1] is not None)
+        return name, value, median_factor(value) if isinstance(value, str) else None
 
     def _with_settings(self, values: dict[str, Any]) -> Kernel:
         # One is given at a time: a new one takes the place of the old one.
@@ -234,41 +217,44 @@ class DistanceKernel(Kernel):
         given = any(values.get(name) is not None for name in names)
         return replace(self, **(dict.fromkeys(names) if given else {}) | values)
 
-    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
-        name, value = self._given()
-        if not isinstance(value, str):
+    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
+        name, _, factor = self._given()
+        if factor is None:
             return self
         self.check_rows(X)
-        known, key = {} if known is None else known, ("median distance", self.norm, self.scales)
+        key = "median distance", self.pair, self.scales
         if key not in known:
-            known[key] = median_distance(View().scale(self.scales).of(X), self.norm)
-        return replace(self, **{name: median_factor(value) * known[key]})
+            known[key] = self._median_distance(View().scale(self.scales).of(X))
+        return replace(self, **{name: factor * known[key]})
+
+    def _median_distance(self, X: Any) -> float:
+        return median_distance(X, 1 if self.pair is CITY else 2)
 
     @property
     def exponent(self) -> float:
         """The factor c of the power of the distance in the exponent."""
-        name, value = self._number()
+        name, value, is_open = self._given()
+        if is_open:
+            raise self._unresolved()
         if name == "gamma":
-            return value
-        return (0.5 if name == "length_scale" else 1.0) * value**-self.power
+            return float(value)
+        return (0.5 if name == "length_scale" else 1.0) * float(value) ** -self.power
 
     def _terms(self, view: View) -> Terms:
         function = self.function(self.exponent)
         return (Term(1.0, (Atom(self.pair, view.scale(self.scales), function),)),)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        name, value = self._number()
-        ((_, (atom,)),) = self._terms(View())
+        (_, value, _), ((_, (atom,)),) = self._given(), self.terms()
+        function = self.function(self.exponent)
         base = atom.pair.entries(*atom.view.of_both(X, Z))
-        by = 1.0 if name == "gamma" else -self.power * self.exponent / value
-        return -by * self.function(self.exponent).distance(base) * atom.function(base)
+        by = 1.0 if parameter == "gamma" else -self.power * self.exponent / value
+        return -by * function.distance(base) * function(base)
 
     def __repr__(self) -> str:
-        name, value = self._given()
-        if isinstance(value, str):
-            shown = repr(value if value == "median" else f"{median_factor(value):.6g}*median")
-        else:
-            shown = f"{value:.4g}"
+        name, value, factor = self._given()
+        shown = f"{value:.4g}" if factor is None else repr(f"{factor:.6g}*median")
+        shown = repr(value) if value == "median" else shown
         scales = "" if self.scales is None else f", scales={_few(self.scales)}"
         return f"{type(self).__name__}({name}={shown}{scales})"
 
@@ -302,9 +288,8 @@ class RBF(DistanceKernel):
     True
     """
 
-    pair = SQUARED
-    norm = 2
     power = 2
+    differentiable = ("width", "length_scale", "gamma")
 
     width: Width = None
     length_scale: Width = None
@@ -341,10 +326,7 @@ class Exponential(DistanceKernel):
            [0.11, 0.24, 1.  ]])
     """
 
-    pair = SQUARED
     function = RootDecay
-    norm = 2
-    power = 1
 
     width: Width = None
     gamma: float | None = None
@@ -382,8 +364,48 @@ class Laplace(DistanceKernel):
     """
 
     pair = CITY
-    norm = 1
-    power = 1
 
     width: Width = None
     gamma: float | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class ChiSquared(DistanceKernel):
+    """The exponential kernel of the χ² distance of histograms.
+
+    χ²(x, z) = Σ (x_l − z_l)² / (x_l + z_l), of counts or shares of at least 0.
+
+    ======================== ======================= ==========================================
+    given                    k(x, z)                 note
+    ======================== ======================= ==========================================
+    ``ChiSquared(width=s)``  exp(−χ²(x, z) / s)      [Zhang07]_, with the mean distance for s
+    ``ChiSquared(gamma=g)``  exp(−g χ²(x, z))        scikit-learn's ``chi2``
+    ======================== ======================= ==========================================
+
+    Rows are taken as they are: divide them by their sums first if only shares matter.
+
+    Parameters
+    ----------
+    width : float or str, optional
+        A number, ``"median"`` (the median χ² distance of the training rows) or a multiple of it
+        such as ``"0.5*median"``; ``"median"`` by default.
+    gamma : float, optional
+        The factor of the distance.
+    scales : sequence of float, optional
+        A factor per column, at least 0, which multiplies its term.
+
+    Examples
+    --------
+    >>> ChiSquared(gamma=1.0)([[0.5, 0.5]], [[0.5, 0.5], [1.0, 0.0]]).round(3)
+    array([[1.   , 0.513]])
+    """
+
+    pair = CHI_SQUARED
+
+    width: Width = None
+    gamma: float | None = None
+
+    def _median_distance(self, X: Any) -> float:
+        distances = CHI_SQUARED.entries(draw_rows(as_rows(X), MEDIAN_ROWS))
+        pairs = distances[np.tri(len(distances), k=-1, dtype=np.bool_) & (distances > 0)]
+        return _median(pairs) if len(pairs) else 1.0

@@ -51,14 +51,9 @@ class PreparedRows:
     bases: dict[Key, Any]
 
     def single(self, keys: Iterable[Key | None]) -> PreparedRows | None:
-        """Return the same rows of single precision; None where some kernels' have none.
+        """Return the same rows of single precision, for kernels of some `KernelSet.keys`.
 
-        Those of squared distances of several columns have.
-
-        Parameters
-        ----------
-        keys : iterable of pairs and views
-            Those of the kernels, of `KernelSet.keys`.
+        None where a kernel has none: those of squared distances of several columns have.
         """
         bases = {}
         for key in keys:
@@ -76,13 +71,10 @@ class PreparedRows:
 class KernelSet:
     """Kernels that are computed together, many times: what to share is found out once.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        The kernels, resolved.
-
     Attributes
     ----------
+    kernels : list of Kernel
+        The kernels, resolved.
     terms : list of tuple of Term
         Their `Kernel.terms`.
     keys : list of (PairKind, View) or None
@@ -111,15 +103,10 @@ class KernelSet:
         return KernelSet([self.kernels[i] for i in positions])
 
     def prepare(self, X: Any, like: PreparedRows | None = None) -> PreparedRows:
-        """Return dense rows as `matrices` takes them best.
+        """Return dense rows, for which `can_prepare` holds, as `matrices` takes them best.
 
-        Parameters
-        ----------
-        X : ndarray or Table of shape (n_rows, n_features)
-            Rows, for which `can_prepare` holds.
-        like : PreparedRows, optional
-            The other rows that these ones will meet. Rows meet only such as were prepared
-            together, by slicing, or like one another.
+        ``like`` are the other rows that these ones will meet. Rows meet only such as were
+        prepared together, by slicing, or like one another.
         """
         bases = {
             (pair, view): pair.rows(view.of(X), None if like is None else like.bases[pair, view])
@@ -147,8 +134,9 @@ class KernelSet:
             Where matrices are made: each is then lost when the next one is asked for. By default
             each is a new array.
         """
+        left, right = (rows.rows if isinstance(rows, PreparedRows) else rows for rows in (X, Z))
         for position in self.direct:
-            yield position, self.direct_matrix(position, _plain(X), _plain(Z))
+            yield position, self.direct_matrix(position, left, right)
         yield from self.shared_matrices(X, Z, buffers)
 
     def direct_matrix(self, position: int, X: Any, Z: Any | None = None) -> FloatArray:
@@ -172,15 +160,7 @@ class KernelSet:
     def matrices_of(
         self, base: FloatArray, buffers: Buffers | None = None
     ) -> Iterator[tuple[int, FloatArray]]:
-        """Yield what `matrices` does, of kernels that all share one pairwise matrix.
-
-        Parameters
-        ----------
-        base : ndarray of shape (n_rows_X, n_rows_Z)
-            The pairwise matrix, such as squared distances.
-        buffers : Buffers, optional
-            Where matrices are made, as in `matrices`.
-        """
+        """Yield what `matrices` does, of kernels that all share one pairwise matrix."""
         (steps,) = self.groups.values()
         yield from self._from_base(steps, base, buffers)
 
@@ -191,8 +171,7 @@ class KernelSet:
         tiny = _SINGLE_TINY if base.dtype == np.float32 else _TINY
         for position, squarings in steps:
             if squarings is None:
-                matrix = _made_of(self.terms[position], base, buffers)
-                least = None
+                matrix, least = _made_of(self.terms[position], base, buffers), None
             for already in range(squarings or 0):
                 fresh = buffers is None and already == 0
                 least = float(matrix.min()) if least is None else least * least
@@ -207,10 +186,10 @@ class KernelSet:
 
         Those of one pairwise matrix and one kind are powers of each other.
         """
-        found = single_atom(self.terms[position])
-        if found is None or found[0] != 1 or found[1].function.decay is None:
+        factor, atom = single_atom(self.terms[position]) or (0.0, None)
+        if atom is None or factor != 1 or atom.function.decay is None:
             return None
-        return found[1].function.kind, found[1].function.decay
+        return atom.function.kind, atom.function.decay
 
     def _steps(self, positions: list[int]) -> list[Step]:
         """Return how to go through kernels of one pairwise matrix."""
@@ -223,22 +202,20 @@ class KernelSet:
             else:
                 chains.setdefault(decay[0], []).append((decay[1], position))
         for chain in chains.values():
-            before: float | None = None
+            before = math.inf
             for rate, position in sorted(chain):  # the widest first: the others are its powers
-                steps.append((position, None if before is None else _squarings(rate, before)))
+                # exp(−rate·d) is exp(−before·d), squared so many times.
+                n = round(math.log2(rate / before)) if before < math.inf else _MOST_SQUARINGS
+                exact = n < _MOST_SQUARINGS and math.isclose(rate, before * 2.0**n, rel_tol=1e-14)
+                steps.append((position, n if exact else None))
                 before = rate
         return steps
 
 
 def _common_key(terms: Terms) -> Key | None:
     """Return the one pairwise matrix of prepared rows that a kernel is made of; None: another."""
-    first = next(atom.key for term in terms for atom in term.atoms)
-    alone = all(atom.key == first for term in terms for atom in term.atoms)
-    return first if alone and first[0].is_prepared else None
-
-
-def _plain(X: Any) -> Any:
-    return X.rows if isinstance(X, PreparedRows) else X
+    first, *others = dict.fromkeys(atom.key for term in terms for atom in term.atoms)
+    return None if others or not first[0].is_prepared else first
 
 
 def _made_of(terms: Terms, base: FloatArray, buffers: Buffers | None) -> FloatArray:
@@ -247,16 +224,8 @@ def _made_of(terms: Terms, base: FloatArray, buffers: Buffers | None) -> FloatAr
     if found is None:
         return np.asarray(combine(terms, lambda atom: atom.function(base)))
     factor, atom = found
-    shape = base.shape[0], base.shape[1]
-    matrix = np.empty_like(base) if buffers is None else buffers("kernel", shape)
+    matrix = np.empty_like(base) if buffers is None else buffers("kernel", base.shape)
     atom.function.write(base, matrix)
     if factor != 1:
         matrix *= factor
     return matrix
-
-
-def _squarings(factor: float, other: float) -> int | None:
-    """Return how often exp(−other·d) must be squared to be exp(−factor·d); None: too often."""
-    n = round(math.log2(factor / other))
-    exact = math.isclose(factor, other * 2.0**n, rel_tol=1e-14)
-    return n if exact and n < _MOST_SQUARINGS else None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from discernel.arrays import FloatArray, as_rows, is_sparse, typical_row
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known
+from discernel.kernels.calls import is_positive, is_whole
 from discernel.kernels.pairs import COSINE, INNER
 from discernel.kernels.terms import Atom, Monomial, Term, Terms, View
 
@@ -82,49 +82,40 @@ class Polynomial(Kernel):
            [ 1.,  9., 25.]])
     """
 
+    differentiable = ("gamma", "coef0")
+
     degree: int = 2
     gamma: float | None = 1.0
     coef0: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.degree, Integral) and self.degree >= 1):
+        if not is_whole(self.degree):
             raise InvalidInputError(
                 f"The degree of Polynomial must be an integer of at least 1. Got {self.degree!r}."
             )
-        known = isinstance(self.gamma, Real) and np.isfinite(self.gamma) and self.gamma > 0
-        if not (self.gamma is None or known):
+        if not (self.gamma is None or is_positive(self.gamma)):
             raise InvalidInputError(
                 "The gamma of Polynomial must be positive, or None for one over the number of "
                 f"features. Got {self.gamma!r}."
             )
-        if not (isinstance(self.coef0, Real) and np.isfinite(self.coef0) and self.coef0 >= 0):
+        if not (self.coef0 == 0 or is_positive(self.coef0)):
             raise InvalidInputError(
                 "The coef0 of Polynomial must be at least 0, or the kernel is not positive "
                 f"semidefinite. Got {self.coef0!r}."
             )
 
-    @property
-    def parameters(self) -> dict[str, float]:
-        gamma = {} if self.gamma is None else {"gamma": self.gamma}
-        return {**gamma, "coef0": self.coef0}
-
-    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
+    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
         return replace(self, gamma=1.0 / X.shape[1]) if self.gamma is None else self
 
-    def _number(self) -> float:
-        if self.gamma is None:
-            raise InvalidInputError(
-                f"{self!r} depends on the training set. Call kernel.resolve(X) first."
-            )
-        return self.gamma
-
     def _terms(self, view: View) -> Terms:
-        function = Monomial(self._number(), self.coef0, int(self.degree))
+        if self.gamma is None:
+            raise self._unresolved()
+        function = Monomial(self.gamma, self.coef0, int(self.degree))
         return (Term(1.0, (Atom(INNER, view, function),)),)
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        base = INNER.entries(X, Z)
-        outer = self.degree * (self.coef0 + self._number() * base) ** (int(self.degree) - 1)
+        base, (gamma, coef0, _) = INNER.entries(X, Z), self.terms()[0].atoms[0].function.numbers
+        outer = self.degree * (coef0 + gamma * base) ** (int(self.degree) - 1)
         return np.asarray(outer * base if parameter == "gamma" else outer)
 
 

@@ -12,20 +12,46 @@ from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels.adapters import Function, GaussianProcess, Pairwise, Precomputed
 from discernel.kernels.base import Kernel, Known, Standardized
-from discernel.kernels.distance import RBF, Laplace
-from discernel.kernels.histograms import ChiSquared, Intersection
+from discernel.kernels.distance import RBF, ChiSquared, Laplace
 from discernel.kernels.inner import Cosine, Linear, Polynomial
-from discernel.kernels.sets import Jaccard, Matching, Tanimoto
-from discernel.kernels.strings import NGram, Spectrum
+from discernel.kernels.objects import (
+    Intersection,
+    Jaccard,
+    Matching,
+    NGram,
+    Spectrum,
+    Tanimoto,
+)
 
 __all__ = [
     "as_kernel",
     "as_kernels",
     "feature_kernels",
+    "get_settings",
     "kernel_names",
     "rbf_ladder",
     "resolve_kernels",
+    "with_settings",
 ]
+
+#: Kernels by name that the library has itself. They are better than scikit-learn's: they share
+#: distances and have derivatives.
+_OWN: dict[str, Kernel] = {
+    "linear": Linear(),
+    "rbf": RBF(),
+    "laplace": Laplace(),
+    "cosine": Cosine(),
+    "poly": Polynomial(degree=3, gamma=None),
+    "polynomial": Polynomial(degree=3, gamma=None),
+    "precomputed": Precomputed(),
+    "spectrum": Spectrum(),
+    "ngram": NGram(),
+    "jaccard": Jaccard(),
+    "tanimoto": Tanimoto(),
+    "intersection": Intersection(),
+    "chi_squared": ChiSquared(),
+    "matching": Matching(),
+}
 
 
 def rbf_ladder(
@@ -130,17 +156,11 @@ def as_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str):
-        # Named kernels that the library has itself are better than scikit-learn's: they share
-        # distances and have derivatives.
-        own: dict[str, Kernel] = {"linear": Linear(), "rbf": RBF(), "laplace": Laplace()}
-        own |= {"cosine": Cosine(), "precomputed": Precomputed()}
-        own |= {"spectrum": Spectrum(), "ngram": NGram(), "jaccard": Jaccard()}
-        own |= {"tanimoto": Tanimoto(), "intersection": Intersection()}
-        own |= {"chi_squared": ChiSquared(), "matching": Matching()}
-        own |= dict.fromkeys(["poly", "polynomial"], Polynomial(degree=3, gamma=None))
-        if kernel not in own and kernel not in PAIRWISE_KERNEL_FUNCTIONS:
-            raise unknown_choice("kernel name", kernel, sorted({*own, *PAIRWISE_KERNEL_FUNCTIONS}))
-        return own.get(kernel) or Pairwise(kernel)
+        if kernel in _OWN:
+            return _OWN[kernel]
+        if kernel not in PAIRWISE_KERNEL_FUNCTIONS:
+            raise unknown_choice("kernel name", kernel, sorted({*_OWN, *PAIRWISE_KERNEL_FUNCTIONS}))
+        return Pairwise(kernel)
     if isinstance(kernel, SklearnGPKernel):
         return GaussianProcess(kernel)
     if callable(kernel) and not isinstance(kernel, type):
@@ -225,8 +245,76 @@ def kernel_names(kernels: Sequence[Kernel]) -> list[str]:
     names = [kernel.name for kernel in kernels]
     unique: list[str] = []
     for name in names:
-        chosen, copy = name, 1
-        while chosen in unique or (names.count(name) > 1 and copy == 1 and chosen == name):
-            chosen, copy = f"{name} #{copy}", copy + 1
+        chosen, copy = name, 0
+        while chosen in unique or (names.count(name) > 1 and not copy):
+            copy += 1
+            chosen = f"{name} #{copy}"
         unique.append(chosen)
     return unique
+
+
+def get_settings(kernels: Any) -> dict[str, Any]:
+    """Return the settings of a kernel, or of the kernels of a list or dictionary, by name.
+
+    Those of a list stand under their positions, ``0__width``, those of a dictionary under their
+    names, as scikit-learn's searches name parameters. What is no kernel has no settings.
+    """
+    items = _items(kernels)
+    if items is None:
+        kernel = _as_kernel(kernels)
+        return {} if kernel is None else kernel.settings
+    found: dict[str, Any] = {}
+    for name, each in items.items():
+        found[name] = each
+        found |= {f"{name}__{inner}": value for inner, value in get_settings(each).items()}
+    return found
+
+
+def with_settings(kernels: Any, values: dict[str, Any]) -> Any:
+    """Return kernels with other values of some of their settings; what was given stays as it is.
+
+    The new values stand under the names of `get_settings`.
+    """
+    new = _items(kernels)
+    if new is None:
+        kernel = _as_kernel(kernels)
+        if kernel is None:
+            raise InvalidInputError(
+                f"There must be a kernel to set {list(values)} of. Got {kernels!r}."
+            )
+        return kernel.with_settings(**values)
+    inner: dict[str, dict[str, Any]] = {}
+    for path, value in values.items():
+        # The name of a kernel may itself hold the sign between names: the longest one is meant.
+        names = [name for name in new if path == name or path.startswith(f"{name}__")]
+        if not names:
+            raise InvalidInputError(f"The kernels are called {list(new)}. Got {path!r}.")
+        name = max(names, key=len)
+        if path == name:
+            new[name] = value
+        else:
+            inner.setdefault(name, {})[path[len(name) + 2 :]] = value
+    for name, changes in inner.items():
+        new[name] = with_settings(new[name], changes)
+    if isinstance(kernels, Mapping):
+        return dict(zip(kernels, new.values(), strict=True))
+    return type(kernels)(new.values())
+
+
+def _items(kernels: Any) -> dict[str, Any] | None:
+    """Return the kernels of a list or dictionary by name; None for anything else."""
+    if isinstance(kernels, Mapping):
+        return {str(name): kernel for name, kernel in kernels.items()}
+    if isinstance(kernels, (list, tuple)):
+        return {str(position): kernel for position, kernel in enumerate(kernels)}
+    return None
+
+
+def _as_kernel(kernel: Any) -> Kernel | None:
+    """Return the kernel that is meant; None if it is none, or several."""
+    if isinstance(kernel, str) and kernel in ("auto", "precomputed"):
+        return None
+    try:
+        return as_kernel(kernel)
+    except InvalidInputError:
+        return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known, Wrapper
-from discernel.kernels.columns import Table, is_missing
-from discernel.kernels.evaluate import KernelSet, PreparedRows
+from discernel.kernels.columns import is_missing, replace_rows
+from discernel.kernels.evaluate import KernelSet, PreparedRows, can_prepare
 from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
 
 __all__ = ["WhereKnown"]
@@ -41,12 +41,17 @@ class _Reference:
 
     def has(self, rows: Any) -> bool:
         """Whether some rows are these, all of them in their order."""
-        return _same(self.rows, rows)
+        left, right = np.asarray(self.rows), np.asarray(rows)
+        if left.dtype != object or left.shape != right.shape:
+            return bool(np.array_equal(left, right))
+        # By identity: what cells are equal to may be anything.
+        pairs = zip(left.ravel(), right.ravel(), strict=True)
+        return all(one is other for one, other in pairs) or left.tolist() == right.tolist()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, _Reference):
             return NotImplemented
-        return _same(self.rows, other.rows) and np.array_equal(self.means, other.means)
+        return np.array_equal(self.means, other.means) and self.has(other.rows)
 
     def __hash__(self) -> int:
         return hash((len(self.means), float(self.means.sum())))
@@ -56,16 +61,8 @@ class _Reference:
 class _KnownRows:
     """Rows, those that lack the source filled by one that has it, and what they are without it.
 
-    Attributes
-    ----------
-    prepared : PreparedRows
-        The rows, for the kernel within.
-    missing : ndarray of bool, of shape (n_rows,)
-        Which rows lack the source.
-    means : ndarray of shape (n_rows,)
-        The kernel of each row with one that lacks the source.
-    training : PreparedRows
-        The training rows that have it.
+    ``missing`` says which rows lack the source, ``means`` is the kernel of each row with one that
+    lacks it, and ``training`` are the training rows that have it.
     """
 
     prepared: PreparedRows
@@ -139,8 +136,7 @@ class WhereKnown(Wrapper, PairKind):
         if self.reference is not None:
             self.kernel.check_rows(self._filled(X)[0])
 
-    def resolve(self, X: Any, frame: Any | None = None, known: Known | None = None) -> Kernel:
-        known = {} if known is None else known
+    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
         if "where known" not in known:
             known["where known"] = _known_rows(X, self.kernel.name)
         rows, medians = known["where known"]
@@ -150,11 +146,8 @@ class WhereKnown(Wrapper, PairKind):
     def _with_reference(self, inner: Kernel, rows: Any, medians: FloatArray | None) -> Kernel:
         inner.check_rows(rows)
         training = KernelSet([inner]).prepare(rows)
-        return replace(
-            self,
-            kernel=inner,
-            reference=_Reference(rows, medians, _means(inner, training, training)),
-        )
+        reference = _Reference(rows, medians, _means(inner, training, training))
+        return replace(self, kernel=inner, reference=reference)
 
     def _shifted(self, X: Any, view: View) -> Kernel:
         found = self._fixed()
@@ -165,17 +158,17 @@ class WhereKnown(Wrapper, PairKind):
 
     def _fixed(self) -> _Reference:
         if self.reference is None:
-            raise InvalidInputError(
-                f"{self!r} depends on the training set. Call kernel.resolve(X) first."
-            )
+            raise self._unresolved()
         return self.reference
 
     def _filled(self, X: Any) -> tuple[Any, NDArray[np.bool_]]:
         """Return rows without missing cells, and which rows lack the source."""
-        found = self._fixed()
-        missing = _lacks_all(X)
-        filled = _with_medians(X, missing, found.medians, self.kernel.name)
-        return _with_rows(filled, missing, found.rows), missing
+        found, cells = self._fixed(), _missing_cells(X)
+        missing = np.asarray(cells.all(axis=1))
+        filled = _with_medians(X, cells & ~missing[:, None], found.medians, self.kernel.name)
+        if missing.any():
+            filled = replace_rows(filled, missing, found.rows)
+        return filled, missing
 
     # ---- matrices ----------------------------------------------------------------------------
 
@@ -210,15 +203,9 @@ class WhereKnown(Wrapper, PairKind):
         filled, missing = self._filled(X)
         return np.where(missing, self._fixed().means.mean(), self.kernel.diagonal(filled))
 
-    # ---- what the mean would have to be differentiated for -----------------------------------
-
     @property
     def parameters(self) -> dict[str, float]:
-        return {}
-
-    def with_parameters(self, **values: float) -> Self:
-        self._check_parameters(values)
-        return self
+        return {}  # the mean would have to be differentiated
 
     def __repr__(self) -> str:
         return f"WhereKnown({self.kernel!r})"
@@ -229,51 +216,32 @@ class WhereKnown(Wrapper, PairKind):
 
 def _missing_cells(X: Any) -> NDArray[np.bool_]:
     """Return which cells are missing, of shape (n_rows, n_columns)."""
-    if isinstance(X, Table):
-        cells, is_number = np.empty(X.shape, dtype=bool), np.array(X.is_number)
-        cells[:, is_number] = np.isnan(X.numbers)
-        cells[:, ~is_number] = _are_missing(X.others)
-        return cells
-    X = np.asarray(X)
-    cells = _are_missing(X) if X.dtype == object else np.isnan(np.asarray(X, dtype=np.float64))
-    return cells if cells.ndim == 2 else cells[:, None]
-
-
-def _are_missing(cells: NDArray[np.object_]) -> NDArray[np.bool_]:
-    found = np.fromiter(map(is_missing, cells.ravel()), dtype=bool, count=cells.size)
-    return found.reshape(cells.shape)
-
-
-def _lacks_all(X: Any) -> NDArray[np.bool_]:
-    """Return which rows have no cell."""
-    return np.asarray(_missing_cells(X).all(axis=1))
+    cells = np.asarray(X)
+    if cells.dtype == object:
+        found = np.fromiter(map(is_missing, cells.ravel()), dtype=bool, count=cells.size)
+    else:
+        found = np.isnan(cells.astype(np.float64))
+    return found.reshape(cells.shape if cells.ndim == 2 else (-1, 1))
 
 
 def _known_rows(X: Any, name: str) -> tuple[Any, FloatArray | None]:
     """Return the training rows that have a source, and the medians of its columns."""
-    missing = _lacks_all(X)
+    cells = _missing_cells(X)
+    missing = np.asarray(cells.all(axis=1))
     if missing.all():
         raise InvalidInputError(
             f"At least one training row must have the source of {name}. All {len(missing)} lack "
             "it: leave the kernel out."
         )
-    rows = (X if isinstance(X, Table) else np.asarray(X))[~missing]
-    medians = None
-    if isinstance(rows, np.ndarray) and rows.dtype != object:
-        with np.errstate(all="ignore"):
-            medians = np.array([_median(column) for column in np.asarray(rows, dtype=float).T])
-    return _with_medians(rows, np.zeros(len(rows), dtype=bool), medians, name), medians
+    rows, medians = (X if can_prepare(X) else np.asarray(X))[~missing], None
+    if np.asarray(rows).dtype != object:
+        columns = np.where(cells[~missing].all(axis=0), 0.0, rows)  # 0 where nothing is known
+        medians = np.nanmedian(np.asarray(columns, dtype=np.float64), axis=0)
+    return _with_medians(rows, cells[~missing], medians, name), medians
 
 
-def _median(column: FloatArray) -> float:
-    known = column[~np.isnan(column)]
-    return float(np.median(known)) if len(known) else 0.0
-
-
-def _with_medians(X: Any, missing: NDArray[np.bool_], medians: FloatArray | None, name: str) -> Any:
+def _with_medians(X: Any, cells: NDArray[np.bool_], medians: FloatArray | None, name: str) -> Any:
     """Return rows with single missing cells filled, or raise an error where they are no numbers."""
-    cells = _missing_cells(X)
-    cells[missing] = False
     if not cells.any():
         return X
     if medians is None:
@@ -283,33 +251,6 @@ def _with_medians(X: Any, missing: NDArray[np.bool_], medians: FloatArray | None
             f"not numbers, none. Row {row} lacks some. Fill them."
         )
     return np.where(cells, medians, X)
-
-
-def _with_rows(X: Any, missing: NDArray[np.bool_], known: Any) -> Any:
-    """Return rows with those that lack the source replaced by one that has it."""
-    if not missing.any():
-        return X
-    if isinstance(X, Table):
-        numbers, others = X.numbers.copy(), X.others.copy()
-        numbers[missing], others[missing] = known.numbers[0], known.others[0]
-        return Table(numbers, others, X.is_number, X.names)
-    filled = X.copy()
-    for row in np.flatnonzero(missing):  # one at a time: a cell may be a sequence
-        filled[row] = known[0]
-    return filled
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Whether rows are equal, of numbers or of anything."""
-    if isinstance(left, Table) and isinstance(right, Table):
-        return _same(left.numbers, right.numbers) and _same(left.others, right.others)
-    if isinstance(left, Table) or isinstance(right, Table) or left.shape != right.shape:
-        return False
-    if left.dtype != object:
-        return bool(np.array_equal(left, right))
-    # By identity: what cells are equal to may be anything.
-    pairs = zip(left.ravel(), right.ravel(), strict=True)
-    return all(one is other for one, other in pairs) or left.tolist() == right.tolist()
 
 
 # ---- matrices ----------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.metrics.pairwise import additive_chi2_kernel
 from sklearn.preprocessing import normalize
 
@@ -16,6 +17,8 @@ from discernel.arrays import (
     as_dense,
     as_rows,
     city_distances,
+    free_threads,
+    in_threads,
     inner_products,
     is_sparse,
     n_rows,
@@ -24,17 +27,23 @@ from discernel.arrays import (
     typical_row,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.expansion import (
-    Array,
-    Expansion,
-    common_ranks,
-    difference_sums,
-    product_sums,
-    sign_sums,
-)
-from discernel.kernels.terms import PairKind, View
+from discernel.kernels.expansion import Expansion
+from discernel.kernels.terms import Array, PairKind, View
 
-__all__ = ["CHI_SQUARED", "CITY", "COSINE", "INNER", "SQUARED", "Called", "non_negative"]
+__all__ = [
+    "CHI_SQUARED",
+    "CITY",
+    "COSINE",
+    "INNER",
+    "SQUARED",
+    "Called",
+    "check_shape",
+    "non_negative",
+]
+
+#: Signs that are made at a time, and the rows that a thread takes at a time: signs, and the ranks
+#: they are made of, stay in the cache.
+_SIGNS, _SIGN_ROWS = 2**17, 64
 
 
 def non_negative(X: Any, who: str) -> Any:
@@ -50,6 +59,16 @@ def non_negative(X: Any, who: str) -> Any:
     return X
 
 
+def check_shape(kernel: Any, matrix: FloatArray, expected: tuple[int, int]) -> FloatArray:
+    """Return the matrix of a kernel, or raise an error if it has another shape than expected."""
+    if matrix.shape != expected:
+        raise InvalidInputError(
+            f"{kernel.name} must return a matrix with one row per row of X and one column per row "
+            f"of Z, here {expected}. Got shape {matrix.shape}."
+        )
+    return matrix
+
+
 class _Distance(PairKind):
     is_distance = True
 
@@ -62,6 +81,7 @@ class _Squared(_Distance):
     """‖x − z‖²."""
 
     kind = "squared"
+    is_sum = True
     has_slopes = True
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -77,11 +97,22 @@ class _Squared(_Distance):
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         coef, right = expansion.coef, as_rows(view.of(expansion.other))
         origin = typical_row(right)  # sums of differences lose the digits that all rows share
-        right = (right - origin).astype(coef.dtype)
-        left = right
+        right = left = (right - origin).astype(coef.dtype)
         if expansion.Z is not None:
             left = (as_rows(view.of(expansion.X)) - origin).astype(coef.dtype)
-        return lambda rows, slope: 2.0 * difference_sums(slope, coef, left[rows], right)
+
+        def sums(rows: slice, slope: Array) -> Array:
+            # 2Σ_j s_ij c_j (x_il − z_jl) = 2(SC)∘X − 2S(C∘Z), by two products per output: no array
+            # has three axes of rows and columns.
+            totals = np.matmul(slope, coef)
+            out = np.empty((coef.shape[1], *left[rows].shape), dtype=slope.dtype)
+            for output, column in enumerate(coef.T):
+                np.matmul(slope, column[:, None] * right, out=out[output])
+                np.subtract(totals[:, output, None] * left[rows], out[output], out=out[output])
+            out *= 2.0
+            return out
+
+        return sums
 
     def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
         return np.asarray(2.0 * scale * np.square(np.subtract.outer(left, right)))
@@ -92,6 +123,7 @@ class _City(_Distance):
     """‖x − z‖₁."""
 
     kind = "city"
+    is_sum = True
     has_slopes = True
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -106,11 +138,51 @@ class _City(_Distance):
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         columns = view.seen(expansion.X.shape[1]).columns
         Z = None if expansion.Z is None else expansion.Z[:, columns]
-        left, right = common_ranks(expansion.X[:, columns], Z)
-        return lambda rows, slope: sign_sums(slope, expansion.coef, left[:, rows], right)
+        left, right = _common_ranks(expansion.X[:, columns], Z)
+        return lambda rows, slope: _sign_sums(slope, expansion.coef, left[:, rows], right)
 
     def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
         return np.asarray(np.abs(np.subtract.outer(left, right)))
+
+
+def _common_ranks(X: Array, Z: Array | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the ranks of the values of every column, among those of X and Z; equal ones share one.
+
+    Small integers of shape (n_columns, n_rows), the signs of whose differences are several times
+    faster than those of floats.
+    """
+    values = X if Z is None else np.concatenate([X, Z])
+    ranks = np.empty(values.shape[::-1], dtype=np.int16 if len(values) < 2**15 else np.int32)
+    for column in range(values.shape[1]):
+        ranks[column] = np.unique(values[:, column], return_inverse=True)[1]
+    return ranks[:, : len(X)], ranks if Z is None else ranks[:, len(X) :]
+
+
+def _sign_sums(slope: Array, coef: Array, left: NDArray[Any], right: NDArray[Any]) -> Array:
+    """Return Σ_j slope_ij coef_jc sign(x_il − z_jl) of ranks of rows."""
+    n_columns, (n, m) = len(left), slope.shape
+    out = np.empty((coef.shape[1], n, n_columns), dtype=slope.dtype)
+    step, across = max(1, _SIGNS // m), np.ascontiguousarray(coef.T)
+
+    def work(job: tuple[slice, slice], _: object) -> None:
+        columns, rows = job
+        there = right[columns]
+        signs, floats = np.empty_like(there), np.empty(there.shape, dtype=slope.dtype)
+        weights = np.empty_like(across)
+        for row in range(rows.start, min(rows.stop, n)):
+            np.subtract(left[columns, row, None], there, out=signs)
+            np.sign(signs, out=signs)
+            np.copyto(floats, signs)
+            np.multiply(slope[row], across, out=weights)
+            out[:, row, columns] = np.matmul(weights, floats.T)
+
+    jobs = [
+        (slice(first, first + step), slice(top, top + _SIGN_ROWS))
+        for first in range(0, n_columns, step)
+        for top in range(0, n, _SIGN_ROWS)
+    ]
+    in_threads(work, jobs, [None] * free_threads(max(n, m)))
+    return out
 
 
 @dataclass(frozen=True)
@@ -132,6 +204,7 @@ class _Inner(PairKind):
     """⟨x, z⟩."""
 
     kind = "inner"
+    is_sum = True
     has_slopes = True
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
@@ -147,9 +220,9 @@ class _Inner(PairKind):
         return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
-        coef, right = expansion.coef, as_rows(view.of(expansion.other))
-        right = right.astype(coef.dtype, copy=False)
-        return lambda rows, slope: product_sums(slope, coef, right)
+        coef = expansion.coef
+        right = as_rows(view.of(expansion.other)).astype(coef.dtype, copy=False)
+        return lambda rows, slope: np.stack([slope @ (c[:, None] * right) for c in coef.T])
 
 
 @dataclass(frozen=True)
@@ -157,6 +230,7 @@ class _Cosine(_Inner):
     """⟨x, z⟩ / (‖x‖ ‖z‖), and 0 with a row of zeros."""
 
     kind = "cosine"
+    is_sum = False
     has_slopes = False
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
@@ -182,13 +256,9 @@ class Called(PairKind):
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
         matrix: FloatArray = self.kernel(X, Z)
-        expected = n_rows(X), n_rows(X if Z is None else Z)
-        if matrix.shape != expected and not self.kernel.precomputed:
-            raise InvalidInputError(
-                f"{self.kernel.name} must return a matrix with one row per row of X and one column "
-                f"per row of Z, here {expected}. Got shape {matrix.shape}."
-            )
-        return matrix
+        if self.kernel.precomputed:
+            return matrix
+        return check_shape(self.kernel, matrix, (n_rows(X), n_rows(X if Z is None else Z)))
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         return self.entries(X, Z)

@@ -9,11 +9,11 @@ Evaluation, gradients, devices, feature maps, explanations and exports read this
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import comb
-from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,7 +57,6 @@ LEAST_SINGLE_EXPONENT = -80.0
 
 #: An array of single or double precision.
 Array = NDArray[Any]
-Some = TypeVar("Some")
 
 
 # ---- views -------------------------------------------------------------------------------------
@@ -77,40 +76,30 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True)
 class View:
-    """What a kernel sees of rows: some columns, divided, scaled, less an origin, in turn.
+    """What a kernel sees of rows: steps, and with what each of them is done.
 
-    Attributes
-    ----------
-    steps : tuple of (str, hashable)
-        What is done with rows, one step after another, and with what.
+    Some columns are taken, divided by spreads, multiplied by scales, or an origin is taken off.
     """
 
-    steps: tuple[tuple[str, Hashable], ...] = ()
+    steps: tuple[tuple[str, Any], ...] = ()
 
     def take(self, columns: Any) -> View:
         """Return the view of some of these columns, chosen in any way."""
         # Before Python 3.12, slices are no keys.
         fixed = ("slice", *columns.__reduce__()[1]) if isinstance(columns, slice) else columns
-        return self._then("columns", fixed)
+        return View((*self.steps, ("columns", fixed)))
 
     def divide(self, spreads: tuple[float, ...]) -> View:
         """Return the view of these columns over their spreads; those of spread 0 become 0."""
-        return self._then("spreads", spreads)
+        return View((*self.steps, ("spreads", spreads)))
 
     def scale(self, scales: tuple[float, ...] | None) -> View:
         """Return the view of these columns times factors, without those of factor 0."""
-        return self if scales is None else self._then("scales", scales)
+        return self if scales is None else View((*self.steps, ("scales", scales)))
 
     def shift(self, origin: tuple[float, ...] | None) -> View:
         """Return the view of these columns less an origin."""
-        return self if origin is None else self._then("origin", origin)
-
-    def then(self, view: View) -> View:
-        """Return this view with all steps of another one after its own."""
-        return View((*self.steps, *view.steps))
-
-    def _then(self, step: str, by: Hashable) -> View:
-        return View((*self.steps, (step, by)))
+        return self if origin is None else View((*self.steps, ("origin", origin)))
 
     def of(self, X: Any) -> Any:
         """Return what is seen of rows: an array, CSR or Table."""
@@ -126,31 +115,22 @@ class View:
 
     def seen(self, n_columns: int) -> Seen:
         """Return the view of so many columns as numbers."""
-        columns, factors, origin = np.arange(n_columns), np.ones(n_columns), None
+        columns, factors, origin = np.arange(n_columns)[None, :], np.ones((1, n_columns)), None
         for step, by in self.steps:
-            if step == "columns":
-                taken = _indices(by, np.empty((0, len(columns))))
-                columns, factors = columns[taken], factors[taken]
-            elif step == "spreads":
-                factors = divided_columns(factors[None, :], by)[0]  # type: ignore[arg-type]
-            elif step == "scales":
-                factors = scaled_columns(factors[None, :], by)[0]  # type: ignore[arg-type]
-                columns = columns[np.flatnonzero(by)]  # type: ignore[arg-type]
-            else:
+            if step == "origin":
                 origin = np.asarray(by)
-        return Seen(columns, factors, np.zeros(len(columns)) if origin is None else origin)
+                continue
+            factors = _STEPS[step](factors, by)
+            if step == "columns":
+                columns = _taken(columns, by)
+            elif step == "scales":
+                columns = columns[:, np.flatnonzero(by)]
+        return Seen(columns[0], factors[0], np.zeros(len(columns[0])) if origin is None else origin)
 
-    @property
-    def scales(self) -> tuple[View, tuple[float, ...] | None]:
-        """The view without its last scales, and these; None where the last step is another."""
-        if not self.steps or self.steps[-1][0] != "scales":
-            return self, None
-        return View(self.steps[:-1]), self.steps[-1][1]  # type: ignore[return-value]
 
-
-def _indices(columns: Any, frame: Any) -> NDArray[np.intp]:
+def _taken(X: Any, columns: Any) -> Any:
     is_slice = isinstance(columns, tuple) and columns[:1] == ("slice",) and len(columns) == 4
-    return column_indices(slice(*columns[1:]) if is_slice else columns, frame)
+    return take_columns(X, column_indices(slice(*columns[1:]) if is_slice else columns, X))
 
 
 def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
@@ -164,7 +144,7 @@ def _less_origin(X: Any, origin: tuple[float, ...]) -> Any:
 
 
 _STEPS: dict[str, Callable[[Any, Any], Any]] = {
-    "columns": lambda X, by: take_columns(X, _indices(by, X)),
+    "columns": _taken,
     "spreads": divided_columns,
     "scales": scaled_columns,
     "origin": _less_origin,
@@ -183,6 +163,8 @@ class PairKind(ABC):
     is_prepared: ClassVar[bool] = True
     #: Whether a row has 0 with itself.
     is_distance: ClassVar[bool] = False
+    #: Whether the entries are sums over columns.
+    is_sum: ClassVar[bool] = False
     #: Whether the entries can be differentiated by the columns of rows.
     has_slopes: ClassVar[bool] = False
 
@@ -198,14 +180,9 @@ class PairKind(ABC):
         """Return the diagonal of ``entries(X)``, without the rest."""
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        """Return dense rows as `tile` takes them, computed once, which can be sliced.
+        """Return dense rows or a Table as `tile` takes them, computed once, to be sliced.
 
-        Parameters
-        ----------
-        X : ndarray or Table of shape (n_rows, n_features)
-            Rows.
-        like : what this method returned, optional
-            For the rows that these ones will meet.
+        ``like`` is what this method returned of the rows that these ones will meet.
         """
         return X
 
@@ -216,20 +193,15 @@ class PairKind(ABC):
     def slope_sums(self, view: View, expansion: Any) -> Callable[[slice, Array], Array]:
         """Return a function of some rows of an `Expansion` and their slopes.
 
-        It returns Σ_j slope_ij coef_jc d_l(x_i, z_j) of every output, row and column of the view,
-        where d_l is the derivative of the entries by a column as it is seen.
+        It returns Σ_j slope_ij coef_jc d_l(x_i, z_j), of shape (n_outputs, n_rows, n_columns),
+        where d_l is the derivative of the entries by a column as the view shows it.
         """
         raise NotImplementedError
 
     def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
         """Return the derivative of the entries by the scale of a column; None: they have none.
 
-        Parameters
-        ----------
-        left, right : ndarray of shape (n_rows,)
-            The column of both rows, before it is scaled.
-        scale : float
-            Its scale.
+        Of the column of both rows before it is scaled, and its scale.
         """
         return None
 
@@ -238,7 +210,7 @@ class PairKind(ABC):
 
 
 class PairFunction(ABC):
-    """A function of the entries of a pairwise matrix."""
+    """A function of the entries of a pairwise matrix, which is left as it is."""
 
     #: What exports call it.
     kind: ClassVar[str]
@@ -254,22 +226,17 @@ class PairFunction(ABC):
 
     @abstractmethod
     def write(self, base: Array, out: Array) -> None:
-        """Write the values for a matrix of NumPy, which is left as it is, to ``out``."""
+        """Write the values for a matrix of NumPy to ``out``."""
 
     @abstractmethod
     def on_device(self, base: Any, xp: Any) -> Any:
-        """Return the values for an array of the namespace ``xp``, which is left as it is."""
+        """Return the values for an array of the namespace ``xp``."""
 
     @abstractmethod
     def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
         """Return the derivative by the entries: a matrix, and its factor.
 
-        Parameters
-        ----------
-        base : callable
-            Returns the pairwise matrix.
-        values : callable
-            Returns the values of the function.
+        ``base`` returns the pairwise matrix, ``values`` what the function is of it.
         """
 
     @abstractmethod
@@ -277,7 +244,7 @@ class PairFunction(ABC):
         """Return the product with another function of the same matrix; None: it is no function."""
 
     def __call__(self, base: Array) -> Array:
-        """Return the values for a matrix of NumPy, which is left as it is."""
+        """Return the values for a matrix of NumPy."""
         out = np.empty_like(base)
         self.write(base, out)
         return out
@@ -357,16 +324,14 @@ class Monomial(PairFunction):
         np.multiply(base, self.factor, out=out)
         if self.constant:
             out += self.constant
-        if self.degree > 1:
+        if self.degree != 1:
             out **= self.degree
 
     def on_device(self, base: Any, xp: Any) -> Any:
         return base if self == IDENTITY else (base * self.factor + self.constant) ** self.degree
 
     def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
-        lower = replace(self, degree=self.degree - 1) if self.degree > 1 else None
-        made = np.ones_like(base()) if lower is None else lower(base())
-        return made, self.degree * self.factor
+        return replace(self, degree=self.degree - 1)(base()), self.degree * self.factor
 
     def times(self, other: PairFunction) -> PairFunction | None:
         if other.kind != self.kind or other.numbers[:2] != self.numbers[:2]:
@@ -393,6 +358,10 @@ class Atom:
     def key(self) -> Key:
         """What atoms have in common that share a pairwise matrix."""
         return self.pair, self.view
+
+    def seen_through(self, view: View) -> Atom:
+        """Return the atom of what is seen through another view first."""
+        return replace(self, view=View((*view.steps, *self.view.steps)))
 
 
 class Term(NamedTuple):
@@ -454,15 +423,7 @@ def raise_to(terms: Terms, exponent: int) -> Terms:
 
 
 def combine(terms: Sequence[Term], value: Callable[[Atom], Any]) -> Any:
-    """Return Σ c Π value(atom), of arrays of any library.
-
-    Parameters
-    ----------
-    terms : sequence of Term
-        One of which has an atom.
-    value : callable
-        Returns the matrix of an atom, which is left as it is.
-    """
+    """Return Σ c Π value(atom), of arrays of any library, which are left as they are."""
     total: Any = None
     for factor, atoms in terms:
         made: Any = None
@@ -476,16 +437,9 @@ def combine(terms: Sequence[Term], value: Callable[[Atom], Any]) -> Any:
 def matrix_of(
     terms: Terms, X: Any, Z: Any | None = None, known: dict[Key, FloatArray] | None = None
 ) -> FloatArray:
-    """Return the matrix of a kernel between the rows of X and of Z.
+    """Return the matrix of a kernel between the rows of X and of Z, without Z those of X.
 
-    Parameters
-    ----------
-    terms : tuple of Term
-        The kernel.
-    X, Z : array-like, CSR or Table of shape (n_rows, n_features)
-        Rows; without Z, those of X on both sides.
-    known : dict, optional
-        Distances and inner products of these rows that are known; more are added.
+    ``known`` holds distances and inner products of these rows; more are added.
     """
     own: dict[Key, FloatArray] = {}
 

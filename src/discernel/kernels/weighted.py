@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from discernel.arrays import Buffers, FloatArray, in_threads, larger_tiles, n_ro
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.pairs import check_shape
 
 __all__ = ["WeightedKernels", "slices"]
 
@@ -87,82 +88,47 @@ class WeightedKernels:
         """Call ``use`` with Σ c_i k_i, a part of it at a time; the parts add up.
 
         A block of new rows is the work of one thread. Kernels made of distances or inner products
-        of dense rows are computed tile by tile, others on all training rows at once.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_rows, n_features)
-            New rows.
-        Z : array-like of shape (n_columns, n_features) or None
-            Training rows; None for precomputed kernels.
-        n_columns : int
-            Their number.
-        use : callable
-            What is done with a part: called with the slices of new and training rows, the part,
-            which may be changed, and the buffers of the thread.
+        of dense rows are computed tile by tile, others on all training rows at once. For
+        precomputed kernels, there are ``n_columns`` training rows and Z is None.
         """
-        kernels, m = KernelSet(self.kernels), n_columns
+        kernels, m, factors = KernelSet(self.kernels), n_columns, self.coefficients
         tiled = can_prepare(X) and can_prepare(Z)
         training = kernels.prepare(Z) if tiled else Z
-        block = max(1, _BLOCK_BYTES // (8 * m))
-        n_threads = self._n_threads(n_rows(X) * m * len(self.kernels))
+        block, entries = max(1, _BLOCK_BYTES // (8 * m)), n_rows(X) * m * len(self.kernels)
+        in_turn = entries < _THREADED_ENTRIES or not all(k.thread_safe for k in self.kernels)
+        n_threads = 1 if in_turn else int(joblib.cpu_count())
         height = min(_TILE_ROWS, n_rows(X)) if tiled else block
         width = max(1, larger_tiles(n_threads) * _TILE_ENTRIES // height) if tiled else m
 
         def work(rows: slice, buffers: Buffers) -> None:
             for position in kernels.direct:
-                matrix = self.kernels[position](X[rows], Z)
-                self._check_shape(position, matrix, (rows.stop - rows.start, m))
+                kernel = self.kernels[position]
+                matrix = check_shape(kernel, kernel(X[rows], Z), (rows.stop - rows.start, m))
                 with _not_finite_is_found_later():
-                    use(rows, slice(0, m), matrix * self.coefficients[position], buffers)
+                    use(rows, slice(0, m), matrix * factors[position], buffers)
             for tile in slices(rows, height) if kernels.groups else ():
                 new = kernels.prepare(X[tile], training) if tiled else X[tile]
                 for columns in slices(slice(0, m), width):
-                    found = kernels.shared_matrices(new, training[columns], buffers)
                     shape = tile.stop - tile.start, columns.stop - columns.start
+                    out = total = buffers("total", shape)
                     with _not_finite_is_found_later():
-                        use(tile, columns, self._total(found, shape, buffers), buffers)
+                        for position, matrix in kernels.shared_matrices(
+                            new, training[columns], buffers
+                        ):
+                            check_shape(self.kernels[position], matrix, shape)
+                            np.multiply(matrix, factors[position], out=out)
+                            if out is not total:
+                                total += out
+                            out = buffers("term", shape)
+                        use(tile, columns, total, buffers)
 
         blocks = slices(slice(0, n_rows(X)), block if kernels.direct else height)
         in_threads(work, blocks, [Buffers() for _ in range(min(n_threads, len(blocks)))])
 
-    def _n_threads(self, entries: int) -> int:
-        if entries < _THREADED_ENTRIES or not all(kernel.thread_safe for kernel in self.kernels):
-            return 1
-        return int(joblib.cpu_count())
-
-    def _total(
-        self, found: Iterator[tuple[int, FloatArray]], shape: tuple[int, int], buffers: Buffers
-    ) -> FloatArray:
-        """Return Σ c_i k_i of one tile, in a buffer."""
-        total, term = buffers("total", shape), buffers("term", shape)
-        out = total
-        for position, matrix in found:
-            self._check_shape(position, matrix, shape)
-            np.multiply(matrix, self.coefficients[position], out=out)
-            if out is term:
-                total += term
-            out = term
-        return total
-
-    # ---- checks ------------------------------------------------------------------------------
-
-    def _check_shape(self, position: int, matrix: FloatArray, shape: tuple[int, int]) -> None:
-        if matrix.shape != shape:
-            raise InvalidInputError(
-                f"{self.kernels[position].name} must return a matrix with one row per new row and "
-                f"one column per training row, here {shape}. Got shape {matrix.shape}."
-            )
-
     def check_finite(self, X: Any, Z: Any, results: FloatArray) -> None:
         """Raise an error that names the kernel because of which results are not finite.
 
-        Parameters
-        ----------
-        X, Z : array-like of shape (n_rows, n_features)
-            New and training rows.
-        results : ndarray of shape (n_rows_X, n)
-            What was made of the kernels; NaN or infinite in the rows of a kernel that is.
+        Results of shape (n_rows_X, n) are NaN or infinite in the rows of a kernel that is.
         """
         with _not_finite_is_found_later():
             if np.isfinite(results.sum()):

@@ -1,17 +1,18 @@
-"""What a fit will take, before it is begun: memory, time, and which way of computing fits."""
+"""Which bank a fit is computed with, in which stages, and what they will take."""
 
-from discernel.plan.device import FEW_ROWS_ON_DEVICE, measure_device, plan_on_device
-from discernel.plan.forecast import (
+from discernel.plan.costs import PATIENCE, Problem, Stage, forecast
+from discernel.plan.plan import (
     FEW_ROWS,
-    PATIENCE,
-    Forecast,
-    Problem,
+    FEW_ROWS_ON_DEVICE,
+    FIRST_STAGE_ROWS,
+    FitPlan,
+    choose_bank,
+    forecast_rest,
     parse_duration,
-    plan_fit,
-    similar_bank,
+    plan_stage,
+    plan_stages,
 )
-from discernel.plan.plan import FIRST_STAGE_ROWS, FitPlan, Stage, plan_stages
-from discernel.plan.speed import Speed, measure_speed
+from discernel.plan.speed import Speed, measure_device, measure_speed
 
 __all__ = [
     "FEW_ROWS",
@@ -19,15 +20,15 @@ __all__ = [
     "FIRST_STAGE_ROWS",
     "PATIENCE",
     "FitPlan",
-    "Forecast",
     "Problem",
     "Speed",
     "Stage",
+    "choose_bank",
+    "forecast",
+    "forecast_rest",
     "measure_device",
     "measure_speed",
     "parse_duration",
-    "plan_fit",
-    "plan_on_device",
+    "plan_stage",
     "plan_stages",
-    "similar_bank",
 ]

@@ -6,15 +6,23 @@ to be right within a factor of two, and `benchmarks/forecasts.py` says whether t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from discernel.bank import Kind
+from discernel.arrays import Device
+from discernel.bank.device import factor_bytes, has_room, is_refined
 from discernel.bank.tiled import CACHE_BYTES
 from discernel.default import FIRST_ROWS, rows_to_choose_on
-from discernel.plan.speed import Speed
+from discernel.kernels import Kernel
+from discernel.kernels.features import n_landmarks
+from discernel.plan.speed import Speed, device_product_rate, measure_device, measure_speed
+from discernel.progress import in_words
 
-__all__ = ["Cost", "Work", "held_out_factor", "work_of"]
+__all__ = ["PATIENCE", "Problem", "Stage", "forecast"]
 
+#: Without a limit by the user, an exact fit is taken up to this forecast, in seconds.
+PATIENCE = 600.0
 #: Operations of the choice on 1,000 rows, the power of rows that they grow with, columns that make
 #: it twice as dear, and the jobs that share the work, of which each has a thread.
 _CHOICE, _CHOICE_POWER, _CHOICE_COLUMNS, _CHOICE_JOBS = 1.55e11, 1.8, 200.0, 5
@@ -41,188 +49,230 @@ _PROGRAM, _PROGRAM_POWER = 6e9, 1.5
 #: Seconds that Python takes for any fit: 500 rows with equal weights took 0.15 s where all else was
 #: 0.04 s. What is chosen has its own in its operations.
 _PYTHON = 0.06
+#: Seconds that a fit takes however fast the device is, and a choice of kernels on top of that.
+_DELAY, _DELAY_OF_CHOICE = 0.3, 0.7
 #: From so many rows on an exact fit computes importances, from another factorisation and no more
 #: than so many rows: entries that they take per row and column.
 _DEFERRED, _IMPORTANCE_ROWS, _IMPORTANCE_ENTRIES, _IMPORTANCE = 2000, 500, 2**22, 0.65
-
-
 #: Up to so many rows, how much longer a fit takes that learns again without each fold: of the
 #: default, and of given kernels. Then the same of all others. Those of the default were 1.2, 1.3,
 #: 1.4, 1.6 and 1.1 at 300, 600, 1,000, 1,200 and 2,000 rows.
 _HELD_OUT = {600: (1.3, 5.0), 2000: (1.6, 2.7)}
 _HELD_OUT_OF_MANY = (1.1, 1.3)
+#: Rows of the sample that is looked at here, where all rows are summed up on a device.
+_SAMPLE = 10_000
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is to be fitted, within which limits, and where."""
+
+    #: The candidates, resolved, and the training rows, or some of them.
+    kernels: Sequence[Kernel]
+    X: Any
+    #: The number of training rows.
+    n_rows: int
+    #: Whether the default chooses its kernels first, and how many times weights are learned on all
+    #: rows; 0: they are known before.
+    chooses: bool
+    n_programs: float
+    #: Whether kernels can be approximated: they are of rows, and known to be kernels.
+    approximable: bool = True
+    #: The bank that the user asks for, its rank and the room for kernel matrices.
+    asked: str = "auto"
+    rank: int | None = None
+    cache_bytes: float = CACHE_BYTES
+    #: Whether weights and metric are learned, or equal; and learned again without each fold.
+    learns: bool = True
+    holds_out: bool = False
+    #: The seconds that an exact fit may take.
+    patience: float = PATIENCE
+    #: Whether rows come in chunks.
+    in_chunks: bool = False
+    #: Where the fit is computed, None: here; and whether features of a low rank are summed up
+    #: there too.
+    device: Device | None = None
+    sums_on_device: bool = False
+    #: The rates that were measured; all parts of a problem share them.
+    speeds: dict[str, Speed] = field(default_factory=dict)
+
+    def speed(self, where: str) -> Speed:
+        """Return the rates ``"here"``, on the ``"device"``, or of ``"sums"`` of features on it."""
+        if where not in self.speeds:
+            if where == "here":
+                found = measure_speed(self.kernels, self.X)
+            else:
+                assert self.device is not None
+                refined = False if where == "sums" else None
+                found = measure_device(self.kernels, self.X, self.device, refined=refined)
+            self.speeds[where] = found
+        return self.speeds[where]
 
 
 @dataclass(frozen=True)
-class Work:
-    """How much a fit has to do.
+class Stage:
+    """A fit as it is planned and, once it was run, what it took.
 
     Attributes
     ----------
-    passes : float
-        Over half of all entries of all kernels: n_samples²/2 each.
-    entries : float
-        Entries of all kernels computed beside them.
-    factored : float
-        Operations of factorisations.
-    size : float or None
-        The rows of the matrices that are factored; None: all.
-    multiplied : float
-        Operations of products.
-    chosen : float
-        Operations of the choice, whose jobs have a thread each.
-    numbers : float
-        Numbers of double precision that are held at a time.
-    """
-
-    passes: float = 0.0
-    entries: float = 0.0
-    factored: float = 0.0
-    size: float | None = None
-    multiplied: float = 0.0
-    chosen: float = 0.0
-    numbers: float = 0.0
-
-
-@dataclass(frozen=True)
-class Cost:
-    """A forecast.
-
-    Attributes
-    ----------
-    seconds : float
-        The time.
-    n_bytes : float
-        The memory beside the training rows.
-    """
-
-    seconds: float
-    n_bytes: float
-
-
-def work_of(
-    kind: Kind,
-    n_rows: int,
-    *,
-    n_kernels: int,
-    n_columns: int,
-    chooses: bool,
-    n_programs: float = 1.0,
-    rank: int,
-    learns: bool = True,
-) -> Work:
-    """Return what a fit has to do.
-
-    Parameters
-    ----------
-    kind : {"dense", "tiled", "iterative", "lowrank"}
-        The way.
-    n_rows, n_kernels, n_columns : int
-        The sizes.
-    chooses : bool
-        Whether the default chooses its kernels first.
-    n_programs : float
-        How many times weights are learned, as for a path of λ; 0: they are known.
-    rank : int
-        The total rank where that is low.
-    learns : bool, default=True
-        Whether weights and metric are learned; False: equal weights, of which only λ is chosen.
-    """
-    n_programs = n_programs if learns else _UNLEARNED * n_programs
-    n, r = float(n_rows), float(min(rank, n_rows))
-    if kind == "lowrank":
-        own = _low_rank(n, r, n_programs)
-    elif kind == "iterative":
-        own = _iterative(n, n_programs)
-    else:
-        stored = n_kernels if kind == "dense" else 0
-        # Learning takes two or three factorisations and some passes. The discriminant takes one of
-        # each, and about another one for the diagonal of the inverse.
-        # Importances take one more of each.
-        more = 1.0 if n > _DEFERRED else 0.0
-        changed = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) * n_columns
-        own = Work(
-            passes=(2.0 if stored else 2.0 + 8.0 * n_programs) + more,
-            entries=more * _IMPORTANCE * changed,
-            factored=n**3 / 3.0 * (2.0 + 3.0 * n_programs + more),
-            multiplied=_PROGRAM * (n / 1000.0) ** _PROGRAM_POWER * n_programs,
-            numbers=(2.0 + stored) * n * n,
-        )
-    if not chooses:
-        return own
-    choice = _choice(n, n_columns, learns)
-    return replace(
-        own,
-        multiplied=own.multiplied + choice.multiplied,
-        chosen=choice.chosen,
-        numbers=own.numbers + choice.numbers,
-    )
-
-
-def held_out_factor(n_rows: int, *, chooses: bool) -> float:
-    """Return how much longer a fit takes that says what to expect of new rows.
-
-    Parameters
-    ----------
+    kind : str
+        The bank: ``"dense"``, ``"tiled"``, ``"factored"``, ``"iterative"``, ``"lowrank"``,
+        ``"distributed"``, ``"device"`` or ``"stream"``.
     n_rows : int
         The training rows.
-    chooses : bool
-        Whether the default chooses its kernels first.
+    reason : str
+        Why, in a few words.
+    seconds : float
+        The time that it took; before it is run its forecast, mostly right within a factor of two.
+    n_bytes : float
+        The forecast of the memory beside the training rows.
+    rank : int or None
+        The total rank where that is low.
+    learns : bool
+        Whether weights are learned; False: they are equal.
+    forecast : float or None
+        The seconds that were expected; None without a forecast, or before it is run.
+    finished : bool or None
+        Whether it ended in time; if not, the model is that of the stage before. None: not yet run.
+    is_whole : bool
+        Whether all was done that a fit without a time limit does.
     """
-    found = next((both for most, both in _HELD_OUT.items() if n_rows <= most), _HELD_OUT_OF_MANY)
-    return found[0] if chooses else found[1]
+
+    kind: str
+    n_rows: int
+    reason: str
+    seconds: float
+    n_bytes: float = 0.0
+    rank: int | None = None
+    learns: bool = True
+    forecast: float | None = None
+    finished: bool | None = None
+    is_whole: bool = True
+
+    @property
+    def what(self) -> str:
+        """The rows, the bank and its rank, in words."""
+        rank = "" if self.rank is None else f", rank {self.rank:,}"
+        equal = "" if self.learns else ", equal weights"
+        return f"{self.n_rows:,} rows: bank={self.kind!r}{rank}{equal}"
+
+    def __str__(self) -> str:
+        taken, why = in_words(self.seconds), f"{self.what} ({self.reason})"
+        if self.finished is None:
+            return f"{why}, about {taken} and {self.n_bytes / 1e9:.2g} GB"
+        expected = "" if self.forecast is None else f", expected {in_words(self.forecast)}"
+        ended = "" if self.finished else ", stopped by the time limit"
+        return f"{why}: {taken}{expected}{ended}"
 
 
-def _low_rank(n: float, r: float, n_programs: float) -> Work:
-    if 8.0 * n * r <= CACHE_BYTES:
-        cube, square = _KEPT_ALL if n_programs else _KEPT_SUM
-        return Work(
-            entries=n * r * (1.0 if n_programs else 3.0),
-            factored=cube * r**3 * max(1.0, n_programs),
-            size=r,
-            multiplied=square * n * r * r * max(1.0, n_programs)
-            + (0.0 if n_programs else _SEARCHING * min(1.0, n / 1500.0)),
-            numbers=3.0 * n * r + 4.0 * r * r,
-        )
-    cube, square = _SUMMED
-    refining = 0.0 if n_programs else _REFINING
-    return Work(
-        entries=n * r,
-        factored=cube * r**3,
-        size=r,
-        multiplied=refining + square * n * r * r,
-        numbers=8.0 * r * r + CACHE_BYTES / 4.0,
-    )
+def forecast(
+    problem: Problem, kind: str, reason: str = "asked for", rank: int | None = None
+) -> Stage:
+    """Return what a fit with some bank takes.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be fitted.
+    kind : str
+        The bank.
+    reason : str
+        Why.
+    rank : int, optional
+        The total rank where that is low; by default that of the problem.
+    """
+    n, learns, device = problem.n_rows, problem.learns, problem.device
+    if kind == "device":
+        assert device is not None
+        return _forecast_on_device(problem, device)
+    if kind != "lowrank":
+        seconds, n_bytes = _cost(problem, kind, problem.speed("here"))
+        return Stage(kind, n, reason, seconds, n_bytes, learns=learns)
+    rank = rank or problem.rank or n_landmarks(n)
+    if device is None or not (problem.sums_on_device or problem.asked == "lowrank"):
+        seconds, n_bytes = _cost(problem, kind, problem.speed("here"), rank)
+    else:
+        part, there = replace(problem, n_rows=min(n, _SAMPLE)), problem.speed("sums")
+        seconds, n_bytes = _cost(part, kind, problem.speed("here"), rank)
+        seconds += n * rank * there.entry + 2.0 * n * rank**2 / there.product
+    return Stage(kind, n, reason, seconds, n_bytes, rank, learns)
 
 
-def _iterative(n: float, n_programs: float) -> Work:
-    steering = min(float(_STEERING), n)
-    passes = _PASSES * max(1.0, n / _LAMBDA_ROWS) ** _PASSES_POWER
-    return Work(
-        passes=passes if n_programs == 0 else 5.0 + _PROGRAM_PASSES * n_programs,
-        entries=n * steering,
-        multiplied=2.0 * n * steering**2 + _PART * n_programs,
-        numbers=2.0 * n * steering,
-    )
+def _forecast_on_device(problem: Problem, device: Device) -> Stage:
+    n, refined, speed = problem.n_rows, is_refined(problem.n_rows), problem.speed("device")
+    # The λ of the default is mostly too small for a coarse diagonal of the inverse.
+    precise = refined and problem.chooses
+    needed = factor_bytes(n, single=refined and not precise)
+    fits = problem.asked != "iterative" and has_room(device, needed)
+    seconds, n_bytes = _cost(problem, "tiled" if fits else "iterative", speed)
+    seconds += _DELAY + (_DELAY_OF_CHOICE if problem.chooses else 0.0)
+    if fits and precise:  # one more factorisation, and as much again for the inverse
+        double = replace(speed, product=device_product_rate(device, False))
+        seconds += 2.0 * n**3 / 3.0 / double.factorisation(n)
+    how = "factored" if fits else "by conjugate gradients"
+    reason, n_bytes = f"exact, {how} on {device.where}", needed if fits else n_bytes
+    return Stage("device", n, reason, seconds, n_bytes, learns=problem.learns)
 
 
-def _choice(n: float, n_columns: int, learns: bool) -> Work:
-    """Return what choosing metric, kernels and λ on some of the rows takes."""
-    s = min(n, rows_to_choose_on(int(n)) if learns else FIRST_ROWS)
-    size = (s / 1000.0) ** _CHOICE_POWER * (1.0 + n_columns / _CHOICE_COLUMNS)
-    size *= 1.0 if learns else _UNCHOSEN
-    searched = _LAMBDA if n > _LAMBDA_ROWS else 0.0
-    return Work(multiplied=searched, chosen=_CHOICE * size, numbers=12.0 * s * s * 5)
-
-
-def cost_of(work: Work, speed: Speed, n_rows: int) -> Cost:
-    """Return the forecast of some work on this machine."""
-    entries = work.passes * n_rows**2 / 2.0 + work.entries
+def _cost(problem: Problem, kind: str, speed: Speed, rank: int = 0) -> tuple[float, float]:
+    """Return the seconds and the bytes of a fit, by the speed of what computes it."""
+    n, learns = float(problem.n_rows), problem.learns
+    entries, factored, size, multiplied, numbers = _count_work(problem, kind, rank)
+    chosen, n_columns = 0.0, _n_columns(problem.X)
+    if problem.chooses:  # metric, kernels and λ, on some of the rows
+        s = min(n, rows_to_choose_on(int(n)) if learns else FIRST_ROWS)
+        chosen = _CHOICE * (s / 1000.0) ** _CHOICE_POWER * (1.0 + n_columns / _CHOICE_COLUMNS)
+        chosen *= 1.0 if learns else _UNCHOSEN
+        multiplied += _LAMBDA if n > _LAMBDA_ROWS else 0.0
+        numbers += 12.0 * s * s * 5
     seconds = (
         _PYTHON
-        + entries * speed.entry / speed.threads_in_effect
-        + work.factored / speed.factorisation(n_rows if work.size is None else work.size)
-        + work.multiplied / speed.product
-        + work.chosen / speed.jobs(_CHOICE_JOBS)
+        + entries * speed.entry / speed.threads_in_effect()
+        + factored / speed.factorisation(size)
+        + multiplied / speed.product
+        + chosen / speed.jobs(_CHOICE_JOBS)
     )
-    return Cost(seconds, 8.0 * work.numbers)
+    if problem.holds_out and learns:
+        factors = (both for most, both in _HELD_OUT.items() if n <= most)
+        seconds *= next(factors, _HELD_OUT_OF_MANY)[0 if problem.chooses else 1]
+    return seconds, 8.0 * numbers
+
+
+def _n_columns(X: Any) -> int:
+    return X.shape[1] if len(getattr(X, "shape", ())) > 1 else 1
+
+
+def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, float, float, float]:
+    """Return what is done with a bank, without a choice of kernels.
+
+    Entries of all kernels, operations of factorisations, the rows of what is factored, operations
+    of products, and the numbers of double precision that are held at a time.
+    """
+    n, r = float(problem.n_rows), float(min(rank, problem.n_rows))
+    p = problem.n_programs * (1.0 if problem.learns else _UNLEARNED)
+    if kind == "lowrank" and 8.0 * n * r <= CACHE_BYTES:
+        cube, square = _KEPT_ALL if p else _KEPT_SUM
+        searching = 0.0 if p else _SEARCHING * min(1.0, n / 1500.0)
+        factored, multiplied = cube * r**3 * max(1.0, p), square * n * r * r * max(1.0, p)
+        entries, numbers = n * r * (1.0 if p else 3.0), 3.0 * n * r + 4.0 * r * r
+        return entries, factored, r, multiplied + searching, numbers
+    if kind == "lowrank":
+        cube, square = _SUMMED
+        multiplied = square * n * r * r + (0.0 if p else _REFINING)
+        return n * r, cube * r**3, r, multiplied, 8.0 * r * r + CACHE_BYTES / 4.0
+    if kind in ("iterative", "distributed"):
+        steering = min(float(_STEERING), n)
+        passes = _PASSES * max(1.0, n / _LAMBDA_ROWS) ** _PASSES_POWER
+        passes = passes if p == 0 else 5.0 + _PROGRAM_PASSES * p
+        multiplied = 2.0 * n * steering**2 + _PART * p
+        return passes * n * n / 2.0 + n * steering, 0.0, n, multiplied, 2.0 * n * steering
+    # Learning takes two or three factorisations and some passes, of n_samples²/2 entries each. The
+    # discriminant takes one of each, and about another one for the diagonal of the inverse.
+    # Importances take one more of each.
+    stored, more = len(problem.kernels) if kind == "dense" else 0, 1.0 if n > _DEFERRED else 0.0
+    changed = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) * _n_columns(problem.X)
+    passes = (2.0 if stored else 2.0 + 8.0 * p) + more
+    entries = passes * n * n / 2.0 + more * _IMPORTANCE * changed
+    factored = n**3 / 3.0 * (2.0 + 3.0 * p + more)
+    multiplied = _PROGRAM * (n / 1000.0) ** _PROGRAM_POWER * p
+    return entries, factored, n, multiplied, (2.0 + stored) * n * n

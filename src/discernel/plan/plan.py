@@ -1,55 +1,59 @@
-"""The stages of a fit: what could be run, from the least to the whole, and what was run."""
+"""Which bank a fit is computed with, and in which stages: the only place that decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, cast
 
-from discernel.plan.forecast import Forecast, Problem
+import numpy as np
+
+from discernel.arrays import memory_limit, n_rows
+from discernel.bank import KINDS, Kind
+from discernel.bank.ranks import have_low_rank
+from discernel.bank.tiled import CACHE_BYTES
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.kernels import Kernel
+from discernel.kernels.features import n_landmarks
+from discernel.plan.costs import Problem, Stage, forecast
 from discernel.progress import in_words
 
-__all__ = ["FIRST_STAGE_ROWS", "FitPlan", "Stage", "plan_stages"]
+__all__ = [
+    "FEW_ROWS",
+    "FEW_ROWS_ON_DEVICE",
+    "FIRST_STAGE_ROWS",
+    "FitPlan",
+    "choose_bank",
+    "forecast_rest",
+    "parse_duration",
+    "plan_stage",
+    "plan_stages",
+]
 
+#: Below this many rows nothing is worth a forecast, which takes a tenth of a second, or a choice:
+#: here, and on a device.
+FEW_ROWS, FEW_ROWS_ON_DEVICE = 2000, 30_000
+#: From this many kernels on it is worth trying whether their ranks are low.
+_MANY = 64
+#: Why a bank is taken that nobody asked for.
+_REASONS = {"dense": "all matrices fit into the cache", "factored": "kernels of low rank"}
+#: The share of the memory that a fit may take.
+_SHARE = 0.8
+#: The least rank that is worth a fit.
+_LEAST_RANK = 200
+#: Up to so many rows, a factorisation is faster than iterations.
+_FACTORED = 4000
 #: Rows of the first stage, with equal weights: on any machine a part of a second.
 FIRST_STAGE_ROWS = 500
+#: Rows of stages of some rows.
+_SIZES = (1000, 2000, 4000, 8000, 16_000)
 #: Low ranks of stages between the first and the whole, and how many times as many rows make one
 #: worth it: with fewer, all rows take no longer, and some of them less.
 _RANKS, _ROWS_A_RANK = (500, 700, 1000, 1400, 2000), 8
 #: A stage is run if it takes no more than this share of the whole.
 _WORTHWHILE = 0.8
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One stage that was run.
-
-    Attributes
-    ----------
-    what : str
-        The rows, the bank and its rank.
-    reason : str
-        Why.
-    forecast : float or None
-        The seconds that were expected; None without a forecast.
-    seconds : float
-        The seconds that it took.
-    finished : bool
-        Whether it ended in time; if not, the model is that of the stage before.
-    is_whole : bool
-        Whether all was done that a fit without a time limit does.
-    """
-
-    what: str
-    reason: str
-    forecast: float | None
-    seconds: float
-    finished: bool = True
-    is_whole: bool = True
-
-    def __str__(self) -> str:
-        expected = "" if self.forecast is None else f", expected {in_words(self.forecast)}"
-        ended = "" if self.finished else ", stopped by the time limit"
-        return f"{self.what} ({self.reason}): {in_words(self.seconds)}{expected}{ended}"
 
 
 @dataclass(frozen=True)
@@ -78,7 +82,7 @@ class FitPlan:
     @property
     def is_whole(self) -> bool:
         """Whether the model is that of a fit without a time limit."""
-        return self.stages[-1].finished and self.stages[-1].is_whole
+        return bool(self.stages[-1].finished) and self.stages[-1].is_whole
 
     @property
     def seconds(self) -> float:
@@ -91,57 +95,199 @@ class FitPlan:
         return "\n".join([f"{in_words(self.seconds)}{limit}", *lines])
 
 
-def plan_stages(
-    problem: Problem,
-    plan: Callable[[Problem], Forecast],
-    low_rank: Callable[[Problem], Forecast] | None = None,
-    most_rows: int | None = None,
-) -> list[Forecast]:
+def choose_bank(
+    asked: str,
+    kernels: Sequence[Kernel],
+    X: Any,
+    cache_bytes: float = CACHE_BYTES,
+    n_samples: int | None = None,
+) -> Kind:
+    """Return which bank is meant, or raise a clear error.
+
+    ``"auto"`` is a stack of matrices where there is room for it. Else 64 kernels or more are
+    factored if a sample of them has a low rank, or they are computed in tiles. Whether other banks
+    are better for many rows is for `plan_stage` to say.
+
+    Parameters
+    ----------
+    asked : {"auto", "dense", "tiled", "factored", "lowrank", "iterative", "distributed"}
+        As the user says.
+    kernels : sequence of Kernel
+        The candidates.
+    X : array-like of shape (n_samples, n_features)
+        The training rows.
+    cache_bytes : float, default=256 MiB
+        The room for kernel matrices.
+    n_samples : int, optional
+        The number of rows, where X has more or fewer.
+    """
+    n, p = n_rows(X) if n_samples is None else n_samples, len(kernels)
+    if asked not in ("auto", *KINDS):
+        raise unknown_choice("bank", asked, ["auto", *KINDS])
+    given = any(kernel.precomputed for kernel in kernels)
+    if given and asked not in ("auto", "dense"):
+        raise InvalidInputError(
+            f"bank='{asked}' computes kernels of rows, but these are given as matrices. Use "
+            "bank='auto', or give rows and kernels."
+        )
+    unknown = [kernel.name for kernel in kernels if not kernel.trusted]
+    if unknown and asked in ("factored", "lowrank"):
+        raise InvalidInputError(
+            f"bank='{asked}' needs kernels that are known to be positive semidefinite, which "
+            f"{unknown} are not. Use bank='auto'."
+        )
+    kind = cast(Kind, asked)
+    if asked == "auto" and (given or 8 * p * n**2 <= cache_bytes):
+        kind = "dense"
+    elif asked == "auto":  # a forecast says whether it fits into memory
+        return "factored" if p >= _MANY and have_low_rank(kernels, X) else "tiled"
+    if kind in ("dense", "tiled", "factored"):
+        n_stored, limit = p if kind == "dense" and not given else 0, memory_limit()
+        needed = (2 + n_stored) * 8 * n**2
+        if limit is not None and needed > limit:
+            raise _too_large(n, needed, n_stored, ", or bank='iterative', which needs none of them")
+    return kind
+
+
+def plan_stage(problem: Problem) -> Stage:
+    """Return the way to take, or raise a clear error where memory has room for none.
+
+    Exact methods are preferred: of those that fit into memory, the fastest. Where that takes
+    longer than the user's patience, a low rank is taken, the largest that there is memory for.
+    """
+    asked, n, device = problem.asked, problem.n_rows, problem.device
+    if problem.in_chunks:
+        return _plan_low_rank(problem, "rows in chunks")
+    if device is not None and asked != "lowrank":
+        exact = forecast(problem, "device")
+        if exact.seconds <= problem.patience or not problem.approximable or asked != "auto":
+            return exact
+        return _plan_low_rank(problem, f"an exact fit on {device.where} would take too long")
+    if device is None:
+        kind = choose_bank(asked, problem.kernels, problem.X, problem.cache_bytes, n)
+        if asked == "auto" and kind in _REASONS:
+            return forecast(problem, kind, _REASONS[kind])
+    if asked == "lowrank":
+        return _plan_low_rank(problem)
+    if asked != "auto":
+        return forecast(problem, asked)
+    both = problem.approximable and n > _FACTORED
+    tried = [forecast(problem, kind, "exact") for kind in ("tiled", "iterative")[: 1 + both]]
+    fitting = [stage for stage in tried if stage.n_bytes <= _room()]
+    if fitting:
+        best = min(fitting, key=attrgetter("seconds"))
+        if best.seconds <= problem.patience or n <= FEW_ROWS or not problem.approximable:
+            return best if len(fitting) == 1 else replace(best, reason="exact, the faster of two")
+    if not problem.approximable:
+        raise _too_large(n, tried[0].n_bytes)
+    return _plan_low_rank(problem, "an exact fit would take too long or too much memory")
+
+
+def _plan_low_rank(problem: Problem, reason: str = "asked for") -> Stage:
+    """Return the largest rank that there is room for, but for no more than is usual."""
+    rank = problem.rank or n_landmarks(problem.n_rows)
+    least = _LEAST_RANK if problem.rank is None else rank
+    found = forecast(problem, "lowrank", reason, rank)
+    while rank > least and found.n_bytes > _room():
+        rank = max(least, int(rank / np.sqrt(2)))
+        found = forecast(problem, "lowrank", reason, rank)
+    return found
+
+
+def _room() -> float:
+    return _SHARE * (memory_limit() or np.inf)
+
+
+def _too_large(n: int, needed: float, n_stored: int = 0, advice: str = "") -> InvalidInputError:
+    stack, other = (f" and {n_stored} kernels", ", or bank='auto'") if n_stored else ("", "")
+    return InvalidInputError(
+        f"Two matrices{stack} of {n:,} × {n:,} numbers must fit into memory, "
+        f"about {needed / 1e9:,.1f} GB. This process may take {(memory_limit() or 0) / 1e9:,.1f} "
+        f"GB. Take some of the rows, drawn at random{advice}{other}."
+    )
+
+
+# ---- stages ------------------------------------------------------------------------------------
+
+
+def plan_stages(problem: Problem, most_rows: int | None = None) -> list[Stage]:
     """Return what could be fitted, by the time that it takes: the first is certain to be in time.
 
     Between equal weights on 500 rows and the whole are equal weights on more rows, as long as
     that is faster than to learn anything, and learned weights and metric on some rows, or with a
-    low rank on all.
+    low rank on all. Where weights are learned on all rows, every kernel has a rank of its own, and
+    fewer rows are better than a low rank, unless the whole is of a low rank too.
 
     Parameters
     ----------
     problem : Problem
         The whole.
-    plan : callable
-        Returns the forecast of a problem.
-    low_rank : callable, optional
-        Returns the forecast of a low rank of all rows; None where that does not serve. Where
-        weights are learned on all rows, every kernel has a rank of its own, and fewer rows are
-        better than a low rank, unless the whole is of a low rank too.
     most_rows : int, optional
         The rows that a stage of some rows may have; by default all.
     """
-    whole, n = plan(problem), problem.n_rows
-    if problem.n_programs > 0 and whole.kind != "lowrank":
-        low_rank = None
-    equal = replace(problem, learns=False)
-    first = plan(replace(equal, n_rows=min(n, FIRST_STAGE_ROWS)))
-    first = replace(first, reason="certain to be in time")
-    sizes = _sizes(n if most_rows is None else min(n, most_rows + 1))
-    pairs = [(plan(replace(problem, n_rows=m)), plan(replace(equal, n_rows=m))) for m in sizes]
+    whole, n = plan_stage(problem), problem.n_rows
+    learned = replace(problem, in_chunks=False)  # a part of them is in memory
+    equal = replace(learned, learns=False)
+    first = plan_stage(replace(equal, n_rows=min(n, FIRST_STAGE_ROWS)))
+    most = n if most_rows is None else min(n, most_rows + 1)
+    pairs = [
+        [plan_stage(replace(each, n_rows=size)) for each in (learned, equal)]
+        for size in _SIZES
+        if size < most
+    ]
     ranks = [rank for rank in _RANKS if rank <= n / _ROWS_A_RANK and rank < (whole.rank or n)]
-    if low_rank is None or not (ranks or problem.rank or whole.kind == "lowrank"):
-        pairs.append((whole, plan(equal)))
+    is_low = whole.kind == "lowrank"
+    serves = problem.in_chunks or (problem.approximable and problem.asked in ("auto", "lowrank"))
+    serves = serves and (is_low or (problem.n_programs == 0 and bool(ranks or problem.rank)))
+    if not serves:
+        pairs.append([whole, plan_stage(equal)])
     elif problem.rank is not None:
-        pairs.append((whole, low_rank(equal)))
+        pairs.append([whole, _plan_low_rank(equal)])
     else:
-        both = [(replace(problem, rank=rank), replace(equal, rank=rank)) for rank in ranks]
-        pairs += [(low_rank(learned), low_rank(unlearned)) for learned, unlearned in both]
-    between = [learned for learned, _ in pairs]
-    cheapest = min((learned.seconds for learned in between), default=whole.seconds)
-    between += [one for _, one in pairs if one.seconds < cheapest]
-    most = _WORTHWHILE * whole.seconds
-    between = [each for each in between if first.seconds < each.seconds <= most]
-    between = [replace(each, reason="the time limit") for each in between]
-    return [first, *sorted(between, key=lambda each: each.seconds), whole]
+        pairs += [
+            [_plan_low_rank(replace(each, rank=rank)) for each in (learned, equal)]
+            for rank in ranks
+        ]
+    cheapest = min((pair[0].seconds for pair in pairs), default=whole.seconds)
+    between = [pair[0] for pair in pairs]
+    between += [pair[1] for pair in pairs if pair[1].seconds < cheapest]
+    between = [
+        replace(each, reason="the time limit")
+        for each in between
+        if first.seconds < each.seconds <= _WORTHWHILE * whole.seconds
+    ]
+    first = replace(first, reason="certain to be in time")
+    return [first, *sorted(between, key=attrgetter("seconds")), whole]
 
 
-def _sizes(n_rows: int) -> list[int]:
-    """Return the numbers of rows of stages of some rows: 1,000 and its doubles."""
-    sizes = [2 * FIRST_STAGE_ROWS * 2**power for power in range(5)]
-    return [size for size in sizes if size < n_rows]
+def forecast_rest(problem: Problem, stage: Stage) -> float:
+    """Return the seconds that a stage of a problem takes after its weights are learned."""
+    known = replace(problem, n_rows=stage.n_rows, chooses=False, n_programs=0.0)
+    return forecast(known, stage.kind, rank=stage.rank).seconds
+
+
+# ---- durations ---------------------------------------------------------------------------------
+
+_UNITS: dict[str, float] = {"s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "": 1.0}
+
+
+def parse_duration(given: Any) -> float | None:
+    """Return seconds from a number or words such as ``"10m"``, or raise a clear error.
+
+    Parameters
+    ----------
+    given : float, str or None
+        Seconds, or a number with ``s``, ``m``, ``min`` or ``h``; None for no limit.
+    """
+    if given is None:
+        return None
+    found = re.fullmatch(r"\s*([0-9.]+)\s*([a-z]*)\s*", str(given).lower())
+    seconds = 0.0
+    if found and found[2] in _UNITS and found[1].count(".") <= 1 and found[1] != ".":
+        seconds = float(found[1]) * _UNITS[found[2]]
+    if seconds <= 0:
+        raise InvalidInputError(
+            "max_time must be a positive number of seconds, or a number with a unit such as '90s', "
+            f"'10m' or '1.5h'. Got {given!r}."
+        )
+    return seconds

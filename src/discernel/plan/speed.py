@@ -1,24 +1,27 @@
-"""How fast this machine is right now: some hundredths of a second of what fits are made of."""
+"""How fast this machine, or a device, is right now: some hundredths of a second of typical work."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import joblib
 import numpy as np
 
-from discernel.arrays import Buffers, draw_rows, n_rows, one_blas_thread
+from discernel.arrays import Buffers, Device, draw_rows, n_rows, one_blas_thread
+from discernel.bank.device import is_refined
 from discernel.kernels import Kernel
+from discernel.kernels.device import DeviceKernels
 from discernel.kernels.evaluate import KernelSet, can_prepare
 from discernel.progress.deadline import Clock
 
-__all__ = ["Speed", "mean_seconds", "measure_speed"]
+__all__ = ["Speed", "device_product_rate", "measure_device", "measure_speed"]
 
-#: Rows of the matrix that is multiplied.
-_ROWS = 600
+#: Rows of the matrices that are multiplied here, on a GPU, and where a device is none.
+_ROWS, _ROWS_ON_GPU, _FEW = 600, 4096, 512
 #: Factorisations of large matrices have this share of the speed of products, and half of that at so
 #: many rows: on one thread 35, 38 and 45 Gflop/s at 1,000, 2,000 and 4,000 where products have 48;
 #: on two 21, 43, 79 and 94 at 1,000, 2,500, 6,000 and 10,000 where products have 228.
@@ -35,11 +38,13 @@ _FASTER = 1.2
 _MEASURED = 0.04
 #: Measurements are repeated no more often than this.
 _MOST_REPEATS = 50
+#: Seconds per entry of a given matrix on a device, of which only its way from memory takes time.
+_READ = 4e-12
 
 
 @dataclass(frozen=True)
 class Speed:
-    """Rates of this machine, for the kernels and rows of a fit.
+    """Rates of this machine or of a device, for the kernels and rows of a fit.
 
     Attributes
     ----------
@@ -58,23 +63,19 @@ class Speed:
 
     product: float
     entry: float
-    n_threads: int
+    n_threads: int = 1
     single: float | None = None
     blas_threads_pay: bool = True
 
-    @property
-    def threads_in_effect(self) -> float:
-        """How many times as fast tiles are as on one thread: 1.8, 2.9, 4.3 and 5.7 for 2 to 16."""
-        return self._in_effect(self.n_threads)
-
-    @staticmethod
-    def _in_effect(n_threads: int) -> float:
+    def threads_in_effect(self, most: float = np.inf) -> float:
+        """Return how many times as fast threads are as one: 1.8, 2.9, 4.3 and 5.7 for 2 to 16."""
+        n_threads = min(most, self.n_threads)
         return n_threads / (1.0 + _WAITING * (n_threads - 1))
 
     def jobs(self, n_jobs: int) -> float:
         """Return the operations per second of some jobs that have a thread each."""
         single = self.product / self.n_threads if self.single is None else self.single
-        return single * self._in_effect(min(n_jobs, self.n_threads))
+        return single * self.threads_in_effect(n_jobs)
 
     def factorisation(self, n: float) -> float:
         """Return the operations per second of a Cholesky factorisation of n rows.
@@ -87,60 +88,84 @@ class Speed:
 
 
 def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf_counter) -> Speed:
-    """Return the rates that this process has at present, beside all others that are running.
+    """Return the rates that this process has at present, beside all others that are running."""
+    n_cores = int(joblib.cpu_count())
+    n_threads = n_cores if all(kernel.thread_safe for kernel in kernels) else 1
+    matrix = np.random.default_rng(0).standard_normal((_ROWS, _ROWS))
+
+    def multiply() -> None:
+        np.matmul(matrix, matrix)
+
+    product = single = 2.0 * _ROWS**3 / _mean_seconds(multiply, clock)
+    if n_cores > 1:
+        with one_blas_thread():
+            single = 2.0 * _ROWS**3 / _mean_seconds(multiply, clock)
+    pay = product >= _FASTER * single or n_threads == 1
+    # Entries of all kernels together, computed as banks compute them.
+    kernel_set = KernelSet(kernels)
+    height, width = _SMALL_TILE if kernel_set.direct else _TILE
+    rows, n = draw_rows(X, height + width), min(n_rows(X), height + width)
+    if can_prepare(X):
+        rows = kernel_set.prepare(rows)
+    top, left, buffers = rows[: min(height, n)], rows[max(0, n - width) : n], Buffers()
+
+    def compute() -> None:
+        for _, found in kernel_set.matrices(top, left, buffers):
+            found.sum()
+
+    entry = _mean_seconds(compute, clock) / (min(height, n) * min(width, n))
+    return Speed(product if pay else single, entry, n_threads, single, pay)
+
+
+def measure_device(
+    kernels: Sequence[Kernel], X: Any, device: Device, *, refined: bool | None = None
+) -> Speed:
+    """Return the rates of a device.
 
     Parameters
     ----------
     kernels : sequence of Kernel
         The candidates, resolved.
-    X : array-like of shape (n_samples, n_features)
-        The training rows.
-    clock : callable
-        Returns seconds.
+    X : ndarray of shape (n_samples, n_features)
+        The training rows, or given matrices.
+    device : Device
+        The device.
+    refined : bool, optional
+        Whether products are of single precision; by default as `is_refined` says.
     """
-    safe = all(kernel.thread_safe for kernel in kernels)
-    n_threads = int(joblib.cpu_count()) if safe else 1
-    product = _product_rate(clock)
-    with one_blas_thread():
-        single = product if joblib.cpu_count() == 1 else _product_rate(clock)
-    pay = product >= _FASTER * single or n_threads == 1
-    entry = _entry_seconds(kernels, X, clock)
-    return Speed(product if pay else single, entry, n_threads, single, pay)
-
-
-def _product_rate(clock: Clock) -> float:
-    matrix = np.random.default_rng(0).standard_normal((_ROWS, _ROWS))
-    return 2.0 * _ROWS**3 / mean_seconds(lambda: matrix @ matrix, clock)
-
-
-def _entry_seconds(kernels: Sequence[Kernel], X: Any, clock: Clock) -> float:
-    """Return the seconds per entry of all kernels together, computed as banks compute them."""
+    rate = device_product_rate(device, is_refined(n_rows(X)) if refined is None else refined)
+    if kernels[0].precomputed:
+        return Speed(rate, _READ * len(kernels))
     kernel_set = KernelSet(kernels)
-    height, width = _SMALL_TILE if kernel_set.direct else _TILE
-    rows = draw_rows(X, height + width)
-    if can_prepare(X):
-        rows = kernel_set.prepare(rows)
-    n = min(n_rows(X), height + width)
-    top, left, buffers = slice(0, min(height, n)), slice(max(0, n - width), n), Buffers()
+    rows = draw_rows(X, _ROWS_ON_GPU if device.is_cuda and not kernel_set.direct else _FEW)
+    on_device = DeviceKernels(kernel_set, kernel_set.prepare(rows), device)
+    every = slice(0, len(rows))
 
     def compute() -> None:
-        for _, matrix in kernel_set.matrices(rows[top], rows[left], buffers):
-            matrix.sum()
+        for _, matrix in on_device.strips(every, every):
+            device.xp.sum(matrix, axis=0)
+        float(device.zeros((1,))[0])  # waits for all that was asked for before
 
-    return mean_seconds(compute, clock) / ((top.stop - top.start) * (left.stop - left.start))
+    return Speed(rate, _mean_seconds(compute) / len(rows) ** 2)
 
 
-def mean_seconds(work: Callable[[], Any], clock: Clock = time.perf_counter) -> float:
-    """Return the seconds that something takes, the mean of a few times, the first not counted.
+@lru_cache(maxsize=16)
+def device_product_rate(device: Device, single: bool) -> float:
+    """Return the operations per second of a product on a device, in single or double precision."""
+    n = _ROWS_ON_GPU if device.is_cuda else _FEW
+    matrix = device.put(np.random.default_rng(0).standard_normal((n, n)), single=single)
 
-    Parameters
-    ----------
-    work : callable
-        What is measured.
-    clock : callable
-        Returns seconds.
-    """
-    work()  # what is set up once is not counted
+    def multiply() -> None:
+        with device.coarse_products(single):
+            device.xp.matmul(matrix, matrix)
+        float(device.zeros((1,))[0])
+
+    return 2.0 * n**3 / _mean_seconds(multiply)
+
+
+def _mean_seconds(work: Callable[[], None], clock: Clock = time.perf_counter) -> float:
+    """Return the seconds that some work takes: the mean of a few times, the first not counted."""
+    work()
     start, taken, n_done = clock(), 0.0, 0
     while taken < _MEASURED and n_done < _MOST_REPEATS:
         work()

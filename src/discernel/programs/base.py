@@ -212,6 +212,11 @@ class Criterion(ABC):
     weighs_samples : bool
         Whether it takes weights of samples. They are in the matrices of the bank and the columns
         of the target, so that few programs need to know of them.
+    only_products : bool
+        Whether products, traces and systems are all that it asks of kernels: features of a low
+        rank then serve as well.
+    pull : float
+        How strongly weights are pulled towards equal ones, where that can be said.
     """
 
     name: ClassVar[str] = ""
@@ -222,6 +227,8 @@ class Criterion(ABC):
     takes: ClassVar[Literal["anything", "classes", "two classes"]] = "anything"
     balanced: ClassVar[bool] = False
     weighs_samples: ClassVar[bool] = False
+    only_products: ClassVar[bool] = False
+    pull: float = 0.0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

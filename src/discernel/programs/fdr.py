@@ -218,6 +218,7 @@ class FisherRatio(Criterion):
     takes: ClassVar[Literal["two classes"]] = "two classes"
     balanced: ClassVar[bool] = True
     weighs_samples: ClassVar[bool] = True
+    only_products: ClassVar[bool] = True
 
     def program(
         self, bank: Bank, target: Target, regularization: float | None

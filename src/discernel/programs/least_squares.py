@@ -194,11 +194,9 @@ class KernelLeastSquares:
         units = np.zeros((self.n_samples, len(rows)))
         units[rows, places] = 1.0 if weights is None else weights.roots[rows]
         unit = KernelLeastSquares(self._system, self._ridge, units, weights)
-        left = 1.0 - unit.fitted[rows, places]
-        truth = self.truth[rows]
-        errors = (truth - self.fitted[rows]) / left[:, None]
+        errors = self._dual[rows] / unit._dual[rows, places][:, None]
         counted = np.ones(len(rows)) if weights is None else weights.values[rows]
-        return LeftOutRows(rows, truth - errors, errors, unit.coef, counted)
+        return LeftOutRows(rows, self.truth[rows] - errors, errors, unit.coef, counted)
 
     def leave_one_out_error(self) -> float:
         """Return the mean squared leave-one-out error."""

@@ -130,7 +130,7 @@ def low_rank_loss(
 
     Parameters
     ----------
-    bank : BlendBank or LowRankBank
+    bank : FeatureBank
         The features of the training rows.
     weights : ndarray of shape (n_kernels,)
         Those of the fit.

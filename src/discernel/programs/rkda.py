@@ -504,6 +504,7 @@ class RKDA(Criterion):
     )
     regularizations: ClassVar[tuple[str, ...]] = ("loo", "joint")
     weighs_samples: ClassVar[bool] = True
+    only_products: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_number("shrinkage of RKDA", self.shrinkage)

@@ -49,6 +49,7 @@ class Uniform(Criterion):
     solvers: ClassVar[tuple[str, ...]] = ("none",)
     regularization_is: ClassVar[Literal["apart"]] = "apart"
     weighs_samples: ClassVar[bool] = True
+    only_products: ClassVar[bool] = True
 
     def program(self, bank: Bank, target: Target, regularization: float | None) -> Program:
         return _FixedWeights(np.full(bank.n_kernels, 1.0 / bank.n_kernels))

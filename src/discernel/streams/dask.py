@@ -5,12 +5,19 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from discernel.arrays.cluster import SMALLER, active_client, computed, memory_of_threads, reduced
+from discernel.arrays.cluster import (
+    SMALLER,
+    active_client,
+    explain_lost_workers,
+    large_graphs,
+    scheduler,
+)
 from discernel.exceptions import InvalidInputError
 from discernel.streams.chunks import (
     Chunk,
@@ -115,14 +122,19 @@ class DaskSource(Source):
             keys = [(merge, level, i) for i in range(len(groups))]
             graph |= {key: (_merged, sent, some) for key, some in zip(keys, groups, strict=True)}
             level += 1
-        found: _Summary[State] | None = reduced(client, graph, keys[0], counts, report)
+        found: _Summary[State] | None = _root(client, graph, keys[0], counts, report)
         if found is None:
             raise self.no_rows()
         return found.state
 
     def _mapped(self, work: Callable[..., Any], value: Any, parts: range) -> list[Any]:
         """Return what work makes of some partitions."""
-        return computed(*self._tasks(work, value, parts))
+        from dask.optimization import cull
+
+        graph, keys = self._tasks(work, value, parts)
+        needed, _ = cull(graph, keys)
+        with explain_lost_workers(), large_graphs():
+            return list(scheduler()(needed, keys))
 
     def _tasks(
         self, work: Callable[..., Any], value: Any, parts: range
@@ -134,7 +146,12 @@ class DaskSource(Source):
 
     def _check_room(self, client: Any) -> None:
         """Raise a clear error where a partition is known not to fit into the memory of a worker."""
-        limits = [] if client is None else memory_of_threads(client)
+        info = {} if client is None else client.scheduler_info(n_workers=-1)["workers"]
+        limits = [
+            each["memory_limit"] / max(1, each["nthreads"])
+            for each in info.values()
+            if each["memory_limit"]
+        ]
         if limits and self._largest is not None and _COPIES * self._largest > min(limits):
             raise InvalidInputError(
                 f"A partition must fit {_COPIES} times into the memory of a worker's thread, here "
@@ -144,6 +161,48 @@ class DaskSource(Source):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.n_partitions} partitions)"
+
+
+def _root(
+    client: Any, graph: dict[Any, Any], root: Any, counts: list[Any], report: Report | None
+) -> Any:
+    """Return the root of a tree of tasks, and report as the numbers of rows of leaves are known."""
+    if client is None:
+        with explain_lost_workers(), _reporting(set(counts), report):
+            return scheduler()(graph, [root, *counts])[0]
+    from distributed import as_completed
+
+    futures: list[Any] = []
+    with explain_lost_workers():
+        try:
+            with large_graphs():
+                futures = client.get(graph, [root, *counts], sync=False)
+            done = 0
+            for future in as_completed(futures[1:]):
+                done += future.result()
+                if report is not None and done:
+                    report(done)
+            return futures[0].result()
+        finally:
+            with suppress(Exception):  # where nobody is left to be told
+                client.cancel(futures)
+
+
+@contextmanager
+def _reporting(counts: set[Any], report: Report | None) -> Iterator[None]:
+    """Report the rows that are done, as a scheduler of this process finishes tasks."""
+    from dask.callbacks import Callback
+
+    done = 0
+
+    def finished(key: Any, value: Any, *_: Any) -> None:
+        nonlocal done
+        if key in counts and report is not None and value:
+            done += value
+            report(done)
+
+    with Callback(posttask=finished):
+        yield
 
 
 # ---- partitions --------------------------------------------------------------------------------

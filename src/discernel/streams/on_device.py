@@ -9,8 +9,7 @@ import numpy as np
 from discernel.arrays import Device, FloatArray, as_host
 from discernel.kernels import Kernel
 from discernel.kernels.columns import divided_columns
-from discernel.kernels.device import DeviceSum
-from discernel.kernels.device.pairs import STRIP_ENTRIES
+from discernel.kernels.device import STRIP_ENTRIES, DeviceSum
 from discernel.kernels.features import NystromMap
 from discernel.kernels.terms import single_atom
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays.containers import convert_rows
+from discernel.arrays import convert_rows
 from discernel.exceptions import InvalidInputError
 from discernel.streams.chunks import is_dask, is_frame
 from discernel.streams.files import FileSource

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from discernel.arrays import Device, FloatArray
-from discernel.bank import make_bank
+from discernel.bank import TiledBank
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
 from discernel.default.losses import row_losses
@@ -141,7 +141,7 @@ def _round(
         kernel.shifted(X[:_UNIT_ROWS])
         for kernel in scaled_kernels(scales, spreads, divided_columns(X[:_MEDIAN_ROWS], spreads))
     ]
-    bank = make_bank("tiled", kernels, X[:_UNIT_ROWS], "centered_trace")
+    bank = TiledBank(kernels, X[:_UNIT_ROWS])
     kept = weights[bank.kept]
     features = NystromMap(kernels, bank.coefficients(kept / kept.sum()), X[:_LANDMARKS])
     summing = SumPass(_no_chunks, features, fitted.n_classes, device)

@@ -10,9 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import n_rows
-from discernel.arrays.containers import convert_rows
-from discernel.arrays.memory import memory_limit
+from discernel.arrays import convert_rows, memory_limit, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.progress.deadline import is_late
 from discernel.streams.chunks import (

@@ -11,8 +11,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.arrays import Device, FloatArray, as_host, n_rows, rows_for_threads
-from discernel.arrays.memory import memory_limit
+from discernel.arrays import Device, FloatArray, as_host, memory_limit, n_rows, rows_for_threads
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
 from discernel.streams.chunks import Chunk

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from discernel.arrays import FloatArray
-from discernel.arrays.containers import convert_rows
+from discernel.arrays import FloatArray, convert_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, frame_column, is_missing
 

@@ -9,8 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from discernel.arrays import n_rows
-from discernel.arrays.containers import convert_rows
+from discernel.arrays import convert_rows, n_rows
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.kernels.columns import column_cells
 

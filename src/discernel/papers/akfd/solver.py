@@ -13,9 +13,9 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray, inner, matmul
-from discernel.arrays.sample_weights import SampleWeights
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank import CholeskySystem, System
-from discernel.bank.products import CONSTANT, grand_means, row_means, traces_of
+from discernel.bank.products import CONSTANT
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.papers.akfd.criterion import (
     SERIES_ERROR,
@@ -264,15 +264,15 @@ def effective_rank(gram: FloatArray, weights: SampleWeights | None = None) -> fl
     weights : SampleWeights, optional
         How much rows count.
     """
-    means = row_means(gram, weights)
+    rows = row_weights(weights, len(gram))
+    means = rows.means(gram)
     # Centred first: the sums of squares of a wide Gaussian are those of its mean in all digits.
     centered = gram - means
-    centered -= (means - grand_means(means[None], weights))[:, None]
-    trace = float(traces_of(centered, weights))
-    if not trace > CONSTANT * abs(float(traces_of(gram, weights))):
+    centered -= (means - rows.means(means))[:, None]
+    trace = float(rows.sums(centered.diagonal()))
+    if not trace > CONSTANT * abs(float(rows.sums(gram.diagonal()))):
         return math.nan
-    if weights is not None:
-        weights.scale_both(centered)
+    rows.scale_both(centered)
     return trace**2 / inner(centered, centered)
 
 

@@ -1,0 +1,381 @@
+"""Kernels on devices, by any library of the array API standard."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray, ShiftedRows
+from discernel.arrays.device import Device, as_host
+from discernel.kernels.base import Combination, Kernel
+from discernel.kernels.evaluate import KernelSet, PreparedRows, can_prepare
+from discernel.kernels.terms import Key, PairKind, Term, combine
+from discernel.kernels.weighted import slices
+
+__all__ = ["STRIP_ENTRIES", "DeviceKernels", "DeviceSum", "MatrixOnDevice", "device_matrix"]
+
+#: Entries of the matrices that are made at a time: far more than a device does at once.
+STRIP_ENTRIES = 2**27
+
+
+# ---- pairwise matrices ---------------------------------------------------------------------------
+
+
+class _Rows(ABC):
+    """Rows on a device, of which a pairwise matrix is made."""
+
+    #: Whether the matrix of rows with themselves has zeros on its diagonal.
+    zero_with_itself = False
+
+    @abstractmethod
+    def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
+        """Return the pairwise matrix between some of these rows and some others."""
+
+
+class _Products(_Rows):
+    """⟨x, z⟩."""
+
+    def __init__(self, values: Any, device: Device) -> None:
+        self._values, self._matmul = values, device.xp.matmul
+
+    def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
+        return self._matmul(self._values[rows, :], other._values[columns, :].T)
+
+
+class _Sums(_Rows):
+    """‖x − z‖₁ or ‖x − z‖², as sums of differences, which lose no digits."""
+
+    zero_with_itself = True
+
+    def __init__(self, values: Any, device: Device, *, squared: bool) -> None:
+        self._values, self._xp, self._squared = values, device.xp, squared
+        self._fused = device.fused()
+        if self._fused is not None:
+            self._values = values.T.contiguous()
+
+    def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
+        X, Z = self._values, other._values
+        if self._fused is not None:
+            return self._fused.sums_of_differences(X[:, rows], Z[:, columns], self._squared)
+        total: Any = 0.0
+        for column in range(X.shape[1]):
+            part = X[rows, column : column + 1] - Z[columns, column : column + 1].T
+            total = total + (part * part if self._squared else self._xp.abs(part))
+        return total
+
+
+class _Squares(_Rows):
+    """‖x − z‖², by one product: see `ShiftedRows`."""
+
+    zero_with_itself = True
+
+    def __init__(self, rows: ShiftedRows, device: Device, single: bool) -> None:
+        values = rows.values
+        left = np.column_stack([-2.0 * values[:, :-2], values[:, -1], values[:, -2]])
+        self._left, self._right = device.put(left, single=single), device.put(values, single=single)
+        self._matmul, self._sums = device.xp.matmul, None
+        # Of two far rows, and of single numbers, a product would lose what they share.
+        if rows.given is not None or len(rows.origin) == 1:
+            given = values[:, :1] if rows.given is None else rows.given - rows.origin
+            self._sums = _Sums(device.put(given, single=single), device, squared=True)
+
+    def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
+        if self._sums is not None and other._sums is not None:
+            return self._sums.pairs(rows, other._sums, columns)
+        return self._matmul(self._left[rows, :], other._right[columns, :].T)
+
+
+class _Host(_Rows):
+    """A pairwise matrix that only NumPy can make."""
+
+    def __init__(self, pair: PairKind, rows: Any, device: Device, single: bool) -> None:
+        self._pair, self._rows, self._device, self._single = pair, rows, device, single
+
+    def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
+        made = self._pair.tile(self._rows[rows], other._rows[columns], None)
+        return self._device.put(made, single=self._single)
+
+
+def _rows_on(pair: PairKind, rows: Any, device: Device, single: bool) -> _Rows:
+    """Return prepared rows on a device."""
+    if pair.kind == "squared":
+        return _Squares(rows, device, single)
+    if pair.kind == "city":
+        return _Sums(device.put(rows, single=single), device, squared=False)
+    if pair.kind in ("inner", "cosine"):
+        return _Products(device.put(rows, single=single), device)
+    return _Host(pair, rows, device, single)
+
+
+# ---- kernels -------------------------------------------------------------------------------------
+
+
+class DeviceKernels:
+    """Kernels on prepared rows, of which strips are computed on a device.
+
+    What rows need is prepared by NumPy, once. Pairwise matrices are made on the device of the
+    prepared rows, and kernels of these. A kernel that is only known to NumPy, a user's callable
+    among them, is computed by NumPy and sent there.
+
+    Parameters
+    ----------
+    kernels : KernelSet
+        The kernels.
+    rows : PreparedRows
+        All rows, from ``kernels.prepare``.
+    device : Device
+        Where to compute.
+    single : bool, default=False
+        Whether in single precision.
+    """
+
+    def __init__(
+        self, kernels: KernelSet, rows: PreparedRows, device: Device, *, single: bool = False
+    ) -> None:
+        self.kernels, self.device, self.single = kernels, device, single
+        self._host, self._fused = rows, device.fused()
+        self._bases = {
+            key: _rows_on(key[0], rows.bases[key], device, single) for key in kernels.groups
+        }
+        decays = [kernels.decay(position) for position in range(len(kernels.kernels))]
+        #: The rates of kernels that are the exponential of their pairwise matrix times a number.
+        self._rates = {i: d[1] for i, d in enumerate(decays) if d is not None and d[0] == "exp"}
+
+    def strips(
+        self,
+        rows: slice,
+        columns: slice,
+        active: Sequence[int] | None = None,
+        other: DeviceKernels | None = None,
+    ) -> Iterator[tuple[int, Any]]:
+        """Yield every kernel's position and matrix, which is to be read, not changed.
+
+        Parameters
+        ----------
+        rows, columns : slice
+            Which rows it is between.
+        active : sequence of int, optional
+            The positions of the kernels that are wanted; by default all.
+        other : DeviceKernels, optional
+            The same kernels with the rows that the columns belong to; by default these.
+        """
+        wanted = range(len(self.kernels.kernels)) if active is None else set(active)
+        for position in self.kernels.direct:
+            if position in wanted:
+                yield position, self._from_host(position, rows, columns, other or self)
+        for positions, base in self._groups(rows, columns, wanted, other):
+            yield from ((position, self._made_of(position, base)) for position in positions)
+
+    def weighted_sum(
+        self,
+        rows: slice,
+        columns: slice,
+        factors: FloatArray,
+        other: DeviceKernels | None = None,
+    ) -> Any:
+        """Return Σ f_i k_i, with one factor per kernel, as `strips` are; it may be changed."""
+        shape = rows.stop - rows.start, columns.stop - columns.start
+        total = self.device.zeros(shape, single=self.single)
+        for position in self.kernels.direct:
+            if factors[position]:
+                matrix = self._from_host(position, rows, columns, other or self)
+                total += matrix * float(factors[position])
+        wanted = set(np.flatnonzero(factors).tolist())
+        for positions, base in self._groups(rows, columns, wanted, other):
+            if self._fused is not None and self._rates.keys() >= set(positions):
+                rates = np.array([self._rates[position] for position in positions])
+                self._fused.add_exponentials(total, base, rates, factors[positions])
+                continue
+            for position in positions:
+                total += self._made_of(position, base) * float(factors[position])
+        return total
+
+    def _groups(
+        self, rows: slice, columns: slice, wanted: Any, other: DeviceKernels | None
+    ) -> Iterator[tuple[list[int], Any]]:
+        """Yield the wanted kernels of one pairwise matrix, and this matrix."""
+        for key, steps in self.kernels.groups.items():
+            positions = [i for i, _ in steps if i in wanted]
+            if positions:
+                yield positions, self._pairs(key, rows, columns, other)
+
+    def _pairs(self, key: Key, rows: slice, columns: slice, other: DeviceKernels | None) -> Any:
+        left = self._bases[key]
+        if other is not None:
+            return left.pairs(rows, other._bases[key], columns)
+        found = left.pairs(rows, left, columns)
+        if left.zero_with_itself and rows.start == columns.start:
+            found = self.device.clear_diagonal(found)  # not what rounding leaves there
+        return found
+
+    def _made_of(self, position: int, base: Any) -> Any:
+        if self._fused is not None and position in self._rates:
+            return self._fused.exponential(base, self._rates[position])
+        xp = self.device.xp
+        return combine(self.kernels.terms[position], lambda atom: atom.function.on_device(base, xp))
+
+    def _from_host(self, position: int, rows: slice, columns: slice, other: DeviceKernels) -> Any:
+        left, right = self._host.rows[rows], other._host.rows[columns]
+        kernel = self.kernels.kernels[position]
+        if isinstance(kernel, MatrixOnDevice):
+            return kernel.block(left, right, single=self.single)
+        matrix = self.kernels.direct_matrix(position, left, right)
+        return self.device.put(matrix, single=self.single)
+
+
+class DeviceSum:
+    """Σ c_i k_i between new rows and some that stay on a device.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels, resolved.
+    coefficients : ndarray of shape (n_kernels,)
+        Their factors.
+    rows : ndarray of shape (n_samples, n_features)
+        The rows that stay.
+    device : Device
+        Where.
+    """
+
+    def __init__(
+        self, kernels: Sequence[Kernel], coefficients: FloatArray, rows: Any, device: Device
+    ) -> None:
+        self._set, self._coefficients, self._device = KernelSet(kernels), coefficients, device
+        self._host = self._set.prepare(rows)
+        self._rows = DeviceKernels(self._set, self._host, device)
+
+    def matrix(self, X: Any, coefficients: FloatArray | None = None) -> Any:
+        """Return the matrix between the rows of X and those that stay, on the device.
+
+        Other factors than those of the sum may be given.
+        """
+        part = self._set.prepare(X, self._host)
+        new = DeviceKernels(self._set, part, self._device)
+        here, there = slice(0, len(X)), slice(0, len(self._host.rows))
+        factors = self._coefficients if coefficients is None else coefficients
+        return new.weighted_sum(here, there, factors, self._rows)
+
+    def product(self, X: Any, vectors: FloatArray, *, sum_to_zero: bool) -> FloatArray:
+        """Return the matrix between the rows of X and those that stay, times ``vectors``.
+
+        If the vectors sum to zero, what all entries of a row share loses no digits.
+        """
+        V, xp = self._device.put(vectors), self._device.xp
+        out = np.empty((len(X), vectors.shape[1]))
+        for rows in slices(slice(0, len(X)), max(1, STRIP_ENTRIES // len(vectors))):
+            total = self.matrix(X[rows])
+            if sum_to_zero:
+                total = total - total[:, :1]
+            out[rows] = as_host(xp.matmul(total, V))
+        return out
+
+
+def device_matrix(kernel: Kernel, X: Any, Z: Any | None, device: Device) -> Any | None:
+    """Return the matrix of a kernel between rows of NumPy, made on a device strip by strip.
+
+    None where only NumPy can make it. Without Z, rows are those of X on both sides.
+    """
+    if not (can_prepare(X) and (Z is None or can_prepare(Z))):
+        return None
+    terms = kernel.terms()
+    atoms = list(dict.fromkeys(atom for term in terms for atom in term.atoms))
+    known = [atom for atom in atoms if atom.pair.kind]
+    if not known:
+        return None
+    n, m = len(X), len(X if Z is None else Z)
+    device.check_room(
+        8 * n * m,
+        f"A matrix of {n:,} × {m:,} numbers",
+        "or take fewer rows at a time. Estimators take rows and kernels, and need no more than one "
+        "matrix.",
+    )
+    kernels = KernelSet([Combination((Term(1.0, (atom,)),)) for atom in known])
+    right, others = kernels.prepare(X if Z is None else Z), None
+    left = there = DeviceKernels(kernels, right, device)
+    if Z is not None and Z is not X:
+        left, others = DeviceKernels(kernels, kernels.prepare(X, right), device), there
+    # What only NumPy knows is computed as a whole and as it is called here: what a user wrote may
+    # mean something by a Z that is not given.
+    here = {
+        atom: atom.function(atom.pair.entries(*atom.view.of_both(X, Z)))
+        for atom in atoms
+        if not atom.pair.kind
+    }
+    matrix = device.empty((n, m))
+    for rows, columns in _blocks(n, m, STRIP_ENTRIES // len(atoms), with_itself=others is None):
+        found = {known[i]: part for i, part in left.strips(rows, columns, other=others)}
+        found |= {atom: device.put(values[rows, columns]) for atom, values in here.items()}
+        matrix[rows, columns] = combine(terms, found.__getitem__)
+    return matrix
+
+
+def _blocks(n: int, m: int, entries: int, *, with_itself: bool) -> Iterable[tuple[slice, slice]]:
+    """Yield rows and columns of the parts of a matrix.
+
+    Those on the diagonal of a matrix of rows with themselves begin on it: `DeviceKernels` then
+    knows that distances there are 0.
+    """
+    for rows in slices(slice(0, n), max(1, entries // max(1, m))):
+        if with_itself and rows.start:
+            yield rows, slice(0, rows.start)
+        yield rows, slice(rows.start if with_itself else 0, m)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MatrixOnDevice(Kernel):
+    """A matrix on a device, as a kernel between the numbers of its rows.
+
+    What it is given for rows is an array of shape (n_rows, 1) with these numbers, so that a part
+    of the rows is a part of the matrix, and nothing is copied.
+
+    Parameters
+    ----------
+    matrix : array of shape (n_samples, n_samples)
+        The matrix, of single or double precision. It is read, never changed.
+    device : Device
+        Where it is.
+    label : str
+        Its name.
+    """
+
+    matrix: Any
+    device: Device
+    label: str
+
+    trusted = False
+
+    @property
+    def name(self) -> str:
+        return self.label
+
+    def __repr__(self) -> str:
+        return f"MatrixOnDevice({self.label!r})"
+
+    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
+        return as_host(self.block(X, X if Z is None else Z, single=False))
+
+    def diagonal(self, X: Any) -> FloatArray:
+        return as_host(self.device.xp.linalg.diagonal(self.matrix)).astype(np.float64)[_numbers(X)]
+
+    def block(self, X: FloatArray, Z: FloatArray, *, single: bool) -> Any:
+        """Return what is between rows of some numbers and of others, on the device."""
+        xp, found = self.device.xp, self.matrix
+        for axis, rows in enumerate((_numbers(X), _numbers(Z))):
+            if len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
+                some = slice(int(rows[0]), int(rows[0]) + len(rows))
+                found = found[some, :] if axis == 0 else found[:, some]
+            else:
+                there = xp.asarray(rows, device=self.device.where)
+                found = xp.take(found, there, axis=axis)
+        dtype = xp.float32 if single else xp.float64
+        return found if found.dtype == dtype else xp.astype(found, dtype)
+
+
+def _numbers(X: FloatArray) -> NDArray[np.int64]:
+    return np.asarray(X[:, 0], dtype=np.int64)
