@@ -9,13 +9,14 @@ ifneq ($(wildcard ../shared/data),)
 export DISCERNEL_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: help demo test test-oldest check format bench docs docs-check build clean
+.PHONY: help demo test test-oldest check format bench reproduce docs docs-check build clean
 help:
 	@echo "make demo    set up, then show what it does beside forest, boosting and SVC; ends with a report"
 	@echo "make test    set up, then run all tests"
 	@echo "make test-oldest    the tests of the library with the lowest versions that it allows"
 	@echo "make check   formatting, lint, types, spelling, layering"
 	@echo "make bench   the measured claims of README and docs (needs DISCERNEL_DATA)"
+	@echo "make reproduce    set up, then run the papers' tables again, three divisions each"
 	@echo "make docs    the documentation site, in build/docs; warnings are errors"
 	@echo "make docs-check    links, search and accessibility of the built site, with pictures"
 	@echo "make build   the sdist and the wheel, in dist/"
@@ -26,10 +27,10 @@ $(VENV)/.app: pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[app]"
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml
+$(VENV)/.dev: pyproject.toml reproduction/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]"
-	@touch $@ $(VENV)/.app
+	$(BIN)/pip install --quiet --disable-pip-version-check -e ".[dev]" -e reproduction
+	@touch $@ $(VENV)/.app $(VENV)/.reproduction
 
 $(VENV)/.docs: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -64,7 +65,7 @@ check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/codespell src tests benchmarks examples docs README.md CHANGELOG.md CONTRIBUTING.md
+	$(BIN)/codespell src tests reproduction benchmarks examples docs README.md CHANGELOG.md CONTRIBUTING.md
 	$(BIN)/python -m pytest -q tests/test_layers.py
 
 format: $(VENV)/.dev
@@ -76,6 +77,16 @@ bench: $(VENV)/.dev
 	  margin_cost cost_in_factorisations ridge_and_labels runner_overhead \
 	  default_against_baselines default_cost iterative forecasts low_rank automatic streams cluster; do \
 	  $(BIN)/python benchmarks/$$script.py || exit 1; done
+
+$(VENV)/.reproduction: pyproject.toml reproduction/pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -e . -e reproduction
+	@touch $@ $(VENV)/.app
+
+# TABLES="kim2006-table1 fung2004" runs some of them, with all divisions of the papers.
+TABLES ?= all --quick
+reproduce: $(VENV)/.reproduction
+	$(BIN)/discernel reproduce $(TABLES)
 
 # GALLERY=0 leaves the stories unexecuted: pages in a third of the time.
 GALLERY ?= 1

@@ -22,6 +22,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from bench import work as bench
 from common import load, write_record
 from scipy.linalg import lapack
 from sklearn.model_selection import GridSearchCV
@@ -31,7 +32,6 @@ from sklearn.svm import SVC
 from discernel import MultipleKernelDiscriminant, learn_kernel
 from discernel.arrays import blas_threads
 from discernel.bank import gram_stack
-from discernel.bench import work as bench
 from discernel.kernels import RBF, rbf_ladder
 
 SIZES = (1000, 2000, 4000)

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from bench import work
 from sklearn.metrics.pairwise import rbf_kernel
 
 from discernel.arrays import FloatArray
-from discernel.bench import work
 from discernel.displays.common import pyplot
 from discernel.experiments.progress import progress_bar
-from discernel.experiments.writing import write_file
 from discernel.kernels import RBF, Kernel, rbf_ladder
+from discernel.writing import write_file
 
 __all__ = ["Timing", "draw_curves", "measure_curves"]
 

@@ -41,7 +41,6 @@ SECONDS = 300
 #: Which tests should notice a change of a file, those first that say it soonest; the longest prefix
 #: counts, and a listed change may name others. Files that do not exist are left out.
 TESTS = {
-    "experiments/baselines/": ["tests/experiments/baselines"],
     "programs/": ["tests/programs"],
     "programs/rkda.py": [
         "tests/programs/test_rkda*.py",
@@ -118,7 +117,6 @@ WIDER = [
     "tests/programs",
     "tests/test_discriminant*.py",
     "tests/test_targets*.py",
-    "tests/experiments/baselines/test_single.py",
     "tests/estimators/test_ridge.py",
     "tests/estimators/test_multilabel.py",
 ]

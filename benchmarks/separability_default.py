@@ -31,7 +31,7 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.preprocessing import scale
 
 from discernel import SeparabilityClassifier
-from discernel.experiments.baselines import KernelNeighborsClassifier
+from discernel_reproduction.baselines import KernelNeighborsClassifier
 
 #: The sets of the paper, then those that no choice was made on; what is claimed of the gain.
 CLAIMS: dict[str, float | None] = {

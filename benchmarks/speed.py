@@ -1,6 +1,6 @@
 """How fast a fit is, in units of what others take for the same, all in one run.
 
-Runs every case of ``discernel bench`` and the curves of time against rows and kernels; writes the
+Runs every case of ``ratios.py`` and the curves of time against rows and kernels; writes the
 record and ``docs/images/speed.png``. Peers: ``pip install MKLpy torch himalaya``; without them the
 rest is measured and the record says so. ``python speed.py svc curves`` measures some anew, the
 others stay in the record; ``python speed.py draw`` only draws what is recorded.
@@ -14,10 +14,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from bench import chosen_cases, environment, run_cases
 from common import RECORDS, write_record
 from curves import Timing, draw_curves, measure_curves
-
-from discernel.bench import chosen_cases, environment, run_cases
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "speed.png"
 

@@ -131,6 +131,8 @@ LOGGER = logging.getLogger(__name__)
 CODE_LINK = re.compile(r"\[`([\w.]+)`\]\(\.\./src/(discernel/[\w/]+)\.py\)")
 #: A link to a story of the gallery.
 STORY_LINK = re.compile(r"\]\(\.\./examples/gallery/(plot_\w+)\.py\)")
+#: A link to a page of the reproduction, which the site hands out as a file.
+OUTSIDE_LINK = re.compile(r"\]\((\.\./reproduction/[\w/.]+\.md)(?:#[^)]*)?\)")
 #: Files outside this folder that are pages of the site.
 TAKEN = {
     "changelog": "CHANGELOG.md",
@@ -153,6 +155,7 @@ def to_objects(app: Sphinx, page: str, source: list[str]) -> None:
     source[0] = CODE_LINK.sub(_object_role, source[0])
     for file, here in ELSEWHERE.items():
         source[0] = source[0].replace(f"]({file}", f"]({here}")
+    source[0] = OUTSIDE_LINK.sub(r"](path:\1)", source[0])
     source[0] = STORY_LINK.sub(r"](gallery/\1.rst)", source[0])
     if page == "references":
         entries = [f".. [{key}] {text}" for key, text in ENTRY.findall(source[0])]

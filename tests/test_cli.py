@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import os
 import re
 import signal
 import sqlite3
@@ -196,7 +197,6 @@ def test_a_second_comparison_finds_what_was_run_and_a_report_needs_no_plan():
         (["predict", "none.model", "wine"], "There is none at 'none.model'"),
         (["predict", "plants.csv", "wine"], "must be a model that `discernel fit` wrote"),
         (["fit", "iris", "-o", "no/where"], "Make its folder"),
-        (["reproduce", "kim2007"], "must be one of"),
     ],
 )
 def test_what_a_user_can_mend_is_one_line_and_ends_with_1(table, words, message):
@@ -441,29 +441,7 @@ def test_rows_without_the_columns_of_the_model_are_refused(table):
     assert "Got those of 'wine'" in invoke("predict", "iris.model", "wine", code=1).stderr
 
 
-# ---- reproduce and info ------------------------------------------------------------------------
-
-
-def test_what_can_be_reproduced_is_listed():
-    shown = invoke("reproduce", "--list").output
-    assert "kim2006-table1" in shown
-    assert invoke("reproduce").output == shown
-
-
-@pytest.mark.data
-@pytest.mark.usefixtures("paper_data")
-def test_numbers_stand_beside_the_published_ones():
-    shown = invoke("reproduce", "kim2006-figure1", "--divisions", "2", "-j", "1").output
-    assert re.search(r"K\* +0\.91 +0\.\d\d ± \S+ +(agrees|better|differs)", shown)
-    assert re.search(r"\d of 2 cells agree or are better", shown)
-    assert "at most 2 divisions" in shown
-
-
-def test_a_figure_is_saved():
-    shown = invoke("reproduce", "yeung2006-figure1", "-j", "1").output
-    page = Path("discernel-results/yeung2006-figure1.png")
-    assert f"figure: {page.resolve()}" in shown
-    assert page.read_bytes().startswith(b"\x89PNG")
+# ---- info --------------------------------------------------------------------------------------
 
 
 def test_info_says_what_is_here():
@@ -486,3 +464,26 @@ def test_demo_shows_wins_and_losses_and_writes_a_report(tmp_path, monkeypatch):
     important = re.findall(r"^(\w+) +\d+ %", result.output, flags=re.M)[:4]
     assert set(important) == {"width", "height", "charge", "field"}
     assert (tmp_path / "demo.html").is_file()
+
+
+# ---- commands of other packages ----------------------------------------------------------------
+
+
+def test_the_commands_are_those_of_the_documentation():
+    page = Path(__file__).parent.parent / "docs" / "command_line.md"
+    listed = re.findall(r"^\| `(\w+)` \|", page.read_text(encoding="utf-8"), flags=re.M)
+    there = [command.name for command in commands.app.registered_commands]
+    assert listed == ["fit", "predict", "explain", "compare", "report", "export", "demo", "info"]
+    assert set(listed) == set(there) - {"reproduce"}
+
+
+def test_commands_of_installed_packages_are_found(tmp_path, monkeypatch):
+    package = tmp_path / "site" / "greeting-1.0.dist-info"
+    package.mkdir(parents=True)
+    (package.parent / "greeting.py").write_text("def greet(name: str):\n    print('hello', name)\n")
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: greeting\nVersion: 1.0\n")
+    (package / "entry_points.txt").write_text("[discernel.commands]\ngreet = greeting:greet\n")
+    assert "No such command 'greet'" in run("greet", "you", code=2).stderr
+    source = str(Path(discernel.__file__).parent.parent)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(package.parent), source]))
+    assert run("greet", "you").stdout == "hello you\n"

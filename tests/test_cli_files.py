@@ -282,8 +282,6 @@ def test_a_folder_that_cannot_be_made_is_one_line():
     Path("f").touch()
     words = "The folder f could not be made: File exists"
     assert words in invoke("compare", "iris", *FAST, "--store", "f/s.sqlite", code=1).stderr
-    found = invoke("reproduce", "yeung2006-figure1", "--store", "f/s.sqlite", code=1)
-    assert words in found.stderr
 
 
 # ---- models that are none ----------------------------------------------------------------------

@@ -1,20 +1,14 @@
 """What the benchmark of the default says about its results: losses, ranks, what is kept."""
 
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sklearn.metrics import log_loss
 
 pytest.importorskip("pandas")
-sys.path.insert(0, str(Path(__file__).parent.parent / "benchmarks"))
 
 import default_against_baselines as benchmark
 import tasks
 from baselines import Prediction
-
-sys.path.pop(0)
 
 
 def result(accuracy, loss=0.5):

@@ -22,8 +22,6 @@ from discernel import (
     solvers,
     tables,
 )
-from discernel.experiments import baselines
-from discernel.experiments.reproduce import names, reproduction
 
 ROOT = Path(__file__).parent.parent
 MODULES = sorted(
@@ -48,7 +46,6 @@ PUBLIC = [f"discernel.criteria.{name}" for name in CRITERIA] + [
         export,
         displays,
         datasets,
-        baselines,
     )
     for name in room.__all__
     if name not in ("Dataset", "DataUnavailableError", *RESULTS)
@@ -107,13 +104,14 @@ def test_public_methods_of_estimators_are_documented():
 def test_every_key_is_in_the_bibliography():
     bibliography = (ROOT / "docs" / "references.md").read_text(encoding="utf-8")
     keys = set()
-    for path in (ROOT / "src").rglob("*.py"):
+    for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "reproduction").rglob("*.py")]:
         keys |= set(re.findall(r"\[([A-Z][A-Za-z]+\d\d)\]_", path.read_text(encoding="utf-8")))
     assert keys
     assert [key for key in keys if f"[{key}]" not in bibliography] == []
 
 
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+PAGES_OF_REPRODUCTION = [*(ROOT / "reproduction").glob("**/*.md")]
 
 
 def anchors(page):
@@ -122,7 +120,7 @@ def anchors(page):
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *PAGES_OF_REPRODUCTION], ids=lambda page: page.name)
 def test_links_of_pages_lead_somewhere(page):
     links = re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]+))?\)", page.read_text(encoding="utf-8"))
     for target, anchor in links:
@@ -184,7 +182,7 @@ PUBLISHED = [
     ("ionosphere", "ye2008-table4", "SILP_θ", "TSA"),
     ("cancer", "ye2008-table5", "SILP_θ", "TSA"),
 ]
-REPRODUCTION = (ROOT / "docs" / "reproduction.md").read_text(encoding="utf-8")
+REPRODUCTION = (ROOT / "reproduction" / "docs" / "tables.md").read_text(encoding="utf-8")
 
 
 def reproduced(table, row, column):
@@ -193,14 +191,6 @@ def reproduced(table, row, column):
     (cell,) = re.findall(rf"^\| {re.escape(row)} \| {re.escape(column)} \| (.+)$", section, re.M)
     printed, ours, *_ = cell.split(" | ")
     return float(printed.split(" ±")[0]), float(ours.split(" ±")[0])
-
-
-@pytest.mark.parametrize("name", names())
-def test_the_page_of_published_tables_has_the_notes_of_the_plans(name):
-    section = REPRODUCTION.partition(f"### {name}: ")[2].partition("\n### ")[0]
-    assert section
-    for note in reproduction(name).notes:
-        assert f"\n- {note}\n" in section
 
 
 def results(name):

@@ -39,7 +39,6 @@ ORDER = (
     "testing",
     "datasets",
     "experiments",
-    "bench",
     "report",
     "cli",
     "__main__",
@@ -47,7 +46,7 @@ ORDER = (
 ROOMS = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}
 #: The public names of the package, which come from rooms up to the estimators.
 TOP = "the top"
-MAY_USE_TOP = {"testing", "datasets", "experiments", "bench", "report", "cli", "__main__"}
+MAY_USE_TOP = {"testing", "report", "cli", "__main__"}
 
 
 # ---- what a file imports -----------------------------------------------------------------------

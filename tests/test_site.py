@@ -29,7 +29,6 @@ ROOMS = (
     "discernel.report",
     "discernel.datasets",
     "discernel.testing",
-    "discernel.experiments.baselines",
 )
 #: Helpers of our own code; a name that several modules have stands under one of them.
 NOT_SHOWN = {"DataUnavailableError", "Status", "kernel_sources", "refuse_views", "sum_by"}

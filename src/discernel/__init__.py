@@ -43,11 +43,11 @@ __version__ = version("discernel")
 
 #: Where names went that were here once.
 _ROOMS = {
-    "criteria": "AKFD Alignment Margin Separability",
-    "learn": "AlignedKernels Candidate Progress RegularizationPath",
-    "solvers": "Newton QCQP SDP SILP",
-    "experiments.baselines": "ConformalKernelTransformer KDDA KernelNeighborsClassifier "
-    "LearnedKernelSVC SingleKernelClassifier",
+    "discernel.criteria": "AKFD Alignment Margin Separability",
+    "discernel.learn": "AlignedKernels Candidate Progress RegularizationPath",
+    "discernel.solvers": "Newton QCQP SDP SILP",
+    "discernel_reproduction.baselines": "ConformalKernelTransformer KDDA "
+    "KernelNeighborsClassifier LearnedKernelSVC SingleKernelClassifier",
 }
 _MOVED = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
@@ -59,7 +59,7 @@ if not TYPE_CHECKING:  # which would take any name for granted
             # Python drops the words of an AttributeError in `from discernel import …`.
             raise ImportError(
                 f"{name} is no longer in discernel itself. Write: "
-                f"from discernel.{_MOVED[name]} import {name}",
+                f"from {_MOVED[name]} import {name}",
                 name="discernel",
             )
         raise AttributeError(f"module 'discernel' has no attribute {name!r}")

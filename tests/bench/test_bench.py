@@ -7,15 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import ratios
+import typer
+from bench import CASES, Case, Pair, chosen_cases, judge, read_record, run_case, run_cases
+from bench import work as works
+from bench.results import summarize
 from typer.testing import CliRunner
 
-from discernel.bench import CASES, Case, Pair, chosen_cases, judge, read_record, run_case, run_cases
-from discernel.bench import work as works
-from discernel.bench.results import summarize
-from discernel.cli import app as commands
 from discernel.cli import shared
 from discernel.exceptions import InvalidInputError, NumericalError
 
+APP = typer.Typer()
+APP.command()(ratios.measure)
 #: Cases that need nobody else and take next to nothing.
 CHEAP = ["ladder", "papers", "classes", "many", "predict"]
 
@@ -27,7 +30,7 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 
 def invoke(*words, code=0):
-    result = CliRunner().invoke(commands.app, ["bench", *map(str, words)])
+    result = CliRunner().invoke(APP, list(map(str, words)))
     assert result.exit_code == code, result.output
     assert "Traceback" not in result.output
     return result
@@ -242,10 +245,10 @@ def test_an_unknown_case_is_answered_with_the_known_ones():
     ],
 )
 def test_a_broken_record_is_said_before_anything_is_measured(text, monkeypatch):
-    monkeypatch.setattr("discernel.bench.run_cases", lambda *a, **k: pytest.fail("measured"))
+    monkeypatch.setattr("bench.run_cases", lambda *a, **k: pytest.fail("measured"))
     Path("record.json").write_text(text)
     shown = invoke("ladder", "--against", "record.json", code=1).stderr
-    assert "must be a file that `discernel bench --output` wrote. Got 'record.json'" in shown
+    assert "must be a file that `benchmarks/ratios.py --output` wrote. Got 'record.json'" in shown
 
 
 def test_a_record_that_is_not_there_is_said():

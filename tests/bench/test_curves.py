@@ -3,13 +3,13 @@
 import sys
 from dataclasses import asdict
 
-from benchmarks.curves import Timing, draw_curves, measure_curves
+from curves import Timing, draw_curves, measure_curves
 
 
 def test_curves_are_measured_and_drawn(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "MKLpy", None)
-    monkeypatch.setattr("benchmarks.curves._REPEATS", 2)
-    monkeypatch.setattr("benchmarks.curves._ROWS", 100)
+    monkeypatch.setattr("curves._REPEATS", 2)
+    monkeypatch.setattr("curves._ROWS", 100)
     points = measure_curves({"rows": (60, 80), "kernels": (2, 3)})
     assert {(point.axis, point.method, point.at) for point in points} == {
         *(("rows", method, n) for method in ("discernel", "one Cholesky") for n in (60, 80)),
@@ -22,8 +22,8 @@ def test_curves_are_measured_and_drawn(tmp_path, monkeypatch):
 
 
 def test_a_point_that_takes_long_is_measured_once(monkeypatch):
-    monkeypatch.setattr("benchmarks.curves._ENOUGH", 0.0)
-    monkeypatch.setattr("benchmarks.curves._ROWS", 100)
+    monkeypatch.setattr("curves._ENOUGH", 0.0)
+    monkeypatch.setattr("curves._ROWS", 100)
     monkeypatch.setitem(sys.modules, "MKLpy", None)
     (point,) = measure_curves({"kernels": (2,)})
     assert len(point.seconds) == 1

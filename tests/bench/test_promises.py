@@ -2,14 +2,10 @@
 
 import gzip
 import json
-import sys
-from pathlib import Path
 
 import numpy as np
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
 import promises
+import pytest
 
 ROW = {"claimed_accuracy": 0.8, "low": 0.7, "high": 0.85, "n_claimed": 100}
 

@@ -1,18 +1,15 @@
 """The comparison of two versions: what counts as the same, and that its fits can be made."""
 
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+import result_cells
+import same_results
 
 from discernel import MultipleKernelDiscriminant
 from discernel.default import choose, metric
 from discernel.default.ridge import Ridge
-
-sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
-import result_cells
-import same_results
 
 
 @pytest.fixture(autouse=True)

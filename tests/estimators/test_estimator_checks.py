@@ -1,7 +1,7 @@
 """scikit-learn's checks of every public estimator, with parameters other than the defaults.
 
-Those of the defaults are in `test_contract.py` and beside the tests of each baseline. Checks of
-sample weights against repeated rows are there too.
+Those of the defaults are in `test_contract.py`. Checks of sample weights against repeated rows are
+there too.
 """
 
 import pytest
@@ -18,13 +18,6 @@ from discernel import (
 )
 from discernel.bank import LowRank
 from discernel.criteria import GivenWeights
-from discernel.experiments.baselines import (
-    KDDA,
-    ConformalKernelTransformer,
-    KernelNeighborsClassifier,
-    LearnedKernelSVC,
-    SingleKernelClassifier,
-)
 from discernel.kernels import RBF, Cosine, Laplace, Linear, Polynomial, Standardized
 
 TWO = [RBF(), Linear()]
@@ -54,12 +47,6 @@ ESTIMATORS = [
     SeparabilityClassifier(TWO, require_unlabelled=False),
     SeparabilityClassifier([Linear()], require_unlabelled=False, method="dinkelbach"),
     SeparabilityClassifier(TWO, require_unlabelled=False, unlabelled="?", n_neighbors=3),
-    ConformalKernelTransformer(Laplace(), centers=0.5, n_steps=20),
-    KDDA(Laplace(), n_components=1),
-    KernelNeighborsClassifier(3, kernel=Linear()),
-    LearnedKernelSVC(TWO, criterion="rkda", loss="l2"),
-    LearnedKernelSVC(TWO, criterion="fdr"),
-    SingleKernelClassifier(TWO, cv=2, regularizations=[0.1, 1.0]),
 ]
 
 #: Names of checks that call ``partial_fit`` where there is one.
@@ -147,8 +134,6 @@ def test_the_expected_failures_are_those_of_some_estimator():
         (KernelDiscriminant(criterion="fdr"), False),
         (KernelDiscriminant(threshold="roc"), False),
         (MultipleKernelDiscriminant(criterion="margin"), False),
-        (LearnedKernelSVC(criterion="margin"), False),
-        (LearnedKernelSVC(), True),
         (MultipleKernelDiscriminant(criterion="no such name"), True),
     ],
     ids=repr,

@@ -18,11 +18,6 @@ from discernel.estimators import (
     MultipleKernelRidge,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.baselines import (
-    KDDA,
-    ConformalKernelTransformer,
-    KernelNeighborsClassifier,
-)
 from discernel.kernels import (
     RBF,
     Exponential,
@@ -121,10 +116,6 @@ def test_settings_of_kernels_in_lists_and_dictionaries(kernels, changes, expecte
 def test_a_new_kernel_and_its_settings_may_be_set_at_once():
     clf = KernelDiscriminant("cosine").set_params(kernel__degree=3, kernel=Polynomial())
     assert clf.kernel == Polynomial(3)
-    conformal = ConformalKernelTransformer(factor_kernel=RBF()).set_params(
-        factor_kernel__width=2.0, kernel__width=3.0
-    )
-    assert (conformal.kernel, conformal.factor_kernel) == (RBF(width=3.0), RBF(width=2.0))
 
 
 def test_a_failed_change_changes_nothing():
@@ -178,8 +169,8 @@ def test_a_search_reaches_the_settings_of_kernels():
 
 
 def test_estimators_with_kernels_show_and_compare_as_before():
-    clf = KDDA(RBF(width=2.0))
-    assert repr(clf) == "KDDA(kernel=RBF(width=2))"
+    clf = KernelDiscriminant(RBF(width=2.0))
+    assert repr(clf) == "KernelDiscriminant(kernel=RBF(width=2))"
     assert "kernel" in clf._repr_html_()
-    neighbors = KernelNeighborsClassifier(kernel=Function(np.dot))
-    assert neighbors.get_params()["kernel__function"] is np.dot
+    function = KernelDiscriminant(Function(np.dot))
+    assert function.get_params()["kernel__function"] is np.dot

@@ -12,11 +12,6 @@ from sklearn.model_selection import cross_val_score
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.estimators import SeparabilityClassifier
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.baselines import (
-    KernelNeighborsClassifier,
-    LearnedKernelSVC,
-    SingleKernelClassifier,
-)
 from discernel.kernels import RBF, Cosine, Function, Linear, Spectrum, as_kernel
 
 SEEN: list = []
@@ -100,10 +95,7 @@ def test_banks_agree_on_mixed_tables(bank):
 @pytest.mark.parametrize(
     "estimator",
     [
-        LearnedKernelSVC(KERNELS, criterion="uniform", regularization=1.0),
-        SingleKernelClassifier(KERNELS, regularizations=[0.1], cv=3, random_state=0),
         SeparabilityClassifier(KERNELS, require_unlabelled=False, share=0.9, alpha=1e4),
-        KernelNeighborsClassifier(3, kernel=KERNELS["s"]),
         KernelDiscriminant(KERNELS["n"], regularization=0.1),
         KernelDiscriminant(KERNELS["s"] + KERNELS["n"], regularization=0.1),
         MultipleKernelRidge(KERNELS, criterion="uniform", regularization=0.1),

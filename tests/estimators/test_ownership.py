@@ -18,15 +18,9 @@ from discernel.estimators import (
     MultipleKernelRidge,
     SeparabilityClassifier,
 )
-from discernel.experiments import baselines
-from discernel.experiments.baselines import (
-    ConformalKernelTransformer,
-    LearnedKernelSVC,
-    SingleKernelClassifier,
-)
 from discernel.kernels import RBF, Function, Linear
 
-ALL = [getattr(room, name) for room in (estimators, baselines) for name in room.__all__]
+ALL = [getattr(estimators, name) for name in estimators.__all__]
 
 
 @pytest.fixture(scope="module")
@@ -35,18 +29,14 @@ def wine():
     return scale(X)[::2], y[::2], scale(X)[1::6]
 
 
-def make(estimator, kernels):
+def make(estimator, kernels, **given):
     """Return the estimator with these kernels, or the first of them, and quick options."""
     taken = inspect.signature(estimator).parameters
     options = {"kernels": kernels} if "kernels" in taken else {"kernel": kernels[0]}
     quick = {"regularization": 0.1, "criterion": "uniform", "cv": 2, "nu": 1.0, "random_state": 0}
-    if estimator is SingleKernelClassifier:
-        quick["regularizations"] = [0.1]
     if estimator is SeparabilityClassifier:
         quick |= {"require_unlabelled": False, "share": 0.9, "alpha": 1e4}
-    if estimator is LearnedKernelSVC:
-        quick["regularization"] = 1.0
-    return estimator(**options, **{k: v for k, v in quick.items() if k in taken})
+    return estimator(**options, **{k: v for k, v in (quick | given).items() if k in taken})
 
 
 def outputs(fitted, X):
@@ -133,20 +123,12 @@ def test_rows_are_copied_once_and_only_where_they_are_shared(wine, monkeypatch):
     X, y, _ = wine
     kept = KernelDiscriminant(RBF()).fit(X, y).combined_kernel_.rows
     assert not np.shares_memory(kept, X)
-    single = SingleKernelClassifier([RBF()], regularizations=[0.1], cv=2).fit(X, y)
-    assert not np.shares_memory(single.estimator_.combined_kernel_.rows, X)
     copied = []
     from discernel.estimators import rows
 
     original = rows._owned
     monkeypatch.setattr(rows, "_owned", lambda *args: copied.append(1) or original(*args))
-    SingleKernelClassifier([RBF()], regularizations=[0.1], cv=2).fit(X, y)
+    KernelDiscriminant(RBF()).fit(X, y)
     assert len(copied) == 1
     fresh = rows._owned(converted := np.array(X), X.tolist())
     assert fresh is converted
-
-
-def test_the_rows_of_a_conformal_kernel_are_its_own(wine):
-    X, y, _ = wine
-    fitted = ConformalKernelTransformer(random_state=0).fit(X, y)
-    assert not np.shares_memory(fitted.rows_, X)

@@ -227,9 +227,13 @@ def test_details_that_cannot_be_stored_are_a_failure(store, monkeypatch):
         (plan_of(LDA, datasets=(WINE, Data("feret"))), DataUnavailableError, "private"),
         (plan_of(LDA, donor=True), InvalidInputError, "these have none"),
         (plan_of(LDA, train_size=178), InvalidInputError, "'wine' must be one that can be divided"),
-        (plan_of(LDA, datasets=(Data("wine", options={"classes": [9]}),)), InvalidInputError, "9"),
+        (
+            plan_of(LDA, datasets=(Data("wine", options={"classes": [9]}),)),
+            InvalidInputError,
+            "'rows'",
+        ),
     ],
-    ids=["kind", "data set", "private", "donor", "rows", "classes"],
+    ids=["kind", "data set", "private", "donor", "rows", "option"],
 )
 def test_plans_that_cannot_work_fail_before_anything_is_run(store, plan, error, message):
     with pytest.raises(error, match=message):

@@ -95,14 +95,6 @@ def test_scaling_is_learned_on_training_rows(scaling, monkeypatch):
     assert np.abs(after.X_test - before.X_test).min() > 1
 
 
-def test_scaling_before_the_division_is_that_of_all_rows():
-    division = divide(cell(scaling="symmetric", options={"scaled_together": True}))
-    rows = np.r_[division.X_train, division.X_test]
-    np.testing.assert_allclose(rows.min(axis=0), -1.0, atol=1e-12)
-    np.testing.assert_allclose(rows.max(axis=0), 1.0, atol=1e-12)
-    assert (division.X_train.max(axis=0) < 1.0 - 1e-6).any()
-
-
 @pytest.mark.parametrize(
     ("scaling", "low", "high"), [("minmax", 0.0, 1.0), ("symmetric", -1.0, 1.0)]
 )
@@ -129,12 +121,6 @@ def test_a_method_cannot_change_the_data_of_the_next():
 # ---- options of the data ---------------------------------------------------------------------
 
 
-def test_only_some_classes():
-    division = divide(cell(options={"classes": [0, 2]}))
-    assert set(np.r_[division.y_train, division.y_test]) == {0, 2}
-    assert len(division.y_train) + len(division.y_test) == np.isin(Y, [0, 2]).sum()
-
-
 def test_only_some_rows_the_same_in_all_divisions():
     kept = set()
     for repetition in range(3):
@@ -151,35 +137,6 @@ def test_more_rows_than_there_are():
     assert len(division.y_train) + len(division.y_test) == len(X)
 
 
-@pytest.mark.parametrize(("end", "taken"), [("first", slice(20)), ("last", slice(-20, None))])
-def test_rows_of_each_class_from_one_end_are_the_same_in_all_divisions(end, taken):
-    expected = np.concatenate([np.flatnonzero(label == Y)[taken] for label in range(3)])
-    for repetition in range(2):
-        options = {"per_class": 20, "end": end}
-        division = divide(cell(repetition=repetition, options=options))
-        rows = where(np.r_[division.X_train, division.X_test])
-        assert sorted(rows) == expected.tolist()
-
-
-def test_unknown_end():
-    with pytest.raises(InvalidInputError, match="end must be one of 'first', 'last'"):
-        divide(cell(options={"per_class": 20, "end": "middle"}))
-
-
-def test_classes_of_a_number_by_limits(monkeypatch):
-    price = X[:, 0]
-    data = replace(read(Data("wine")), y=price)
-    monkeypatch.setattr(tasks, "read", lambda _: data)
-    division = divide(cell(options={"cuts": [12.5, 13.5]}))
-    for rows, y in ((division.X_train, division.y_train), (division.X_test, division.y_test)):
-        np.testing.assert_array_equal(y, (rows[:, 0] >= 12.5).astype(int) + (rows[:, 0] >= 13.5))
-
-
-def test_unknown_class():
-    with pytest.raises(InvalidInputError, match=r"must name classes of the data: \[0, 1, 2\]"):
-        divide(cell(options={"classes": [0, 7]}))
-
-
 # ---- the donor's division --------------------------------------------------------------------
 
 
@@ -190,8 +147,11 @@ def test_division_of_the_donor(monkeypatch):
     division = divide(cell(donor=True))
     np.testing.assert_array_equal(where(division.X_train), np.flatnonzero(train))
     np.testing.assert_array_equal(where(division.X_test), np.flatnonzero(~train))
-    division = divide(cell(donor=True, options={"classes": [1, 2]}))
-    np.testing.assert_array_equal(where(division.X_train), np.flatnonzero(train & (Y > 0)))
+
+
+def test_an_unknown_option_is_refused():
+    with pytest.raises(InvalidInputError, match="option of data must be one of 'rows'"):
+        divide(cell(options={"classes": [1, 2]}))
 
 
 def test_no_division_of_the_donor():
@@ -211,14 +171,6 @@ def test_data_sets_that_cannot_be_read():
         read(Data("wien"))
     with pytest.raises(DataUnavailableError, match="private"):
         read(Data("feret"))
-
-
-def test_string_labels(monkeypatch):
-    names = np.array(["a", "b", "longer"])[Y]
-    data = replace(read(Data("wine")), y=names)
-    monkeypatch.setattr(tasks, "read", lambda _: data)
-    division = divide(cell(options={"classes": ["a", "longer"]}))
-    assert set(division.y_test) == {"a", "longer"}
 
 
 def test_division_keeps_views(monkeypatch):

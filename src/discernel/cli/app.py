@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.metadata import entry_points
 from typing import Annotated
 
 import typer
@@ -14,7 +15,6 @@ from discernel.cli import (
     explaining,
     exporting,
     fitting,
-    measuring,
     reporting,
 )
 from discernel.cli.shared import EXIT_CODES, examples
@@ -87,20 +87,6 @@ _add(
     "discernel compare wine -m auto -m forest -m boosting --divisions 20",
 )
 _add(
-    "export",
-    exporting.export_command,
-    "Write a model as ONNX, or as Python that needs NumPy alone.",
-    "discernel export patients.skops --to patients.onnx",
-    "discernel export patients.skops --to score_patients.py",
-)
-_add(
-    "info",
-    measuring.info_command,
-    "Show what is here, or in a model.",
-    "discernel info",
-    "discernel info patients.skops",
-)
-_add(
     "report",
     reporting.report_command,
     "Make a page of a model, or of all results.",
@@ -108,6 +94,22 @@ _add(
     "discernel report patients.skops --explain new.csv --row 12 -o page.html",
     "discernel report discernel-results/results.sqlite --metric log_loss",
 )
+_add(
+    "export",
+    exporting.export_command,
+    "Write a model as ONNX, or as Python that needs NumPy alone.",
+    "discernel export patients.skops --to patients.onnx",
+    "discernel export patients.skops --to score_patients.py",
+)
 _add("demo", demonstrating.demo_command, "See what it does, in two minutes.", "discernel demo")
-_add("reproduce", comparing.reproduce_command, "Run published tables again.")
-_add("bench", measuring.bench_command, "Measure how fast we are.")
+_add(
+    "info",
+    reporting.info_command,
+    "Show what is here, or in a model.",
+    "discernel info",
+    "discernel info patients.skops",
+)
+
+# Commands of other packages, such as that in the folder ``reproduction`` of the repository.
+for _entry in entry_points(group="discernel.commands"):
+    app.command(_entry.name)(_entry.load())

@@ -1,11 +1,10 @@
-"""`discernel compare` and `reproduce`."""
+"""`discernel compare`."""
 
 from __future__ import annotations
 
-import io
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -28,25 +27,19 @@ from discernel.cli.shared import (
     out,
     say_where,
 )
-from discernel.experiments import reproduce as reproductions
 from discernel.experiments.compare import DEFAULT_STORE, Comparison, compare
 from discernel.experiments.entrants import DEFAULT_METHODS, DESCRIPTIONS
 from discernel.experiments.exports import Trace, comparison_csv, comparison_json, trace
 from discernel.experiments.metrics import METRICS
-from discernel.experiments.store import Store
-from discernel.experiments.writing import (
+from discernel.report import write_report
+from discernel.report.words import conclusion
+from discernel.writing import (
     check_place,
-    make_folder_of,
     refuse_same_file,
     write_file,
 )
-from discernel.report import write_report
-from discernel.report.words import conclusion
 
-__all__ = ["compare_command", "reproduce_command"]
-
-#: Divisions a plan with ``reproduce --quick``.
-QUICK = 3
+__all__ = ["compare_command"]
 
 
 def _quoted(names: Iterable[str]) -> str:
@@ -179,63 +172,3 @@ def _write(where: str, text: str) -> None:
         sys.stdout.write(text)
     else:
         write_file(where, text.encode())
-
-
-def reproduce_command(
-    names: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="NAME...", help="Tables or figures, papers, or 'all'. (default: list them)"
-        ),
-    ] = None,
-    list_: Annotated[bool, typer.Option("--list", help="List what can be run.")] = False,
-    quick: Annotated[bool, typer.Option(help=f"At most {QUICK} divisions each.")] = False,
-    divisions: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most so many divisions each.")
-    ] = None,
-    jobs: Jobs = None,
-    store: StoreFile = DEFAULT_STORE,
-) -> None:
-    """Run published tables again and show our numbers beside the printed ones."""
-    with one_line_errors(f"Run the same command again: it goes on from {store}."):
-        chosen = _chosen(names or ["all"])
-        if list_ or not names:
-            show_comparing.show_reproducible(out, chosen)
-            return
-        limit = divisions if divisions is not None else QUICK if quick else None
-        make_folder_of(store)
-        with Store(store) as results:
-            cells = [each for found in chosen for each in _run_one(found, results, limit, jobs)]
-        good = sum(each.verdict in ("agrees", "better") for each in cells)
-        judged = sum(each.verdict != "not judged" for each in cells)
-        out.print(f"\n[bold]{good} of {judged} cells agree or are better[/]")
-        if limit is not None:
-            out.print(f"[dim]with at most {limit} divisions: few, so errors are uncertain too[/]")
-
-
-def _chosen(names: Sequence[str]) -> list[reproductions.Reproduction]:
-    """Return what names of tables, names of papers, or 'all' stand for."""
-    known = reproductions.names()
-    wanted = [
-        each
-        for name in names
-        for each in ([n for n in known if name in ("all", n.partition("-")[0])] or [name])
-    ]
-    return [reproductions.reproduction(name) for name in dict.fromkeys(wanted)]
-
-
-def _run_one(
-    found: reproductions.Reproduction, store: Store, limit: int | None, jobs: int | None
-) -> list[reproductions.Reproduced]:
-    """Run one table, show it, and save its figure."""
-    found = found if limit is None else found.with_divisions(limit)
-    cells = reproductions.reproduce(found, store, n_jobs=jobs or -1, progress=True)
-    records = reproductions.stored(found, store)
-    show_comparing.show_reproduction(out, found, cells, records)
-    if found.figure is not None and records:
-        page = store.path.parent / f"{found.id}.png"
-        drawn = io.BytesIO()
-        found.figure(records).savefig(drawn, format="png", dpi=150, bbox_inches="tight")
-        write_file(page, drawn.getvalue())
-        say_where("figure", page)
-    return cells

@@ -17,9 +17,9 @@ from discernel.experiments.plan import Data, Plan, Splits
 from discernel.experiments.runner import run
 from discernel.experiments.store import Record, Store
 from discernel.experiments.tables import Entry, ResultTable, summarize
-from discernel.experiments.writing import make_folder_of
 from discernel.report import write_report
 from discernel.report.words import seconds
+from discernel.writing import make_folder_of
 
 __all__ = ["demo_command"]
 

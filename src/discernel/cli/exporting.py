@@ -12,9 +12,9 @@ from discernel.cli import models
 from discernel.cli.shared import on_one_line, one_line_errors, say_where
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.formats import listed
-from discernel.experiments.writing import check_place, refuse_same_file, write_file
 from discernel.export import numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
+from discernel.writing import check_place, refuse_same_file, write_file
 
 __all__ = ["export_command"]
 

@@ -37,9 +37,9 @@ from discernel.cli.summary import summarize
 from discernel.exceptions import InvalidInputError, LongFitWarning
 from discernel.experiments.formats import listed, printable
 from discernel.experiments.progress import row_bars
-from discernel.experiments.writing import check_place, refuse_same_file
 from discernel.streams.formats import file_stem
 from discernel.tables import TableEncoder
+from discernel.writing import check_place, refuse_same_file
 
 __all__ = ["fit_command", "predict_command"]
 

@@ -17,8 +17,8 @@ import discernel
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.formats import import_pandas
 from discernel.experiments.preparation import Preparation
-from discernel.experiments.writing import check_place, write_file
 from discernel.tables import TableEncoder
+from discernel.writing import check_place, write_file
 
 __all__ = ["Origin", "SavedModel", "load_model", "save_model"]
 

@@ -1,26 +1,29 @@
-"""`discernel report`: a page of a model, or of all that a file of results holds."""
+"""`discernel report` and `info`: what a model, or a file of results, holds."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from discernel.cli import learning, models
+from discernel.cli import learning, models, show
 from discernel.cli.explaining import explain_rows
-from discernel.cli.shared import one_line_errors, say_where
+from discernel.cli.shared import AsJson, StoreFile, one_line_errors, out, say_where
+from discernel.cli.show_model import show_model, show_origin
+from discernel.cli.summary import summarize
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.compare import DEFAULT_STORE, stored_records
 from discernel.experiments.exports import Trace
 from discernel.experiments.metrics import METRICS
 from discernel.experiments.store import Store
-from discernel.experiments.writing import check_place, refuse_same_file
 from discernel.inspection.words import cell_text
 from discernel.report import RowExplanation, write_model_report, write_report
+from discernel.writing import check_place, refuse_same_file
 
-__all__ = ["report_command"]
+__all__ = ["info_command", "report_command"]
 
 #: Rows that are explained where none is named.
 _FIRST_ROWS = 3
@@ -183,3 +186,38 @@ def _open_store(path: Path) -> Store:
             "`discernel fit` makes a model, `discernel compare` results."
         )
     return Store(path)
+
+
+# ---- info --------------------------------------------------------------------------------------
+
+
+def info_command(
+    model: Annotated[
+        Path | None,
+        typer.Argument(metavar="[MODEL]", help="A model, of which all is said that it holds."),
+    ] = None,
+    store: StoreFile = DEFAULT_STORE,
+    as_json: AsJson = False,
+) -> None:
+    """Show versions, threads, data sets and where results are; or what a model holds."""
+    with one_line_errors():
+        if model is not None:
+            _show_file(model, as_json)
+            return
+        n_finished = None
+        if store.is_file():
+            with Store(store) as results:
+                n_finished = len(results.finished())
+        if as_json:
+            typer.echo(json.dumps(show.versions(), indent=1))
+        else:
+            show.show_info(out, store, n_finished)
+
+
+def _show_file(path: Path, as_json: bool) -> None:
+    loaded = models.load_model(path)
+    if as_json:
+        typer.echo(json.dumps(summarize(loaded), indent=1))
+        return
+    show_model(out, loaded)
+    show_origin(out, loaded)

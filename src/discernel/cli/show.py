@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,6 @@ from rich.text import Text
 from threadpoolctl import threadpool_info
 
 import discernel
-from discernel.bench import Change, Measured
 from discernel.datasets import Dataset
 from discernel.datasets.catalog import CATALOG, CatalogEntry
 from discernel.datasets.sources import FOLDER_VARIABLE, data_folder
@@ -26,7 +24,6 @@ from discernel.experiments.machine import package_version
 __all__ = [
     "escape",
     "plain_table",
-    "show_benchmark",
     "show_data",
     "show_info",
     "versions",
@@ -61,51 +58,6 @@ def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> 
     )
     for note in notes:
         console.print(f"[yellow]note[/]  {escape(note)}")
-
-
-# ---- bench -------------------------------------------------------------------------------------
-
-
-def show_benchmark(
-    console: Console, results: Sequence[Measured], verdicts: Sequence[Change] = ()
-) -> None:
-    """Show ratios, their limits, and how they stand to those of a record."""
-    record = [">record"] if verdicts else []
-    table = plain_table("case", "~what", ">rows", ">median", ">quartiles", ">must be", *record)
-    for result, verdict in zip_longest(results, verdicts):
-        table.add_row(*_bench_row(result, verdict))
-    console.print()
-    console.print(table)
-    for result in results:
-        if result.problem:
-            style = "red" if result.failed else "yellow"
-            console.print(f"[{style}]{escape(result.case)}[/]  {escape(result.problem)}")
-    for verdict in verdicts:
-        if verdict.kind == "not compared":
-            console.print(f"[dim]{escape(verdict.case)}  not compared: {escape(verdict.why)}[/]")
-    worse = [verdict.case for verdict in verdicts if verdict.kind == "worse"]
-    if verdicts:
-        console.print(f"[red]worse than the record: {', '.join(worse)}[/]" if worse else "no worse")
-
-
-def _bench_row(result: Measured, verdict: Change | None) -> Iterator[Text | str]:
-    yield result.case
-    yield result.what
-    yield f"{result.rows:,}"
-    yield f"{result.median:,.3g}" if result.ratios else "–"
-    yield f"{result.lower:,.3g} to {result.upper:,.3g}" if result.ratios else "–"
-    if result.limit is None:
-        yield Text("–", style="dim")
-    else:
-        sign = "≤" if result.direction == "at most" else "≥"
-        style = {True: "green", False: "red", None: "dim"}[result.holds]
-        missed = " missed" if result.holds is False else ""
-        yield Text(f"{sign} {result.limit:g}{missed}", style=style)
-    if verdict is not None and verdict.kind == "not compared":
-        yield Text("–", style="dim")
-    elif verdict is not None:
-        style = {"worse": "red", "better": "green"}.get(verdict.kind, "dim")
-        yield Text(f"{verdict.before:,.3g} {verdict.kind}", style=style)
 
 
 # ---- info --------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What the terminal shows of comparisons and of published tables run again."""
+"""What the terminal shows of comparisons."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import math
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from discernel.cli.show import escape, plain_table
 from discernel.experiments.compare import Comparison
 from discernel.experiments.metrics import METRICS, PredictionMetric
-from discernel.experiments.reproduce import Reproduced, Reproduction, both_numbers
 from discernel.experiments.store import Record
 from discernel.experiments.tables import Entry, failures, summarize
 from discernel.report.words import conclusion, count, percent, seconds, span
 
-__all__ = ["show_comparison", "show_reproducible", "show_reproduction"]
+__all__ = ["show_comparison", "show_failures"]
 
 #: From how many columns on there is room for a drawing of the intervals.
 _WIDE = 110
@@ -27,16 +25,6 @@ _MOST_COLUMNS = 10
 #: What stands beside the metric that methods are ranked by: of these, three others.
 _SHOWN = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
 _STANDINGS = {"behind": "worse", "level": "tied", "untested": "–", "failed": "failed"}
-_VERDICTS = {
-    "agrees": "green",
-    "better": "green",
-    "differs": "red",
-    "not judged": "dim",
-    "not run": "dim",
-}
-
-
-# ---- compare -----------------------------------------------------------------------------------
 
 
 def show_comparison(console: Console, found: Comparison) -> None:
@@ -56,7 +44,7 @@ def show_comparison(console: Console, found: Comparison) -> None:
     console.print()
     _show_meaning(console, found)
     _show_importances(console, found)
-    _show_failures(console, found.records)
+    show_failures(console, found.records)
 
 
 def _show_meaning(console: Console, found: Comparison) -> None:
@@ -92,7 +80,8 @@ def _show_importances(console: Console, found: Comparison) -> None:
     console.print(table)
 
 
-def _show_failures(console: Console, records: Sequence[Record]) -> None:
+def show_failures(console: Console, records: Sequence[Record]) -> None:
+    """Show which methods failed, on which data, and why."""
     if not any(record.result.error is not None for record in records):
         return
     console.print()
@@ -153,47 +142,3 @@ def _drawing(entry: Entry, axis: tuple[float, float]) -> Text:
         cells[low : high + 1] = ["─"] * (high - low + 1)
     cells[place(entry.mean)] = "●"
     return Text("".join(cells), style="dim" if entry.standing == "behind" else "cyan")
-
-
-# ---- reproduce ---------------------------------------------------------------------------------
-
-
-def show_reproducible(console: Console, found: Sequence[Reproduction]) -> None:
-    """List the tables and figures that can be run again."""
-    table = plain_table("name", ">cells", ">runs", "~what it holds")
-    for each in found:
-        runs = sum(len(plan.cells()) for plan in each.plans)
-        table.add_row(each.id, str(len(each.links)), f"{runs:,}", escape(each.title))
-    console.print(table)
-    console.print("\nRun some: discernel reproduce NAME ... [--quick]")
-
-
-def show_reproduction(
-    console: Console, found: Reproduction, cells: Sequence[Reproduced], records: Sequence[Record]
-) -> None:
-    """Show our numbers beside the published ones, and what failed."""
-    console.print()
-    console.print(f"[bold]{found.id}[/]  {escape(found.title)}")
-    reasons = list(dict.fromkeys(each.reason for each in cells if each.reason))
-    if cells:
-        console.print(_beside(cells, reasons))
-        units = sorted({each.cell.unit.replace("_", " ") for each in cells})
-        console.print(f"[dim]in {', '.join(units)}; ± one standard error[/]")
-    _show_failures(console, records)
-    for number, words in enumerate(reasons, start=1):
-        console.print(f"[dim]{number}[/] {escape(words)}")
-    for words in found.notes:
-        console.print(f"[dim]·[/] {escape(words)}")
-
-
-def _beside(cells: Sequence[Reproduced], reasons: Sequence[str]) -> Table:
-    """Return a row per cell; numbers in the last column stand for reasons."""
-    table = plain_table("~row", "~column", ">published", ">ours", "verdict")
-    for each in cells:
-        verdict = Text(each.verdict, style=_VERDICTS[each.verdict])
-        if each.reason:
-            verdict.append(f" {reasons.index(each.reason) + 1}", style="dim")
-        printed, ours = both_numbers(each)
-        printed += "?" * each.cell.uncertain
-        table.add_row(escape(each.cell.row), escape(each.cell.column), printed, ours, verdict)
-    return table

@@ -1,1 +1,1 @@
-"""The experiments of the papers, and the numbers they published."""
+"""Comparisons of methods as plain data: plan, runner, store, statistics; and users' files."""

@@ -26,7 +26,7 @@ from discernel.experiments.runner import Summary, run
 from discernel.experiments.store import Record, Store
 from discernel.experiments.tables import Entry, ResultTable, summarize
 from discernel.experiments.tasks import read
-from discernel.experiments.writing import make_folder_of
+from discernel.writing import make_folder_of
 
 __all__ = [
     "DEFAULT_STORE",

@@ -15,7 +15,7 @@ from discernel.experiments.compare import Comparison
 from discernel.experiments.machine import machine
 from discernel.experiments.metrics import METRICS
 from discernel.experiments.tables import Entry
-from discernel.experiments.writing import csv_text
+from discernel.writing import csv_text
 
 __all__ = ["Trace", "comparison_csv", "comparison_json", "trace"]
 

@@ -37,11 +37,7 @@ class Data:
         Where the rows are read from if not from `discernel.datasets`: the parameters of
         `discernel.experiments.files.open_file`.
     options : dict
-        ``rows``: only so many rows, drawn at random. ``classes``: only these.
-        ``per_class``: so many rows of each class, drawn anew for every division, or with ``end``
-        the ``"first"`` or the ``"last"`` ones. ``cuts``: a number to predict made classes by these
-        limits. ``scaled_together``: scaling is learned on all rows before they are divided, as
-        some papers did.
+        ``rows``: only so many rows, drawn at random.
     """
 
     name: str

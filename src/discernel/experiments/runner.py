@@ -6,7 +6,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -26,10 +26,30 @@ from discernel.experiments.progress import Bar, progress_bar
 from discernel.experiments.store import Result, Store
 from discernel.experiments.tasks import Division, divide
 
-__all__ = ["Summary", "run", "run_cell"]
+__all__ = ["COMPARISON", "Protocol", "Summary", "run", "run_cell"]
 
 #: Seconds between two looks at what other processes have finished.
 _POLL = 0.2
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the cells of a plan are run; processes that run them get a copy.
+
+    Attributes
+    ----------
+    methods : dict of str to callable
+        From the kind of a method to the function of a division and of options that runs it.
+    divide : callable
+        From a cell to its division.
+    """
+
+    methods: Mapping[str, Callable[[Division, dict[str, Any]], Outcome]]
+    divide: Callable[[Cell], Division]
+
+
+#: How `compare` runs its cells.
+COMPARISON = Protocol(METHODS, divide)
 
 
 @dataclass(frozen=True)
@@ -61,6 +81,7 @@ def run(
     n_jobs: int | None = None,
     progress: bool = False,
     retry_failures: bool = False,
+    protocol: Protocol = COMPARISON,
 ) -> Summary:
     """Run all cells of a plan that the store does not have.
 
@@ -83,6 +104,8 @@ def run(
         Whether to show a bar with an estimate of the time left, on the standard error.
     retry_failures : bool, default=False
         Whether cells that failed before are run again.
+    protocol : Protocol, default=COMPARISON
+        The kinds of methods that there are, and how rows are divided.
 
     Returns
     -------
@@ -114,11 +137,11 @@ def run(
     Summary(ran=3, found=0, elsewhere=0, failed=0)
     Summary(ran=0, found=3, elsewhere=0, failed=0)
     """
-    _check_kinds(plan)
+    _check_kinds(plan, protocol)
     cells = {cell.key: cell for cell in plan.cells()}  # two methods may be the same but for a name
     finished = store.finished() - (store.failed() if retry_failures else set())
     missing = [cell for key, cell in cells.items() if key not in finished]
-    _check_divisions(missing)
+    _check_divisions(missing, protocol)
     if retry_failures:
         store.forget_failures(missing)
     ran = 0
@@ -130,7 +153,7 @@ def run(
         ):
             free = missing
             while free:
-                with closing(_run_all(free, store, n_jobs)) as done:
+                with closing(_run_all(free, store, n_jobs, protocol)) as done:
                     for cell in done:
                         ran += 1
                         bar.advance(f"{cell.data.name}: {cell.method.name}")
@@ -151,7 +174,7 @@ def run(
 
 
 def _run_all(
-    missing: Sequence[Cell], store: Store, n_jobs: int | None
+    missing: Sequence[Cell], store: Store, n_jobs: int | None, protocol: Protocol
 ) -> Generator[Cell, None, None]:
     """Run cells side by side; yield each when it is in the store."""
     workers = Parallel(
@@ -161,7 +184,8 @@ def _run_all(
         batch_size=1,  # a batch would keep finished cells from the store
     )
     try:
-        with closing(workers(delayed(_work)(cell) for cell in _claim(missing, store))) as results:
+        claimed = (delayed(_work)(cell, protocol) for cell in _claim(missing, store))
+        with closing(workers(claimed)) as results:
             for cell, result, facts in results:
                 store.add(cell, result, facts)
                 yield cell
@@ -200,20 +224,20 @@ def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
     return []
 
 
-def _check_kinds(plan: Plan) -> None:
+def _check_kinds(plan: Plan, protocol: Protocol) -> None:
     for method in plan.methods:
-        if method.kind not in METHODS:
-            raise unknown_choice("kind of method", method.kind, list(METHODS))
+        if method.kind not in protocol.methods:
+            raise unknown_choice("kind of method", method.kind, list(protocol.methods))
 
 
-def _check_divisions(missing: Iterable[Cell]) -> None:
+def _check_divisions(missing: Iterable[Cell], protocol: Protocol) -> None:
     """Read every data set that is needed, and divide it once, before anything is fitted."""
     first_of: dict[int, Cell] = {}
     for cell in missing:
         first_of.setdefault(id(cell.data), cell)
     for cell in first_of.values():
         try:
-            divide(cell)
+            protocol.divide(cell)
         except DiscernelError:
             raise
         except ValueError as error:
@@ -226,20 +250,20 @@ def _check_divisions(missing: Iterable[Cell]) -> None:
 # ---- one cell ----------------------------------------------------------------------------------
 
 
-def run_cell(cell: Cell) -> tuple[Cell, Result]:
+def run_cell(cell: Cell, protocol: Protocol = COMPARISON) -> tuple[Cell, Result]:
     """Run one cell; a failure is a result too."""
     try:
         with _quiet(), PeakMemory() as memory:
-            division = divide(cell)
-            outcome = METHODS[cell.method.kind](division, dict(cell.method.options))
+            division = protocol.divide(cell)
+            outcome = protocol.methods[cell.method.kind](division, dict(cell.method.options))
         return cell, _result(outcome, division, memory.peak)
     except Exception:
         return cell, Result(error=traceback.format_exc(limit=-6))
 
 
-def _work(cell: Cell) -> tuple[Cell, Result, dict[str, Any]]:
+def _work(cell: Cell, protocol: Protocol) -> tuple[Cell, Result, dict[str, Any]]:
     """Run one cell, and say on what: on a cluster that is not where the store is."""
-    return *run_cell(cell), machine()
+    return *run_cell(cell, protocol), machine()
 
 
 @contextmanager

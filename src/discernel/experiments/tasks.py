@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -15,12 +15,20 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from discernel.datasets import Dataset, load
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, unknown_choice
-from discernel.experiments.plan import Cell, Data, Splits
+from discernel.experiments.plan import Cell, Data
 from discernel.experiments.toys import TOYS
 from discernel.tables import TableEncoder
 from discernel.tables.cells import is_plain
 
-__all__ = ["Division", "divide", "encoded_views", "read"]
+__all__ = [
+    "Division",
+    "divide",
+    "draw_rows",
+    "encoded_views",
+    "make_division",
+    "read",
+    "split_rows",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,22 +90,29 @@ def _load(name: str) -> Dataset:
 
 def divide(cell: Cell) -> Division:
     """Return the division that a cell is about; it is the same for all methods."""
+    for option in cell.data.options.keys() - {"rows"}:
+        raise unknown_choice("option of data", option, ["rows"])
     data = read(cell.data)
-    y, rows = np.asarray(data.y), np.arange(len(data.y))
-    options = cell.data.options
-    if "cuts" in options:
-        y = np.digitize(y, options["cuts"])
-    if "classes" in options:
-        rows = rows[_members(y, options["classes"])]
-    if "per_class" in options:
-        rows = _some_of_each_class(rows, y, cell)
-    if "rows" in options and options["rows"] < len(rows):
-        rows, _ = train_test_split(
-            rows, train_size=int(options["rows"]), random_state=0, stratify=y[rows]
-        )
-    train, test = _parts(rows, y, cell.splits, cell.repetition, data.train)
-    # Whatever is learned from the rows is learned from those that train, unless a paper did not.
-    known = rows if options.get("scaled_together", False) else train
+    y = np.asarray(data.y)
+    rows = draw_rows(np.arange(len(y)), y, cell.data)
+    train, test = split_rows(rows, y, cell, data.train)
+    # Whatever is learned from the rows is learned from those that train.
+    return make_division(cell, data, y, train, train, test)
+
+
+def draw_rows(rows: NDArray[np.intp], y: NDArray[Any], data: Data) -> NDArray[np.intp]:
+    """Return as many rows as ``data.options["rows"]`` says, drawn at random; all by default."""
+    n = data.options.get("rows", len(rows))
+    if n >= len(rows):
+        return rows
+    drawn, _ = train_test_split(rows, train_size=int(n), random_state=0, stratify=y[rows])
+    return np.asarray(drawn)
+
+
+def make_division(
+    cell: Cell, data: Dataset, y: NDArray[Any], known: Any, train: Any, test: Any
+) -> Division:
+    """Return training and held-out rows as numbers, encoded and scaled as the known rows say."""
     numbers = _numbers(data, known, train, test)
     X_train, X_test = _scale(cell.data.scaling, *numbers.parts)
     return Division(
@@ -160,37 +175,11 @@ def _frame(data: Dataset) -> Any:
     return import_pandas().DataFrame(np.asarray(data.X), columns=list(data.feature_names))
 
 
-def _members(y: NDArray[Any], classes: Sequence[Any]) -> NDArray[np.bool_]:
-    """Return which rows belong to some classes, or raise where there is no such class."""
-    known = np.unique(y).tolist()
-    unknown = [label for label in classes if label not in known]
-    if unknown:
-        raise InvalidInputError(
-            f"The option 'classes' must name classes of the data: {known}. Got {unknown} too."
-        )
-    return np.isin(y, np.asarray(classes, dtype=y.dtype))
-
-
-def _some_of_each_class(rows: NDArray[np.intp], y: NDArray[Any], cell: Cell) -> NDArray[np.intp]:
-    """Return at most n rows of each class: drawn anew for every division, or from one end."""
-    n, end = int(cell.data.options["per_class"]), cell.data.options.get("end")
-    if end not in (None, "first", "last"):
-        raise unknown_choice("end", end, ["first", "last"])
-    generator = np.random.default_rng(cell.splits.seed + cell.repetition)
-    of_classes = [rows[y[rows] == label] for label in np.unique(y[rows])]
-    if end is None:
-        of_classes = [generator.permutation(found) for found in of_classes]
-    return np.concatenate([found[-n:] if end == "last" else found[:n] for found in of_classes])
-
-
-def _parts(
-    rows: NDArray[np.intp],
-    y: NDArray[Any],
-    splits: Splits,
-    repetition: int,
-    donor: NDArray[np.bool_] | None,
+def split_rows(
+    rows: NDArray[np.intp], y: NDArray[Any], cell: Cell, donor: NDArray[np.bool_] | None
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Return training and held-out rows."""
+    """Return training and held-out rows; the donor's training rows are marked, where it has any."""
+    splits, repetition = cell.splits, cell.repetition
     if splits.donor:
         if donor is None:
             raise InvalidInputError(

@@ -16,12 +16,12 @@ from discernel.displays.common import fitted_learner, kernel_sources, sum_by
 from discernel.displays.importances import column_names
 from discernel.experiments.exports import Trace
 from discernel.experiments.formats import printable
-from discernel.experiments.writing import check_place, write_file
 from discernel.inspection.words import speaking_rows
 from discernel.learn import Candidate
 from discernel.report.contents import trace_contents
 from discernel.report.page import page_parts, shown_trace
 from discernel.report.words import candidate_label, count, percent
+from discernel.writing import check_place, write_file
 
 __all__ = ["RowExplanation", "write_model_report"]
 

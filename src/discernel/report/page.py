@@ -15,10 +15,10 @@ from discernel.experiments.exports import Trace
 from discernel.experiments.formats import printable
 from discernel.experiments.store import Record
 from discernel.experiments.tables import ResultTable, summarize
-from discernel.experiments.writing import check_place, write_file
 from discernel.report import figures
 from discernel.report.contents import contents
 from discernel.report.svg import drawing, to_svg
+from discernel.writing import check_place, write_file
 
 __all__ = ["page_parts", "shown_trace", "write_report"]
 

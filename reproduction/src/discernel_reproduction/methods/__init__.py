@@ -1,0 +1,34 @@
+"""The papers' methods: one function per kind, as in `discernel.experiments.methods`.
+
+What learned kernels are compared with in every experiment is there, and runs here too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from discernel.experiments.methods import METHODS as COMPARED
+from discernel.experiments.methods import Outcome
+from discernel.experiments.runner import Protocol
+from discernel.experiments.tasks import Division
+from discernel_reproduction.methods import aligned, inductive, margin, transductive
+from discernel_reproduction.tasks import divide
+
+__all__ = ["METHODS", "PAPERS"]
+
+#: From the kind of a method to what runs it.
+METHODS: dict[str, Callable[[Division, dict[str, Any]], Outcome]] = {
+    **COMPARED,
+    "akfd": inductive.akfd,
+    "aligned": aligned.aligned,
+    "alignment_seconds": aligned.alignment_seconds,
+    "conformal": transductive.conformal,
+    "kfd_grid": inductive.kfd_grid,
+    "margin": margin.margin,
+    "plain": transductive.plain,
+    "separability": transductive.separability,
+    "single": inductive.single,
+}
+#: How cells of the papers are run.
+PAPERS = Protocol(METHODS, divide)

@@ -1,8 +1,0 @@
-"""Ye, Ji and Chen (2008), Multi-class Discriminant Kernel Learning via Convex Programming."""
-
-from discernel.experiments.papers.ye2008.figures import FIGURES
-from discernel.experiments.papers.ye2008.tables import TABLES
-
-__all__ = ["REPRODUCTIONS"]
-
-REPRODUCTIONS = (*TABLES, *FIGURES)
