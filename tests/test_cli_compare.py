@@ -65,7 +65,7 @@ def test_columns_that_matter_are_shown_with_their_spread(tmp_path):
     lines = [f"{a + 3 * (i % 2)},{b},{i % 2}" for i, (a, b) in enumerate(rng.normal(size=(60, 2)))]
     (tmp_path / "a.csv").write_text("\n".join(["size,noise,class", *lines]))
     shown = invoke("compare", "a.csv", "-m", "auto", "--divisions", 2, "-j", 1).output
-    assert "columns that matter to auto" in shown
+    assert "columns that matter to discernel" in shown
     assert re.search(r"size +\d+\.\d +\d+\.\d  █+", shown)
     assert "columns that matter" not in invoke("compare", "a.csv", *FAST).output
 
@@ -108,7 +108,7 @@ def test_csv_has_a_row_per_method_and_quiet_says_nothing():
         (["--metric", "f1"], "The metric must be one of 'accuracy', 'balanced_accuracy'"),
         (["--json", "no/where.json"], "The json must be a file in a folder that is there"),
         (["--json", "a.html", "--report", "a.html"], "must be different files"),
-        (["-m", "svm"], "The method must be one of 'auto'"),
+        (["-m", "svm"], "The method must be one of 'discernel'"),
     ],
 )
 def test_what_cannot_work_is_refused_before_any_work(words, message):
@@ -134,7 +134,7 @@ def test_a_model_has_a_page_that_can_be_traced_with_rows_explained(model):
     assert shown == f"report: {model.with_suffix('.html')}\n"
     page = Page(model.with_suffix(".html").read_text(encoding="utf-8"))
     text = page.all("main")[0]["text"]
-    for fact in ("a.csv", "row 2: predicted", "row 5: predicted", "Importance of columns"):
+    for fact in ("a.csv", "row 2: predicted", "row 5: predicted", "Columns that matter"):
         assert fact in text
     assert page.all("h1")[0]["text"] == "a: a model of ill"
     found = [row for row in rows(page, "rows") if len(row) == 3 and row[2] == ""]

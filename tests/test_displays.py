@@ -32,10 +32,12 @@ from discernel.displays import (
     LearningPathDisplay,
     RegularizationPathDisplay,
 )
-from discernel.displays.common import candidate_name, format_number, kernel_sources, make_axes
+from discernel.displays.common import format_number, make_axes
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.kernels import RBF, Linear
-from discernel.learn import Candidate, Progress
+from discernel.learn import Progress
+from discernel.show.words import candidate_label
+from discernel.views import kernel_sources
 
 KERNELS = {"narrow": RBF(width=2.0), "wide": RBF(width=6.0), "linear": Linear()}
 BY_LEARNER = [
@@ -364,11 +366,11 @@ def test_candidates_are_stacked_error_and_pull(auto):
 def test_candidates_are_named_with_lambda_and_number_of_kernels(auto):
     considered = auto.learned_kernel_.considered
     labels = names_of(CandidatesDisplay.from_estimator(auto).ax_.yaxis)
-    assert labels[0].startswith(f"{considered[0].name} (chosen)\n")
+    assert labels[0].startswith(f"{candidate_label(considered[0].name, 0.0, False)} (chosen)\n")
     assert sum("(chosen)" in label for label in labels) == 1
     single = next(i for i, c in enumerate(considered) if c.name == "single")
     lam = format_number(considered[single].regularization)
-    assert labels[single] == f"single\nλ = {lam}, 1 kernel"
+    assert labels[single] == f"best single kernel\nλ = {lam}, 1 kernel"
 
 
 def test_candidates_drawn_twice_come_below_each_other(auto):
@@ -390,9 +392,11 @@ def test_candidates_of_the_default_are_log_losses_with_accuracies(default):
     assert [text.get_text() for text in display.ax_.texts] == [
         f"{c.error:.3f} ({100 * c.accuracy:.1f}%)" for c in considered
     ]
-    names = [label.partition("\n")[0] for label in names_of(display.ax_.yaxis)]
-    assert names[0].endswith(" (chosen)")
-    assert {"average", "average, metric^½"} <= {name.removesuffix(" (chosen)") for name in names}
+    names = [label.partition("λ")[0].replace("\n", " ") for label in names_of(display.ax_.yaxis)]
+    assert names[0].endswith(" (chosen) ")
+    assert [name.removesuffix("(chosen) ").strip() for name in names] == [
+        each.name for each in default[-1].learned_kernel_.describe().candidates
+    ]
 
 
 def test_candidates_of_numbers_are_squared_errors(wine):
@@ -407,14 +411,14 @@ def test_candidates_of_numbers_are_squared_errors(wine):
 @pytest.mark.parametrize(
     ("strength", "name"),
     [
-        (0.0, "weights"),
-        (0.5, "weights, metric^½"),
-        (1.0, "weights, metric"),
-        (2, "weights, metric^2"),
+        (0.0, "learned weights, columns alike"),
+        (0.5, "learned weights, columns half scaled"),
+        (1.0, "learned weights, columns scaled"),
+        (2, "learned weights, columns scaled to the power 2"),
     ],
 )
 def test_candidates_are_named_with_the_power_of_the_metric(strength, name):
-    assert candidate_name(Candidate("weights", np.ones(1), 1.0, 0.1, 0.0, strength)) == name
+    assert candidate_label("weights", strength, by_folds=True) == name
 
 
 def test_only_auto_has_candidates(rkda):

@@ -14,7 +14,6 @@ from sklearn.preprocessing import scale
 from discernel import MultipleKernelDiscriminant
 from discernel.bank import DenseBank
 from discernel.cli.learning import Learner, fit_model
-from discernel.cli.show_model import show_model
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import (
     Decision,
@@ -29,8 +28,8 @@ from discernel.experiments.metrics import METRICS
 from discernel.experiments.plan import Data
 from discernel.kernels import RBF, Linear
 from discernel.learn import Candidate
-from discernel.report.model import _signed
-from discernel.report.words import percent
+from discernel.show.terminal import print_blocks
+from discernel.show.words import percent, signed
 from discernel.targets import ClassTarget, deal_folds
 from tests.conftest import make_problem
 
@@ -229,7 +228,7 @@ def _shown_model(expectation):
     facts = replace(clf.model_.facts, learned=learned)
     clf.model_ = replace(clf.model_, head=head, facts=facts)
     console = Console(width=100, file=io.StringIO())
-    show_model(console, model)
+    print_blocks(console, model.describe().blocks())
     return console.file.getvalue()
 
 
@@ -241,7 +240,7 @@ def _shown_model(expectation):
         lambda each: METRICS["log_loss"].show(each.log_loss),
         lambda each: METRICS["accuracy"].show(each.log_loss),
         lambda each: percent(each.log_loss),
-        lambda each: _signed(each.log_loss),
+        lambda each: signed(each.log_loss),
     ],
 )
 def test_numbers_that_round_to_zero_have_no_minus_sign(show):

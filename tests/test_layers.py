@@ -13,7 +13,7 @@ ROOT = Path(discernel.__file__).parent
 ORDER = (
     "exceptions",
     "writing",
-    "notebook",
+    "show",
     "progress",
     "arrays",
     "kernels",

@@ -27,9 +27,11 @@ from discernel.experiments.roc import mean_roc
 from discernel.experiments.store import Record, Result
 from discernel.experiments.tables import rank_methods, summarize
 from discernel.experiments.tasks import divide
-from discernel.report import figures, words, write_report
-from discernel.report.contents import contents
-from discernel.report.svg import PALETTE, drawing, new_figure, to_svg
+from discernel.report import figures, learned, words, write_report
+from discernel.report.learned import LEARNED
+from discernel.report.tables import Race, first_screen, result_sections
+from discernel.show import words as numbers
+from discernel.show.svg import PALETTE, drawing, new_figure, to_svg
 
 N_DIVISIONS = 3
 HOSTILE = "<script>alert('x')</script>\"&$\\frac{"
@@ -61,7 +63,7 @@ def two_class_predictions(rng):
 
 def details(method, rng):
     """What `experiments.methods` stores."""
-    if method == "auto":
+    if method == "discernel":
         return {
             "history": [[i, 1.0 / (i + 1), None, 0] for i in range(4)],
             "considered": [
@@ -96,14 +98,14 @@ def record(data, method, repetition, accuracy, **result):
     return Record(cell, found, MACHINE, "2026-01-02T03:04:05+00:00")
 
 
-def full_records(names=("wine", "wdbc"), methods=("auto", "rkda", "lda", "fdr")):
+def full_records(names=("wine", "wdbc"), methods=("discernel", "rkda", "lda", "fdr")):
     rng = np.random.default_rng(0)
     found = []
     for data in names:
         for method in methods:
             for i in range(N_DIVISIONS):
                 fails = method == "fdr" and data == names[0]
-                learns = method in ("auto", "rkda")
+                learns = method in ("discernel", "rkda")
                 accuracy = 0.95 - 0.2 * (method == "lda") + 0.01 * rng.random()
                 found.append(
                     record(
@@ -212,8 +214,8 @@ def test_ids_are_unique_and_what_points_to_them_finds_them(page):
 
 def test_all_sections_are_there_and_in_the_contents(page):
     expected = [
-        "summary", "results", "comparison", "ranks", "time", "importances", "sources",
-        "weights", "roc", "candidates", "regularization", "convergence", "embedding",
+        "summary", "results", "comparison", "ranks", "importances", "sources",
+        "weights", "candidates", "time", "roc", "regularization", "convergence", "embedding",
         "data", "failures", "environment",
     ]  # fmt: skip
     assert [section["id"] for section in page.all("section")] == expected
@@ -222,8 +224,9 @@ def test_all_sections_are_there_and_in_the_contents(page):
 
 
 def test_figures_read_what_methods_write():
-    read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', inspect.getsource(figures)))
-    cell = Cell(Data("iris"), Method("auto", "discriminant"), Splits(n=1), 0)
+    source = inspect.getsource(figures) + inspect.getsource(learned)
+    read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', source))
+    cell = Cell(Data("iris"), Method("discernel", "discriminant"), Splits(n=1), 0)
     written = METHODS["discriminant"](divide(cell), {}).details
     of_sources = {"sources"}  # only where there are several
     assert read - of_sources <= set(written)
@@ -259,7 +262,7 @@ def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
 
 
 def cell_of(data):
-    return Cell(data, Method("auto", "discriminant"), Splits(n=1), 0)
+    return Cell(data, Method("discernel", "discriminant"), Splits(n=1), 0)
 
 
 def test_nothing_is_learned_for_the_plain_average():
@@ -269,25 +272,31 @@ def test_nothing_is_learned_for_the_plain_average():
     assert len(set(found.weights.values())) == 1
 
 
+def blocks(id_, records):
+    """Return the tables of one kind on wine."""
+    [make] = [each[-1] for each in LEARNED if each[0] == id_]
+    return list(make(summarize(records), "wine"))
+
+
+def values(block):
+    return [row.value for row in block.rows]
+
+
 def test_importances_are_means_over_divisions_and_shared_by_methods_that_agree():
     rows = ({"a": 0.7, "b": 0.3}, {"a": 0.5, "b": 0.4, "c": 0.1})
     other = ({"a": 0.1, "b": 0.9}, {"a": 0.1, "b": 0.8, "c": 0.1})
-    methods = (("auto", rows), ("rkda", rows), ("loo", other), ("lda", ({}, {})))
+    methods = (("discernel", rows), ("rkda", rows), ("loo", other), ("lda", ({}, {})))
     records = [
         record("wine", method, i, 0.9, details={"feature_importances": row} if row else {})
         for method, all_rows in methods
         for i, row in enumerate(all_rows)
     ]
-    first, second = figures.draw_importances(summarize(records), "wine")
-    [ax] = first.figure.axes
-    np.testing.assert_allclose([bar.get_width() for bar in ax.containers[0]], [0.6, 0.35, 0.05])
-    assert first.title == "auto and rkda"
-    assert "largest: a 60.0%, b 35.0% and c 5.0%" in first.alt
-    assert second.title == "loo"
-    [alone] = figures.draw_importances(summarize(records[:1]), "wine")
-    labels = [found.figure.axes[0].get_xlabel() for found in (first, alone)]
-    assert labels == ["mean importance", "importance"]
-    assert figures.draw_importances(summarize(records[-2:]), "wine") == []
+    first, second = blocks("importances", records)
+    np.testing.assert_allclose(values(first), [60, 35, 5])
+    assert first.rows[0].cells == ("a", f"60.0 ± {100 * np.std([0.7, 0.5], ddof=1):.1f} %")
+    assert first.title == "discernel and rkda on wine"
+    assert second.title == "loo on wine"
+    assert blocks("importances", records[-2:]) == []
 
 
 def test_weights_of_sources_are_sums_with_the_spread_over_divisions():
@@ -298,38 +307,34 @@ def test_weights_of_sources_are_sums_with_the_spread_over_divisions():
                details=sources if i else {})
         for i, row in enumerate(weights)
     ]  # fmt: skip
-    [found] = figures.draw_source_weights(summarize(records), "wine")
-    [ax] = found.figure.axes
+    [found] = blocks("sources", records)
     sums = np.array([[0.8, 0.2], [0.4, 0.6], [0.2, 0.8]])[:, ::-1]
-    np.testing.assert_allclose([bar.get_width() for bar in ax.containers[0]], sums.mean(axis=0))
-    ends = np.array(ax.collections[0].get_segments())[:, :, 0]
-    np.testing.assert_allclose(ends, np.quantile(sums, [0.25, 0.75], axis=0).T)
-    assert "largest: b 0.53 and a 0.47" in found.alt
-    assert figures.draw_source_weights(summarize(records[:1]), "wine") == []
+    np.testing.assert_allclose(values(found), sums.mean(axis=0))
+    quartiles = np.quantile(sums, [0.25, 0.75], axis=0).T
+    for row, name, ends in zip(found.rows, "ba", quartiles, strict=True):
+        assert row.cells[0] == name
+        assert row.cells[2] == f"{ends[0]:.3f} to {ends[1]:.3f}"
+    assert blocks("sources", records[:1]) == []
+    np.testing.assert_allclose(values(blocks("weights", records)[0]), [1.6 / 3, 0.8 / 3, 0.2])
 
 
-def test_candidates_of_both_kinds_are_drawn_each_in_its_own_figure():
+def test_candidates_of_both_kinds_are_shown_each_in_its_own_table():
     old = [["loo", 0.1, 0.01, 1e-3], ["average", 0.12, 0.0, 1e-2]]
     first = [["weights", 0.2, 0.0, 1e-3, 0.5, 0.9], ["average", 0.3, 0.0, 1e-3, 0.0, 0.8]]
     second = [["average", 0.1, 0.0, 1e-3, 0.0, 1.0], ["weights", 0.4, 0.0, 1e-3, 0.0, 0.7]]
     records = [
-        record("wine", "auto", i, 0.9, details={"considered": each})
+        record("wine", "discernel", i, 0.9, details={"considered": each})
         for i, each in enumerate((old, first, second))
     ]
-    by_folds, by_leaving_out = figures.draw_candidates(summarize(records), "wine")
-    [ax] = by_folds.figure.axes
-    assert [bar.get_width() for bar in ax.containers[0]] == pytest.approx([0.2, 0.3])
-    names = [label.get_text().replace("\n", " ") for label in ax.get_yticklabels()]
-    assert names == [
-        "equal weights, columns alike chosen in 1 of 2",
-        "learned weights, columns scaled as is best chosen in 1 of 2",
+    by_folds, by_leaving_out = blocks("candidates", records)
+    assert [row.cells for row in by_folds.rows] == [
+        ("equal weights, columns alike", "0.200", "90.0", "chosen in 1 of 2"),
+        ("learned weights, columns scaled as is best", "0.300", "80.0", "chosen in 1 of 2"),
     ]
-    assert [text.get_text() for text in ax.texts] == ["0.200 (90.0%)", "0.300 (80.0%)"]
-    assert "standard error" in by_folds.caption
-    assert "log-loss of left-out rows" in by_folds.alt
-    [ax] = by_leaving_out.figure.axes
-    assert ax.get_xlabel() == "leave-one-out error + pull"
-    assert "least sum" in by_leaving_out.caption
+    assert by_folds.header[:3] == ("candidate", "log-loss", "accuracy %")
+    assert by_leaving_out.rows[0].cells == (
+        "weights by leave-one-out", "0.110", "0.010", "chosen in 1 of 1",
+    )  # fmt: skip
 
 
 def test_the_page_says_that_weights_are_no_importances(page):
@@ -372,39 +377,71 @@ def test_sections_without_data_are_left_out(tmp_path):
     one = [record("wine", "lda", 0, 0.9)]
     page = Page(write_report(one, tmp_path / "r.html").read_text(encoding="utf-8"))
     assert [s["id"] for s in page.all("section")] == ["summary", "results", "environment"]
-    assert page.all("svg") == page.all("figure") == []
+    assert page.all("figure") == []
 
 
 def test_every_figure_says_what_is_seen(page):
     figures = [e for e in page.elements if e.get("role") == "img"]
-    assert len(figures) == len(page.all("svg")) == len(page.all("figure"))
+    assert len(figures) == len(page.all("figure"))
+    within = [svg for svg in page.all("svg") if "figure" in svg["within"]]
+    assert len(figures) == len(within)
     assert all(len(figure["aria-label"]) > 40 for figure in figures)
     roc = next(f["aria-label"] for f in figures if f["aria-label"].startswith("ROC curves on wdbc"))
-    assert re.search(r"auto 0\.\d{3}, rkda 0\.\d{3}", roc)
-    weights = next(f["aria-label"] for f in figures if "learned by rkda on wine" in f["aria-label"])
-    assert "largest: RBF 0.60 and Linear 0.40" in weights
+    assert re.search(r"discernel 0\.\d{3}, rkda 0\.\d{3}", roc)
+
+
+def rows_below(page, caption):
+    """Return the texts of the rows of a table, cell by cell."""
+    inside, found = False, []
+    for element in page.elements:
+        if element["tag"] == "caption":
+            inside = element["text"] == caption
+        if inside and "tbody" in element["within"]:
+            if element["tag"] == "tr":
+                found.append([])
+            elif element["tag"] in ("th", "td"):
+                found[-1].append(element["text"].strip())
+    return found
 
 
 def test_numbers_are_those_of_the_tables(page):
     table = summarize(full_records())
-    rows = [row for row in page.elements if row["tag"] in ("th", "td") and "data-value" in row]
-    overview = rows[: len(table.methods) * (len(table.datasets) + 2)]
     ranking = rank_methods(table)
-    width = len(table.datasets) + 2
-    for i, method in enumerate(table.methods):
-        name, *cells, rank = overview[i * width : (i + 1) * width]
-        assert name["text"] == method
-        assert float(rank["data-value"]) == ranking.ranks[ranking.methods.index(method)]
+    overview = rows_below(page, "Accuracy % by method and data set")
+    assert [row[0] for row in overview] == list(table.methods)
+    for method, *cells, rank in overview:
+        assert rank == f"{ranking.ranks[ranking.methods.index(method)]:.2f}"
         for dataset, cell in zip(table.datasets, cells, strict=True):
             entry = table.entries[dataset, method]
             if entry.interval is None:
-                assert (cell["data-value"], cell["text"].strip()) == ("", "3 failed")
+                assert cell == "failed (3)"
                 continue
-            assert float(cell["data-value"]) == entry.mean
-            assert entry.standing in cell["class"].split()
-            shown = re.findall(r"\d+\.\d", cell["text"])
             ends = [entry.mean, entry.interval.low, entry.interval.high]
-            assert shown == [f"{100 * value:.1f}" for value in ends]
+            assert re.findall(r"\d+\.\d", cell) == [f"{100 * value:.1f}" for value in ends]
+            assert ("tied" in cell) == (entry.standing == "level")
+    entries = rows_below(page, "All numbers")
+    assert len(entries) == len(table.entries)
+    for method, mean, *_, dataset in entries:
+        assert mean == table.metric.show(table.entries[dataset, method].mean)
+
+
+def test_the_first_screen_has_every_method_with_its_interval(page):
+    table = summarize(full_records())
+    for dataset in table.datasets:
+        race = Race.of(table, dataset)
+        shown = rows_below(page, race.caption)
+        for row, (method, _, text) in zip(race.rows, shown, strict=True):
+            entry = table.entries[dataset, method]
+            assert text.startswith(table.metric.show(entry.mean))
+            assert entry.interval is None or row["low"] <= row["mean"] <= row["high"]
+        assert len(race.ticks) >= 2
+        assert all(0 <= tick["at"] <= 100 for tick in race.ticks)
+    tiles = [e["text"] for e in page.all("dt")][:3]
+    assert tiles == ["best mean rank", "best or tied", "failed"]
+    assert [e["id"] for e in page.all("div") if e.get("class") == "card"] == [
+        "win", "expect", "matter", "next",
+    ]  # fmt: skip
+    assert "title" in page.all("tr", **{"class": "level"})[0]
 
 
 def test_sorting_buttons_are_in_every_header_of_a_sortable_table(page):
@@ -437,7 +474,6 @@ def test_the_page_says_where_it_comes_from(page):
     for fact in facts:
         assert fact in text
     assert re.search(r"red\s*30\s*75\.0\s*white\s*10\s*25\.0", text)
-    assert [code["text"] for code in page.all("code")] == [TRACE.command]
 
 
 def test_another_metric_is_what_the_page_judges_by(tmp_path):
@@ -467,7 +503,7 @@ def test_metrics_and_errors_are_explained(page):
 
 
 def test_names_are_text_whatever_they_hold(tmp_path):
-    found = full_records([HOSTILE], ["auto"]) + plain_records(HOSTILE, [HOSTILE])
+    found = full_records([HOSTILE], ["discernel"]) + plain_records(HOSTILE, [HOSTILE])
     origin = Trace(HOSTILE, columns={HOSTILE: HOSTILE}, class_counts={HOSTILE: 1}, notes=(HOSTILE,))
     path = tmp_path / "r.html"
     write_report(found, path, title=HOSTILE, words=[HOSTILE], trace=origin)
@@ -553,19 +589,24 @@ def test_words_say_how_the_default_stands():
         found = [record("wine", m, i, a) for m, v in accuracies.items() for i, a in enumerate(v)]
         return words.describe_default(summarize(found), "wine")
 
-    assert default(auto=good, y=bad) == "No method is better than the default, auto."
-    near = default(auto=(0.94, 0.97, 0.94), y=good)
-    assert near == "No method is clearly better than the default, auto."
-    worse = default(auto=bad, forest=good)
-    assert worse.startswith("The default, auto, is clearly worse than forest: accuracy 75.3 ")
+    assert default(discernel=good, y=bad) == "No method is better than the default, discernel."
+    near = default(discernel=(0.94, 0.97, 0.94), y=good)
+    assert near == "No method is clearly better than the default, discernel."
+    worse = default(discernel=bad, forest=good)
+    assert worse.startswith("The default, discernel, is clearly worse than forest: accuracy 75.3 ")
     assert worse.endswith("Prefer forest here.")
-    assert default(x=good, y=bad) is default(auto=good) is default(auto=[0.9], y=[0.8]) is None
+    assert (
+        default(x=good, y=bad)
+        is default(discernel=good)
+        is default(discernel=[0.9], y=[0.8])
+        is None
+    )
 
 
 def test_summary_table_and_report_give_one_verdict_for_every_pair():
     """Differences whose probability alone is small, and is not once all pairs are counted."""
     rng = np.random.default_rng(0)
-    names = ["auto", "boosting", "forest", "lda", "svc"]
+    names = ["discernel", "boosting", "forest", "lda", "svc"]
     seen = set()
     for gap in np.linspace(0.0, 0.06, 13):
         values = 0.8 + 0.05 * rng.random((2, 5, 6))
@@ -577,39 +618,40 @@ def test_summary_table_and_report_give_one_verdict_for_every_pair():
             for i in range(6)
         ]
         table = summarize(found)
-        page = contents(table)
-        rows = {(row["dataset"], row["method"]): row for row in page["rows"]}
-        for pair in page["comparison"]["rows"]:
-            dataset, method = pair["dataset"], pair["method"]
+        results, comparison, *_ = result_sections(table)
+        rows = {(row.cells[-1], row.cells[0]): row.cells for row in results.parts[1].rows}
+        for row in comparison.parts[0].rows:
+            method, *_, p, verdict, dataset = row.cells
             if table.ranked(dataset)[0].method != method:
                 continue  # the other tables only show pairs with the best
-            summed = rows[dataset, "auto"]
-            seen.add(pair["verdict"])
-            assert pair["p"] == summed["p"]
-            assert (pair["verdict"] == "better") == (summed["standing_text"] == "worse")
+            summed = rows[dataset, words.DEFAULT]
+            seen.add(verdict)
+            assert p == summed[3]
+            assert (verdict == "better") == (summed[-2] == "worse")
             said = words.describe_default(table, dataset)
-            assert (pair["verdict"] == "better") == ("clearly worse" in said)
-            assert said in " ".join(page["summary"])
+            assert (verdict == "better") == ("clearly worse" in said)
+            assert said in first_screen(table)["next"]
     assert seen == {"better", "no clear difference"}
 
 
 def test_words_say_what_to_expect():
-    def numbers(accuracy, loss):
+    def metrics(accuracy, loss):
         return {"accuracy": accuracy, "log_loss": loss}
 
     found = [
-        record("wine", method, i, 0.9, metrics=numbers(accuracy + 0.01 * i, loss))
-        for method, accuracy, loss in (("auto", 0.9, 0.1), ("majority", 0.4, 1.0))
+        record("wine", method, i, 0.9, metrics=metrics(accuracy + 0.01 * i, loss))
+        for method, accuracy, loss in (("discernel", 0.9, 0.1), ("majority", 0.4, 1.0))
         for i in range(3)
     ]
-    said = words.describe_expectation(summarize(found), "wine")
-    assert said.startswith("Of new rows like those of wine, expect auto to predict the class right")
-    assert "in 91.0 % (95 % interval: 87.7 to 94.3 %); always naming the most frequent" in said
-    assert "class is right in 41.0 %. Its log-loss is 0.100: " in said
-    assert said.endswith("probability of 90.5 %, as a geometric mean.")
-    by_loss = words.describe_expectation(summarize(found, "log_loss"), "wine")
-    assert "in 91.0 %; always naming the most frequent class is right in 41.0 %." in by_loss
-    assert words.describe_expectation(summarize([record("wine", "x", 0, None)]), "wine") is None
+    rows = [row.cells for row in first_screen(summarize(found))["expected"]]
+    assert rows == [
+        ("accuracy", "91.0 %", f"{words.DEFAULT}, 95 % interval 87.7 to 94.3"),
+        ("without a model", "41.0 %", "accuracy of always the most frequent class"),
+        ("log-loss", "0.100", "the right class gets 90.5 %, as a geometric mean"),
+    ]
+    by_loss = [row.cells[:2] for row in first_screen(summarize(found, "log_loss"))["expected"]]
+    assert by_loss[:2] == [("log-loss", "0.100"), ("without a model", "1.000")]
+    assert first_screen(summarize([record("wine", "x", 0, None)]))["expected"] == []
 
 
 def test_words_say_what_ranks_mean():
@@ -640,18 +682,22 @@ def test_words_warn_of_few_divisions():
 
 
 def test_words_for_numbers():
-    assert [words.seconds(s) for s in (0.0042, 3.0, 600.0, 36000.0)] == [
+    assert [numbers.seconds(s) for s in (0.0042, 3.0, 600.0, 36000.0)] == [
         "4.2 ms",
         "3 s",
         "10 min",
         "10 h",
     ]
-    assert words.memory(1_500_000_000) == "1.50 GB"
-    assert words.probability(0.0001) == "< 0.001"
-    assert words.count(1, "method") == "one method"
-    assert words.join(["a", "b", "c"]) == "a, b and c"
-    assert words.join([str(i) for i in range(12)]).endswith("8 and 3 others")
-    assert [words.seconds(s, digits=2) for s in (0.0154, 2.02, 119.0)] == ["15 ms", "2 s", "119 s"]
+    assert numbers.memory(1_500_000_000) == "1.50 GB"
+    assert numbers.probability(0.0001) == "< 0.001"
+    assert numbers.count(1, "method") == "one method"
+    assert numbers.join(["a", "b", "c"]) == "a, b and c"
+    assert numbers.join([str(i) for i in range(12)]).endswith("8 and 3 others")
+    assert [numbers.seconds(s, digits=2) for s in (0.0154, 2.02, 119.0)] == [
+        "15 ms",
+        "2 s",
+        "119 s",
+    ]
     assert words.describe_splits(Splits(folds=5), 10).startswith("5-fold cross-validation, 2 times")
     assert words.describe_splits(Splits(train_size=50, stratify=False), 1) == (
         "one division, 50 rows train, not stratified, seeds from 0"
@@ -730,7 +776,7 @@ def contrast(first, second):
 
 
 def test_colours_are_legible_in_light_and_dark():
-    style = files("discernel.report").joinpath("templates", "report.css").read_text()
+    style = files("discernel.show").joinpath("templates", "report.css").read_text()
     blocks = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
     assert len(blocks) == 2
     for block in blocks:
@@ -802,11 +848,12 @@ def check_in_browser(browser, address, width, scheme):
         "svg", "all => all.map(e => [e.getBoundingClientRect().width, e.getBBox().height])"
     )
     assert len(boxes) > 10
-    assert min(map(min, boxes)) > 50
+    drawn = [box for box in boxes if box[0]]
+    assert min(width for width, _ in drawn) > 50
     paper = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
     # A colour of a figure is that of the style sheet: variables work in its attributes.
-    filled = tab.eval_on_selector("svg text", "e => getComputedStyle(e).fill")
+    filled = tab.eval_on_selector(".drawing svg text", "e => getComputedStyle(e).fill")
     assert filled == tab.evaluate("getComputedStyle(document.body).color")
     check_sorting(tab)
     assert complaints == []
@@ -815,18 +862,19 @@ def check_in_browser(browser, address, width, scheme):
 
 def check_sorting(tab):
     """Sort by keyboard alone: upwards, then downwards, what failed always last."""
-    button = tab.locator("#overview thead button").nth(1)
-    column = "#overview tbody tr td:nth-child(2)"
-    values = "all => all.map(e => e.dataset.value)"
+    tab.locator("nav a[href='#results']").click()
+    button = tab.locator("#results table:first-of-type thead button").nth(1)
+    column = "#results .scroll:first-of-type tbody tr td:nth-child(2)"
+    values = "all => all.map(e => e.textContent)"
     seen = []
     for direction in ("ascending", "descending"):
         button.focus()
         tab.keyboard.press("Enter")
-        assert tab.locator("#overview th").nth(1).get_attribute("aria-sort") == direction
-        assert tab.locator("#overview [aria-sort]").count() == 1
+        assert tab.locator("#results th").nth(1).get_attribute("aria-sort") == direction
+        assert tab.locator("#results [aria-sort]").count() == 1
         seen.append(tab.eval_on_selector_all(column, values))
-    assert [each[-1] for each in seen] == ["", ""]
-    numbers = [[float(value) for value in each[:-1]] for each in seen]
+    assert [each[-1] for each in seen] == ["failed (3)", "failed (3)"]
+    numbers = [[float(value.split(" ")[0]) for value in each[:-1]] for each in seen]
     assert numbers[0] == sorted(numbers[0])
     assert numbers[1] == numbers[0][::-1]
     assert "sorted by wine, descending" in tab.locator("#status").inner_text()

@@ -194,7 +194,7 @@ def fit_discriminant(
     ridge: FloatArray,
     target: ClassTarget,
     statistics: Statistics,
-    held_out: HeldOutScores = HeldOutScores(),  # noqa: B008  # frozen
+    held_out: HeldOutScores = HeldOutScores(),  # frozen
 ) -> Discriminant:
     """Return the discriminant of a least-squares fit of the class scores.
 

@@ -49,7 +49,7 @@ def table(tmp_path):
 def test_the_plan_holds_learners_and_baselines_on_stratified_divisions():
     plan = comparison_plan(Data("wine"))
     assert [method.name for method in plan.methods] == [
-        "auto",
+        "discernel",
         "rkda",
         "plain average",
         "single kernel",
@@ -65,7 +65,9 @@ def test_the_plan_holds_learners_and_baselines_on_stratified_divisions():
 
 
 def test_unknown_methods_and_shares_are_refused():
-    with pytest.raises(InvalidInputError, match=r"The method must be one of 'auto', .* Got 'svm'"):
+    with pytest.raises(
+        InvalidInputError, match=r"The method must be one of 'discernel', .* Got 'svm'"
+    ):
         comparison_plan(Data("wine"), methods=["svm"])
     with pytest.raises(InvalidInputError, match=r"The metric must be one of 'accuracy'.*'f1'"):
         compare("wine", metric="f1")
@@ -142,11 +144,12 @@ def test_a_small_class_leaves_out_only_the_methods_that_need_more():
     names, notes = unfit(["x"] * 20 + ["y"] * 2)
     assert names == ["SVC grid", "forest", "boosting", "logistic", "majority"]
     assert notes == [
-        "left out auto, rkda, plain average, single kernel: needs two training rows of every "
+        "left out discernel, rkda, plain average, single kernel: needs two training rows of every "
         "class, and 'y' has too few"
     ]
     assert unfit(["x"] * 20 + ["y"] * 3) == (list(DEFAULT_METHODS), [])
-    with pytest.raises(InvalidInputError, match=r"At least one method must.* left out auto: needs"):
+    message = r"At least one method must.* left out discernel: needs"
+    with pytest.raises(InvalidInputError, match=message):
         unfit(["x"] * 20 + ["y"] * 2, methods=["auto"])
 
 
@@ -213,10 +216,10 @@ def test_a_comparison_by_another_metric_has_importances_too(table, tmp_path):
     given = {"n_divisions": 3, "store": tmp_path / "r.sqlite", "n_jobs": 1}
     found = compare(file_data(table), methods=["auto", "majority"], metric="log-loss", **given)
     assert found.metric == "log_loss"
-    assert [entry.method for entry in found.ranking] == ["auto", "majority"]
+    assert [entry.method for entry in found.ranking] == ["discernel", "majority"]
     assert found.ranking[0].mean < found.ranking[1].mean == pytest.approx(np.log(2), abs=0.01)
     method, columns = found.importances
-    assert (method, columns[0].column) == ("auto", "a")
+    assert (method, columns[0].column) == ("discernel", "a")
     stored = [r.result.details.get("feature_importances") for r in found.records]
     of_a = [each["a"] for each in stored if each]
     assert len(of_a) == 3

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from discernel.cli.shared import Jobs, StoreFile, one_line_errors, out, say_where
-from discernel.cli.show import plain_table
 from discernel.experiments.entrants import find_method
 from discernel.experiments.metrics import METRICS, PredictionMetric
 from discernel.experiments.plan import Data, Plan, Splits
@@ -18,7 +17,8 @@ from discernel.experiments.runner import run
 from discernel.experiments.store import Record, Store
 from discernel.experiments.tables import Entry, ResultTable, summarize
 from discernel.report import write_report
-from discernel.report.words import seconds
+from discernel.show.terminal import plain_table
+from discernel.show.words import seconds
 from discernel.writing import make_folder_of
 
 __all__ = ["demo_command"]
@@ -33,7 +33,7 @@ _DATA = {
 }
 #: Where the rows are more than the two minutes of a demonstration have time for.
 _ROWS = {"digits": 600}
-_METHODS = ("auto", "forest", "boosting", "SVC grid")
+_METHODS = ("discernel", "forest", "boosting", "SVC grid")
 _DIVISIONS = 5
 
 
@@ -104,7 +104,7 @@ def _show(records: list[Record]) -> None:
 
 
 def _numbers(table: ResultTable, metric: PredictionMetric) -> Table:
-    shown = plain_table("", *(f">{_column(name)}" for name in _METHODS))
+    shown = plain_table("", *(f">{name}" for name in _METHODS))
     for dataset in table.datasets:
         entries = {entry.method: entry for entry in table.of_dataset(dataset)}
         best = table.ranked(dataset)[0].method
@@ -120,7 +120,7 @@ def _cell(entry: Entry | None, metric: PredictionMetric, best: bool) -> Text:
 
 
 def _times(table: ResultTable) -> Table:
-    shown = plain_table("", *(f">{_column(name)}" for name in _METHODS))
+    shown = plain_table("", *(f">{name}" for name in _METHODS))
     for dataset in table.datasets:
         entries = {entry.method: entry for entry in table.of_dataset(dataset)}
         shown.add_row(
@@ -137,7 +137,7 @@ def _verdicts(accuracy: ResultTable, log_loss: ResultTable) -> list[str]:
     """Return what the tables say, in words; both losses and wins are those of this run."""
 
     def won(table: ResultTable) -> list[str]:
-        return [name for name in table.datasets if table.ranked(name)[0].method == "auto"]
+        return [name for name in table.datasets if table.ranked(name)[0].method == "discernel"]
 
     lost = [name for name in accuracy.datasets if name not in won(accuracy)]
     said = [
@@ -146,9 +146,9 @@ def _verdicts(accuracy: ResultTable, log_loss: ResultTable) -> list[str]:
     ]
     for name in lost:
         first = accuracy.ranked(name)[0]
-        ours = accuracy.entries[name, "auto"]
+        ours = accuracy.entries[name, "discernel"]
         said.append(
-            f"On {_title(name)}, {_column(first.method)} is better: "
+            f"On {_title(name)}, {first.method} is better: "
             f"{100 * first.mean:.1f} % against {100 * ours.mean:.1f} %."
         )
     return said
@@ -159,7 +159,7 @@ def _show_importances(records: list[Record]) -> None:
     stored = [
         record.result.details["feature_importances"]
         for record in records
-        if record.cell.data.name == "few_columns" and record.cell.method.name == "auto"
+        if record.cell.data.name == "few_columns" and record.cell.method.name == "discernel"
         if record.result.details.get("feature_importances")
     ]
     if not stored:
@@ -177,7 +177,3 @@ def _show_importances(records: list[Record]) -> None:
 
 def _title(name: str) -> str:
     return {"wdbc": "breast cancer"}.get(name, name.replace("_", " "))
-
-
-def _column(method: str) -> str:
-    return "discernel" if method == "auto" else method

@@ -10,24 +10,23 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from discernel.cli import fusing, learning, models
 from discernel.cli.shared import AsJson, on_one_line, one_line_errors, out
-from discernel.cli.show import escape, plain_table
-from discernel.cli.show_model import heading, show_importances
-from discernel.cli.summary import summarize
-from discernel.displays.common import sum_by
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
 from discernel.inspection.words import cell_text, output_of, speaking_rows
+from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
+from discernel.show.words import plural
+from discernel.views import sum_by
 
-__all__ = ["explain_command", "explain_rows"]
+__all__ = ["explain_command", "explain_rows", "training_row"]
 
 #: Rows that are explained on the terminal where none is named, and terms of each.
 _FIRST_ROWS, _MOST_TERMS = 3, 8
-_BAR = 20
+#: What is shown of a model.
+_MATTERS = ("data", "importances", "sources")
 
 
 def explain_command(
@@ -88,14 +87,14 @@ def _chosen(wanted: Sequence[int] | None, n_rows: int, as_json: bool) -> list[in
 
 
 def _explain_model(model: models.SavedModel, as_json: bool) -> None:
-    found = summarize(model)
-    wanted = ("importances", "sources", "kernels")
+    facts = model.describe()
     if as_json:
-        typer.echo(json.dumps({name: found[name] for name in wanted}, indent=1))
+        plain = facts.as_plain()
+        wanted = ("importances", "sources", "kernels")
+        typer.echo(json.dumps({name: plain[name] for name in wanted}, indent=1))
         return
-    out.print(f"[bold]{escape(found['name'])}[/]  {found['n_rows']:,} rows")
-    show_importances(out, found)
-    if not found["importances"] and not found["sources"]:
+    print_blocks(out, [each for each in facts.blocks() if each.id in _MATTERS])
+    if not facts.importances and not facts.sources:
         typer.echo("This model has no importances of columns. To explain rows, name their file.")
 
 
@@ -210,11 +209,11 @@ def _similar(model: models.SavedModel, X: Any, n: int) -> list[list[dict[str, An
 
 def _show_row(console: Console, found: Mapping[str, Any]) -> None:
     who = ", ".join(f"{name} {value}" for name, value in found["identifiers"].items())
-    heading(console, f"row {found['row']:,}", who)
+    print_heading(console, f"row {found['row']:,}", who)
     shares = sorted(found["probabilities"].items(), key=lambda pair: -pair[1])
     listed = ", ".join(f"{label} {100 * share:.1f} %" for label, share in shares[:4])
-    _say(console, f"predicted {found['predicted']}: {listed}")
-    _say(
+    say(console, f"predicted {found['predicted']}: {listed}")
+    say(
         console,
         f"{found['score_is']}: {found['score']:z.3g}. {found['baseline_is'].capitalize()}: "
         f"{found['baseline']:z.3g}, to which columns add:",
@@ -222,32 +221,26 @@ def _show_row(console: Console, found: Mapping[str, Any]) -> None:
     terms = {_with_cell(found, name): value for name, value in found["columns"].items()}
     _show_terms(console, terms, "column")
     if len(found["sources"]) > 1:
-        _say(console, "the same by source")
+        say(console, "the same by source")
         _show_terms(console, found["sources"], "source")
     for side in ("for", "against"):
-        _show_similar(console, found, [e for e in found["similar"] if e["speaks"] == side])
+        rows = [each for each in found["similar"] if each["speaks"] == side]
+        if not rows:
+            continue
+        say(console, speaking_rows(side, found["predicted"]))
+        table = plain_table("", ">", ">", "", header=False)
+        for each in rows:
+            label = "" if each["class"] is None else str(each["class"])
+            alike, push = f"{each['similarity']:z.2f}", f"{each['support']:+z.3g}"
+            texts = (training_row(each), f"similarity {alike}", f"adds {push}", on_one_line(label))
+            table.add_row(*map(Text, texts))
+        indented(console, table, 4)
 
 
-def _show_similar(
-    console: Console, found: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]
-) -> None:
-    """Show training rows that speak for the prediction, or those that speak against it."""
-    if not rows:
-        return
-    _say(console, speaking_rows(rows[0]["speaks"], found["predicted"]))
-    table = plain_table("", ">", ">", "")
-    for each in rows:
-        place = each["training_row"]
-        name = "a row" if place is None else f"row {place:,}"
-        label = "" if each["class"] is None else escape(str(each["class"]))
-        alike, push = f"{each['similarity']:z.2f}", f"{each['support']:+z.3g}"
-        table.add_row(name, f"similarity {alike}", f"adds {push}", label)
-    table.show_header = False
-    console.print(Padding(table, (0, 0, 0, 4)))
-
-
-def _say(console: Console, words: str) -> None:
-    console.print(Padding(Text(on_one_line(words)), (0, 0, 0, 2)))
+def training_row(similar: Mapping[str, Any]) -> str:
+    """Return the name of a training row; of a sample, it has none."""
+    place = similar["training_row"]
+    return "a row" if place is None else f"row {place:,}"
 
 
 def _with_cell(found: Mapping[str, Any], name: str) -> str:
@@ -257,17 +250,15 @@ def _with_cell(found: Mapping[str, Any], name: str) -> str:
 def _show_terms(console: Console, terms: Mapping[str, float], what: str) -> None:
     """Show what adds most, and the sum of the rest."""
     ranked = sorted(terms, key=lambda name: -abs(terms[name]))
-    table = plain_table("~", ">", "")
+    table = plain_table("~", ">", "", header=False)
     largest = abs(terms[ranked[0]]) if ranked else 1.0
     digits = 2 if largest >= 0.5 else 3  # below, they would all look the same
     for name in ranked[:_MOST_TERMS]:
         value = terms[name]
-        length = round(_BAR * abs(value) / (largest or 1.0))
-        bar = Text("█" * length, style="cyan" if value >= 0 else "red")
-        table.add_row(escape(name), f"{value:+z.{digits}f}", bar)
+        drawn = bar(value / (largest or 1.0), 20)
+        table.add_row(Text(on_one_line(name)), f"{value:+z.{digits}f}", drawn)
     rest = ranked[_MOST_TERMS:]
     if rest:
-        name = f"{len(rest):,} other {what}{'s' * (len(rest) > 1)}"
+        name = plural(len(rest), f"other {what}")
         table.add_row(Text(name, style="dim"), f"{sum(terms[n] for n in rest):+z.{digits}f}", "")
-    table.show_header = False
-    console.print(Padding(table, (0, 0, 0, 4)))
+    indented(console, table, 4)

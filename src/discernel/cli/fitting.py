@@ -32,11 +32,10 @@ from discernel.cli.shared import (
     out,
     say_where,
 )
-from discernel.cli.show_model import show_model
-from discernel.cli.summary import summarize
 from discernel.exceptions import InvalidInputError, LongFitWarning
 from discernel.experiments.formats import listed, printable
 from discernel.experiments.progress import row_bars
+from discernel.show.terminal import print_blocks
 from discernel.streams.formats import file_stem
 from discernel.tables import TableEncoder
 from discernel.writing import check_place, refuse_same_file
@@ -112,9 +111,10 @@ def fit_command(
                 model, _, _ = learning.fit_model(meant, learner, command=_command(), quiet=quiet)
         path = models.save_model(model, output)
         if as_json:
-            typer.echo(json.dumps(summarize(model) | {"model": str(path.resolve())}, indent=1))
+            plain = model.describe().as_plain()
+            typer.echo(json.dumps(plain | {"model": str(path.resolve())}, indent=1))
         elif not quiet:
-            show_model(out, model)
+            print_blocks(out, model.describe().blocks(), without=("confusion", "origin", "columns"))
             typer.echo()
             say_where("model", path)
 

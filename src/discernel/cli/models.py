@@ -7,7 +7,7 @@ import re
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,8 @@ import discernel
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.experiments.formats import import_pandas
 from discernel.experiments.preparation import Preparation
+from discernel.inspection.facts import model_facts
+from discernel.show.facts import ModelFacts
 from discernel.tables import TableEncoder
 from discernel.writing import check_place, write_file
 
@@ -187,6 +189,17 @@ class SavedModel:
         """The column of the table which each column that the last step is given is part of."""
         names, first = list(self.preparation.feature_names), self.pipeline[0]
         return [names[i] for i in first.source] if isinstance(first, TableEncoder) else names
+
+    def describe(self) -> ModelFacts:
+        """Return all there is to say about the model, as plain data."""
+        facts = model_facts(
+            self.pipeline,
+            name=self.dataset,
+            target=self.target,
+            columns=self.columns,
+            origin=asdict(self.origin),
+        )
+        return replace(facts, n_columns=len(self.preparation.columns))
 
 
 # ---- files -------------------------------------------------------------------------------------

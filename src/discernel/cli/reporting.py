@@ -10,10 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from discernel.cli import learning, models, show
-from discernel.cli.explaining import explain_rows
+from discernel.cli.explaining import explain_rows, training_row
 from discernel.cli.shared import AsJson, StoreFile, one_line_errors, out, say_where
-from discernel.cli.show_model import show_model, show_origin
-from discernel.cli.summary import summarize
 from discernel.exceptions import InvalidInputError
 from discernel.experiments.compare import DEFAULT_STORE, stored_records
 from discernel.experiments.exports import Trace
@@ -21,6 +19,7 @@ from discernel.experiments.metrics import METRICS
 from discernel.experiments.store import Store
 from discernel.inspection.words import cell_text
 from discernel.report import RowExplanation, write_model_report, write_report
+from discernel.show.terminal import print_blocks
 from discernel.writing import check_place, refuse_same_file
 
 __all__ = ["info_command", "report_command"]
@@ -103,7 +102,7 @@ def _report_model(
         model.pipeline,
         page,
         title=title or f"{model.dataset}: a model of {model.target}",
-        columns=_columns(model),
+        columns=model.columns,
         trace=Trace(
             source=origin.source,
             digest=origin.digest,
@@ -117,12 +116,6 @@ def _report_model(
         ),
         explanations=[] if explain is None else _explained(model, explain, rows),
     )
-
-
-def _columns(model: models.SavedModel) -> tuple[str, ...] | None:
-    """Return the column of the table that each importance belongs to; None where not known."""
-    n_known = len(getattr(model.pipeline[-1], "feature_importances_", ()))
-    return tuple(model.columns) if n_known == len(model.columns) else None
 
 
 def _explained(model: models.SavedModel, source: str, rows: Sequence[int]) -> list[RowExplanation]:
@@ -150,7 +143,7 @@ def _explanation(found: Mapping[str, Any]) -> RowExplanation:
         probability=found["probabilities"].get(predicted),
         similar=[
             (
-                "a row" if each["training_row"] is None else f"row {each['training_row']:,}",
+                training_row(each),
                 "" if each["class"] is None else str(each["class"]),
                 each["similarity"],
                 each["support"],
@@ -215,9 +208,8 @@ def info_command(
 
 
 def _show_file(path: Path, as_json: bool) -> None:
-    loaded = models.load_model(path)
+    facts = models.load_model(path).describe()
     if as_json:
-        typer.echo(json.dumps(summarize(loaded), indent=1))
-        return
-    show_model(out, loaded)
-    show_origin(out, loaded)
+        typer.echo(json.dumps(facts.as_plain(), indent=1))
+    else:
+        print_blocks(out, facts.blocks())

@@ -14,8 +14,9 @@ from rich.console import Console
 
 from discernel.exceptions import DiscernelError, InvalidInputError
 from discernel.experiments.compare import file_data
-from discernel.experiments.formats import ENDINGS, ENDINGS_IN_WORDS, printable
+from discernel.experiments.formats import ENDINGS, ENDINGS_IN_WORDS
 from discernel.experiments.plan import Data
+from discernel.show.words import one_line as on_one_line
 from discernel.streams.formats import file_ending
 
 __all__ = [
@@ -79,11 +80,6 @@ def one_line_errors(resume: str = "") -> Iterator[None]:
     except KeyboardInterrupt:
         typer.echo(f"\nInterrupted. {resume}".rstrip(), err=True)
         raise typer.Exit(130) from None
-
-
-def on_one_line(what: object) -> str:
-    """Return the words for something, with nothing in them that a terminal obeys."""
-    return " ".join(printable(str(what)).split("\n"))
 
 
 # ---- parameters that several commands have -----------------------------------------------------

@@ -10,7 +10,6 @@ from typing import Any
 
 from rich import markup
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 from threadpoolctl import threadpool_info
 
@@ -18,12 +17,12 @@ import discernel
 from discernel.datasets import Dataset
 from discernel.datasets.catalog import CATALOG, CatalogEntry
 from discernel.datasets.sources import FOLDER_VARIABLE, data_folder
-from discernel.experiments.formats import printable
 from discernel.experiments.machine import package_version
+from discernel.show.terminal import plain_table
+from discernel.show.words import one_line, plural
 
 __all__ = [
     "escape",
-    "plain_table",
     "show_data",
     "show_info",
     "versions",
@@ -34,27 +33,16 @@ _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pandas", "matplotlib",
 
 def escape(text: str) -> str:
     """Return anybody's text on one line, as it is: neither markup nor control characters work."""
-    return markup.escape(printable(text).replace("\n", " "))
-
-
-def plain_table(*columns: str | Text) -> Table:
-    """Return an empty table. Columns marked with > are of numbers, with ~ of words to be folded."""
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in columns:
-        mark = str(column)[:1]
-        name = column if isinstance(column, Text) else column.lstrip(">~")
-        table.add_column(name, justify="right" if mark == ">" else "left", no_wrap=mark != "~")
-    return table
+    return markup.escape(one_line(text))
 
 
 def show_data(console: Console, dataset: Dataset, notes: Sequence[str] = ()) -> None:
     """Say what the rows are, and what was done to them."""
     n_rows, n_features = dataset.X.shape
     views = f", {len(dataset.views)} views" if dataset.views else ""
-    features = "feature" if n_features == 1 else "features"
     console.print(
-        f"[bold]{escape(dataset.name)}[/]  {n_rows:,} rows, {n_features:,} {features}{views}, "
-        f"{len(set(dataset.y.tolist()))} classes; from {escape(dataset.source)}"
+        f"[bold]{escape(dataset.name)}[/]  {n_rows:,} rows, {plural(n_features, 'feature')}"
+        f"{views}, {len(set(dataset.y.tolist()))} classes; from {escape(dataset.source)}"
     )
     for note in notes:
         console.print(f"[yellow]note[/]  {escape(note)}")

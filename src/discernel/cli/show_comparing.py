@@ -8,19 +8,21 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from discernel.cli.show import escape, plain_table
+from discernel.cli.show import escape
 from discernel.experiments.compare import Comparison
 from discernel.experiments.metrics import METRICS, PredictionMetric
 from discernel.experiments.store import Record
 from discernel.experiments.tables import Entry, failures, summarize
-from discernel.report.words import conclusion, count, percent, seconds, span
+from discernel.report.tables import STANDINGS, drawn_range
+from discernel.report.words import DEFAULT, conclusion, span
+from discernel.show.terminal import bar, plain_table
+from discernel.show.words import count, one_line, percent, plural, seconds
 
 __all__ = ["show_comparison", "show_failures"]
 
 #: From how many columns on there is room for a drawing of the intervals.
 _WIDE = 110
 _DRAWING = 28
-_BAR = 24
 _MOST_COLUMNS = 10
 #: What stands beside the metric that methods are ranked by: of these, three others.
 _SHOWN = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
@@ -31,7 +33,7 @@ def show_comparison(console: Console, found: Comparison) -> None:
     """Show the ranking, say what it means in plain words, and which columns matter."""
     ranking, metric = found.ranking, found.table.metric
     beside = [METRICS[name] for name in _SHOWN if name != metric.name][-3:]
-    axis = _axis(ranking, metric) if console.width >= _WIDE else None
+    axis = drawn_range(ranking) if console.width >= _WIDE else None
     drawing = [] if axis is None else [_scale(axis, metric)]
     numbers = [f">{each.short}" for each in beside]
     table = plain_table(
@@ -59,7 +61,7 @@ def _show_meaning(console: Console, found: Comparison) -> None:
         "the others to predict. bal.: accuracy per class, averaged; of log-loss, less is better; "
         "fit: the time to learn. tied: the difference from the best may be chance; worse: it is "
         "not (p < 0.05). Intervals and tests allow for the training rows that divisions share, "
-        "tests also for all pairs of methods. auto is discernel's default.[/]"
+        f"tests also for all pairs of methods. The default is {DEFAULT}.[/]"
     )
 
 
@@ -69,12 +71,12 @@ def _show_importances(console: Console, found: Comparison) -> None:
         return
     method, columns = found.importances
     shown, rest = columns[:_MOST_COLUMNS], columns[_MOST_COLUMNS:]
-    table = plain_table(f"~columns that matter to {escape(method)}", ">share %", ">± sd", "")
+    table = plain_table(f"~columns that matter to {one_line(method)}", ">share %", ">± sd", "")
     for each in shown:
-        bar = Text("█" * round(_BAR * each.mean / max(shown[0].mean, 1e-12)), style="cyan")
-        table.add_row(escape(each.column), percent(each.mean), percent(each.spread), bar)
+        drawn = bar(each.mean / max(shown[0].mean, 1e-12))
+        table.add_row(escape(each.column), percent(each.mean), percent(each.spread), drawn)
     if rest:
-        others = Text(count(len(rest), "other column"), style="dim")
+        others = Text(plural(len(rest), "other column"), style="dim")
         table.add_row(others, percent(sum(each.mean for each in rest)))
     console.print()
     console.print(table)
@@ -109,16 +111,7 @@ def _row(
         yield Text(other.show(entry.means.get(other.name, math.nan)), style=style)
     yield Text(seconds(entry.seconds_fit, digits=2), style=style)
     best = entry is first and entry.standing not in ("failed", "untested")
-    yield Text("best" if best else _STANDINGS[entry.standing], style=style)
-
-
-def _axis(ranking: Sequence[Entry], metric: PredictionMetric) -> tuple[float, float]:
-    """Return the ends of the drawing: whole hundredths around all intervals but the guess's."""
-    known = [e.interval for e in ranking if e.interval is not None and e.method != "majority"]
-    lows = [i.mean if math.isnan(i.low) else i.low for i in known] or [0.0]
-    highs = [i.mean if math.isnan(i.high) else i.high for i in known] or [min(1.0, metric.most)]
-    low, high = math.floor(100 * min(lows)) / 100, math.ceil(100 * max(highs)) / 100
-    return low, max(high, low + 0.01)
+    yield Text("best" if best else STANDINGS[entry.standing], style=style)
 
 
 def _scale(axis: tuple[float, float], metric: PredictionMetric) -> Text:

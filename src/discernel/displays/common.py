@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from discernel.default.menu import MENU
+from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.inspection.explained import fitted_learner
-from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
-from discernel.learn import Candidate, LearnedKernel
-from discernel.views import kernel_sources, sum_by
+from discernel.learn import LearnedKernel
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,19 +20,17 @@ if TYPE_CHECKING:
 __all__ = [
     "LINE_STYLES",
     "MARKERS",
+    "Display",
+    "FitsDisplay",
     "LearnedDisplay",
-    "are_by_folds",
-    "candidate_name",
+    "check_count",
+    "check_names",
     "class_colors",
-    "fitted_learner",
     "format_number",
-    "given_names",
     "ink_color",
-    "kernel_sources",
     "make_axes",
     "place_legend",
     "pyplot",
-    "sum_by",
     "wrap",
 ]
 
@@ -136,34 +132,113 @@ def format_number(value: float) -> str:
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
-def given_names(learner: Any) -> list[str]:
-    """Return the names of the kernels as they were given, the same in every fit.
-
-    Widths are multiples of the median, where resolved ones are other numbers in every fit.
-    """
-    if hasattr(learner, "metric_"):
-        # The kernels that were put in the place of "auto".
-        gaussian = [RBF(width=f"{factor:g}*median") for factor in MENU.gaussian]
-        laplace = [Laplace(width=f"{factor:g}*median") for factor in MENU.laplace]
-        return kernel_names([*gaussian, *laplace, Linear()])
-    return kernel_names(
-        as_kernels(learner.kernels if hasattr(learner, "kernels") else learner.kernel)
-    )
+def check_count(name: str, value: Any, least: int) -> int:
+    """Return a number of bars, or raise a clear error."""
+    if not (isinstance(value, (int, np.integer)) and value >= least):
+        raise InvalidInputError(f"{name} must be an integer of at least {least}. Got {value!r}.")
+    return int(value)
 
 
-def candidate_name(candidate: Candidate) -> str:
-    """Return how the weights of a candidate were found, and the power of its metric, if any."""
-    powers = {0.0: "", 0.5: ", metric^½", 1.0: ", metric"}
-    power = powers.get(candidate.strength, f", metric^{candidate.strength:g}")
-    return f"{candidate.name}{power}"
+def check_names(
+    given: Sequence[str] | None, n: int, noun: str, *, unique: bool = True
+) -> list[str]:
+    """Return the names of kernels or columns, by default numbered, or raise a clear error."""
+    names = [f"{noun} {i}" for i in range(n)] if given is None else list(map(str, given))
+    if len(names) != n or (unique and len(set(names)) != n):
+        different = ", all different" if unique else ""
+        raise InvalidInputError(
+            f"There must be one name per {noun}{different}, here {n}. Got {names}."
+        )
+    return names
 
 
-def are_by_folds(candidates: Sequence[Candidate]) -> bool:
-    """Return whether candidates were compared by folds: some of those have a metric."""
-    return any(each.strength > 0 or each.accuracy is not None for each in candidates)
+class Display(ABC):
+    """A picture of what was learned: data, and a `plot` that draws them."""
+
+    ax_: Axes
+    figure_: Any
+
+    @abstractmethod
+    def plot(self, ax: Any = None, **options: Any) -> Self:
+        """Draw on given axes, or on a new figure."""
+
+    def _start(self, ax: Any, lines: Sequence[str] = (), height: float | None = None) -> None:
+        """Set the axes: on a new figure, as high as lines of so many words need."""
+        if lines:
+            text_lines = max(line.count("\n") + 1 for line in lines)
+            height = 0.8 + (0.14 + 0.16 * text_lines) * len(lines)
+        [self.ax_] = make_axes(ax, height=height)
+        self.figure_ = self.ax_.figure
+
+    def _write(self, text: str, x: float, y: Any, offset: float = 6.0, **look: Any) -> None:
+        """Write a number to the right of a point."""
+        place: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
+        self.ax_.annotate(text, (x, y), (offset, 0), **place, **look)
 
 
-class LearnedDisplay(ABC):
+class FitsDisplay(Display):
+    """A display of numbers per kernel or column, of one fit or of several."""
+
+    @staticmethod
+    def _check(values: Any, what: str, noun: str) -> FloatArray:
+        """Return numbers as a row per fit, or raise a clear error."""
+        found = np.atleast_2d(np.asarray(values, dtype=np.float64))
+        if found.ndim != 2 or not found.size:
+            raise InvalidInputError(
+                f"The {what} must have the shape (n_{noun}s,) or (n_fits, n_{noun}s). "
+                f"Got {np.shape(values)}."
+            )
+        return found
+
+    @classmethod
+    @abstractmethod
+    def _of(cls, estimators: Sequence[Any]) -> Self:
+        """Return the display of what fitted estimators learned, not drawn."""
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:
+        """Draw a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : estimator or Pipeline
+            Fitted, of discernel; of a pipeline, the last step that learned a kernel.
+        ax : Axes, optional
+            Where to draw; by default on a new figure.
+        **options
+            What `plot` takes.
+
+        Returns
+        -------
+        display
+            Drawn.
+        """
+        return cls.from_estimators([estimator], ax=ax, **options)
+
+    @classmethod
+    def from_estimators(cls, estimators: Sequence[Any], *, ax: Any = None, **options: Any) -> Self:
+        """Draw means over several fits to the same kernels or columns, and their spread.
+
+        Parameters
+        ----------
+        estimators : sequence of estimators or Pipelines
+            Fitted, for example those of ``cross_validate(..., return_estimator=True)``.
+        ax : Axes, optional
+            Where to draw; by default on a new figure.
+        **options
+            What `plot` takes.
+
+        Returns
+        -------
+        display
+            Drawn.
+        """
+        if not len(estimators):
+            raise InvalidInputError("There must be at least one estimator. Got none.")
+        return cls._of(estimators).plot(ax, **options)
+
+
+class LearnedDisplay(Display):
     """A display of what `LearnedKernel` says, whoever learned it."""
 
     @classmethod

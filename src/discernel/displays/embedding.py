@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,16 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.arrays import FloatArray
 from discernel.displays.common import (
     MARKERS,
+    Display,
     class_colors,
     ink_color,
-    make_axes,
     place_legend,
     wrap,
 )
 from discernel.exceptions import InvalidInputError
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["DiscriminantEmbeddingDisplay"]
 
@@ -31,7 +28,7 @@ _ORDINALS = ("first", "second", "third")
 _BINS = 40
 
 
-class DiscriminantEmbeddingDisplay:
+class DiscriminantEmbeddingDisplay(Display):
     """Rows in the first two discriminant coordinates, by class; with one coordinate, in lines.
 
     In one dimension every class has a line of its own, as wide as it has rows there.
@@ -73,8 +70,6 @@ class DiscriminantEmbeddingDisplay:
     3
     """
 
-    ax_: Axes
-    figure_: Any
     scatters_: dict[Any, list[Any]]
     means_: dict[Any, Any]
 
@@ -198,8 +193,7 @@ class DiscriminantEmbeddingDisplay:
                 f"components must be two of the {n_components} coordinates, counted from 0. "
                 f"Got {components!r}."
             )
-        [self.ax_] = make_axes(ax)
-        self.figure_ = self.ax_.figure
+        self._start(ax)
         if n_components == 1:
             self._draw_in_lines(scatter_options)
         else:

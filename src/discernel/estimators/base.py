@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import wraps
-from html import escape
 from operator import attrgetter
 from typing import Any, ClassVar, Self, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
@@ -29,17 +27,15 @@ from discernel.bank import read_choice
 from discernel.estimators.learning import Setting
 from discernel.estimators.rows import are_precomputed, take_sparse, takes_tables
 from discernel.estimators.staged import fit_in_stages
+from discernel.inspection.facts import model_facts
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
 from discernel.model import Model
-from discernel.notebook import bars, panel, top_bars
+from discernel.show.notebook import notebook_html
 
 __all__ = ["BaseKernelEstimator", "like_input", "make_model", "score_any", "view"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-_MOST_BARS = 10
-_NO_IMPORTANCE = "A weight says how much of a kernel is used, not how important its columns are."
 
 
 def view(path: str, doc: str, *, optional: bool = False) -> Any:
@@ -311,12 +307,18 @@ class BaseKernelEstimator(BaseEstimator):
     # ---- notebooks ---------------------------------------------------------------------------
 
     def _repr_html_inner(self) -> str:
-        return super()._repr_html_inner() + _panel(self)  # type: ignore[no-any-return]
+        return super()._repr_html_inner() + self._facts_html()  # type: ignore[no-any-return]
+
+    def _facts_html(self) -> str:
+        """Return what there is to say of a fit; nothing where no kernel was learned."""
+        if not hasattr(self, "learned_kernel_"):
+            return ""
+        return notebook_html(model_facts(self).blocks())
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
         if "text/html" in bundle:
-            bundle["text/html"] += _panel(self)
+            bundle["text/html"] += self._facts_html()
         return bundle
 
 
@@ -429,40 +431,3 @@ def _when_predicting(estimator: Any) -> dict[str, str]:
         "instead": "give NumPy arrays"
         + (" to the model that `to_cpu()` returns, to compute on the processor" if there else ""),
     }
-
-
-# ---- what a notebook shows ---------------------------------------------------------------------
-
-
-def _panel(estimator: Any) -> str:
-    """Return weights and importances of a fit, as bars; nothing where no kernel was learned."""
-    if not hasattr(estimator, "learned_kernel_"):
-        return ""
-    return panel(_expected(estimator), _importance_bars(estimator), _learned(estimator))
-
-
-def _expected(estimator: Any) -> str:
-    """Return what to expect of new rows, in a paragraph; nothing where it is not known."""
-    found = getattr(estimator, "expected_", None)
-    if found is None:
-        return ""
-    return f"<p><strong>Expected of new rows:</strong> {escape(repr(found))}</p>"
-
-
-def _importance_bars(estimator: Any) -> str:
-    """Return bars of how much columns matter, with their standard errors."""
-    if not hasattr(estimator, "feature_importances_"):
-        return ""
-    shares: NDArray[Any] = estimator.feature_importances_
-    spreads, given = estimator.feature_importances_std_, estimator.model_.reader.names
-    names = [f"column {i}" for i in range(len(shares))] if given is None else list(map(str, given))
-    texts = [f"{a:z.3f} ± {b:.3f}" for a, b in zip(shares, spreads, strict=True)]
-    rows = top_bars(names, shares.tolist(), texts, most=_MOST_BARS, what="columns")
-    return bars("Which columns matter (share ± standard error)", rows)
-
-
-def _learned(estimator: Any) -> str:
-    """Return the weights and how they were learned, to be unfolded."""
-    learned = estimator.learned_kernel_._html()
-    note = f'<p class="note">{escape(_NO_IMPORTANCE)}</p>'
-    return f"<details open><summary>Learned kernel</summary>{learned}{note}</details>"

@@ -112,7 +112,7 @@ def comparison_plan(
     --------
     >>> from discernel.experiments.compare import comparison_plan
     >>> from discernel.experiments.plan import Data
-    >>> plan = comparison_plan(Data("wine"), methods=["auto", "LDA"])
+    >>> plan = comparison_plan(Data("wine"), methods=["discernel", "LDA"])
     >>> len(plan.cells())
     20
     """

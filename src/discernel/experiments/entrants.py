@@ -45,7 +45,7 @@ def _learner(criterion: str) -> Method:
 
 #: All that can be compared, with what each is in a few words: learners, then baselines.
 _DESCRIBED: tuple[tuple[Method, str], ...] = (
-    (_learner("auto"), "discernel's default"),
+    (Method("discernel", "discriminant", {"criterion": "auto"}), "its default"),
     (_learner("rkda"), "kernel weights with a certificate"),
     (_learner("loo"), "weights of the least leave-one-out error"),
     (_learner("alignment"), "weights aligned with the classes"),
@@ -64,7 +64,7 @@ METHODS: tuple[Method, ...] = tuple(method for method, _ in _DESCRIBED)
 DESCRIPTIONS: dict[str, str] = {method.name: words for method, words in _DESCRIBED}
 #: What is compared unless methods are named.
 DEFAULT_METHODS: tuple[str, ...] = (
-    "auto",
+    "discernel",
     "rkda",
     "plain average",
     "single kernel",
@@ -82,14 +82,14 @@ def find_method(name: str) -> Method:
     Parameters
     ----------
     name : str
-        In small or capital letters, with hyphens or spaces.
+        In small or capital letters, with hyphens or spaces; "auto" is discernel's default.
     """
 
     def bare(name: str) -> str:
         return name.lower().replace("-", " ").replace("_", " ")
 
     for method in METHODS:
-        if bare(method.name) == bare(name):
+        if bare(method.name) == ("discernel" if bare(name) == "auto" else bare(name)):
             return method
     raise unknown_choice("method", name, [method.name for method in METHODS])
 

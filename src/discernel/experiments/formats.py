@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from discernel.arrays import memory_limit
 from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.show.words import printable
 from discernel.streams.formats import file_ending, file_stamp
 
 __all__ = [
@@ -94,29 +94,6 @@ def refuse_duplicates(names: Sequence[str], path: Path) -> None:
                 f"both called {name!r}. Rename one."
             )
         first[name] = position
-
-
-#: What moves the cursor, rings, turns text round, or may not stand in XML; not the end of a line.
-_CONTROL = re.compile(
-    "[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufffe\uffff]"
-)
-
-
-def printable(text: str) -> str:
-    r"""Return text with control characters written out, for a terminal or a page.
-
-    Parameters
-    ----------
-    text : str
-        Anybody's text.
-
-    Examples
-    --------
-    >>> from discernel.experiments.formats import printable
-    >>> print(printable("red \x1b[31m"))
-    red \x1b[31m
-    """
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def listed(names: Iterable[Any], limit: int = 5) -> str:

@@ -27,10 +27,10 @@ from discernel.arrays import FloatArray
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.bank.products import is_constant
-from discernel.displays.common import given_names, kernel_sources, sum_by
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.experiments.tasks import Division
+from discernel.inspection.facts import given_names
 from discernel.kernels import (
     RBF,
     Kernel,
@@ -40,6 +40,7 @@ from discernel.kernels import (
     resolve_kernels,
 )
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
+from discernel.views import kernel_sources, sum_by
 
 __all__ = [
     "METHODS",

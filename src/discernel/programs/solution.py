@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, Protocol
@@ -10,8 +10,10 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from discernel.arrays import FloatArray
-from discernel.notebook import bars, facts, panel, top_bars
 from discernel.programs.base import Point, relative_gap
+from discernel.show.facts import CandidateFacts, LearnedFacts
+from discernel.show.notebook import notebook_html
+from discernel.show.words import candidate_label
 
 __all__ = [
     "FEW_SAMPLES",
@@ -26,22 +28,13 @@ __all__ = [
     "Status",
     "StoppedError",
     "Task",
+    "compared_by_folds",
     "silent",
 ]
 
 
 #: Up to so many samples searches are done on all of them.
 FEW_SAMPLES = 500
-#: So many kernels have bars even if all have the same weight.
-_FEW = 3
-_BY_FOLDS = (
-    "The simplest is chosen, unless another one has a log-loss that is lower by more than a "
-    "standard error."
-)
-_BY_LEAVING_OUT = (
-    "The error is the mean squared error of the class scores of rows that were left out: 1 is "
-    "knowing nothing, and it is no share of wrong rows. The least sum of error and pull is chosen."
-)
 
 
 class Status(StrEnum):
@@ -285,6 +278,19 @@ class Candidate:
         """Error and pull together: the least is chosen."""
         return self.error + self.pull
 
+    def describe(self, by_folds: bool) -> CandidateFacts:
+        """Return what there is to say of the candidate, as plain data."""
+        is_probability = self.accuracy is not None
+        return CandidateFacts(
+            name=candidate_label(self.name, self.strength, by_folds),
+            regularization=float(self.regularization),
+            n_kernels=int(np.count_nonzero(self.weights)),
+            log_loss=float(self.error) if is_probability else None,
+            accuracy=self.accuracy,
+            squared_error=None if is_probability else float(self.error),
+            pull=None if by_folds else float(self.pull),
+        )
+
     def __repr__(self) -> str:
         if self.accuracy is None:
             what = f"error {self.error:z.4f} + pull {self.pull:z.4f}"
@@ -417,41 +423,51 @@ class LearnedKernel:
             f"than {self.gap:.0e} of its value{about}."
         )
 
-    def _repr_html_(self) -> str:
-        """Return weights as bars, and what the solver says, for a notebook."""
-        return panel(self._html())
+    def describe(self, names: Sequence[str] = ()) -> LearnedFacts:
+        """Return what there is to say of the kernel, as plain data.
 
-    def _html(self) -> str:
-        """Return the same without a panel around it."""
-        known = [
-            ("criterion", self.criterion),
-            ("solver", f"{self.solver}, {self.n_iter} iterations: {self.status}"),
-            ("regularization λ", f"{self.regularization:.3g}"),
-        ]
-        if self.gap is not None:
-            known.append(("certified relative gap", f"{self.gap:.1e}"))
-        return (
-            self._html_weights()
-            + facts("How they were learned", known)
-            + self._html_considered()
-            + f"<p>{self.certificate}</p>"
+        Parameters
+        ----------
+        names : sequence of str, optional
+            What the weights belong to; by default `names`, or "kernel 0", "kernel 1", ...
+        """
+        known = names or self.names or [f"kernel {i}" for i in range(len(self.weights))]
+        gap = None if self.gap is None or not np.isfinite(self.gap) else float(self.gap)
+        by_folds = compared_by_folds(self.considered)
+        return LearnedFacts(
+            kernels=dict(zip(known, self.weights.tolist(), strict=True)),
+            candidates=tuple(each.describe(by_folds) for each in self.considered),
+            why_chosen=self._why_chosen(by_folds),
+            criterion=self.criterion,
+            solver=self.solver,
+            status=str(self.status),
+            n_iter=self.n_iter,
+            regularization=float(self.regularization),
+            regularization_note=self.regularization_advice,
+            gap=gap,
+            certificate=self.certificate,
         )
 
-    def _html_weights(self) -> str:
-        names = list(self.names) or [f"kernel {i}" for i in range(len(self.weights))]
-        n, first = len(self.weights), float(self.weights[0])
-        if n > _FEW and np.ptp(self.weights) <= 1e-12:
-            return facts("Kernel weights", [(f"each of {n} kernels", f"{first:.3f}")])
-        texts = [f"{weight:z.3f}" for weight in self.weights]
-        return bars("Kernel weights", top_bars(names, self.weights.tolist(), texts, most=12))
-
-    def _html_considered(self) -> str:
-        if not self.considered:
+    def _why_chosen(self, by_folds: bool) -> str:
+        """Say why the first candidate was chosen."""
+        if len(self.considered) < 2:
             return ""
-        pairs = [
-            (f"{each.name}{' (chosen)' if i == 0 else ''}", repr(each).partition(": ")[2])
-            for i, each in enumerate(self.considered)
-        ]
-        by_folds = self.considered[0].accuracy is not None
-        note = _BY_FOLDS if by_folds else _BY_LEAVING_OUT
-        return facts("Chosen from, by rows that were left out", pairs) + f"<p>{note}</p>"
+        first = self.considered[0]
+        if not by_folds:
+            return "chosen: the smallest sum of squared error and pull to equal weights"
+        loss = "squared error" if first.accuracy is None else "log-loss"
+        if first.error <= min(each.error for each in self.considered):
+            return f"chosen: the smallest {loss}"
+        return (
+            f"chosen: simpler than what has the smallest {loss}, and within one standard error "
+            "of it"
+        )
+
+    def _repr_html_(self) -> str:
+        """Return weights as bars, and what the solver says, for a notebook."""
+        return notebook_html(self.describe().blocks())
+
+
+def compared_by_folds(candidates: Sequence[Candidate]) -> bool:
+    """Return whether candidates were compared by folds: some of those have a metric."""
+    return any(each.strength > 0 or each.accuracy is not None for each in candidates)

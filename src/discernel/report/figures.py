@@ -3,69 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from discernel.arrays import FloatArray
 from discernel.displays import (
-    CandidatesDisplay,
     DiscriminantEmbeddingDisplay,
-    ImportancesDisplay,
-    KernelWeightsDisplay,
     LearningPathDisplay,
     RegularizationPathDisplay,
 )
 from discernel.displays.common import (
     LINE_STYLES,
     MARKERS,
-    are_by_folds,
     class_colors,
     format_number,
-    sum_by,
     wrap,
 )
 from discernel.experiments.roc import MeanCurve, mean_roc
 from discernel.experiments.store import Record
 from discernel.experiments.tables import ResultTable
-from discernel.learn import Candidate, Progress
-from discernel.report.svg import new_figure
-from discernel.report.words import candidate_label, join, seconds
+from discernel.learn import Progress
+from discernel.report.learned import finished
+from discernel.report.words import BASELINE
+from discernel.show.svg import new_figure
+from discernel.show.words import join, seconds
 
 __all__ = [
     "Drawing",
-    "draw_candidates",
     "draw_convergence",
     "draw_embeddings",
     "draw_errors_by_regularization",
-    "draw_importances",
     "draw_roc",
-    "draw_source_weights",
     "draw_time",
-    "draw_weights",
 ]
 
-#: As many as the default has kernels.
-_MOST_BARS = 12
-_MOST_COLUMNS = 10
 #: Rows in a scatter plot: each is an element of the page.
 _MOST_ROWS = 300
-
-
-#: How candidates were judged, of the two kinds there are.
-_BY_FOLDS = (
-    "Bars are log-losses of training rows that the candidate did not learn from; in brackets is "
-    "their accuracy. The simplest candidate is chosen, unless another one is better by more than a "
-    "standard error."
-)
-_BY_LEAVING_OUT = (
-    "Bars are the leave-one-out error, the mean squared error of the class scores of rows that "
-    "were left out one at a time (1 is knowing nothing; it is not a share of wrong rows), and what "
-    "is added for weights far from equal ones. The least sum is chosen."
-)
 
 
 @dataclass(frozen=True)
@@ -81,84 +56,10 @@ class Drawing:
 # ---- what was learned ----------------------------------------------------------------------------
 
 
-def draw_importances(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw how much the columns matter; methods that learned the same share a figure."""
-    shared: list[tuple[list[str], FloatArray, list[str]]] = []
-    for method, records in _finished(table, dataset).items():
-        stored = [r.result.details.get("feature_importances") for r in records]
-        names, rows = _rows([each for each in stored if each])
-        if not rows.size:
-            continue
-        for columns, other, methods in shared:
-            if columns == names and other.shape == rows.shape and np.allclose(other, rows):
-                methods.append(method)
-                break
-        else:
-            shared.append((names, rows, [method]))
-    drawings = []
-    for names, rows, methods in shared:
-        drawings.append(_drawn_importances(dataset, names, rows, methods))
-    return drawings
-
-
-def _drawn_importances(
-    dataset: str, names: list[str], rows: FloatArray, methods: list[str]
-) -> Drawing:
-    shown = np.argsort(-rows.mean(axis=0), kind="stable")[:_MOST_COLUMNS]
-    n_bars = len(shown) + (len(names) > len(shown))
-    ax = _figure_of_bars([names[i] for i in shown], n_bars)
-    ImportancesDisplay(rows, feature_names=names).plot(ax, n_columns=_MOST_COLUMNS)
-    ax.set_xlabel("importance" if len(rows) == 1 else "mean importance")
-    alt = f"Bars of how much the columns of {dataset} matter to {join(methods)}; "
-    return Drawing(ax.figure, join(methods), f"{alt}{_largest(names, rows, '.1%')}.", "")
-
-
-def draw_weights(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw the weights of every method that learns them, with their spread over divisions."""
-    drawings = []
-    for method, names, rows, _ in _learned_weights(table, dataset):
-        # As many lines as the display draws: kernels without weight share the last one.
-        n_bars = len(names)
-        if n_bars > _MOST_BARS:
-            n_bars = min(_MOST_BARS, int(np.count_nonzero(rows.any(axis=0))) + 1)
-        ax = _figure_of_bars(names, n_bars)
-        KernelWeightsDisplay(rows, kernel_names=names).plot(ax, max_bars=_MOST_BARS)
-        what = f"Bars of kernel weights learned by {method} on {dataset}"
-        drawings.append(Drawing(ax.figure, method, f"{what}; {_largest(names, rows)}."))
-    return drawings
-
-
-def draw_source_weights(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw the weights of all kernels of a source together, with their spread over divisions."""
-    drawings = []
-    for method, names, rows, of_kernel in _learned_weights(table, dataset):
-        if not of_kernel:
-            continue
-        sources = [of_kernel.get(name, "all columns") for name in names]
-        every_source, sums = sum_by(sources, rows)
-        ax = _figure_of_bars(every_source, min(_MOST_BARS, len(every_source)))
-        display = KernelWeightsDisplay(rows, kernel_names=names, sources=sources)
-        display.plot(ax, by="source", max_bars=_MOST_BARS)
-        what = f"Bars of the weights that {method} gave the sources of {dataset}"
-        drawings.append(Drawing(ax.figure, method, f"{what}; {_largest(every_source, sums)}."))
-    return drawings
-
-
-def draw_candidates(table: ResultTable, dataset: str) -> list[Drawing]:
-    """Draw what ``criterion="auto"`` considered: means over divisions, and how often chosen."""
-    drawings = []
-    for method, records in _finished(table, dataset).items():
-        for by_folds in (True, False):
-            considered = [e for e in _considered(records) if are_by_folds(e) is by_folds]
-            if considered:
-                drawings.append(_drawn_candidates(method, dataset, considered, by_folds))
-    return drawings
-
-
 def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw discriminant coordinates, where the first division that has any stored them."""
     drawings = []
-    for method, records in _finished(table, dataset).items():
+    for method, records in finished(table, dataset).items():
         stored = [r for r in records if r.result.details.get("embedding")]
         if not stored:
             continue
@@ -173,6 +74,7 @@ def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
             held_out=None if held_out is None else held_out[::step],
             explained=embedding.get("explained"),
         ).plot(ax)
+        _place_legend_below(ax)
         alt = (
             f"Scatter plot of the rows of {dataset} in the discriminant coordinates of {method}, "
             f"by class: {join(list(map(str, sorted(set(labels)))))}."
@@ -189,7 +91,7 @@ def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
 def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw objective and gap of the first division of every method that iterates."""
     drawings = []
-    for method, records in _finished(table, dataset).items():
+    for method, records in finished(table, dataset).items():
         iterated = [r for r in records if len(r.result.details.get("history") or ()) > 1]
         if not iterated:
             continue
@@ -203,6 +105,7 @@ def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
             regularization=record.result.regularization,
         ).plot(axes)
         display.axes_[0].set_xlabel("" if has_gap else "iteration")
+        _place_legend_below(axes[0])
         gaps = [g for r in iterated if (g := r.result.gap) is not None and math.isfinite(g)]
         worst = f"; the largest gap at the end of any is {format_number(max(gaps))}" if gaps else ""
         alt = (
@@ -220,7 +123,7 @@ def draw_errors_by_regularization(table: ResultTable, dataset: str) -> list[Draw
     Lines are means over the divisions, at the λ that all of them tried.
     """
     [ax], described = new_figure(3.2), []
-    for method, records in _finished(table, dataset).items():
+    for method, records in finished(table, dataset).items():
         stored = (record.result.details.get("leave_one_out") for record in records)
         paths: list[dict[float, float]] = [dict(path) for path in stored if path]
         tried = sorted(set.intersection(*map(set, paths)), reverse=True) if paths else []
@@ -246,8 +149,8 @@ def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw mean ROC curves, a line per method, with a band of one standard deviation."""
     curves = {
         method: found
-        for method, records in _finished(table, dataset).items()
-        if method != "majority" and (found := mean_roc(records)) is not None
+        for method, records in finished(table, dataset).items()
+        if method != BASELINE and (found := mean_roc(records)) is not None
     }
     if not curves:
         return []
@@ -270,7 +173,7 @@ def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
 def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
     """Draw the metric against the time of a fit, a point per method."""
     entries = [e for e in table.of_dataset(dataset) if e.seconds_fit > 0 and e.interval]
-    guess = [e for e in entries if e.method == "majority"]
+    guess = [e for e in entries if e.method == BASELINE]
     if len(entries) - len(guess) > 1:  # far from all others, it would leave them no room
         entries = [e for e in entries if e not in guess]
     if len(entries) < 2:
@@ -297,20 +200,11 @@ def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
     _place_legend_below(ax)
     alt = f"{metric.label} on {dataset} against the time of a fit: {join(described)}."
     absent = [e for e in guess if e not in entries]
-    caption = f"Not drawn: majority, {metric.show_with_unit(absent[0].mean)}." if absent else ""
+    caption = f"Not drawn: {BASELINE}, {metric.show_with_unit(absent[0].mean)}." if absent else ""
     return [Drawing(ax.figure, dataset, alt, caption)]
 
 
 # ---- parts ---------------------------------------------------------------------------------------
-
-
-def _finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
-    """Return the records of a data set that did not fail, by method."""
-    found = {method: table.records.get((dataset, method), []) for method in table.methods}
-    return {
-        method: [record for record in records if record.result.error is None]
-        for method, records in found.items()
-    }
 
 
 def _style(table: ResultTable, method: str) -> dict[str, Any]:
@@ -347,94 +241,16 @@ def _zoom(ax: Any, curves: Sequence[MeanCurve]) -> str:
 
 
 def _place_legend_below(ax: Any, n_columns: int = 3) -> None:
-    ax.figure.legend(loc="outside lower center", ncols=n_columns, frameon=False, fontsize=9.5)
-
-
-def _rows(stored: Sequence[dict[str, float]]) -> tuple[list[str], FloatArray]:
-    """Return all names that occur, and a row of numbers per division, 0 for names it has not."""
-    names = list(dict.fromkeys(name for each in stored for name in each))
-    return names, np.array([[each.get(name, 0.0) for name in names] for each in stored])
-
-
-def _learned_weights(
-    table: ResultTable, dataset: str
-) -> Iterator[tuple[str, list[str], FloatArray, dict[str, str]]]:
-    """Yield the methods that learned weights, the names, the weights and the sources of kernels."""
-    for method, records in _finished(table, dataset).items():
-        names, rows = _rows([record.result.weights for record in records if record.result.weights])
-        if rows.size == 0 or np.ptp(rows) <= 1e-12:
-            continue  # one kernel, or equal weights: nothing was learned
-        sources: dict[str, str] = {}
-        for record in records:
-            sources |= record.result.details.get("sources") or {}
-        yield method, names, rows, sources
-
-
-def _figure_of_bars(names: Sequence[str], n_bars: int) -> Any:
-    """Return axes as high as so many bars need, those with these names among them."""
-    n_lines = max(wrap(name).count("\n") + 1 for name in names)
-    [ax] = new_figure(0.8 + (0.14 + 0.17 * n_lines) * n_bars)
-    return ax
-
-
-def _largest(names: Sequence[str], rows: FloatArray, form: str = ".2f") -> str:
-    """Say which three have the largest mean."""
-    means = rows.mean(axis=0)
-    order = np.argsort(-means, kind="stable")[:3]
-    return f"largest: {join([f'{names[i]} {means[i]:{form}}' for i in order if means[i]])}"
-
-
-def _considered(records: Sequence[Record]) -> list[list[Candidate]]:
-    """Return the candidates of every division that stored any."""
-    stored = [record.result.details.get("considered") for record in records]
-    return [[_candidate(entry) for entry in found] for found in stored if found]
-
-
-def _candidate(entry: Sequence[Any]) -> Candidate:
-    """Return what was stored of a candidate; its weights were not, and older records say less."""
-    name, error, pull, regularization, *rest = entry
-    return Candidate(name, np.zeros(0), regularization, error, pull, *rest)
-
-
-def _drawn_candidates(
-    method: str, dataset: str, considered: Sequence[Sequence[Candidate]], by_folds: bool
-) -> Drawing:
-    """Draw the means of candidates that were judged in the same way in some divisions."""
-    n, chosen = len(considered), Counter(_line(found[0]) for found in considered)
-    by_line: dict[str, list[Candidate]] = defaultdict(list)
-    for candidate in (candidate for found in considered for candidate in found):
-        by_line[_line(candidate)].append(candidate)
-    means = {line: _mean_candidate(found) for line, found in by_line.items()}
-    order = sorted(means, key=lambda line: (-chosen[line], means[line].score))
-    [ax] = new_figure(1.2 + 0.5 * len(order))
-    CandidatesDisplay([means[line] for line in order]).plot(ax)
-    labels = [f"{wrap(line)}\nchosen in {chosen[line]} of {n}" for line in order]
-    ax.set_yticks(range(len(labels)), labels)
-    scores = [f"{line} {means[line].score:.3f}, chosen {chosen[line]} times" for line in order]
-    what = "the log-loss of left-out rows" if by_folds else "leave-one-out error and pull"
-    alt = f"Bars of {what} of what {method} considered on {dataset}: {join(scores)}."
-    return Drawing(ax.figure, method, alt, _BY_FOLDS if by_folds else _BY_LEAVING_OUT)
-
-
-def _line(candidate: Candidate) -> str:
-    """Return the line of a candidate in a figure of several divisions.
-
-    Weights are learned on columns scaled as is best in a division. Apart for each scaling, they
-    would be means over other divisions, which do not compare.
-    """
-    if candidate.accuracy is not None and candidate.name == "weights":
-        return "learned weights, columns scaled as is best"
-    return candidate_label(candidate)
-
-
-def _mean_candidate(found: Sequence[Candidate]) -> Candidate:
-    """Return the mean of one candidate over divisions."""
-    parts = [(each.regularization, each.error, each.pull) for each in found]
-    lam, error, pull = np.mean(parts, axis=0).tolist()
-    accuracies = [each.accuracy for each in found if each.accuracy is not None]
-    accuracy = float(np.mean(accuracies)) if accuracies else None
-    first = found[0]
-    return Candidate(first.name, np.zeros(0), lam, error, pull, first.strength, accuracy)
+    """Put what legends explain below all axes of a figure, where it covers nothing."""
+    unique: dict[str, Any] = {}
+    for panel in ax.figure.axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            unique.setdefault(label, handle)
+        if panel.get_legend() is not None:
+            panel.get_legend().remove()
+    if unique:
+        look = {"ncols": n_columns, "frameon": False, "fontsize": 9.5}
+        ax.figure.legend(list(unique.values()), list(unique), loc="outside lower center", **look)
 
 
 def _chosen(records: Sequence[Record]) -> str:

@@ -1,26 +1,25 @@
-"""One page from records: its figures, section by section, and the file."""
+"""One page from records: who wins, and all that the records hold, section by section."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from importlib.resources import files
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from discernel.exceptions import missing_extra
 from discernel.experiments.exports import Trace
-from discernel.experiments.formats import printable
 from discernel.experiments.store import Record
 from discernel.experiments.tables import ResultTable, summarize
 from discernel.report import figures
-from discernel.report.contents import contents
-from discernel.report.svg import drawing, to_svg
-from discernel.writing import check_place, write_file
+from discernel.report.learned import LEARNED
+from discernel.report.tables import Section, closing_sections, first_screen, result_sections
+from discernel.show.facts import Block, Row, origin_blocks
+from discernel.show.page import Pages
+from discernel.show.svg import drawing, to_svg
+from discernel.show.words import printable, written
+from discernel.writing import check_place
 
-__all__ = ["page_parts", "shown_trace", "write_report"]
+__all__ = ["write_report"]
 
 
 @dataclass(frozen=True)
@@ -33,20 +32,13 @@ class Picture:
     caption: str
 
 
-@dataclass(frozen=True)
-class Section:
-    """Figures of one kind, under the name of a data set each, or all together under none."""
-
-    id: str
-    title: str
-    text: str
-    groups: list[tuple[str | None, list[Picture]]]
-
-
 _Draw = Callable[[ResultTable, str], list[figures.Drawing]]
-_NO_IMPORTANCES = (
-    "A weight says how much of a kernel is used, not how important its columns are: with rkda, a "
-    "source of pure noise can get weight."
+_PREPARED = (
+    "How cells become numbers is learned in every division from its training rows alone. A missing "
+    "number becomes the median of its column, and where two or more are missing, a further feature "
+    "says which. A category becomes one feature per value, with one for values that are rare or "
+    "new, and one for missing cells. Features are then scaled: to mean 0 and variance 1, or by "
+    "discernel itself, which divides each column by its spread."
 )
 #: Id, title, what a reader must know, and what draws the figures of one data set.
 _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
@@ -58,43 +50,11 @@ _SECTIONS: tuple[tuple[str, str, str, _Draw], ...] = (
         figures.draw_time,
     ),
     (
-        "importances",
-        "Which columns matter",
-        "How much of what the method predicts changes with the column, as a share of all columns "
-        "(measured by the squared gradient of a kernel fit). Bars are means over divisions, lines "
-        "one standard deviation to each side. If two columns say the same, one may get the "
-        "importance of both. Importance does not mean cause.",
-        figures.draw_importances,
-    ),
-    (
-        "sources",
-        "Weights by source",
-        "The weights of all kernels of a source, summed. Bars are means over divisions, lines "
-        f"reach from quartile to quartile. {_NO_IMPORTANCES}",
-        figures.draw_source_weights,
-    ),
-    (
-        "weights",
-        "Kernel weights",
-        "Bars are means over divisions, lines reach from quartile to quartile. Weights are over "
-        f"kernels normalised to the same trace. {_NO_IMPORTANCES}",
-        figures.draw_weights,
-    ),
-    (
         "roc",
         "ROC curves",
         "True positive rates are averaged over divisions at each false positive rate; bands are "
         "one standard deviation to each side. Beside each name is the mean area under the curve.",
         figures.draw_roc,
-    ),
-    (
-        "candidates",
-        "What auto considered",
-        "Before it learns from all training rows, auto tries several candidates on training rows "
-        "that it leaves out, and chooses one, in every division anew: equal or learned weights of "
-        "the kernels, and columns as they are or scaled by how much they matter. Shorter bars are "
-        "better. Bars are means over divisions.",
-        figures.draw_candidates,
     ),
     (
         "regularization",
@@ -179,21 +139,27 @@ def write_report(
     """
     path = Path(path)
     check_place("report", path)
-    template, shared = page_parts("report.html.j2")
+    page = Pages("report.html.j2")
     table = summarize(map(_shown, records), metric)
+    origin = {} if trace is None else written(asdict(trace))
     with drawing():
-        sections = _sections(table)
-    page = template.render(
+        drawn = _figures(table)
+    learned = [
+        Section(id_, heading, (text,), blocks)
+        for id_, heading, text, make in LEARNED
+        if (blocks := tuple(each for dataset in table.datasets for each in make(table, dataset)))
+    ]
+    sections = [*result_sections(table), *learned, *drawn, *_origin(origin)]
+    sections += closing_sections(table)
+    return page.write(
+        path,
         title=printable(title),
+        source="stored results",
+        contents=[("summary", "Summary"), *((each.id, each.title) for each in sections)],
         words=[printable(each) for each in words],
         sections=sections,
-        **contents(table, None if trace is None else shown_trace(trace)),
-        **shared,
+        **first_screen(table),
     )
-    return write_file(path, page.encode())
-
-
-# ---- anybody's names ---------------------------------------------------------------------------
 
 
 def _shown(record: Record) -> Record:
@@ -201,38 +167,15 @@ def _shown(record: Record) -> Record:
     data, method, result = record.cell.data, record.cell.method, record.result
     cell = replace(
         record.cell,
-        data=replace(data, name=_written(data.name), file=_written(data.file)),
-        method=replace(method, name=_written(method.name)),
+        data=replace(data, name=printable(data.name), file=written(data.file)),
+        method=replace(method, name=printable(method.name)),
     )
-    result = replace(
-        result,
-        weights=_written(result.weights),
-        details=_written(result.details),
-        error=_written(result.error),
-    )
-    return replace(record, cell=cell, result=result, machine=_written(record.machine))
+    names = ("weights", "details", "error")
+    result = replace(result, **{name: written(getattr(result, name)) for name in names})
+    return replace(record, cell=cell, result=result, machine=written(record.machine))
 
 
-def shown_trace(trace: Trace) -> Trace:
-    """Return where results come from with control characters written out."""
-    return Trace(**{each.name: _written(getattr(trace, each.name)) for each in fields(trace)})
-
-
-def _written(value: Any) -> Any:
-    """Return plain data with its control characters written out."""
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, Mapping):
-        return {printable(key): _written(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return type(value)(_written(entry) for entry in value)
-    return value
-
-
-# ---- the parts of the page -------------------------------------------------------------------
-
-
-def _sections(table: ResultTable) -> list[Section]:
+def _figures(table: ResultTable) -> list[Section]:
     """Return the sections with figures that have any."""
     found = []
     for id_, title, text, draw in _SECTIONS:
@@ -244,7 +187,7 @@ def _sections(table: ResultTable) -> list[Section]:
         if all(len(pictures) == 1 for _, pictures in groups):
             groups = [(None, [_with_dataset(pictures[0], name) for name, pictures in groups])]
         if groups[0][1]:
-            found.append(Section(id_, title, text, groups))
+            found.append(Section(id_, title, (text,), groups=tuple(groups)))
     return found
 
 
@@ -259,51 +202,14 @@ def _with_dataset(picture: Picture, dataset: str | None) -> Picture:
     return replace(picture, title=f"{dataset}: {picture.title}")
 
 
-# ---- the file --------------------------------------------------------------------------------
-
-
-def page_parts(name: str) -> tuple[Any, dict[str, str]]:
-    """Return a template, and what every page has: style, script, and what the page may load.
-
-    Parameters
-    ----------
-    name : str
-        The file of the template.
-    """
-    style, script = _text("report.css"), _text("report.js")
-    return _template(name), {
-        "style": style,
-        "script": script,
-        "policy": _policy(style, script),
-    }
-
-
-def _template(name: str) -> Any:
-    try:
-        from jinja2 import Environment, PackageLoader, StrictUndefined
-    except ImportError as error:
-        raise missing_extra("A report needs Jinja2", "app") from error
-    environment = Environment(
-        loader=PackageLoader("discernel.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template(name)
-
-
-def _text(name: str) -> str:
-    return files("discernel.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-def _policy(style: str, script: str) -> str:
-    """Return a Content-Security-Policy that allows our style and script, and nothing else."""
-    allowed = [
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (style, script)
-    ]
-    return (
-        f"default-src 'none'; style-src 'sha256-{allowed[0]}'; script-src 'sha256-{allowed[1]}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+def _origin(origin: dict[str, Any]) -> list[Section]:
+    if not origin:
+        return []
+    counts, parts = origin["class_counts"], origin_blocks(origin)
+    if n_rows := sum(counts.values()):
+        rows = tuple(
+            Row((name, f"{n:,}", f"{100.0 * n / n_rows:.1f}")) for name, n in counts.items()
+        )
+        parts.insert(1, Block("classes", "rows of each class", "", rows, ("class", "rows", "%"), 2))
+    said = (*origin["notes"], *([_PREPARED] if origin["columns"] else []))
+    return [Section("data", "Where this comes from", said, tuple(parts))]

@@ -1,49 +1,36 @@
-"""What a table says, in plain sentences."""
+"""Results of a comparison in plain sentences."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
+from discernel.experiments.entrants import DEFAULT_METHODS
 from discernel.experiments.metrics import PredictionMetric
 from discernel.experiments.plan import Splits
 from discernel.experiments.statistics import ALPHA, Interval
 from discernel.experiments.tables import Entry, Failure, Ranking, ResultTable
-from discernel.learn import Candidate
+from discernel.show.words import count, join, probability, seconds, sentence
 
 __all__ = [
-    "candidate_label",
+    "BASELINE",
+    "DEFAULT",
     "conclusion",
-    "count",
     "describe_dataset",
     "describe_default",
-    "describe_expectation",
     "describe_failures",
     "describe_power",
     "describe_ranking",
     "describe_splits",
     "describe_task",
     "describe_time",
-    "join",
-    "memory",
-    "percent",
-    "probability",
-    "seconds",
     "span",
 ]
 
-_MOST_NAMES = 10
+#: The method that is discernel's default, and the one that only knows the largest class.
+DEFAULT, BASELINE = DEFAULT_METHODS[0], DEFAULT_METHODS[-1]
 #: Below this, the corrected test finds little: its t has few degrees of freedom.
 _FEW_DIVISIONS = 10
-_NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-
-
-# ---- numbers -----------------------------------------------------------------------------------
-
-
-def percent(value: float) -> str:
-    """Return a share in percent with one decimal, without the sign."""
-    return "–" if math.isnan(value) else f"{100.0 * value:z.1f}"
 
 
 def span(interval: Interval | None, metric: PredictionMetric) -> str:
@@ -53,80 +40,13 @@ def span(interval: Interval | None, metric: PredictionMetric) -> str:
     return f"{metric.show(interval.low)} to {metric.show(interval.high)}"
 
 
-def seconds(value: float, digits: int = 3) -> str:
-    """Return a time in a unit that suits it."""
-    if math.isnan(value):
-        return "–"
-    for limit, unit, name in ((0.1, 1e-3, "ms"), (120.0, 1.0, "s"), (7200.0, 60.0, "min")):
-        if value < limit:
-            return f"{_digits(value / unit, digits)} {name}"
-    return f"{_digits(value / 3600.0, digits)} h"
-
-
-def _digits(value: float, digits: int) -> str:
-    """Return a number with so many digits, but no fewer than it has before the point."""
-    return f"{value:.{max(digits, len(str(int(value))))}g}"
-
-
-def memory(value: int | None) -> str:
-    """Return bytes in a unit that suits them."""
-    if value is None:
-        return "–"
-    return f"{value / 1e9:.2f} GB" if value >= 1e9 else f"{value / 1e6:.0f} MB"
-
-
-def probability(value: float) -> str:
-    """Return a probability as one writes it after "p"."""
-    if math.isnan(value):
-        return "–"
-    return "< 0.001" if value < 0.001 else f"= {value:.2g}"
-
-
-def count(number: int, noun: str) -> str:
-    """Return a number with its noun: "one method", "12 data sets"."""
-    numeral = _NUMERALS[number] if number < len(_NUMERALS) else str(number)
-    return f"{numeral} {noun}" if number == 1 else f"{numeral} {noun}s"
-
-
-def join(names: Sequence[str]) -> str:
-    """Return names as a list in a sentence; of more than ten, the first nine."""
-    if len(names) > _MOST_NAMES:
-        n_others = len(names) - _MOST_NAMES + 1
-        names = [*names[: _MOST_NAMES - 1], f"{n_others} others"]
-    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-
-
-#: What candidates of the default are called, where their own name says too little.
-_CANDIDATES = {
-    "average": "equal weights",
-    "weights": "learned weights",
-    "single": "best single kernel",
-    "loo": "weights by leave-one-out",
-    "rkda": "weights by rkda",
-}
-_STRENGTHS = {0.0: "columns alike", 0.5: "columns half scaled", 1.0: "columns scaled"}
-
-
-def candidate_label(candidate: Candidate) -> str:
-    """Return what a candidate of the default is: how it weighs kernels and scales columns."""
-    name, strength = _CANDIDATES.get(candidate.name, candidate.name), candidate.strength
-    if candidate.accuracy is None:  # not by folds: there was no metric to choose
-        return name
-    scaled = _STRENGTHS.get(strength, f"columns scaled to the power {strength:g}")
-    return f"{name}, {scaled}"
-
-
-# ---- sentences ---------------------------------------------------------------------------------
-
-
 def describe_task(table: ResultTable) -> str:
     """Say what was compared."""
     methods, datasets = table.methods, table.datasets
     verb = "was run" if len(methods) == 1 else "were compared"
     return (
-        f"{_sentence(count(len(methods), 'method'))} {verb} on "
-        f"{count(len(datasets), 'data set')}. Methods: {join(methods)}. "
-        f"Data: {join(datasets)}."
+        f"{sentence(count(len(methods), 'method'))} {verb} on "
+        f"{count(len(datasets), 'data set')}. Data: {join(datasets)}."
     )
 
 
@@ -188,49 +108,23 @@ def _describe_level(dataset: str, entries: Sequence[Entry], metric: PredictionMe
     return f"{start}.{others} Clearly worse: {join(behind)}."
 
 
-def describe_default(table: ResultTable, dataset: str, default: str = "auto") -> str | None:
+def describe_default(table: ResultTable, dataset: str) -> str | None:
     """Say how the default stands to the best method; None where it was not compared."""
     entries = [entry for entry in table.ranked(dataset) if entry.values]
-    found = [entry for entry in entries if entry.method == default]
+    found = [entry for entry in entries if entry.method == DEFAULT]
     if not found or len(entries) < 2:
         return None
     entry, best, metric = found[0], entries[0], table.metric
     if entry.standing == "behind":
         return (
-            f"The default, {default}, is clearly worse than {best.method}: {metric.label} "
+            f"The default, {DEFAULT}, is clearly worse than {best.method}: {metric.label} "
             f"{metric.show(entry.mean)} against {metric.show_with_unit(best.mean)}, "
             f"p {probability(entry.p_value)}. Prefer {best.method} here."
         )
     if entry.standing == "untested":
         return None
-    if entry.mean == best.mean:
-        return f"No method is better than the default, {default}."
-    return f"No method is clearly better than the default, {default}."
-
-
-def describe_expectation(table: ResultTable, dataset: str, method: str = "auto") -> str | None:
-    """Say what to expect of new rows of a method, the default or else the best; None if unknown."""
-    entries = {entry.method: entry for entry in table.ranked(dataset) if entry.values}
-    entry = entries.get(method) or next(iter(entries.values()), None)
-    if entry is None or "accuracy" not in entry.means:
-        return None
-    text = (
-        f"Of new rows like those of {dataset}, expect {entry.method} to predict the class right in "
-        f"{percent(entry.means['accuracy'])} %"
-    )
-    if table.metric.name == "accuracy" and span(entry.interval, table.metric) != "–":
-        text += f" (95 % interval: {span(entry.interval, table.metric)} %)"
-    baseline = entries.get("majority")
-    if baseline is not None and baseline is not entry:
-        share = percent(baseline.means.get("accuracy", math.nan))
-        text += f"; always naming the most frequent class is right in {share} %"
-    if "log_loss" in entry.means:
-        share = percent(math.exp(-entry.means["log_loss"]))
-        text += (
-            f". Its log-loss is {entry.means['log_loss']:z.3f}: it gives the right class a "
-            f"probability of {share} %, as a geometric mean"
-        )
-    return text + "."
+    clearly = "" if entry.mean == best.mean else " clearly"
+    return f"No method is{clearly} better than the default, {DEFAULT}."
 
 
 def conclusion(table: ResultTable, dataset: str) -> list[str]:
@@ -283,14 +177,12 @@ def describe_failures(found: Sequence[Failure], n_runs: int) -> str:
     """Say what failed."""
     if not found:
         return f"None of the {n_runs} runs failed." if n_runs > 1 else "The run did not fail."
-    n_failed = sum(len(failure.repetitions) for failure in found)
     counts: dict[str, int] = {}
     for failure in found:
         place = f"{failure.method} on {failure.dataset}"
         counts[place] = counts.get(place, 0) + len(failure.repetitions)
-    return f"{n_failed} of {n_runs} runs failed: " + (
-        join([f"{place} ({number})" for place, number in counts.items()]) + "."
-    )
+    places = [f"{place} ({number})" for place, number in counts.items()]
+    return f"{sum(counts.values())} of {n_runs} runs failed: {join(places)}."
 
 
 def describe_time(table: ResultTable) -> str | None:
@@ -308,7 +200,7 @@ def describe_time(table: ResultTable) -> str | None:
     if len(means) > 1:
         fast, slow = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
         text += (
-            f" {_sentence(fast)} is the fastest to fit, {seconds(means[fast])} on average, "
+            f" {sentence(fast)} is the fastest to fit, {seconds(means[fast])} on average, "
             f"{slow} the slowest, {seconds(means[slow])}."
         )
     return text
@@ -319,8 +211,3 @@ def _number(entry: Entry, metric: PredictionMetric) -> str:
     if entry.interval is None or math.isnan(entry.interval.low):
         return metric.show_with_unit(entry.mean)
     return f"{metric.show_with_unit(entry.mean)} ({span(entry.interval, metric)})"
-
-
-def _sentence(text: str) -> str:
-    """Return a text as it stands at the beginning of a sentence: numerals with a capital."""
-    return text[:1].upper() + text[1:] if text.split(" ")[0] in _NUMERALS else text

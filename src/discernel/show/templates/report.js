@@ -1,5 +1,9 @@
 "use strict";
 // Sort a table by a column: first upwards, again downwards. What has no value stays last.
+const units = { ms: 1e-3, min: 60, h: 3600, GB: 1e3 };
+const number = (text) =>
+  parseFloat(text.replace("−", "-").replaceAll(",", "").replace(/^[<≤+ ]+/, "")) *
+  (units[text.split(" ").at(-1)] ?? 1);
 for (const button of document.querySelectorAll("table.sortable thead button")) {
   button.addEventListener("click", () => {
     const header = button.closest("th");
@@ -7,10 +11,11 @@ for (const button of document.querySelectorAll("table.sortable thead button")) {
     const column = header.cellIndex;
     const isText = button.dataset.sort === "text";
     const sign = header.getAttribute("aria-sort") === "ascending" ? -1 : 1;
-    const value = (row) => row.cells[column].dataset.value;
+    const value = (row) => (isText ? (text) => text : number)(row.cells[column].textContent);
     const compare = (first, second) => {
       const [a, b] = [value(first), value(second)];
-      if (a === "" || b === "") return (a === "") - (b === "");
+      const [no, none] = [a, b].map((each) => each === "" || Number.isNaN(each));
+      if (no || none) return no - none;
       return sign * (isText ? a.localeCompare(b, undefined, { numeric: true }) : a - b);
     };
     const body = table.tBodies[0];
@@ -22,3 +27,9 @@ for (const button of document.querySelectorAll("table.sortable thead button")) {
       `${table.caption.textContent}: sorted by ${button.textContent}, ${direction}.`;
   });
 }
+// A link into a folded section unfolds it, and so does printing.
+const unfold = (within) => within?.querySelectorAll("details").forEach((each) => { each.open = true; });
+const follow = () => unfold(document.getElementById(decodeURIComponent(location.hash.slice(1)) || "-"));
+addEventListener("hashchange", follow);
+addEventListener("beforeprint", () => unfold(document.body));
+follow();

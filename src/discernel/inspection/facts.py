@@ -1,0 +1,194 @@
+"""From a fitted estimator to all there is to say about it."""
+
+from __future__ import annotations
+
+import platform
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+
+from discernel.default.menu import MENU
+from discernel.discriminant import held_out_log_posterior
+from discernel.exceptions import InvalidInputError
+from discernel.inspection.explained import column_names, fitted_learner
+from discernel.inspection.importances import source_importances
+from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
+from discernel.programs.solution import compared_by_folds
+from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, SourceFacts
+from discernel.views import kernel_sources, sum_by
+
+__all__ = ["given_names", "model_facts"]
+
+
+def model_facts(
+    estimator: Any,
+    *,
+    name: str = "",
+    target: str = "",
+    columns: Sequence[str] | None = None,
+    origin: Mapping[str, Any] | None = None,
+) -> ModelFacts:
+    """Return all there is to say about a fitted model, as plain data.
+
+    Parameters
+    ----------
+    estimator : estimator of discernel with a learned kernel, or Pipeline with one
+        Fitted.
+    name : str, default=""
+        What it was fitted to; by default the name of its class.
+    target : str, default=""
+        What it predicts.
+    columns : sequence of str, optional
+        The column that each importance belongs to; those of one name are summed. By default the
+        names of the columns.
+    origin : mapping, optional
+        Where the model comes from, as plain data. Its ``class_counts`` are of all rows, where a
+        model that read them in chunks knows those of a sample.
+
+    Returns
+    -------
+    ModelFacts
+        Facts, which the terminal, notebooks and pages show in the same words.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> facts = model_facts(MultipleKernelDiscriminant().fit(*load_wine(return_X_y=True)))
+    >>> facts.n_rows, facts.n_columns, facts.classes
+    (178, 13, {'0': 59, '1': 71, '2': 48})
+    """
+    learner = fitted_learner(estimator)
+    model, kind = learner.model_, type(learner).__name__
+    streamed = model.facts.streamed
+    given = {} if origin is None else dict(origin)
+    counts = dict(given.get("class_counts") or _class_counts(model))
+    sample = ""
+    if streamed is not None:
+        sample = (
+            f"kernel learned on rows of a sample of {streamed.n_sample:,}; {streamed.rank:,} "
+            f"landmarks have {streamed.captured:.0%} of its variance"
+        )
+    expected = _expected(model)
+    n_rows = sum(counts.values()) or (None if expected is None else expected.n_rows)
+    packages = ("discernel", "numpy", "scipy", "scikit-learn")
+    return ModelFacts(
+        **vars(model.facts.learned.describe(model.facts.names)),
+        name=name or kind,
+        target=target,
+        estimator=kind,
+        n_rows=n_rows if streamed is None else streamed.n_rows,
+        n_columns=None if model.reader.kernels[0].precomputed else model.reader.n_features,
+        classes=counts,
+        expected=expected,
+        majority=_majority(counts),
+        importances=_importances(estimator, model, columns),
+        sources=_sources(estimator, model),
+        confusion=_confusion(model),
+        plan=() if model.facts.plan is None else tuple(map(str, model.facts.plan.stages)),
+        sample=sample,
+        versions={"python": platform.python_version()} | {each: version(each) for each in packages},
+        origin=given,
+    )
+
+
+def _class_counts(model: Any) -> dict[str, int]:
+    """Return the rows of each class; none where a row has no class of its own."""
+    discriminant = getattr(model.head, "discriminant", None)
+    if discriminant is None:
+        return {}
+    rows = np.bincount(discriminant.training_codes, minlength=len(model.classes))
+    return {str(label): int(n) for label, n in zip(model.classes, rows, strict=True)}
+
+
+def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
+    """Return the largest class, its share, and the log-loss of knowing the shares only."""
+    if not counts:
+        return {}
+    shares = np.array(list(counts.values())) / sum(counts.values())
+    known = shares[shares > 0]
+    largest = max(counts, key=counts.__getitem__)
+    entropy = -float(np.sum(known * np.log(known)))
+    return {"class": largest, "share": float(shares.max()), "log_loss": entropy}
+
+
+def _expected(model: Any) -> ExpectedFacts | None:
+    """Return what to expect of new rows; None where no training row was predicted as if new."""
+    found, labels = getattr(model.head, "expected", None), model.kept.labels
+    if found is not None:
+        return ExpectedFacts(**vars(found))
+    left_out = getattr(model.head, "leave_one_out", None)
+    if left_out is None or labels is None or len(labels) != len(left_out):
+        return None
+    truth = np.asarray(labels, dtype=np.float64).reshape(len(left_out), -1)
+    variance, where = truth.var(axis=0), "each left out of the fit"
+    errors = np.mean((truth - left_out) ** 2, axis=0)
+    share = float(np.mean(errors / np.where(variance > 0, variance, 1.0)))
+    considered = model.facts.learned.considered
+    if compared_by_folds(considered):  # which the choice of kernels did not see
+        share, where = considered[0].error, "held out"
+    rmse = float(np.sqrt(share * variance.mean()))
+    return ExpectedFacts(n_rows=len(truth), where=where, r2=1.0 - share, rmse=rmse)
+
+
+def _importances(
+    estimator: Any, model: Any, columns: Sequence[str] | None
+) -> tuple[ImportanceFacts, ...]:
+    """Return the columns, the most important first; empty where rows have none."""
+    if model.facts.importances is None:
+        return ()
+    both = np.stack(model.facts.importances.found)
+    given = column_names(estimator) if columns is None else list(columns)
+    if len(given) != both.shape[1]:
+        given = column_names(estimator)
+    parts, (names, (shares, errors)) = Counter(given), sum_by(given, both)
+    return tuple(
+        ImportanceFacts(names[i], float(shares[i]), float(errors[i]), parts[names[i]])
+        for i in np.argsort(-shares, kind="stable")
+    )
+
+
+def _sources(estimator: Any, model: Any) -> tuple[SourceFacts, ...]:
+    """Return the sources, where there are several."""
+    given = kernel_sources(model.reader.kernels)
+    names, weights = sum_by(given, model.facts.learned.weights)
+    if len(names) < 2:
+        return ()
+    found = [SourceFacts(*pair) for pair in zip(names, weights.tolist(), strict=True)]
+    with suppress(InvalidInputError):  # of a model that keeps no training rows
+        worth = source_importances(estimator)
+        numbers = zip(worth.shares.tolist(), worth.spread.tolist(), strict=True)
+        known = dict(zip(worth.names, numbers, strict=True))
+        found = [SourceFacts(each.source, each.weight, *known[each.source]) for each in found]
+    return tuple(found)
+
+
+def _confusion(model: Any) -> dict[str, tuple[float, ...]]:
+    """Return left-out rows of each class by the class that was predicted."""
+    if getattr(model.head, "expected", None) is None:
+        return {}
+    discriminant, decision = model.head.discriminant, model.head.decision
+    posterior = held_out_log_posterior(discriminant, decision)
+    predicted = (posterior + decision.offsets).argmax(axis=1)
+    table = np.zeros((len(model.classes), len(model.classes)))
+    np.add.at(table, (discriminant.training_codes, predicted), discriminant.row_weights)
+    return dict(zip(map(str, model.classes), map(tuple, table.tolist()), strict=True))
+
+
+def given_names(learner: Any) -> list[str]:
+    """Return the names of the kernels as they were given, the same in every fit.
+
+    Widths are multiples of the median, where resolved ones are other numbers in every fit.
+    """
+    if hasattr(learner, "metric_"):
+        # The kernels that were put in the place of "auto".
+        gaussian = [RBF(width=f"{factor:g}*median") for factor in MENU.gaussian]
+        laplace = [Laplace(width=f"{factor:g}*median") for factor in MENU.laplace]
+        return kernel_names([*gaussian, *laplace, Linear()])
+    return kernel_names(
+        as_kernels(learner.kernels if hasattr(learner, "kernels") else learner.kernel)
+    )

@@ -1,0 +1,58 @@
+"""Pages: one HTML file each, which needs no other and no network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from discernel.exceptions import missing_extra
+from discernel.writing import write_file
+
+__all__ = ["Pages"]
+
+
+class Pages:
+    """Templates, and what every page has: style, script, and what the page may load.
+
+    Parameters
+    ----------
+    name : str
+        The file of the template.
+    """
+
+    def __init__(self, name: str) -> None:
+        try:
+            from jinja2 import Environment, PackageLoader, StrictUndefined
+        except ImportError as error:
+            raise missing_extra("A report needs Jinja2", "app") from error
+        loader = PackageLoader("discernel.show")
+        environment = Environment(
+            loader=loader,
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._template = environment.get_template(name)
+
+    def write(self, path: str | Path, **values: Any) -> Path:
+        """Write a page whole or not at all, and return its path."""
+        style, script = _text("report.css"), _text("report.js")
+        policy = (
+            f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+            "base-uri 'none'; form-action 'none'"
+        )
+        page = self._template.render(style=style, script=script, policy=policy, **values)
+        return write_file(path, page.encode())
+
+
+def _text(name: str) -> str:
+    return files("discernel.show").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    """Return what a Content-Security-Policy allows a style or a script by."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
