@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from discernel.bank.sums import Labelled, SumPass, one_hot
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.kernels.features import NystromMap
 from discernel.streams import open_rows
-from discernel.streams.summary import Labelled, SumPass, one_hot
 from discernel.streams.survey import SurveyPass
 
 dask = pytest.importorskip("dask")
@@ -77,7 +77,9 @@ class Preparing:
 
 
 def summing(X):
-    return SumPass(Preparing(), NystromMap([RBF(width=1.0), Linear()], [0.7, 0.3], X[:20]), 2)
+    return SumPass(
+        NystromMap([RBF(width=1.0), Linear()], [0.7, 0.3], X[:20]), 2, prepare=Preparing()
+    )
 
 
 @pytest.mark.parametrize("kind", list(collections()))

@@ -5,13 +5,19 @@ import pytest
 
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
+from discernel.bank.sums import (
+    Labelled,
+    SummedSystem,
+    SumPass,
+    check_room,
+    one_hot,
+    sums_are_of_kernels,
+)
 from discernel.criteria import KernelLeastSquares
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace, Linear
 from discernel.kernels.features import NystromMap
 from discernel.streams import open_rows
-from discernel.streams.solve import SummedSystem
-from discernel.streams.summary import Labelled, SumPass, check_room, one_hot, sums_are_of_kernels
 from discernel.targets import ClassTarget
 
 N = 300
@@ -41,7 +47,7 @@ def folding(phi, n_classes=3):
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
         return Labelled(chunk.X, one_hot(chunk.y, n_classes), weights)
 
-    return SumPass(prepare, phi, n_classes)
+    return SumPass(phi, n_classes, prepare=prepare)
 
 
 def summary_of(weighted=False, chunk_rows=64, smooth=False):
@@ -91,7 +97,7 @@ def test_sums_of_parts_add_up_in_any_order_and_blocks_change_nothing(monkeypatch
     for part in parts[::-1]:
         total = fold.merge(total, part)
     same(total, summary_of())
-    monkeypatch.setattr("discernel.streams.summary.rows_for_threads", lambda *_: 11)
+    monkeypatch.setattr("discernel.bank.sums.rows_for_threads", lambda *_: 11)
     same(summary_of(), total)
 
 
@@ -152,7 +158,7 @@ def test_numbers_are_fitted_as_classes_are():
     X, _, _ = task(False)
     values = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2 + 5])
     phi = features(X)
-    fold = SumPass(lambda chunk: Labelled(chunk.X, values, np.ones(N)), phi, 2)
+    fold = SumPass(phi, 2, prepare=lambda chunk: Labelled(chunk.X, values, np.ones(N)))
     summary = open_rows(X, np.zeros(N)).reduce(fold)
     beta, intercept = SummedSystem(summary, phi).fit(np.eye(2), 1e-4)
     F = phi(X)
@@ -168,6 +174,6 @@ def test_a_kernel_that_does_not_vary_and_too_little_memory_are_refused(monkeypat
     summary = open_rows(X, np.arange(20) % 2).reduce(folding(phi, 2))
     with pytest.raises(InvalidInputError, match="must vary over the rows"):
         SummedSystem(summary, phi)
-    monkeypatch.setattr("discernel.streams.summary.memory_limit", lambda: 2**20)
+    monkeypatch.setattr("discernel.bank.sums.memory_limit", lambda: 2**20)
     with pytest.raises(InvalidInputError, match="6 matrices of 1,500 × 1,500"):
         check_room(1500)

@@ -1,4 +1,4 @@
-"""The second pass: sums over rows of features, which are all that a least-squares fit needs."""
+"""Sums over rows of features, which are all that a least-squares fit needs, and that fit."""
 
 from __future__ import annotations
 
@@ -11,17 +11,24 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.arrays import Device, FloatArray, as_host, memory_limit, n_rows, rows_for_threads
+from discernel.arrays import (
+    Device,
+    FloatArray,
+    as_host,
+    memory_limit,
+    n_rows,
+    rows_for_threads,
+    symmetric_eigen,
+)
+from discernel.bank.landmarks import LandmarksOnDevice
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
-from discernel.rows.streams.chunks import Chunk
-from discernel.streams.on_device import LandmarksOnDevice
 
 __all__ = [
     "FeatureSums",
     "Labelled",
-    "Prepare",
     "SumPass",
+    "SummedSystem",
     "check_room",
     "one_hot",
     "sums_are_of_kernels",
@@ -57,8 +64,8 @@ class Labelled:
     weights: FloatArray
 
 
-#: From a chunk to rows as the kernels take them.
-Prepare = Callable[[Chunk], Labelled]
+def _as_they_are(rows: Labelled) -> Labelled:
+    return rows
 
 
 def sums_are_of_kernels(features: NystromMap) -> bool:
@@ -210,29 +217,26 @@ class SumPass:
 
     Attributes
     ----------
-    prepare : callable
-        From a chunk to rows as the kernels take them.
     features : NystromMap
         From rows to features.
     n_values : int
         The columns that targets are made of.
     device : Device or None
         Where features are made and multiplied; None: here.
+    prepare : callable
+        From a chunk to rows as the kernels take them; by default, chunks are such rows.
     """
 
-    prepare: Prepare
     features: NystromMap
     n_values: int
     device: Device | None = None
+    prepare: Callable[[Any], Labelled] = _as_they_are
 
     def start(self) -> FeatureSums:
         return FeatureSums(self.features.rank, self.n_values)
 
-    def add(self, state: FeatureSums, chunk: Chunk) -> FeatureSums:
-        return self.add_rows(state, self.prepare(chunk))
-
-    def add_rows(self, state: FeatureSums, rows: Labelled) -> FeatureSums:
-        """Return the sums with rows that are as the kernels take them."""
+    def add(self, state: FeatureSums, chunk: Any) -> FeatureSums:
+        rows = self.prepare(chunk)
         if self.device is not None and isinstance(rows.X, np.ndarray):
             state.add_values(rows, self.features.kernel.diagonal(rows.X))
             state.add_products(*self.there.sums(rows.X, rows.values, rows.weights))
@@ -266,6 +270,145 @@ class SumPass:
     def merge(self, state: FeatureSums, other: FeatureSums) -> FeatureSums:
         state += other
         return state
+
+
+class SummedSystem:
+    """Minimise Σω‖t − f(x) − b‖²/λ + ‖f‖² for any λ, from the sums of all rows.
+
+    Over functions f(x) = φ(x)·β, in units in which the centred kernel of all rows has trace 1: the
+    same as `KernelLeastSquares` for the kernel φ(x)·φ(z) over the centred trace of k.
+
+    Parameters
+    ----------
+    summary : FeatureSums
+        The sums.
+    features : NystromMap
+        What they are of.
+
+    Attributes
+    ----------
+    weight : float
+        Σω, of weights that are scaled to the mean 1: the number of rows.
+    unit : float
+        The centred trace of k over all rows: Σωk(x, x) less what the mean of all rows takes.
+    captured : float
+        The share of it that the features have.
+    mean : ndarray of shape (rank,)
+        The mean of the features.
+    """
+
+    def __init__(self, summary: FeatureSums, features: NystromMap) -> None:
+        self.weight, self._scale = float(summary.n_rows), summary.n_rows / summary.weight
+        self._values_sum = self._scale * summary.values
+        mean = summary.features / summary.weight
+        cross = self._scale * summary.cross - np.outer(mean, self._values_sum)
+        products = self._scale * np.tril(summary.products)
+        products += np.tril(products, -1).T
+        products -= self.weight * np.outer(mean, mean)
+        if sums_are_of_kernels(features):
+            mean, cross = (_solved(features.lower, each) for each in (mean, cross))
+            products = _solved(features.lower, products)
+            products = _solved(features.lower, products.T)
+        self.mean, self._cross = mean, cross
+        self.unit = self._scale * summary.diagonal - self.weight * float(mean @ mean)
+        if not self.unit > 0:
+            raise InvalidInputError(
+                "The kernel must vary over the rows, but it is constant on all of them. Check the "
+                "rows, and the kernels for far too large widths."
+            )
+        products /= self.unit
+        values, self._vectors = symmetric_eigen(products, driver="evd")
+        self._values = np.maximum(values, 0.0)
+        self.captured = min(1.0, float(self._values.sum()))
+
+    def fit(self, table: FloatArray, regularization: float) -> tuple[FloatArray, FloatArray]:
+        """Return β and b with which f(x) + b = φ(x)·β + b.
+
+        Parameters
+        ----------
+        table : ndarray of shape (n_values, n_targets)
+            How targets are made of values: t = v·table.
+        regularization : float
+            λ.
+        """
+        turned = self._right(table) / (self._values + regularization)[:, None]
+        beta = self._vectors @ turned / self.unit
+        return beta, self._target_mean(table) - self.mean @ beta
+
+    def influence(
+        self, features: FloatArray, weights: FloatArray, regularization: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return β of the fits to 1 at each of some rows and 0 elsewhere, and their errors there.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_rows, rank)
+            Features of rows that are among those of the sums; overwritten.
+        weights : ndarray of shape (n_rows,)
+            What they weigh in the sums.
+        regularization : float
+            λ.
+
+        Returns
+        -------
+        beta : ndarray of shape (rank, n_rows)
+            One column per row.
+        left : ndarray of shape (n_rows,)
+            1 less the fit at the row itself.
+        """
+        features -= self.mean
+        turned = np.matmul(features, self._vectors)
+        shrunk = turned * weights[:, None] / (self.unit * (self._values + regularization))
+        leverage = np.einsum("ij,ij->i", turned, shrunk) + weights / self.weight
+        return np.asarray(self._vectors @ shrunk.T), 1.0 - leverage
+
+    def penalty(self, table: FloatArray, regularization: float) -> FloatArray:
+        """Return ‖f‖², between all pairs of targets."""
+        turned = self._right(table) / (self._values + regularization)[:, None]
+        return np.asarray(turned.T @ turned / self.unit)
+
+    def sampled(
+        self, features: FloatArray, weights: FloatArray, table: FloatArray
+    ) -> Callable[[float], tuple[FloatArray, FloatArray]]:
+        """Return a function of λ: the fit for some of the rows, and the share left without each.
+
+        That share is 1 − h, with h the leverage of a row: the error of the fit without the row is
+        that of the fit over the share.
+
+        Parameters
+        ----------
+        features : ndarray of shape (n_rows, rank)
+            Features of rows that are among those of the sums; overwritten.
+        weights : ndarray of shape (n_rows,)
+            What they weigh in the sums.
+        table : ndarray of shape (n_values, n_targets)
+            How targets are made of values.
+        """
+        features -= self.mean
+        turned = np.matmul(features, self._vectors)
+        right, constant = self._right(table), self._target_mean(table)
+        weights = self._scale * weights
+
+        def at(regularization: float) -> tuple[FloatArray, FloatArray]:
+            shrunk = 1.0 / (self.unit * (self._values + regularization))
+            fitted = turned @ (shrunk[:, None] * right) + constant
+            squared = np.einsum("ij,j,ij->i", turned, shrunk, turned, optimize=False)
+            leverage = weights * (squared + 1.0 / self.weight)
+            return fitted, 1.0 - leverage
+
+        return at
+
+    def _target_mean(self, table: FloatArray) -> FloatArray:
+        return np.asarray(self._values_sum @ table / self.weight)
+
+    def _right(self, table: FloatArray) -> FloatArray:
+        """Return Σω(φ − mean)tᵀ along the eigenvectors."""
+        return np.asarray(self._vectors.T @ (self._cross @ table))
+
+
+def _solved(lower: FloatArray, right: FloatArray) -> FloatArray:
+    """Return L⁻¹R."""
+    return np.asarray(scipy.linalg.solve_triangular(lower, right, lower=True, check_finite=False))
 
 
 def check_room(rank: int) -> None:
