@@ -44,7 +44,7 @@ _OURS = (
     "discernel.discriminant.Expectation",
     "discernel.estimators.discriminant.MultipleKernelDiscriminant",
     "discernel.estimators.importances.Importances",
-    "discernel.estimators.streamed.Streamed",
+    "discernel.learn.chunks.Streamed",
     "discernel.kernels.features.ExactMap",
     "discernel.kernels.features.NystromMap",
     "discernel.kernels.base.Named",

@@ -18,7 +18,7 @@ from discernel.kernels.weighted import WeightedKernels
 from discernel.model import RowReader
 
 if TYPE_CHECKING:
-    from discernel.estimators.learning import Learning
+    from discernel.learn.rows import Learning
 
 __all__ = ["Importances", "has_importances", "importances_of", "squared_losses"]
 

@@ -17,8 +17,8 @@ from discernel.estimators.base import (
     score_any,
 )
 from discernel.estimators.importances import importances_of, squared_losses
-from discernel.estimators.learning import Setting, learn_rows, working
-from discernel.estimators.rows import check_training
+from discernel.learn.rows import Setting, learn_rows, working
+from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.targets import RegressionTarget
 
