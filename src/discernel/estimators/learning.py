@@ -35,7 +35,6 @@ from discernel.default import (
 )
 from discernel.default.metric import Metric
 from discernel.discriminant import HeldOutScores
-from discernel.estimators.importances import Importances
 from discernel.estimators.rows import TrainingRows
 from discernel.estimators.staged import StagedFit
 from discernel.exceptions import (
@@ -49,6 +48,7 @@ from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import LearnedKernel, Request, learn, learn_part, make_request
 from discernel.model import Facts, RowReader
+from discernel.model.importances import Importances
 from discernel.plan import (
     FitPlan,
     Problem,

@@ -27,7 +27,6 @@ from discernel.discriminant import (
     fit_discriminant,
 )
 from discernel.estimators.base import like_input
-from discernel.estimators.importances import Importances, has_importances
 from discernel.estimators.learning import (
     FitRun,
     Learning,
@@ -44,6 +43,11 @@ from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap, draw_landmarks, n_landmarks
 from discernel.learn import LearnedKernel
 from discernel.model import Facts, KeptRows, Model, RowReader
+from discernel.model.importances import (
+    Importances,
+    has_importances,
+    importance_rows,
+)
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
 from discernel.streams import ArraySource, Chunk, Place, RowProgress, Source
@@ -656,20 +660,16 @@ def _importances(
     state: StreamState, sampled: _Sampled, found: StreamedFit, kernel: CombinedKernel, head: Any
 ) -> Importances | None:
     """Return importances from rows of the sample; None for rows without columns."""
-    from discernel.inspection.importances import importance_rows
-
     X, every, reader = state.survey.drawn.X, np.arange(len(found.rows)), sampled.reader
     if not has_importances(X, reader.kernels):
         return None
     counted = found.honest.rows if found.honest.scores is None else None
     if counted is None or len(counted) < 2:
         counted = every
-    assert reader.n_features is not None
-    chosen = importance_rows(counted, state.features.rank, reader.n_features)
+    chosen = importance_rows(counted, state.features.rank, reader)
     left_out = found.left_out(state, chosen)
     rows, labels = X[found.rows[chosen]], found.target.codes[chosen]
-    made = Importances(kernel=kernel, head=head, reader=reader)
-    return made.now(rows, found.fit.coef, left_out, labels)
+    return Importances.of(kernel, reader, head, rows, found.fit.coef, left_out, labels)
 
 
 def _still_few(state: StreamState) -> bool:
