@@ -54,7 +54,7 @@ def test_a_fit_is_that_of_numpy(rows, name, library):
 
 @pytest.mark.parametrize("most_deferred", [0, 2000])  # during the fit, and later
 def test_importances_are_those_of_numpy(rows, most_deferred, monkeypatch):
-    monkeypatch.setattr("discernel.estimators.importances._MOST_DEFERRED", most_deferred)
+    monkeypatch.setattr("discernel.model.importances._MOST_DEFERRED", most_deferred)
     X, y = rows
     here = MultipleKernelDiscriminant(**OPTIONS["rkda"]).fit(X, y)
     there = MultipleKernelDiscriminant(**OPTIONS["rkda"]).fit(

@@ -25,7 +25,6 @@ from discernel.discriminant import (
     class_factors,
     fit_discriminant,
 )
-from discernel.estimators.importances import Importances, has_importances
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.columns import divided_columns
@@ -51,6 +50,7 @@ from discernel.learn.summed import (
 from discernel.learn.survey import Survey, SurveyPass, check_cells, codes_of
 from discernel.learn.training import check_training, with_class_weight
 from discernel.model import Facts, KeptRows, Model, RowReader
+from discernel.model.importances import Importances, has_importances, importance_rows
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
 from discernel.rows.streams import ArraySource, Chunk, Place, RowProgress, Source
@@ -619,20 +619,16 @@ def _importances(
     state: StreamState, sampled: _Sampled, found: StreamedFit, kernel: CombinedKernel, head: Any
 ) -> Importances | None:
     """Return importances from rows of the sample; None for rows without columns."""
-    from discernel.inspection.importances import importance_rows
-
     X, every, reader = state.survey.drawn.X, np.arange(len(found.rows)), sampled.reader
     if not has_importances(X, reader.kernels):
         return None
     counted = found.honest.rows if found.honest.scores is None else None
     if counted is None or len(counted) < 2:
         counted = every
-    assert reader.n_features is not None
-    chosen = importance_rows(counted, state.features.rank, reader.n_features)
+    chosen = importance_rows(counted, state.features.rank, reader)
     left_out = found.left_out(state, chosen)
     rows, labels = X[found.rows[chosen]], found.target.codes[chosen]
-    made = Importances(kernel=kernel, head=head, reader=reader)
-    return made.now(rows, found.fit.coef, left_out, labels)
+    return Importances.of(kernel, reader, head, rows, found.fit.coef, left_out, labels)
 
 
 def _still_few(state: StreamState) -> bool:

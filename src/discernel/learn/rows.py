@@ -35,7 +35,6 @@ from discernel.default import (
 )
 from discernel.default.metric import Metric
 from discernel.discriminant import HeldOutScores
-from discernel.estimators.importances import Importances
 from discernel.exceptions import (
     InvalidInputError,
     LeftOutColumnWarning,
@@ -49,6 +48,7 @@ from discernel.learn import LearnedKernel, Request, learn, learn_part, make_requ
 from discernel.learn.stages import StagedFit
 from discernel.learn.training import TrainingRows
 from discernel.model import Facts, RowReader
+from discernel.model.importances import Importances
 from discernel.plan import (
     FitPlan,
     Problem,
