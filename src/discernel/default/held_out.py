@@ -15,7 +15,7 @@ import numpy as np
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
-from discernel.criteria import GivenWeights, KernelLeastSquares, LeastSquares, Uniform
+from discernel.criteria import GivenWeights, LeastSquares, Uniform
 from discernel.default.propose import Proposal, scaled_kernels
 from discernel.default.sample import Positions
 from discernel.kernels import Kernel
@@ -150,12 +150,8 @@ class Relearner:
 
     def left_out_scores(self, refit: Refit) -> FloatArray:
         """Return the leave-one-out scores of all rows with a kernel."""
-        target = self.target
-        ridge = self.request.criterion.sample_ridge(target, refit.regularization)
-        system = refit.bank.system(refit.weights, ridge)
-        return KernelLeastSquares(
-            system, ridge, target.scores, target.sample_weights
-        ).left_out_scores
+        given = (refit.bank, refit.weights, self.target, refit.regularization)
+        return np.asarray(self.request.criterion.least_squares(*given).left_out_scores)
 
     def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
         target = self.target.subset(outside)
