@@ -56,7 +56,7 @@ def summary_of(weighted=False, chunk_rows=64, smooth=False):
     return source.reduce(folding(features(X, smooth)))
 
 
-ARRAYS = ("features", "values", "squares", "cross", "weight", "diagonal", "n_rows")
+ARRAYS = ("all_values", "all_cross", "diagonal", "n_rows")
 
 
 def same(one, other, tol=1e-10):
@@ -77,9 +77,9 @@ def test_sums_are_those_of_all_rows(weighted, smooth):
     F, V = phi(X) if smooth else phi.kernel(X, phi.landmarks), np.eye(3)[y]
     assert found.n_rows == N
     assert np.isclose(found.weight, weights.sum())
-    assert np.allclose(found.features, weights @ F)
+    assert np.allclose(found.all_cross[:, 0], weights @ F)
     assert np.allclose(np.tril(found.products), np.tril(F.T @ (weights[:, None] * F)))
-    assert np.allclose(found.cross, F.T @ (weights[:, None] * V))
+    assert np.allclose(found.all_cross[:, 1:], F.T @ (weights[:, None] * V))
     assert np.allclose(found.values, weights @ V)
     assert np.isclose(found.diagonal, weights @ phi.kernel.diagonal(X))
 
