@@ -10,7 +10,6 @@ from discernel.bank.sums import (
     SummedSystem,
     SumPass,
     check_room,
-    one_hot,
     sums_are_of_kernels,
 )
 from discernel.criteria import KernelLeastSquares
@@ -45,7 +44,7 @@ def features(X, smooth=False):
 def folding(phi, n_classes=3):
     def prepare(chunk):
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        return Labelled(chunk.X, one_hot(chunk.y, n_classes), weights)
+        return Labelled(chunk.X, np.eye(n_classes)[chunk.y], weights)
 
     return SumPass(phi, n_classes, prepare=prepare)
 

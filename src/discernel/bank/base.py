@@ -186,14 +186,14 @@ class Matrices(ABC):
         return lambda ridge: self._factored(copied, ridge)
 
     def _factored(
-        self, fill: Callable[[FloatArray], FloatArray], ridge: float | FloatArray
+        self, fill: Callable[[FloatArray], FloatArray], ridge: float | FloatArray, tol: float = 0.0
     ) -> System:
         """Return the system of a matrix in some memory; of full rank where the ridge is 0."""
-        memory = self.workspace.take(self.n_samples)
         null = None if np.any(ridge) else self.row_weights.roots
-        system = CholeskySystem(lambda: fill(memory), ridge, null)
-        self.workspace.give_back_with(system, memory)
-        return system
+        return self.workspace.lend(
+            self.n_samples,
+            lambda memory: CholeskySystem(lambda: fill(memory), ridge, null, tol),
+        )
 
     def _without_workspace(self) -> Self:
         """Return a copy that shares everything but memory."""
@@ -281,13 +281,14 @@ class Bank(Matrices):
 
     def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
         """Return the inverse of `system`, for about the price of three factorisations."""
+
+        def make(memory: FloatArray) -> Inverse:
+            matrix = self.combined(weights, memory)
+            matrix[np.diag_indices_from(matrix)] += ridge
+            return Inverse(Cholesky(matrix).inverse(), self.inner)
+
         self.workspace.last = None
-        memory = self.workspace.take(self.n_samples)
-        matrix = self.combined(weights, memory)
-        matrix[np.diag_indices_from(matrix)] += ridge
-        inverse = Inverse(Cholesky(matrix).inverse(), self.inner)
-        self.workspace.give_back_with(inverse, memory)
-        return inverse
+        return self.workspace.lend(self.n_samples, make)
 
     @abstractmethod
     def inner_products(self) -> FloatArray:

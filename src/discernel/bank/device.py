@@ -125,16 +125,16 @@ class Strips(Threads):
         out = self._device.zeros(task.shape, single=self._is_single)
         for tile in tiles:
             rows, columns = tile
-            found: Any
             if task.factors is None:
                 found = self._less_means(tile, self._there.strips(rows, columns, wanted))
             else:
-                found = self._sum(rows, columns, task.factors)
+                total = self._sum(rows, columns, task.factors)
                 for i, off in self.taken_off.items():
                     if task.factors[i]:
-                        found = off.times(task.factors[i])(tile, found, self.put)
+                        off.subtract(tile, total, self.put, task.factors[i])
                 if task.centered is not None:
-                    task.centered.subtract(tile, found, self.put)
+                    task.centered.subtract(tile, total, self.put)
+                found = iter([(0, total)])
             task.work(tile, found, out)
         return as_host(out)
 

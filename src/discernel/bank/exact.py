@@ -87,9 +87,7 @@ class ExactBank(Bank):
             return
         weights, rows = self.sample_weights, self.row_weights
         taken = {int(i): self._row_means[i].copy() for i in cancelling}
-        self._engine = self._engine.less(
-            {i: Centered(means, weights, scaled=False) for i, means in taken.items()}
-        )
+        self._engine = self._engine.less({i: Centered(m, weights) for i, m in taken.items()})
         self._means[cancelling] = self._engine.row_means(rows, cancelling)[cancelling]
         for i, means in taken.items():
             left = diagonals[i] - means - (means - rows.means(means))

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from discernel.arrays import (
     Device,
@@ -31,7 +30,6 @@ __all__ = [
     "SumPass",
     "SummedSystem",
     "check_room",
-    "one_hot",
     "sums_are_of_kernels",
 ]
 
@@ -367,10 +365,3 @@ def check_room(rank: int) -> None:
             f"{needed / 1e9:,.1f} GB. This machine has {memory / 1e9:,.1f} GB. Take fewer "
             "landmarks."
         )
-
-
-def one_hot(codes: NDArray[np.intp], n_classes: int) -> FloatArray:
-    """Return 1 where a row is in a class, else 0."""
-    found = np.zeros((len(codes), n_classes))
-    found[np.arange(len(codes)), codes] = 1.0
-    return found

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
-from discernel.bank.sums import Labelled, SumPass, check_room, one_hot
+from discernel.bank.sums import Labelled, SumPass, check_room
 from discernel.criteria import KernelLeastSquares
 from discernel.default import Proposal, scaled_kernels
 from discernel.default.metric import Metric
@@ -223,7 +223,7 @@ class _ChunkReader:
         if not weights.all():
             present = np.flatnonzero(weights)
             X, codes, weights = X[present], codes[present], weights[present]
-        return Labelled(X, one_hot(codes, len(self.classes)), weights * self.factors[codes])
+        return Labelled(X, np.eye(len(self.classes))[codes], weights * self.factors[codes])
 
 
 @dataclass(frozen=True, eq=False)
