@@ -11,13 +11,14 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Cholesky, FloatArray
 from discernel.arrays.sample_weights import SampleWeights, row_weights
+from discernel.bank.products import Normalization
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 from discernel.exceptions import InvalidInputError
 
@@ -257,6 +258,7 @@ class Bank(Matrices):
 
     n_candidates: int
     names: list[str]
+    normalization: Normalization = "centered_trace"
     kept: NDArray[np.intp]
     scales: FloatArray
     #: Which training rows are landmarks of the features of all kernels, where that is known.
@@ -347,6 +349,11 @@ class Bank(Matrices):
 
     def _weights_of(self, rows: NDArray[np.intp]) -> SampleWeights | None:
         return None if self.sample_weights is None else self.sample_weights.subset(rows)
+
+    def _part_options(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        """Return the options of the bank of some of the samples."""
+        weights = self._weights_of(rows)
+        return {"normalization": self.normalization, "part": True, "sample_weights": weights}
 
     def _centering(self, row_means: FloatArray, grand_mean: float) -> Centering:
         """Return the centring of a kernel whose rows have some means."""

@@ -201,11 +201,5 @@ class DenseBank(ExactBank):
         stack = np.empty((self.n_kernels, len(rows), len(rows)))
         for position, index in enumerate(self.kept):
             stack[position] = self._grams[index][np.ix_(rows, rows)]
-        return DenseBank(
-            stack,
-            self._kept_names,
-            trusted=[True] * self.n_kernels,
-            normalization=self.normalization,
-            part=True,
-            sample_weights=self._weights_of(rows),
-        )
+        trusted, options = [True] * self.n_kernels, self._part_options(rows)
+        return DenseBank(stack, self._kept_names, trusted=trusted, **options)

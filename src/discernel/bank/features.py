@@ -360,9 +360,7 @@ class FeatureBank(Bank):
             self._ranks.tolist(),
             self._kept_names,
             diagonals=self._diagonals[:, rows] if self.needs_ridge else None,
-            normalization=self.normalization,
-            part=True,
-            sample_weights=self._weights_of(rows),
+            **self._part_options(rows),
         )
 
     def select(self, positions: NDArray[np.intp]) -> Self:

@@ -260,11 +260,7 @@ class TiledBank(ExactBank):
         Small beside the two matrices of all samples that are needed anyway, too.
         """
         kernels, kind = self._engine.kernels.kernels, self._kind_of_part(len(rows))
-        options: dict[str, Any] = {
-            "normalization": self.normalization,
-            "part": True,
-            "sample_weights": self._weights_of(rows),
-        }
+        options = self._part_options(rows)
         if kind is not None:
             options |= {"n_threads": self._n_threads, "cache_bytes": self._cache_bytes}
             return kind(kernels, self._X[rows], **options)
