@@ -135,12 +135,16 @@ def test_the_fit_is_that_of_all_rows_in_memory(weighted, lam, smooth):
     assert np.allclose(F @ beta + intercept, fit.fitted, rtol=0, atol=1e-8)
     assert np.allclose(phi.kernel(X, phi.landmarks) @ phi.expansion(beta), F @ beta, atol=1e-8)
     rows = np.arange(0, N, 3)
-    at = system.sampled(F[rows], (ones if given is None else given)[rows], table)
+    at = system.sampled(F[rows].copy(), (ones if given is None else given)[rows], table)
     fitted, left = at(lam)
     truth = target.scores / np.sqrt(ones)[:, None]
     assert np.allclose(fitted, fit.fitted[rows], rtol=0, atol=1e-8)
     left_out = truth[rows] - (truth[rows] - fitted) / left[:, None]
     assert np.allclose(left_out, fit.leave_one_out[rows], rtol=0, atol=1e-8)
+    beta, same_left = system.influence(
+        F[rows].copy(), (ones if given is None else given)[rows], lam
+    )
+    assert np.allclose(same_left, left, rtol=0, atol=1e-10)  # weights of any scale
     penalty = system.penalty(table, lam)
     assert np.allclose(penalty, fit.penalty * (unit / own), rtol=1e-6)
 

@@ -310,7 +310,7 @@ class SummedSystem:
         left : ndarray of shape (n_rows,)
             1 less the fit at the row itself.
         """
-        turned = self._turned(features)
+        turned, weights = self._turned(features), self._scale * weights
         shrunk = turned * weights[:, None] / (self.unit * (self._values + regularization))
         leverage = np.einsum("ij,ij->i", turned, shrunk) + weights / self.weight
         return np.asarray(self._vectors @ shrunk.T), 1.0 - leverage
