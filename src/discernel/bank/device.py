@@ -151,14 +151,8 @@ class DeviceSystem(RefinedSystem):
 
     Parameters
     ----------
-    bank : DeviceBank
-        Of the K_i.
-    weights : ndarray of shape (n_kernels,)
-        The w_i.
-    ridge : ndarray of shape (n_samples,)
-        Above 0.
-    tol : float
-        The length of a residual over that of its right-hand side, at which it is solved.
+    bank, weights, ridge, tol
+        As of `RefinedSystem`; the bank is a `DeviceBank`.
     coarse : bool
         Whether a coarse factor of single precision is good enough to refine with.
     """

@@ -64,17 +64,8 @@ class FeatureBank(Bank):
         normalised as if they were whole, but for their means.
     maps : sequence of FeatureMap, optional
         What the features were made by; without, new rows are predicted by kernels.
-    normalization : {"centered_trace", "trace"}, default="centered_trace"
-        What is made equal for all kernels.
-    part : bool, default=False
-        Whether the rows are a part of the training set, on which a kernel may be constant.
-    sample_weights : SampleWeights, optional
-        How much rows count; by default all the same.
-
-    Warns
-    -----
-    DroppedKernelWarning
-        If a kernel is constant on the training set; it is left out.
+    normalization, part, sample_weights
+        As of `ExactBank`.
 
     Notes
     -----
@@ -491,10 +482,8 @@ class BlendBank(FeatureBank):
             From the sum of kernels, normalised, to the positions of landmarks.
         rank : int
             How many rows the means of kernels are taken from, if more than 2,000.
-        normalization : {"centered_trace", "trace"}, default="centered_trace"
-            What is made equal for all kernels.
-        sample_weights : SampleWeights, optional
-            How much rows count; by default all the same.
+        normalization, sample_weights
+            As of `ExactBank`.
         """
         names = kernel_names(kernels)
         raw, centered = true_traces(kernels, X, sample_weights, max(rank, _ROWS_OF_MEANS))

@@ -93,5 +93,5 @@ def _needs(
     features = Cholesky(small).half_solve(np.asfortranarray(columns.T))
     left = np.maximum(own - np.einsum("ij,ij->j", features, features), 0.0)
     features -= features.mean(axis=1, keepdims=True)
-    dual = WoodburySystem(features, ridge).solve_once(targets)
+    dual = ridge * WoodburySystem(features, ridge).solve_once(targets)
     return np.asarray(np.einsum("ij,ij->i", dual, dual) * left)
