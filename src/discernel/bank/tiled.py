@@ -33,6 +33,7 @@ from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.weighted import slices
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
 _ROWS, _COLUMNS = 256, 512
@@ -128,20 +129,15 @@ class Threads(Engine):
             parts[0] += part
         return parts[0]
 
-    def _rows_of(self, n_columns: int) -> int:
-        """Return how many rows of some columns are made at a time."""
-        return _STRIP
-
     def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
         """Return some columns of Σ f_i G_i, centred, of shape (n_columns, n_samples)."""
-        n, out = self.n_samples, np.empty((len(at), self.n_samples))
+        out = np.empty((len(at), self.n_samples))
 
         def work(tile: Any, found: Found, _: Any) -> None:
             for _, total in found:
-                out[:, tile[0]] = self.host(centered.weigh(tile, total, self.put)).T
+                out[:, tile[0]] = centered.weigh(tile, total, self.put).T
 
-        step = self._rows_of(len(at))
-        strips = [(slice(start, min(start + step, n)), at) for start in range(0, n, step)]
+        strips = [(rows, at) for rows in slices(slice(0, self.n_samples), _STRIP)]
         self._run(TilePass(work, factors=factors, centered=centered), strips)
         return out
 
