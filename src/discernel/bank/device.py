@@ -362,16 +362,12 @@ class DeviceBank(IterativeBank):
 
 def _room_for_strips(X: FloatArray, device: Device) -> int:
     """Return the entries of a strip that the device has room for, or raise a clear error."""
+    rows = 24 * X.size  # in both precisions, twice each for distances
+    device.check_room(
+        rows + 8 * _STRIPS * len(X),
+        f"{len(X):,} rows of {X.shape[1]:,} columns",
+        "take some of the rows, or leave the device out: bank='lowrank' of NumPy needs least.",
+    )
     free = device.free_bytes()
-    if free is None:
-        return STRIP_ENTRIES
-    # Rows are there in both precisions, twice each for distances.
-    left = free - 24 * X.size
-    if left < 8 * _STRIPS * len(X):
-        needed = 24 * X.size + 8 * _STRIPS * len(X)
-        raise InvalidInputError(
-            f"{len(X):,} rows of {X.shape[1]:,} columns need at least {needed / 1e9:.2g} GB on "
-            f"{device.where}, of which {free / 1e9:.2g} GB are free. Free some, take some "
-            "of the rows, or leave the device out: bank='lowrank' of NumPy needs least."
-        )
-    return int(min(STRIP_ENTRIES, left // (8 * 2 * _STRIPS)))
+    room = STRIP_ENTRIES if free is None else (free - rows) // (16 * _STRIPS)
+    return int(min(STRIP_ENTRIES, room))
