@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Cholesky, FloatArray, draw_rows, matmul, n_rows
-from discernel.bank.woodbury import feature_gram
+from discernel.arrays import Cholesky, FloatArray, draw_rows, n_rows
+from discernel.bank.woodbury import WoodburySystem
 from discernel.kernels.features import draw_landmarks
 from discernel.kernels.weighted import WeightedKernels
 from discernel.targets import Target
@@ -93,8 +93,5 @@ def _needs(
     features = Cholesky(small).half_solve(np.asfortranarray(columns.T))
     left = np.maximum(own - np.einsum("ij,ij->j", features, features), 0.0)
     features -= features.mean(axis=1, keepdims=True)
-    gram = feature_gram(features)
-    gram[np.diag_indices_from(gram)] += ridge
-    beta = Cholesky(gram).solve(matmul(features, targets))
-    dual = targets - matmul(features.T, np.ascontiguousarray(beta))
+    dual = ridge * WoodburySystem(features, ridge).solve_once(targets)
     return np.asarray(np.einsum("ij,ij->i", dual, dual) * left)

@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
-from discernel.bank.sums import Labelled, SumPass, check_room, one_hot
+from discernel.bank.sums import Labelled, SumPass, check_room
 from discernel.default import Proposal, scaled_kernels
 from discernel.default.metric import Metric
 from discernel.discriminant import (
@@ -186,7 +186,7 @@ class _ChunkReader:
         if not weights.all():
             present = np.flatnonzero(weights)
             X, codes, weights = X[present], codes[present], weights[present]
-        return Labelled(X, one_hot(codes, len(self.classes)), weights * self.factors[codes])
+        return Labelled(X, np.eye(len(self.classes))[codes], weights * self.factors[codes])
 
 
 @dataclass(frozen=True, eq=False)
