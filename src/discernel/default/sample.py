@@ -81,7 +81,7 @@ def draw_sample(
         # Far from the origin, single precision would see no differences at all.
         rows=drawn - typical_row(drawn),
         scores=target.truth[positions],
-        weights=target.row_weights[positions],
+        weights=target.row_weights.values[positions],
         target=target.part(positions),  # with the codes of all classes
         positions=positions,
         folds=deal(strata[chosen], min(n_folds, len(chosen))),
