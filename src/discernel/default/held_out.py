@@ -16,12 +16,12 @@ import numpy as np
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.criteria import GivenWeights, KernelLeastSquares, LeastSquares, Uniform
-from discernel.default.propose import Proposal, scaled_kernels
+from discernel.default.propose import Proposal, kept_weights, scaled_kernels
 from discernel.default.sample import Positions
 from discernel.kernels import Kernel
 from discernel.programs.solution import LearnedKernel
 from discernel.progress.deadline import must_stop_learning
-from discernel.targets import ClassTarget, Target, deal_folds
+from discernel.targets import Target, deal_folds
 
 __all__ = ["Relearner", "cross_fitted_scores"]
 
@@ -144,8 +144,8 @@ class Relearner:
         refits = []
         for one in [own] if is_same else [own, chosen]:
             bank = scaled(one.strength)
-            weights, ratio = one.weights[bank.kept], one.regularization / chosen.regularization
-            refits.append(Refit(bank, weights / weights.sum(), self.regularization * ratio))
+            lam = self.regularization * (one.regularization / chosen.regularization)
+            refits.append(Refit(bank, kept_weights(one.weights, bank), lam))
         return tuple(refits)
 
     def left_out_scores(self, refit: Refit) -> FloatArray:
@@ -159,7 +159,7 @@ class Relearner:
 
     def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
         target = self.target.subset(outside)
-        if isinstance(target, ClassTarget) and target.n_classes < 2:
+        if not target.scores.shape[1]:
             # The only row of the other class is in the fold: it counts as wrong, whatever is done.
             return (Refit(self.bank, self.weights, self.regularization),)
         request = self.request

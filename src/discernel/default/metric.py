@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 
 from discernel.arrays import Device, FloatArray, as_host, draw_rows, typical_row
-from discernel.default.menu import MEDIAN_ROWS
+from discernel.default.menu import MEDIAN_ROWS, stack_on_device
 from discernel.default.ridge import Ridge
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF
-from discernel.kernels.device import DeviceKernels
 from discernel.kernels.distance import median_distance
-from discernel.kernels.evaluate import KernelSet
 from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
 
 __all__ = ["Metric", "learn_metric"]
@@ -134,9 +132,12 @@ def _squared_gradient(
     rows = np.asarray(X * scales, dtype=np.float64)
     gamma = median_distance(draw_rows(rows, MEDIAN_ROWS)) ** -2
     kernel = RBF(gamma=gamma)
-    gram = kernel(rows).astype(np.float32) if device is None else _on_device(kernel, rows, device)
-    ridge = Ridge(gram[None, :, :], scores, weights, device)
-    (coef, regularization), xp = _fit(ridge, regularization), ridge.xp
+    if device is None:
+        stack = kernel(rows).astype(np.float32)[None, :, :]
+    else:
+        stack = stack_on_device([kernel], rows, len(rows), device)
+    ridge = Ridge(stack, scores, weights, device)
+    (coef, regularization), xp, gram = _fit(ridge, regularization), ridge.xp, stack[0, :, :]
     values = ridge.put(rows - typical_row(rows))[:, None, :]
     fitted, counts = xp.matmul(gram, coef)[:, :, None], ridge.put(weights[:, None, None])
     total, step = np.zeros(rows.shape[1]), max(1, _AT_ONCE // rows.size)
@@ -156,10 +157,3 @@ def _fit(ridge: Ridge, regularization: float | None) -> tuple[Any, float]:
         error = partial(ridge.leave_one_out_error, combined)
         regularization = search_lambda(_LAMBDAS, error, _RULE, start=0).regularization
     return ridge.coef(combined, regularization), regularization
-
-
-def _on_device(kernel: RBF, rows: FloatArray, device: Device) -> Any:
-    """Return the matrix of a kernel, made on a device."""
-    kernels, every = KernelSet([kernel]), slice(0, len(rows))
-    ((_, gram),) = DeviceKernels(kernels, kernels.prepare(rows), device).strips(every, every)
-    return gram

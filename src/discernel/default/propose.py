@@ -126,7 +126,7 @@ class Proposal:
         chosen, given = self.chosen, request.given_regularization
         if given == 0.0:
             bank.check_factored()
-        weights = _of_kept(chosen.weights, bank)
+        weights = kept_weights(chosen.weights, bank)
         lam = self._regularization(bank, target) if given is None else given
         progress = Progress(0, chosen.error, None, int(np.count_nonzero(weights)), given)
         if request.callback is not None:
@@ -239,7 +239,7 @@ def rows_to_choose_on(n_rows: int) -> int:
 
 def _learned_metric(device: Device | None, job: tuple[Sample, Positions]) -> Metric:
     sample, rows = job
-    X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights[rows]
+    X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights.values[rows]
     return learn_metric(X, scores, weights, device=device)
 
 
@@ -261,7 +261,7 @@ def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:
     return scaled_kernels(np.ones(rows.shape[1]), spreads, rows)
 
 
-def _of_kept(weights: FloatArray, bank: Bank) -> FloatArray:
+def kept_weights(weights: FloatArray, bank: Bank) -> FloatArray:
     """Return the weights of the kernels that vary on the rows of a bank."""
     kept = weights[bank.kept]
     total = float(kept.sum())
@@ -272,15 +272,14 @@ def _best_regularization(
     bank: Bank, target: Target, chosen: Candidate, counted: Positions
 ) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
-    system, part = bank.systems(_of_kept(chosen.weights, bank)), target.subset(counted)
-    weights, truth = target.sample_weights, target.truth
-    shares = None if part.sample_weights is None else part.sample_weights.shares
+    system, part = bank.systems(kept_weights(chosen.weights, bank)), target.subset(counted)
+    weights, truth, shares = target.sample_weights, target.truth, part.row_weights.shares
     lambdas: list[float] = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
 
     def loss(regularization: float) -> float:
         ridge = np.full(bank.n_samples, regularization)
         fit = KernelLeastSquares(system(ridge), ridge, target.scores, weights)
         found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
-        return float(np.average(found, weights=shares))
+        return float(shares @ found)
 
     return search_lambda(lambdas, loss, start=_START).regularization
