@@ -81,15 +81,6 @@ class Relearner:
     bank_of: Callable[[list[Kernel]], Bank]
 
     @property
-    def folds(self) -> Positions | None:
-        """The folds of the proposal, where it has all rows."""
-        if self.proposal is None or len(self.proposal.sample.positions) < self.target.n_samples:
-            return None
-        folds = np.empty(self.target.n_samples, dtype=np.intp)
-        folds[self.proposal.sample.positions] = self.proposal.sample.folds
-        return folds
-
-    @property
     def learns(self) -> bool:
         """Whether anything that has seen labels has to be learned anew."""
         n = self.target.n_samples
@@ -129,7 +120,7 @@ class Relearner:
             return self._relearned(self.bank, outside)
         metric = proposal.metric_without(fold, self.X, self.target, outside)
         chosen = proposal.chosen
-        own = proposal.without[fold] if self.folds is not None else chosen
+        own = proposal.without[fold] if proposal.is_whole else chosen
 
         def scaled(strength: float) -> Bank:
             scales = metric.of_strength(strength)
@@ -178,9 +169,11 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
 
     Rows are told apart by the fit of the model.
     """
-    target, folds, rng = relearner.target, relearner.folds, np.random.RandomState(0)
+    target, proposal, rng = relearner.target, relearner.proposal, np.random.RandomState(0)
     n, few = target.n_samples, target.n_samples <= _FEW
-    if folds is None:
+    if proposal is not None and proposal.is_whole:
+        folds = proposal.sample.folds[np.argsort(proposal.sample.positions)]
+    else:
         n_folds = next((k for most, k in _FOLDS.items() if n <= most), 2)
         folds = deal_folds(fit.fitted, target.strata, n_folds)
         folds = folds if few else -folds  # one half is predicted, from the other

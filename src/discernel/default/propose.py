@@ -77,6 +77,8 @@ class Proposal:
     dependent : ndarray of int
         The training rows whose labels had a part in the metric of the kernels; none where that is
         no metric at all.
+    is_whole : bool
+        Whether the sample has all training rows.
     """
 
     kernels: list[Kernel]
@@ -87,6 +89,7 @@ class Proposal:
     fold_metrics: list[Metric]
     spreads: tuple[float, ...]
     dependent: Positions
+    is_whole: bool
 
     @property
     def chosen(self) -> Candidate:
@@ -110,7 +113,7 @@ class Proposal:
 
         That of the fold where the sample has all rows.
         """
-        if len(self.sample.positions) == len(X):
+        if self.is_whole:
             return self.fold_metrics[fold]
         rows, part = divided_columns(X[outside], self.spreads), target.subset(outside)
         rng = np.random.RandomState(0)
@@ -202,8 +205,8 @@ def propose_kernels(
     n, hurries = len(rows), must_stop_learning()
     most = max(FIRST_ROWS if hurries else rows_to_choose_on(n), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
-    wider = sample
-    if n > len(sample.rows) and not hurries:
+    wider, is_whole = sample, len(sample.rows) == n
+    if not is_whole and not hurries:
         wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
@@ -217,7 +220,7 @@ def propose_kernels(
         pull=pull,
         regularization=regularization,
         device=device,
-        is_whole=len(sample.positions) == n,
+        is_whole=is_whole,
     )
     strength = choice.candidates[0].strength
     return Proposal(
@@ -229,6 +232,7 @@ def propose_kernels(
         fold_metrics=fold_metrics,
         spreads=spreads,
         dependent=wider.positions if strength > 0 else wider.positions[:0],
+        is_whole=is_whole,
     )
 
 
