@@ -121,7 +121,7 @@ def make_features():
 
 
 def find_metric():
-    learn_metric(ROWS, np.eye(2)[LABELS], rounds=2)
+    learn_metric(ROWS, np.eye(2)[LABELS])
 
 
 @pytest.mark.parametrize(
