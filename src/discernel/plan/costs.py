@@ -105,15 +105,14 @@ class Problem:
         return int((*self.X.shape, 1)[1])
 
     def speed(self, where: str) -> Speed:
-        """Return the rates ``"here"``, on the ``"device"``, or of ``"sums"`` of features on it."""
+        """Return the rates ``"here"`` or on the ``"device"``, measured once."""
         if where not in self.speeds:
-            if where == "here":
-                found = measure_speed(self.kernels, self.X)
-            else:
-                assert self.device is not None
-                refined = False if where == "sums" else None
-                found = measure_device(self.kernels, self.X, self.device, refined=refined)
-            self.speeds[where] = found
+            device = None if where == "here" else self.device
+            self.speeds[where] = (
+                measure_speed(self.kernels, self.X)
+                if device is None
+                else measure_device(self.kernels, self.X, device)
+            )
         return self.speeds[where]
 
 
@@ -197,12 +196,13 @@ def forecast(problem: Problem, kind: str, reason: str = "asked for") -> Stage:
     if kind != "lowrank":
         seconds, n_bytes = _cost(problem, kind, problem.speed("here"))
         return Stage(kind, n, reason, seconds, n_bytes, learns=problem.learns)
-    rank, in_sums = problem.low_rank, device is not None and problem.sums_on_device
-    part = replace(problem, n_rows=min(n, _SAMPLE)) if in_sums else problem
+    rank, part = problem.low_rank, problem
+    if device is not None and problem.sums_on_device:
+        part = replace(problem, n_rows=min(n, _SAMPLE))
     seconds, n_bytes = _cost(part, kind, problem.speed("here"), rank)
-    if in_sums:
-        there = problem.speed("sums")
-        seconds += n * rank * there.entry + 2.0 * n * rank**2 / there.product
+    if device is not None and problem.sums_on_device:
+        product = device_product_rate(device, single=False)
+        seconds += n * rank * (problem.speed("device").entry + 2.0 * rank / product)
     return Stage(kind, n, reason, seconds, n_bytes, rank, problem.learns)
 
 
@@ -215,7 +215,7 @@ def _forecast_on_device(problem: Problem, device: Device) -> Stage:
     seconds, n_bytes = _cost(problem, "tiled" if fits else "iterative", speed)
     seconds += _DELAY + (_DELAY_OF_CHOICE if problem.chooses else 0.0)
     if fits and precise:  # one more factorisation, and as much again for the inverse
-        double = replace(speed, product=device_product_rate(device, False))
+        double = replace(speed, product=device_product_rate(device, single=False))
         seconds += 2.0 * n**3 / 3.0 / double.factorisation(n)
     how = "factored" if fits else "by conjugate gradients"
     reason, n_bytes = f"exact, {how} on {device.where}", needed if fits else n_bytes
