@@ -13,7 +13,7 @@ from discernel.bank.sums import FeatureSums, Labelled, SumPass, one_hot, sums_ar
 from discernel.estimators import base
 from discernel.kernels import RBF, Laplace, Linear, Standardized
 from discernel.kernels.features import NystromMap
-from discernel.streams.refine import squared_gradient
+from discernel.learn.refine import squared_gradient
 
 N = 500
 

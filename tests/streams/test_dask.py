@@ -12,8 +12,8 @@ from discernel.bank.sums import Labelled, SumPass, one_hot
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.kernels.features import NystromMap
+from discernel.learn.survey import SurveyPass
 from discernel.streams import open_rows
-from discernel.streams.survey import SurveyPass
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")

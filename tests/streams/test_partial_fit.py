@@ -18,8 +18,8 @@ from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer
 from discernel.inspection import contributions
 from discernel.kernels import RBF, Laplace
+from discernel.learn.sample import RowSample
 from discernel.streams import Chunk, Place
-from discernel.streams.sample import RowSample
 from discernel.targets import ClassTarget
 from tests.streams.test_fit import explicit, rings
 

@@ -110,6 +110,11 @@ class RowReader:
     n_matrices: int = 1
     present: tuple[NDArray[np.intp], int] | None = None
 
+    @property
+    def given_columns(self) -> NDArray[np.intp]:
+        """The column that was given which each column that kernels take is of."""
+        return np.arange(self.n_features or 0) if self.encoder is None else self.encoder.source
+
     def with_columns(self, X: Any) -> RowReader:
         """Return the reader with number and names of the columns of training rows."""
         return replace(

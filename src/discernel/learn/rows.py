@@ -35,9 +35,6 @@ from discernel.default import (
 )
 from discernel.default.metric import Metric
 from discernel.discriminant import HeldOutScores
-from discernel.estimators.importances import Importances
-from discernel.estimators.rows import TrainingRows
-from discernel.estimators.staged import StagedFit
 from discernel.exceptions import (
     InvalidInputError,
     LeftOutColumnWarning,
@@ -48,7 +45,10 @@ from discernel.exceptions import (
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import LearnedKernel, Request, learn, learn_part, make_request
+from discernel.learn.stages import StagedFit
+from discernel.learn.training import TrainingRows
 from discernel.model import Facts, RowReader
+from discernel.model.importances import Importances
 from discernel.plan import (
     FitPlan,
     Problem,
