@@ -43,7 +43,7 @@ from discernel.bank import Bank, Matrices, Subspace, WithIdentity
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Point, Split
 from discernel.programs.screening import DualBall
-from discernel.programs.simplex import uniform
+from discernel.programs.simplex import beside_identity, uniform
 from discernel.targets import Target
 
 __all__ = [
@@ -55,8 +55,6 @@ __all__ = [
     "square_root",
 ]
 
-#: Where λ is learned, the least weight that all kernels together are left with.
-_SMALLEST_SHARE = 1e-9
 #: Rounding error of a factorisation, relative to its matrix: some hundred times that of one number,
 #: for sums over all samples. The norms of the K_i are at most their trace, 1.
 _FACTORISATION = 2e-14
@@ -383,12 +381,9 @@ class JointRKDAProgram(RKDAProgram):
 
     def split(self, weights: FloatArray) -> Split:
         """Return the weights of the kernels, summing to 1, and λ relative to them."""
-        kernels = weights[1:]
-        share = float(kernels.sum())
-        if share < _SMALLEST_SHARE:  # no kernel tells the classes apart better than the identity
-            kernels, share = np.full(len(kernels), _SMALLEST_SHARE / len(kernels)), _SMALLEST_SHARE
+        kernels, share = beside_identity(weights[1:])
         regularization = float((weights[0] / self.bank.total + self.ridge) / share)
-        return Split(kernels / share, regularization, regularization <= 2 * self.ridge)
+        return Split(kernels, regularization, regularization <= 2 * self.ridge)
 
 
 class ShrunkPoint(RKDAPoint):

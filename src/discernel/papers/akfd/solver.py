@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Protocol, cast
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray, inner, matmul
 from discernel.arrays.sample_weights import SampleWeights, row_weights
@@ -483,9 +482,7 @@ def _start(program: AKFDProgram, task: Task) -> FloatArray:
     """Return where the alternation starts: as the paper, or where a quarter of many ends."""
     bank, part = program.bank, None
     if program.nu is None and bank.n_samples > _MANY:
-        # None is 0 here: the same data give the same kernel.
-        seed = 0 if task.random_state is None else task.random_state
-        part = draw_part(bank, program.target, 0.25, check_random_state(seed))
+        part = draw_part(bank, program.target, 0.25, task.random_state)
     if part is None:
         # The effective ranks, in one pass over the bank.
         return _extremes(bank.traces() ** 2 / bank.inner_products().diagonal())
@@ -494,7 +491,7 @@ def _start(program: AKFDProgram, task: Task) -> FloatArray:
     # Their length was seen to grow with the fourth root of the number of samples.
     growth = float(bank.total / part.bank.total) ** 0.25
     # From 0 the alternation never leaves: what the part could not judge starts as the others do.
-    weights = np.where(part.unseen, found.weights.mean(), part.on_all(found.weights))
+    weights = np.where(part.unseen, found.weights.mean(), part.bank.expand(found.weights))
     return np.asarray(growth * weights)
 
 
