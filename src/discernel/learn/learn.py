@@ -114,8 +114,8 @@ def _learn_by_leave_one_out(bank: Bank, target: Target, request: Request) -> Lea
         small = WeightLearner(*part, _rough(request), len(grid))
         first = search_lambda(grid, small.error, WALK).position
         if _is_smooth(request):
-            # As in `WeightLearner._coarse_start`: twice the λ for a quarter. Measured, weights of a part
-            # leave a smaller gap after one round than those of a neighbouring λ on all samples.
+            # Twice the λ for a quarter, as in `_coarse_start`. Measured, weights of a part leave a
+            # smaller gap after one round than those of a neighbouring λ on all samples.
             factor = float(np.sqrt(n / part.bank.n_samples))
 
             def start(lam: float) -> FloatArray:
