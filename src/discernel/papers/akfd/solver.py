@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
@@ -91,6 +91,9 @@ class Alternation:
 class _Kernels(Protocol):
     """What the alternation asks of kernels; a bank has it."""
 
+    @property
+    def row_weights(self) -> SampleWeights: ...
+
     def system(self, weights: FloatArray, ridge: float) -> System: ...
 
     def products(self, vectors: FloatArray) -> FloatArray: ...
@@ -100,7 +103,7 @@ class _RawKernels:
     """A stack of matrices as they are: neither centred nor normalised, but weighted."""
 
     def __init__(self, grams: FloatArray, weights: SampleWeights | None = None) -> None:
-        self._grams = grams
+        self._grams, self.row_weights = grams, row_weights(weights, grams.shape[1])
         if weights is not None:
             self._grams = grams * weights.roots[:, None] * weights.roots
 
@@ -188,19 +191,8 @@ def alternate(
         if callback is not None:
             callback(Progress(iteration, value, None, int(np.count_nonzero(weights))))
 
-    kernels, ones = _RawKernels(stack, sample_weights), _ones(sample_weights)
-    found = _alternate(kernels, columns, check_nu(nu), weights, tol, max_iter, tell, ones)
-    return _of_rows(found, ones)
-
-
-def _ones(weights: SampleWeights | None) -> FloatArray | None:
-    """Return e of rows with weights; None for ones."""
-    return None if weights is None else weights.roots
-
-
-def _of_rows(found: Alternation, ones: FloatArray | None) -> Alternation:
-    """Return the coefficients as those of the rows, not of the rows times their roots."""
-    return found if ones is None else replace(found, v=found.v * ones[:, None])
+    kernels = _RawKernels(stack, sample_weights)
+    return _alternate(kernels, columns, check_nu(nu), weights, tol, max_iter, tell)
 
 
 def _alternate(
@@ -211,10 +203,9 @@ def _alternate(
     tol: float,
     max_iter: int,
     tell: _Tell | None,
-    ones: FloatArray | None = None,
 ) -> Alternation:
     """Alternate from what has been checked."""
-    objectives: list[float] = []
+    ones, objectives = kernels.row_weights.roots, list[float]()
     # What is to be known to 1 % need not be solved to ten digits.
     error = max(1e-4 * tol, SERIES_ERROR)
     n_iter, converged = 0, False
@@ -232,7 +223,9 @@ def _alternate(
             following, after = weights, before
         converged = bool(objectives) and objectives[-1] - after <= tol * objectives[-1]
         objectives += [before, after]
-        weights, state, n_iter = following, (following, v, gamma), n_iter + 1
+        # The coefficients of the rows, not of the rows times their roots.
+        state = following, v * ones[:, None], gamma
+        weights, n_iter = following, n_iter + 1
         if tell is not None:
             tell(n_iter, after, weights)
     return Alternation(*state, tuple(objectives), n_iter, converged)
@@ -365,7 +358,6 @@ def choose_nu(
             f"Got nus={nus!r} and n_splits={n_splits!r}."
         )
     stack, hits = np.asarray(grams, dtype=np.float64), np.zeros(len(values))
-    counted = None if sample_weights is None else sample_weights.values
     n_folds = min(n_splits, int(target.counts[target.counts > 1].min()))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     # A row that is a class of its own goes into any fold, and is wrong there.
@@ -379,7 +371,7 @@ def choose_nu(
         path = _alternate_along(block, d, values, tol, max_iter, warm_start, weights)
         for position, found in enumerate(path):
             right = part.classes[decide(found.scores(cross))] == target.classes[target.codes[test]]
-            hits[position] += right.sum() if counted is None else counted[test] @ right
+            hits[position] += target.row_weights[test] @ right
     shares = np.minimum(hits / target.total, 1.0)  # sums of weights are rounded
     accuracies = dict(zip(values, shares.tolist(), strict=True))
     return max(values, key=lambda nu: accuracies[nu]), accuracies  # the first of equals
@@ -401,15 +393,15 @@ def _alternate_along(
 ) -> Iterator[Alternation]:
     """Yield the end of the alternation for rising ν, as long as floating point allows."""
     kernels, first = _RawKernels(grams, sample_weights), start_weights(grams, sample_weights)
-    weights, ones = first, _ones(sample_weights)
+    weights = first
     for position, nu in enumerate(nus):
         try:
-            found = _alternate(kernels, d, nu, weights, tol, max_iter, None, ones)
+            found = _alternate(kernels, d, nu, weights, tol, max_iter, None)
         except NumericalError:
             if position == 0:
                 raise
             return  # 1/√ν is below the rounding errors of the kernels, now and for all larger ν
-        yield _of_rows(found, ones)
+        yield found
         if warm_start and found.weights.any():
             # For small ν the weights shrink towards 0, a point the alternation can hardly leave:
             # keep their direction, and the length of the paper's start.
@@ -474,7 +466,6 @@ def _alternate_on(program: AKFDProgram, task: Task, tell: _Tell | None) -> Alter
         program.tol,
         100 if task.max_iter is None else task.max_iter,
         tell,
-        _ones(bank.sample_weights),
     )
 
 

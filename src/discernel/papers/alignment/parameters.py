@@ -24,7 +24,6 @@ from discernel.kernels.terms import Key, matrix_of
 from discernel.papers.alignment.criterion import (
     MatrixAlignment,
     alignment,
-    class_signs,
     stack_products,
 )
 from discernel.papers.alignment.solvers import greedy, qp
@@ -188,7 +187,7 @@ def _target_columns(y: Any, *, centered: bool) -> FloatArray:
     if numbers and type_of_target(y).startswith("continuous"):
         return RegressionTarget.from_values(y).scores
     target = ClassTarget.from_labels(y)
-    return class_signs(target) if target.n_classes == 2 and not centered else target.scores
+    return target.signs[:, None] if target.n_classes == 2 and not centered else target.scores
 
 
 def _resolve(kernels: Any, X: Any) -> tuple[list[Kernel], Any]:

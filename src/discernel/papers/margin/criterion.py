@@ -64,9 +64,7 @@ class SoftMargin(MarginProgram, ConvexProgram):
 
     def __init__(self, bank: Bank, target: ClassTarget, kind: MarginKind, C: float) -> None:
         self.bank = bank
-        self.signs = np.where(target.codes == 1, 1.0, -1.0)
-        weights = target.sample_weights
-        self.roots = np.ones(target.n_samples) if weights is None else weights.roots
+        self.signs, self.roots = target.signs, np.sqrt(target.row_weights)
         self.limit = C if kind == "SM1" else np.inf
         self.ridge = 1.0 / C if kind == "SM2" else 0.0
         self.identity_first = kind == "SM2_C"
