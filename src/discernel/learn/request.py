@@ -9,7 +9,7 @@ import numpy as np
 
 from discernel.bank import Bank
 from discernel.criteria import RKDA, Auto, Criterion, Program, as_criterion, offers
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, check_count, check_number, unknown_choice
 from discernel.programs.columns import MANY_KERNELS
 from discernel.programs.solution import FEW_SAMPLES, Callback, Solver
 from discernel.solvers import Columns, Galerkin, Newton, as_solver
@@ -85,10 +85,9 @@ def make_request(
     if is_word and (joint or not (automatic or named in made.solvers)):
         made = RKDA()  # who names a solver of the convex program means that program
     ridge = _check_regularization(regularization, made)
-    if not (isinstance(tol, (int, float)) and tol > 0):
-        raise InvalidInputError(f"tol must be a positive number. Got {tol!r}.")
-    if max_iter is not None and not (isinstance(max_iter, (int, np.integer)) and max_iter > 0):
-        raise InvalidInputError(f"max_iter must be a positive integer or None. Got {max_iter!r}.")
+    check_number("tol", tol, positive=True)
+    if max_iter is not None:
+        check_count("max_iter", max_iter)
     chosen = as_solver(made.solvers[0] if automatic else solver, made)
     made.check(chosen.name, ridge)
     return Request(

@@ -66,10 +66,6 @@ class LeaveOneOutProgram(Program):
     pull: float = 0.0
     regularization: float | None = None
 
-    @property
-    def n_weights(self) -> int:
-        return self.bank.n_kernels
-
     def error(self, weights: FloatArray, regularization: float) -> ErrorPoint:
         """Return the mean squared leave-one-out error of the class scores, and its gradient.
 

@@ -143,17 +143,12 @@ class RKDAProgram(ConvexProgram):
     _point: ClassVar[type[RKDAPoint]] = RKDAPoint
 
     def __init__(self, bank: Bank, target: Target, regularization: float) -> None:
-        self.bank: Matrices = bank
-        self.target = target
+        self.bank, self.target = bank, target
         self.scores = target.scores
         self.ridge = self.bound_ridge = regularization
         self.scale = self.bound_scale = regularization
         #: What conic programs are divided by: λ or, where it is learned, its share in a trace of 1.
         self.unit = regularization
-
-    @property
-    def n_weights(self) -> int:
-        return self.bank.n_kernels
 
     def at(self, weights: FloatArray) -> RKDAPoint:
         return self._point(self, weights)

@@ -184,9 +184,7 @@ class Search:
     >>> X, y = load_wine(return_X_y=True)
     >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
     >>> from discernel.solvers import Search
-    >>> learned = learn_kernel(
-    ...     grams, y[::3], criterion="auto", solver=Search()
-    ... )
+    >>> learned = learn_kernel(grams, y[::3], criterion="auto", solver=Search())
     >>> learned.solver, learned.status.value
     ('search', 'the best found; the program is not convex')
     """
@@ -232,9 +230,7 @@ class LBFGS:
     >>> X, y = load_wine(return_X_y=True)
     >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
     >>> from discernel.solvers import LBFGS
-    >>> learned = learn_kernel(
-    ...     grams, y[::3], criterion="loo", solver=LBFGS()
-    ... )
+    >>> learned = learn_kernel(grams, y[::3], criterion="loo", solver=LBFGS())
     >>> learned.solver, learned.status.value
     ('lbfgs', 'the best found; the program is not convex')
     """

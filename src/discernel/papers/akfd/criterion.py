@@ -277,6 +277,7 @@ def check_nu(nu: Any) -> float:
     return float(nu)
 
 
+@dataclass(frozen=True)
 class AKFDProgram(Program):
     """Eq. (20) on the centred, normalised kernels of a bank.
 
@@ -290,12 +291,10 @@ class AKFDProgram(Program):
         As in `AKFD`.
     """
 
-    def __init__(self, bank: Bank, target: ClassTarget, nu: float | None, tol: float) -> None:
-        self.bank, self.target, self.nu, self.tol = bank, target, nu, tol
-
-    @property
-    def n_weights(self) -> int:
-        return self.bank.n_kernels
+    bank: Bank
+    target: ClassTarget
+    nu: float | None
+    tol: float
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from discernel.arrays import FloatArray, inner, matmul
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank import CholeskySystem, System
 from discernel.bank.products import CONSTANT
-from discernel.exceptions import InvalidInputError, NumericalError
+from discernel.exceptions import InvalidInputError, NumericalError, check_count, check_number
 from discernel.papers.akfd.criterion import (
     SERIES_ERROR,
     AKFDProgram,
@@ -178,10 +178,8 @@ def alternate(
             f"There must be one target per sample, here {stack.shape[1]} rows. "
             f"Got targets of shape {np.shape(d)}."
         )
-    if not (tol > 0 and max_iter >= 1):
-        raise InvalidInputError(
-            f"tol must be positive and max_iter at least 1. Got {tol!r} and {max_iter!r}."
-        )
+    check_number("tol", tol, positive=True)
+    check_count("max_iter", max_iter)
     if start is None:
         weights = start_weights(stack, sample_weights)
     else:

@@ -297,6 +297,7 @@ def check_cap(cap: Any) -> None:
         )
 
 
+@dataclass(frozen=True)
 class SeparabilityProgram(Program):
     """Scatter between and within classes, per kernel.
 
@@ -308,8 +309,9 @@ class SeparabilityProgram(Program):
         As in `Separability`.
     """
 
-    def __init__(self, scatter: Scatter, alpha: float | str, cap: float) -> None:
-        self.scatter, self.alpha, self.cap = scatter, alpha, cap
+    scatter: Scatter
+    alpha: float | str
+    cap: float
 
     @property
     def n_weights(self) -> int:
