@@ -20,7 +20,6 @@ from discernel.estimators.base import (
     score_any,
     view,
 )
-from discernel.estimators.rows import TrainingRows, check_training
 from discernel.exceptions import (
     ConvergenceWarning,
     InvalidInputError,
@@ -29,6 +28,7 @@ from discernel.exceptions import (
     check_number,
 )
 from discernel.kernels import kernel_names
+from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.papers.akfd.criterion import AKFD, decide, one_against_rest
 from discernel.papers.akfd.solver import Alternation, alternate, choose_nu

@@ -26,11 +26,11 @@ from discernel.estimators.base import (
     score_any,
     view,
 )
-from discernel.estimators.importances import importances_of
-from discernel.estimators.learning import Learning, Setting, held_out_scores, learn_rows, working
-from discernel.estimators.rows import TrainingRows, check_training
 from discernel.exceptions import InvalidInputError, caller_stacklevel
+from discernel.learn.rows import Learning, Setting, held_out_scores, learn_rows, working
+from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
+from discernel.model.importances import importances_of
 from discernel.targets import ClassTarget, LabelsTarget
 
 __all__ = ["LabelsHead", "MultiLabelKernelDiscriminant"]
@@ -228,7 +228,9 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         share[has.all(axis=0)] = 1.0  # without rounding
         head = LabelsHead(dict(zip(varies.tolist(), found, strict=True)), share, is_multilabel)
         reader, labels = learning.reader(training), has[:, varies].astype(np.intp)
-        importances = importances_of(X, learning, reader, head, fit, labels)
+        importances = learning.importances or importances_of(
+            X, learning.kernel, learning.coef, reader, head, fit, labels
+        )
         return Model(
             reader,
             learning.kernel,

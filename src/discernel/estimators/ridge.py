@@ -16,10 +16,10 @@ from discernel.estimators.base import (
     make_model,
     score_any,
 )
-from discernel.estimators.importances import importances_of, squared_losses
-from discernel.estimators.learning import Setting, learn_rows, working
-from discernel.estimators.rows import check_training
+from discernel.learn.rows import Setting, learn_rows, working
+from discernel.learn.training import check_training
 from discernel.model import Model
+from discernel.model.importances import importances_of, squared_losses
 from discernel.targets import RegressionTarget
 
 __all__ = ["MultipleKernelRidge", "NumberHead"]
@@ -152,7 +152,9 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
             system = learning.bank.system(learning.weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
             head, reader = NumberHead(fit.leave_one_out, y.ndim == 2), learning.reader(training)
-            importances = importances_of(X, learning, reader, head, fit, fit.truth)
+            importances = learning.importances or importances_of(
+                X, learning.kernel, learning.coef, reader, head, fit, fit.truth
+            )
         return Model(
             reader,
             learning.kernel,

@@ -14,11 +14,11 @@ from discernel.arrays import FloatArray, n_rows
 from discernel.bank import Centering, CombinedKernel
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.base import BaseKernelEstimator, like_input, make_model, view
-from discernel.estimators.importances import importances_of, squared_losses
-from discernel.estimators.learning import Setting, learn_rows, working
-from discernel.estimators.rows import check_training
 from discernel.exceptions import InvalidInputError
+from discernel.learn.rows import Setting, learn_rows, working
+from discernel.learn.training import check_training
 from discernel.model import Model
+from discernel.model.importances import importances_of, squared_losses
 from discernel.targets import ClassTarget
 
 __all__ = ["KernelHead", "LearnedKernelTransformer"]
@@ -139,7 +139,9 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
             system = learning.bank.system(learning.weights, ridge)
             fit = KernelLeastSquares(system, ridge, target.scores, weights)
             head, reader = KernelHead(n_samples, target.total), learning.reader(training)
-            importances = importances_of(X, learning, reader, head, fit, fit.truth)
+            importances = learning.importances or importances_of(
+                X, learning.kernel, learning.coef, reader, head, fit, fit.truth
+            )
         kernel = learning.kernel
         if training.places is not None and isinstance(kernel, CombinedKernel):
             if reader.encoder is not None:  # which has seen rows with weight only
