@@ -174,10 +174,10 @@ class WeightLearner:
         target: Target,
         request: Request,
         n_stages: int = 1,
-        start: Callable[[float], FloatArray | None] | None = None,
+        start: Callable[[float], FloatArray] | None = None,
     ) -> None:
         self.bank, self.target, self.request = bank, target, request
-        self._n_stages, self._start = n_stages, self.nearest if start is None else start
+        self._n_stages, self._start = n_stages, start
         self._systems: Callable[[FloatArray], System] | None = None
         self.found: list[tuple[LearnedKernel, float]] = []
 
@@ -291,7 +291,8 @@ class WeightLearner:
         if self.found and is_apart:  # weights that do not know λ are found once
             learned = replace(self.found[0][0], regularization=lam, n_iter=0, history=[])
         else:
-            learned = self.solve(lam, self._start(lam))
+            start = self.nearest if self._start is None else self._start
+            learned = self.solve(lam, start(lam))
         weights, ridge = learned.weights[self.bank.kept], criterion.sample_ridge(target, lam)
         if is_apart:
             self._systems = self._systems or self.bank.systems(weights)
