@@ -243,7 +243,7 @@ class Kernel:
         return scale_derivative(self, column, X, Z)
 
     @any_array
-    def gradient(self, X: Any, coef: Any, Z: Any | None = None, *, gram: Any = None) -> Array:
+    def gradient(self, X: Any, coef: Any, Z: Any | None = None) -> Array:
         """Return the gradients of f_c(x) = Σ_j coef_jc k(x, z_j) at the rows x of X.
 
         Parameters
@@ -254,8 +254,6 @@ class Kernel:
             The coefficients, one column per output.
         Z : array-like of shape (n_rows_Z, n_features), optional
             The rows z_j; by default those of X.
-        gram : ndarray of shape (n_rows, n_rows_Z), optional
-            ``kernel(X, Z)``, if it is known, which saves time.
 
         Returns
         -------
@@ -263,18 +261,12 @@ class Kernel:
             ∂f_c/∂x_l. Of single precision if all that is given is. Where a kernel has a tip, the
             term is 0: at distance 0 (`Exponential`), or where a column is equal (`Laplace`).
         """
-        blocks = [block for _, block in gradients(self, Expansion.of(X, coef, Z, gram))]
+        blocks = [block for _, block in gradients(self, Expansion.of(X, coef, Z))]
         return np.concatenate(blocks, axis=1).transpose(1, 2, 0)
 
     @any_array
     def squared_gradient(
-        self,
-        X: Any,
-        coef: Any,
-        Z: Any | None = None,
-        *,
-        gram: Any = None,
-        row_weights: Any = None,
+        self, X: Any, coef: Any, Z: Any | None = None, *, row_weights: Any = None
     ) -> FloatArray:
         """Return the mean over the rows x of X of Σ_c (∂f_c/∂x_l)², of shape (n_features,).
 
@@ -283,12 +275,12 @@ class Kernel:
 
         Parameters
         ----------
-        X, coef, Z, gram
+        X, coef, Z
             As in `gradient`.
         row_weights : array-like of shape (n_rows,), optional
             How much each row of X counts in the mean; by default all the same.
         """
-        expansion = Expansion.of(X, coef, Z, gram)
+        expansion = Expansion.of(X, coef, Z)
         n, total = len(expansion.X), np.zeros(expansion.X.shape[1])
         counts = np.ones(n) if row_weights is None else np.asarray(row_weights, dtype=np.float64)
         for rows, block in gradients(self, expansion):

@@ -233,11 +233,8 @@ class PairFunction(ABC):
         """Return the values for an array of the namespace ``xp``."""
 
     @abstractmethod
-    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
-        """Return the derivative by the entries: a matrix, and its factor.
-
-        ``base`` returns the pairwise matrix, ``values`` what the function is of it.
-        """
+    def slope(self, base: Array) -> tuple[Array, float]:
+        """Return the derivative by the entries of a pairwise matrix: a matrix, and its factor."""
 
     @abstractmethod
     def times(self, other: PairFunction) -> PairFunction | None:
@@ -279,8 +276,8 @@ class Decay(PairFunction):
     def on_device(self, base: Any, xp: Any) -> Any:
         return xp.exp(base * -self.rate)
 
-    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
-        return values(), -self.rate
+    def slope(self, base: Array) -> tuple[Array, float]:
+        return self(base), -self.rate
 
     def times(self, other: PairFunction) -> PairFunction | None:
         if other.kind != self.kind:
@@ -299,8 +296,8 @@ class RootDecay(Decay):
     def on_device(self, base: Any, xp: Any) -> Any:
         return super().on_device(xp.sqrt(xp.clip(base, min=0.0)), xp)
 
-    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
-        distance, gram = np.sqrt(base()), values()
+    def slope(self, base: Array) -> tuple[Array, float]:
+        distance, gram = np.sqrt(base), self(base)
         # At distance 0 there is a tip and no derivative; 0 is the mean of those around it.
         slope = np.divide(gram, distance, out=np.zeros_like(gram), where=distance > 0)
         return slope, -0.5 * self.rate
@@ -330,8 +327,8 @@ class Monomial(PairFunction):
     def on_device(self, base: Any, xp: Any) -> Any:
         return base if self == IDENTITY else (base * self.factor + self.constant) ** self.degree
 
-    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
-        return replace(self, degree=self.degree - 1)(base()), self.degree * self.factor
+    def slope(self, base: Array) -> tuple[Array, float]:
+        return replace(self, degree=self.degree - 1)(base), self.degree * self.factor
 
     def times(self, other: PairFunction) -> PairFunction | None:
         if other.kind != self.kind or other.numbers[:2] != self.numbers[:2]:
