@@ -454,7 +454,7 @@ def test_kernels_are_the_value_objects_they_were():
     assert list(inspect.signature(RBF.resolve).parameters) == ["self", "X", "frame", "known"]
     assert Student.__call__.__doc__.startswith("Return 1 / (1 + ")
     assert Student.__call__.__qualname__ == "Student.__call__"
-    assert Pairwise.resolve.__doc__.startswith("Fix a gamma")
+    assert Pairwise.resolve.__doc__.startswith("Return the kernel")
     for kernel in (*NUMBERS.values(), *COUNTS.values()):
         again = pickle.loads(pickle.dumps(kernel))
         assert again == kernel

@@ -178,9 +178,6 @@ class Pairwise(Kernel):
             if isinstance(value, Real) and name != "degree"
         }
 
-    def _with_parameters(self, values: dict[str, float]) -> Kernel:
-        return replace(self, options=tuple({**dict(self.options), **values}.items()))
-
     @property
     def settings(self) -> dict[str, Any]:
         known = dict.fromkeys(sorted(KERNEL_PARAMS[self.metric]))
@@ -209,13 +206,8 @@ def equal_pairs(X: Any, Z: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     stacked = np.ascontiguousarray(np.vstack([X, Z]), dtype=np.float64) + 0.0  # no -0.0
     as_bytes = stacked.view(np.dtype((np.void, stacked.dtype.itemsize * stacked.shape[1])))
     _, codes = np.unique(as_bytes.ravel(), return_inverse=True)
-    left, right = codes[: n_rows(X)], codes[n_rows(X) :]
-    order = np.argsort(right, kind="stable")
-    first = np.searchsorted(right[order], left, side="left")
-    counts = np.searchsorted(right[order], left, side="right") - first
-    rows = np.repeat(np.arange(len(left)), counts)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rows, order[np.repeat(first, counts) + within]
+    rows, columns = np.nonzero(codes[: n_rows(X), None] == codes[n_rows(X) :])
+    return rows, columns
 
 
 def _frozen(value: Any) -> Hashable:

@@ -529,6 +529,12 @@ class _Composite(Kernel):
     def _shifted(self, X: Any, view: View) -> Kernel:
         return self._map("_shifted", X, self._seen(view)) if self.may_shift else self
 
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        """Return the derivative of the part that the parameter belongs to."""
+        parts = self._prefixed_parts(".")
+        prefix, part = next((p, part) for _, p, part in parts if parameter.startswith(p))
+        return part.derivative(parameter[len(prefix) :], *self._seen(View()).of_both(X, Z))
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Wrapper(_Composite):
@@ -550,9 +556,6 @@ class Wrapper(_Composite):
 
     def _terms(self, view: View) -> Terms:
         return self.kernel.terms(self._seen(view))
-
-    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        return self.kernel.derivative(parameter, *self._seen(View()).of_both(X, Z))
 
     def __repr__(self) -> str:
         return repr(self.kernel)
@@ -600,9 +603,8 @@ class Scaled(_Compound, Wrapper):
         return tuple(Term(self.factor * c, atoms) for c, atoms in self.kernel.terms(view))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        if parameter == "factor":
-            return self.kernel(X, Z)
-        return self.factor * self.kernel.derivative(parameter, X, Z)
+        is_own = parameter == "factor"
+        return self.kernel(X, Z) if is_own else self.factor * super()._derivative(parameter, X, Z)
 
     def __repr__(self) -> str:
         return f"{self.factor:g} * {self.kernel._grouped()}"
@@ -632,7 +634,7 @@ class Offset(_Compound, Wrapper):
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         if parameter == "constant":
             return np.ones((n_rows(X), n_rows(X if Z is None else Z)))
-        return self.kernel.derivative(parameter, X, Z)
+        return super()._derivative(parameter, X, Z)
 
     def __repr__(self) -> str:
         return f"{self.kernel!r} + {self.constant:g}"
@@ -662,7 +664,7 @@ class Power(_Compound, Wrapper):
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         outer = self.exponent * self.kernel(X, Z) ** (self.exponent - 1)
-        return np.asarray(outer * self.kernel.derivative(parameter, X, Z))
+        return np.asarray(outer * super()._derivative(parameter, X, Z))
 
     def __repr__(self) -> str:
         return f"{self.kernel._grouped()} ** {self.exponent}"
@@ -782,10 +784,6 @@ class Sum(_Pair):
     def _terms(self, view: View) -> Terms:
         return self.left.terms(view) + self.right.terms(view)
 
-    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        side, _, name = parameter.partition(".")
-        return self.parts[side].derivative(name, X, Z)
-
     def __repr__(self) -> str:
         return f"{self.left!r} + {self.right!r}"
 
@@ -799,9 +797,8 @@ class Product(_Pair):
         return multiply(self.left.terms(view), self.right.terms(view))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        side, _, name = parameter.partition(".")
-        other = self.right if side == "left" else self.left
-        return self.parts[side].derivative(name, X, Z) * other(X, Z)
+        other = self.right if parameter.startswith("left.") else self.left
+        return super()._derivative(parameter, X, Z) * other(X, Z)
 
     def __repr__(self) -> str:
         return f"{self.left._grouped()} * {self.right._grouped()}"

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, as_dense, as_rows, n_rows
+from discernel.arrays import Device, FloatArray, as_dense, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import (
     column_indices,
@@ -189,6 +189,19 @@ class PairKind(ABC):
     @abstractmethod
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         """Return the matrix of what `rows` returned, a new one or ``out``."""
+
+    def put(self, rows: Any, device: Device, single: bool) -> Any:
+        """Return what `rows` returned as `tile_on` takes it, sent to a device once."""
+        return rows
+
+    def tile_on(
+        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
+    ) -> Any:
+        """Return the matrix between some of the rows that were put on a device, and some others.
+
+        By default it is made by NumPy and sent there.
+        """
+        return device.put(self.tile(left[rows], right[columns], None), single=single)
 
     def slope_sums(self, view: View, expansion: Any) -> Callable[[slice, Array], Array]:
         """Return a function of some rows of an `Expansion` and their slopes.
