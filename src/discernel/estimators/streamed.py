@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
+from discernel.bank.sums import Labelled, SumPass, check_room, one_hot
 from discernel.criteria import KernelLeastSquares
 from discernel.default import Proposal, scaled_kernels
 from discernel.default.metric import Metric
@@ -46,8 +47,8 @@ from discernel.learn import LearnedKernel
 from discernel.model import Facts, KeptRows, Model, RowReader
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
-from discernel.streams import ArraySource, Chunk, Place, RowProgress, Source
-from discernel.streams.chunks import is_dask, is_frame, stack_rows
+from discernel.rows.streams import ArraySource, Chunk, Place, RowProgress, Source
+from discernel.rows.streams.chunks import is_dask, is_frame, stack_rows
 from discernel.streams.fit import (
     StreamedFit,
     StreamState,
@@ -56,7 +57,6 @@ from discernel.streams.fit import (
 )
 from discernel.streams.refine import divide_rows, refine_metric
 from discernel.streams.sample import RowSample, comparable
-from discernel.streams.summary import Labelled, SumPass, check_room, one_hot
 from discernel.streams.survey import Survey, SurveyPass, check_cells, codes_of
 from discernel.targets import ClassTarget
 
@@ -96,7 +96,7 @@ def by_chunks(method: Method) -> Method:
 
         if isinstance(X, Source):
             return X.map(work)
-        from discernel.streams.lazy import lazily
+        from discernel.rows.streams.lazy import lazily
 
         work.__name__ = method.__name__
         rows = X._meta if is_frame(X) else np.empty((0, X.shape[1]))
@@ -269,7 +269,7 @@ class StreamLearner:
             features, sampled, sample = self._learn_on_sample(survey, reader, rank)
             survey = replace(survey, sample=sample)
             prepare = _ChunkReader(sampled.reader, labels, factors)
-            summing = SumPass(prepare, features, len(labels), self.setting.device)
+            summing = SumPass(features, len(labels), self.setting.device, prepare)
             sums = source.reduce(summing, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
             state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
@@ -644,9 +644,9 @@ class StreamLearner:
         rows = prepare.labelled(chunk)
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
-            summing = SumPass(prepare, state.features, len(state.classes), self.setting.device)
+            summing = SumPass(state.features, len(state.classes), self.setting.device)
             # A copy: sums of the model before are its own.
-            sums = summing.add_rows(deepcopy(state.sums).decay(forget), rows)
+            sums = summing.add(deepcopy(state.sums).decay(forget), rows)
             n_seen = state.n_seen + chunk.n_rows
             state = replace(state, survey=survey, sums=sums, n_seen=n_seen)
             return self._model(state, _Sampled.of(model), waiting)

@@ -29,8 +29,8 @@ from discernel.kernels import Kernel, WhereKnown
 from discernel.kernels.columns import Table
 from discernel.kernels.features import ExactMap
 from discernel.kernels.terms import IDENTITY, Atom, Seen, Term
-from discernel.tables import TableEncoder
-from discernel.tables.encoder import EncodedNumbers, EncodedValues
+from discernel.rows.tables import TableEncoder
+from discernel.rows.tables.encoder import EncodedNumbers, EncodedValues
 
 __all__ = ["EXPORTED", "final_estimator", "formula_of", "input_names"]
 

@@ -16,7 +16,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.export import _scorer
 from discernel.export._scorer import Scorer
 from discernel.export.formula import formula_of
-from discernel.writing import check_place, refuse_same_file, write_file
+from discernel.show.writing import check_place, refuse_same_file, write_file
 
 __all__ = ["numpy_scorer", "write_scorer"]
 

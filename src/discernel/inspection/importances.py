@@ -37,8 +37,8 @@ from discernel.inspection.games import (
 from discernel.inspection.rows import dense, has_columns
 from discernel.kernels import Kernel
 from discernel.kernels.weighted import slices
+from discernel.rows.views import kernel_sources
 from discernel.targets import ClassTarget
-from discernel.views import kernel_sources
 
 __all__ = [
     "SourceImportances",
