@@ -96,9 +96,6 @@ class Kernel:
     #: Whether rows may be a sparse matrix.
     takes_sparse: bool = True
 
-    #: Whether the kernel picks columns of a table itself.
-    picks_columns: bool = False
-
     #: Whether what it is given for rows is a stack of matrices.
     precomputed: bool = False
 
@@ -547,10 +544,6 @@ class Wrapper(_Composite):
         return {"kernel": self.kernel}
 
     @property
-    def picks_columns(self) -> bool:  # type: ignore[override]
-        return self.kernel.picks_columns
-
-    @property
     def source(self) -> Restricted | None:
         return self.kernel.source
 
@@ -678,8 +671,6 @@ class Restricted(Wrapper):
     label: str | None = None
     #: What the columns were called before they were positions.
     described: str | None = dataclasses.field(default=None, metadata={"private": True})
-
-    picks_columns = True
 
     @property
     def source(self) -> Restricted | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays import Buffers, FloatArray, ShiftedRows
+from discernel.arrays import Buffers, FloatArray
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.pairs import Called
@@ -55,13 +55,9 @@ class PreparedRows:
 
         None where a kernel has none: those of squared distances of several columns have.
         """
-        bases = {}
-        for key in keys:
-            base = None if key is None else self.bases.get(key)
-            if key is None or not isinstance(base, ShiftedRows) or len(base.origin) < 2:
-                return None
-            bases[key] = base.single()
-        return PreparedRows(self.rows, bases)
+        bases = {key: key and key[0].single(self.bases[key]) for key in keys}
+        found = {key: base for key, base in bases.items() if key is not None and base is not None}
+        return PreparedRows(self.rows, found) if len(found) == len(bases) else None
 
     def __getitem__(self, rows: slice) -> PreparedRows:
         bases = {key: base[rows] for key, base in self.bases.items()}

@@ -95,6 +95,9 @@ class _Squared(_Distance):
         rows: ShiftedRows = X
         return rows.squared_distances(Z, out)
 
+    def single(self, rows: ShiftedRows) -> ShiftedRows | None:
+        return rows.single() if len(rows.origin) > 1 else None
+
     def put(self, rows: ShiftedRows, device: Device, single: bool) -> Any:
         values, given = rows.values, None
         left = np.column_stack([-2.0 * values[:, :-2], values[:, -1], values[:, -2]])

@@ -190,6 +190,10 @@ class PairKind(ABC):
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         """Return the matrix of what `rows` returned, a new one or ``out``."""
 
+    def single(self, rows: Any) -> Any | None:
+        """Return what `rows` returned, of single precision; None where that makes nothing fast."""
+        return None
+
     def put(self, rows: Any, device: Device, single: bool) -> Any:
         """Return what `rows` returned as `tile_on` takes it, sent to a device once."""
         return rows
