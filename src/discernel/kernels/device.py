@@ -14,7 +14,7 @@ from discernel.arrays.device import Device, as_host
 from discernel.kernels.base import Combination, Kernel
 from discernel.kernels.evaluate import KernelSet, PreparedRows, can_prepare
 from discernel.kernels.objects import SimilarityKernel
-from discernel.kernels.terms import Key, Term, combine
+from discernel.kernels.terms import Term, combine
 from discernel.kernels.weighted import slices
 
 __all__ = ["STRIP_ENTRIES", "DeviceKernels", "DeviceSum", "MatrixOnDevice", "device_matrix"]
@@ -74,9 +74,6 @@ class DeviceKernels:
             The same kernels with the rows that the columns belong to; by default these.
         """
         wanted = range(len(self.kernels.kernels)) if active is None else set(active)
-        for position in self.kernels.direct:
-            if position in wanted:
-                yield position, self._from_host(position, rows, columns, other or self)
         for positions, base in self._groups(rows, columns, wanted, other):
             yield from ((position, self._made_of(position, base)) for position in positions)
 
@@ -90,10 +87,6 @@ class DeviceKernels:
         """Return Σ f_i k_i, with one factor per kernel, as `strips` are; it may be changed."""
         shape = rows.stop - rows.start, columns.stop - columns.start
         total = self.device.zeros(shape, single=self.single)
-        for position in self.kernels.direct:
-            if factors[position]:
-                matrix = self._from_host(position, rows, columns, other or self)
-                total += matrix * float(factors[position])
         wanted = set(np.flatnonzero(factors).tolist())
         for positions, base in self._groups(rows, columns, wanted, other):
             if self._fused is not None and self._rates.keys() >= set(positions):
@@ -107,29 +100,33 @@ class DeviceKernels:
     def _groups(
         self, rows: slice, columns: slice, wanted: Any, other: DeviceKernels | None
     ) -> Iterator[tuple[list[int], Any]]:
-        """Yield the wanted kernels of one pairwise matrix, and this matrix."""
+        """Yield the wanted kernels of one pairwise matrix, and this matrix.
+
+        A kernel that shares nothing stands alone, with its own matrix.
+        """
+        there = self if other is None else other
+        for position in self.kernels.direct:
+            if position in wanted:
+                given = self._host.rows[rows], there._host.rows[columns]
+                matrix = self.kernels.direct_matrix(position, *given)
+                yield [position], self.device.put(matrix, single=self.single)
         for key, steps in self.kernels.groups.items():
             positions = [i for i, _ in steps if i in wanted]
-            if positions:
-                yield positions, self._pairs(key, rows, columns, other)
-
-    def _pairs(self, key: Key, rows: slice, columns: slice, other: DeviceKernels | None) -> Any:
-        (pair, _), right = key, (self if other is None else other)._bases[key]
-        found = pair.tile_on(self.device, self._bases[key], rows, right, columns, self.single)
-        if other is None and pair.is_distance and rows.start == columns.start:
-            found = self.device.clear_diagonal(found)  # not what rounding leaves there
-        return found
+            if not positions:
+                continue
+            (pair, _), left, right = key, self._bases[key], there._bases[key]
+            found = pair.tile_on(self.device, left, rows, right, columns, self.single)
+            if other is None and pair.is_distance and rows.start == columns.start:
+                found = self.device.clear_diagonal(found)  # not what rounding leaves there
+            yield positions, found
 
     def _made_of(self, position: int, base: Any) -> Any:
+        if self.kernels.keys[position] is None:
+            return base
         if self._fused is not None and position in self._rates:
             return self._fused.exponential(base, self._rates[position])
         xp = self.device.xp
         return combine(self.kernels.terms[position], lambda atom: atom.function.on_device(base, xp))
-
-    def _from_host(self, position: int, rows: slice, columns: slice, other: DeviceKernels) -> Any:
-        left, right = self._host.rows[rows], other._host.rows[columns]
-        matrix = self.kernels.direct_matrix(position, left, right)
-        return self.device.put(matrix, single=self.single)
 
 
 class DeviceSum:
