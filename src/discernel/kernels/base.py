@@ -8,7 +8,7 @@ computes is said by its `Kernel.terms`, and everything that computes with kernel
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from numbers import Real
 from operator import attrgetter, methodcaller
 from types import FunctionType
@@ -60,6 +60,9 @@ __all__ = [
 #: What is known about the training rows; that of some columns stands under their positions.
 Known: TypeAlias = dict[Hashable, Any]
 
+#: What stands between the field of a part of a kernel and the name of a number in it.
+_BETWEEN = {"settings": "__", "parameters": "."}
+
 #: Rows of which the diagonal is computed at a time where only whole matrices are known.
 _DIAGONAL_ROWS = 64
 
@@ -101,6 +104,9 @@ class Kernel:
 
     #: Whether several threads may compute it at once.
     thread_safe: bool = True
+
+    #: Whether the text of the kernel needs brackets within a larger one.
+    needs_brackets: ClassVar[bool] = False
 
     #: The settings that the kernel matrix can be differentiated by, where they are numbers.
     differentiable: ClassVar[tuple[str, ...]] = ()
@@ -158,7 +164,7 @@ class Kernel:
 
     def _grouped(self) -> str:
         """Return the text of the kernel as part of a larger one, in brackets if need be."""
-        return repr(self)
+        return f"({self!r})" if self.needs_brackets else repr(self)
 
     @property
     def source(self) -> Restricted | None:
@@ -462,11 +468,6 @@ class _Composite(Kernel):
         """The kernels that it is made of, by the names of their fields."""
         raise NotImplementedError
 
-    def _prefixed_parts(self, separator: str) -> list[tuple[str, str, Kernel]]:
-        """Return the field of every part, what names in it begin with, and the part."""
-        alone = len(self.parts) == 1
-        return [(f, "" if alone else f + separator, part) for f, part in self.parts.items()]
-
     def _seen(self, view: View) -> View:
         """Return what the kernels in it see of what a view shows."""
         return view
@@ -478,39 +479,37 @@ class _Composite(Kernel):
         same = all(new[field] is part for field, part in self.parts.items())
         return self if same else dataclasses.replace(self, **new)  # type: ignore[type-var]
 
-    def _with_values(
-        self, values: dict[str, Any], separator: str, change: Callable[..., Kernel]
-    ) -> Kernel:
+    def _prefixed(self, kind: str) -> list[tuple[str, str, Kernel]]:
+        """Return the field of every part, what its settings or parameters begin with, the part."""
+        alone, between = len(self.parts) == 1, _BETWEEN[kind]
+        return [(f, "" if alone else f + between, part) for f, part in self.parts.items()]
+
+    def _inner(self, kind: str) -> dict[str, Any]:
+        """Return the settings or parameters of the parts, by the names that they have here."""
+        found, of = self._prefixed(kind), attrgetter(kind)
+        return {p + name: value for _, p, part in found for name, value in of(part).items()}
+
+    def _with(self, kind: str, values: dict[str, Any]) -> Kernel:
         """Return the kernel with other values of its own and of its parts."""
         new = {name: values.pop(name) for name in self._setting_names() if name in values}
-        for field, prefix, part in self._prefixed_parts(separator):
-            inner = {name: values[name] for name in values if name.startswith(prefix)}
-            new[field] = change(part, **{name[len(prefix) :]: inner[name] for name in inner})
+        for field, prefix, part in self._prefixed(kind):
+            inner = {n.removeprefix(prefix): values[n] for n in values if n.startswith(prefix)}
+            new[field] = methodcaller(f"with_{kind}", **inner)(part)
         return dataclasses.replace(self, **new)  # type: ignore[type-var]
 
     @property
     def parameters(self) -> dict[str, float]:
-        inner = {
-            prefix + name: value
-            for _, prefix, part in self._prefixed_parts(".")
-            for name, value in part.parameters.items()
-        }
-        return inner | super().parameters
+        return self._inner("parameters") | super().parameters
 
     def _with_parameters(self, values: dict[str, float]) -> Kernel:
-        return self._with_values(values, ".", Kernel.with_parameters)
+        return self._with("parameters", values)
 
     @property
     def settings(self) -> dict[str, Any]:
-        inner = {
-            prefix + name: value
-            for _, prefix, part in self._prefixed_parts("__")
-            for name, value in part.settings.items()
-        }
-        return inner | super().settings
+        return self._inner("settings") | super().settings
 
     def _with_settings(self, values: dict[str, Any]) -> Kernel:
-        return self._with_values(values, "__", Kernel.with_settings)
+        return self._with("settings", values)
 
     def _setting_names(self) -> list[str]:
         return [name for name in super()._setting_names() if name not in self.parts]
@@ -528,9 +527,10 @@ class _Composite(Kernel):
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         """Return the derivative of the part that the parameter belongs to."""
-        parts = self._prefixed_parts(".")
-        prefix, part = next((p, part) for _, p, part in parts if parameter.startswith(p))
-        return part.derivative(parameter[len(prefix) :], *self._seen(View()).of_both(X, Z))
+        found = self._prefixed("parameters")
+        prefix, part = next((p, part) for _, p, part in found if parameter.startswith(p))
+        rows = self._seen(View()).of_both(X, Z)
+        return part.derivative(parameter.removeprefix(prefix), *rows)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -568,17 +568,11 @@ class Named(Wrapper):
         return self.kernel._grouped()
 
 
-class _Compound(_Composite):
-    """A kernel whose text needs brackets within a larger one."""
-
-    def _grouped(self) -> str:
-        return f"({self!r})"
-
-
 @dataclasses.dataclass(frozen=True, repr=False)
-class Scaled(_Compound, Wrapper):
+class Scaled(Wrapper):
     """A kernel times a positive number."""
 
+    needs_brackets = True
     differentiable = ("factor",)
 
     factor: float
@@ -604,9 +598,10 @@ class Scaled(_Compound, Wrapper):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Offset(_Compound, Wrapper):
+class Offset(Wrapper):
     """A kernel plus a positive constant."""
 
+    needs_brackets = True
     differentiable = ("constant",)
 
     constant: float
@@ -634,9 +629,10 @@ class Offset(_Compound, Wrapper):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Power(_Compound, Wrapper):
+class Power(Wrapper):
     """A kernel to the power of an integer of at least 1: the product of so many of it."""
 
+    needs_brackets = True
     may_shift = False
 
     exponent: int
@@ -758,8 +754,10 @@ class Standardized(Wrapper):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class _Pair(_Compound):
+class _Pair(_Composite):
     """A kernel made of two others, whose parameters are called ``left.*`` and ``right.*``."""
+
+    needs_brackets = True
 
     left: Kernel
     right: Kernel
