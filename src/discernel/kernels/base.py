@@ -18,14 +18,13 @@ import numpy as np
 
 from discernel.arrays import FloatArray, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.calls import any_array, any_rows, is_whole
+from discernel.kernels.calls import any_rows, is_whole
 from discernel.kernels.columns import (
     Table,
     column_indices,
     column_spreads,
     describe_columns,
     divided_columns,
-    has_floats,
     take_columns,
 )
 from discernel.kernels.expansion import Expansion, gradients, scale_derivative
@@ -221,7 +220,7 @@ class Kernel:
 
     # ---- derivatives -------------------------------------------------------------------------
 
-    @any_array
+    @any_rows
     def derivative(self, parameter: str, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the derivative of the kernel matrix by one of its `parameters`."""
         self._check_parameters([parameter])
@@ -230,7 +229,7 @@ class Kernel:
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         raise NotImplementedError
 
-    @any_array
+    @any_rows
     def scale_derivative(self, column: int, X: Any, Z: Any | None = None) -> FloatArray:
         """Return ∂K/∂s_l, the derivative of the kernel matrix by one of the kernel's ``scales``.
 
@@ -245,7 +244,7 @@ class Kernel:
         """
         return scale_derivative(self, column, X, Z)
 
-    @any_array
+    @any_rows
     def gradient(self, X: Any, coef: Any, Z: Any | None = None) -> Array:
         """Return the gradients of f_c(x) = Σ_j coef_jc k(x, z_j) at the rows x of X.
 
@@ -267,7 +266,7 @@ class Kernel:
         blocks = [block for _, block in gradients(self, Expansion.of(X, coef, Z))]
         return np.concatenate(blocks, axis=1).transpose(1, 2, 0)
 
-    @any_array
+    @any_rows
     def squared_gradient(
         self, X: Any, coef: Any, Z: Any | None = None, *, row_weights: Any = None
     ) -> FloatArray:
@@ -332,8 +331,8 @@ class Kernel:
             if not self.takes_any_rows:
                 raise X.no_numbers(self.name)
             numbers = X.numbers
-        # A sum is quick, and NaN where a cell is.
-        if has_floats(numbers) and np.isnan(numbers.sum()):
+        is_dense = isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f"
+        if is_dense and np.isnan(numbers.sum()):  # which is quick, and NaN where a cell is
             row = np.isnan(numbers).any(axis=1).argmax()
             raise InvalidInputError(
                 f"{self.name} takes no missing cells, but row {row} has one in its columns. Impute "
