@@ -158,9 +158,6 @@ class Pairwise(Kernel):
         matrix = pairwise_kernels(X, Z, metric=self.metric, **dict(self.options))
         return np.asarray(matrix, dtype=np.float64)
 
-    def diagonal(self, X: Any) -> FloatArray:
-        return np.array([self(X[i : i + 1])[0, 0] for i in range(X.shape[0])])
-
     def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
         # A gamma that was left open is scikit-learn's default: 1 for chi2, else one over features.
         options = dict(self.options)
