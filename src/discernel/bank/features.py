@@ -390,7 +390,8 @@ def true_traces(
     pairs = float(few.sum() ** 2 - few @ few)
     all_pairs, total = float(counts.sum() ** 2 - counts @ counts), float(counts.sum())
     raw, centered = np.empty(len(kernels)), np.empty(len(kernels))
-    for position, gram in KernelSet(kernels).matrices(rows):
+    together = KernelSet(kernels)
+    for position, gram in together.matrices(together.prepare(rows)):
         diagonal = kernels[position].diagonal(X)
         between = float(few @ gram @ few) - float((few**2) @ np.diagonal(gram))
         between *= all_pairs / pairs if len(drawn) < len(counts) else 1.0

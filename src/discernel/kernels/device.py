@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.arrays.device import Device, as_host
 from discernel.kernels.base import Combination, Kernel
-from discernel.kernels.evaluate import KernelSet, PreparedRows, can_prepare
+from discernel.kernels.evaluate import KernelSet, PreparedRows, is_dense
 from discernel.kernels.objects import SimilarityKernel
 from discernel.kernels.terms import Term, combine
 from discernel.kernels.weighted import slices
@@ -182,7 +182,7 @@ def device_matrix(kernel: Kernel, X: Any, Z: Any | None, device: Device) -> Any 
 
     None where only NumPy can make it. Without Z, rows are those of X on both sides.
     """
-    if not (can_prepare(X) and (Z is None or can_prepare(Z))):
+    if not (is_dense(X) and (Z is None or is_dense(Z))):
         return None
     terms = kernel.terms()
     atoms = list(dict.fromkeys(atom for term in terms for atom in term.atoms))

@@ -12,7 +12,7 @@ from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known, Wrapper
 from discernel.kernels.columns import is_missing, replace_rows
-from discernel.kernels.evaluate import KernelSet, PreparedRows, can_prepare
+from discernel.kernels.evaluate import KernelSet, PreparedRows, is_dense
 from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
 from discernel.kernels.weighted import WeightedKernels
 
@@ -228,7 +228,7 @@ def _known_rows(X: Any, name: str) -> tuple[Any, FloatArray | None]:
             f"At least one training row must have the source of {name}. All {len(missing)} lack "
             "it: leave the kernel out."
         )
-    rows, medians = (X if can_prepare(X) else np.asarray(X))[~missing], None
+    rows, medians = (X if is_dense(X) else np.asarray(X))[~missing], None
     if np.asarray(rows).dtype != object:
         columns = np.where(cells[~missing].all(axis=0), 0.0, rows)  # 0 where nothing is known
         medians = np.nanmedian(np.asarray(columns, dtype=np.float64), axis=0)

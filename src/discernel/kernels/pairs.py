@@ -89,14 +89,19 @@ class _Squared(_Distance):
         return squared_distances(X, Z)
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        return ShiftedRows.of(X, like)
+        X = as_rows(X)
+        if is_sparse(X if like is None else like):
+            return X
+        return ShiftedRows.of(as_dense(X), like)
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        if is_sparse(X if Z is None else Z):
+            return squared_distances(X, Z)
         rows: ShiftedRows = X
         return rows.squared_distances(Z, out)
 
-    def single(self, rows: ShiftedRows) -> ShiftedRows | None:
-        return rows.single() if len(rows.origin) > 1 else None
+    def single(self, rows: Any) -> ShiftedRows | None:
+        return None if is_sparse(rows) or len(rows.origin) == 1 else rows.single()
 
     def put(self, rows: ShiftedRows, device: Device, single: bool) -> Any:
         values, given = rows.values, None
@@ -147,11 +152,9 @@ class _City(_Distance):
     is_sum = True
     has_slopes = True
 
-    def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return city_distances(X, Z)
-
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        return np.ascontiguousarray(as_rows(X))
+        X = as_rows(X)
+        return X if is_sparse(X) else np.ascontiguousarray(X)
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         return city_distances(X, Z, out)
@@ -253,9 +256,6 @@ class _Inner(PairKind):
     is_sum = True
     has_slopes = True
 
-    def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return inner_products(X, Z)
-
     def diagonal(self, X: Any) -> FloatArray:
         return squared_norms(X)
 
@@ -263,6 +263,8 @@ class _Inner(PairKind):
         return as_rows(X)
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        if is_sparse(X) or is_sparse(Z):
+            return inner_products(X, Z)
         return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
 
     def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
@@ -289,9 +291,6 @@ class _Cosine(_Inner):
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         return normalize(as_rows(X))
-
-    def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return inner_products(self.rows(X), None if Z is None else self.rows(Z))
 
     def diagonal(self, X: Any) -> FloatArray:
         return (squared_norms(X) > 0).astype(np.float64)

@@ -180,7 +180,7 @@ class PairKind(ABC):
         """Return the diagonal of ``entries(X)``, without the rest."""
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        """Return dense rows or a Table as `tile` takes them, computed once, to be sliced.
+        """Return dense rows, CSR or a Table as `tile` takes them, computed once, to be sliced.
 
         ``like`` is what this method returned of the rows that these ones will meet.
         """
