@@ -407,7 +407,7 @@ def is_mixed_table(X: Any, kernels: list[Kernel]) -> bool:
         # Where all kernels take any rows, and none picks columns, they get them whole; where none
         # takes any, scikit-learn's own checks say what is wrong.
         able = [kernel.takes_any_rows for kernel in kernels]
-        whole = all(able) and not any(kernel.picks_columns for kernel in kernels)
+        whole = all(able) and all(kernel.source is None for kernel in kernels)
         return any(able) and not whole and is_mixed(X)
     return is_mixed(X)
 
