@@ -15,10 +15,10 @@ from bench import work
 from sklearn.metrics.pairwise import rbf_kernel
 
 from discernel.arrays import FloatArray
+from discernel.compare.progress import progress_bar
 from discernel.displays.common import pyplot
-from discernel.experiments.progress import progress_bar
 from discernel.kernels import RBF, Kernel, rbf_ladder
-from discernel.writing import write_file
+from discernel.show.writing import write_file
 
 __all__ = ["Timing", "draw_curves", "measure_curves"]
 

@@ -37,7 +37,7 @@ from scipy.stats import rankdata
 from sklearn.metrics import balanced_accuracy_score
 from tasks import BESIDE, DEFAULT_TAKES_TABLES, TASKS, divide
 
-from discernel.experiments.statistics import corrected_error
+from discernel.compare.statistics import corrected_error
 
 #: From cheap to dear, what comes first is there first: 0.1 to 114 s of one core per division of all
 #: tasks, seven minutes together.

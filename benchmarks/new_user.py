@@ -22,7 +22,7 @@ import numpy as np
 import pandas as pd
 from common import write_record
 
-from discernel.experiments.toys import clinic
+from discernel.compare.toys import clinic
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "five_tasks.md"

@@ -21,7 +21,7 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from discernel import MultiLabelKernelDiscriminant, MultipleKernelRidge
-from discernel.experiments.statistics import corrected_error
+from discernel.compare.statistics import corrected_error
 from discernel.kernels import RBF
 
 N_PARTITIONS = 20

@@ -16,11 +16,11 @@ from typing import Any
 
 from common import write_record
 
-from discernel.experiments.machine import machine
-from discernel.experiments.plan import Cell, Data, Method, Plan, Splits
-from discernel.experiments.runner import run, run_cell
-from discernel.experiments.store import Store
-from discernel.experiments.tasks import divide
+from discernel.compare.machine import machine
+from discernel.compare.plan import Cell, Data, Method, Plan, Splits
+from discernel.compare.runner import run, run_cell
+from discernel.compare.store import Store
+from discernel.compare.tasks import divide
 
 N_DIVISIONS = 5
 N_CELLS_OF_STORE = 10_000
@@ -107,7 +107,7 @@ def large_store(folder: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    command = [sys.executable, "-c", "import discernel.experiments.runner"]
+    command = [sys.executable, "-c", "import discernel.compare.runner"]
     start_up = min(seconds_of(subprocess.run, command) for _ in range(3))
     with tempfile.TemporaryDirectory() as folder:
         results = {

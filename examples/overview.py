@@ -18,8 +18,8 @@ from sklearn.model_selection import StratifiedKFold, cross_val_predict
 from sklearn.pipeline import make_pipeline
 
 from discernel import MultipleKernelDiscriminant
+from discernel.compare.toys import clinic
 from discernel.displays import ImportancesDisplay
-from discernel.experiments.toys import clinic
 from discernel.tables import TableEncoder
 
 RECORD = Path(__file__).parent.parent / "benchmarks/records/default_against_baselines.json"

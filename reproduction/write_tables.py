@@ -15,8 +15,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from discernel.experiments.machine import machine
-from discernel.experiments.store import Store
+from discernel.compare.machine import machine
+from discernel.compare.store import Store
 from discernel_reproduction.reproduce import (
     Reproduced,
     compare,

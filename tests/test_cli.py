@@ -30,15 +30,15 @@ from discernel.cli import demonstrating, main, replace_missing_characters, share
 from discernel.cli.learning import Learner, fit_model
 from discernel.cli.models import load_model, save_model
 from discernel.cli.show_comparing import show_comparison
+from discernel.compare.compare import Comparison, comparison_plan
+from discernel.compare.plan import Cell, Data, Method, Splits
+from discernel.compare.runner import Summary
+from discernel.compare.store import Record, Result
 from discernel.datasets import load
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.compare import Comparison, comparison_plan
-from discernel.experiments.files import digest
-from discernel.experiments.plan import Cell, Data, Method, Splits
-from discernel.experiments.runner import Summary
-from discernel.experiments.store import Record, Result
 from discernel.kernels import RBF, Linear
 from discernel.learn import Candidate
+from discernel.rows.files.files import digest
 from discernel.show.terminal import print_blocks
 
 FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from discernel.cli import app as commands
 from discernel.cli import shared
-from discernel.experiments.entrants import METHODS
-from discernel.experiments.metrics import METRICS
+from discernel.compare.entrants import METHODS
+from discernel.compare.metrics import METRICS
 from tests.test_model_report import rows
 from tests.test_report import Page
 

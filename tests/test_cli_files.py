@@ -18,11 +18,11 @@ from discernel.cli import app as commands
 from discernel.cli import comparing, learning, models, shared
 from discernel.cli.learning import Learner, fit_model
 from discernel.cli.models import load_model, save_model
+from discernel.compare.compare import comparison_plan
+from discernel.compare.plan import Data
+from discernel.compare.runner import run
+from discernel.compare.store import Store
 from discernel.exceptions import InvalidInputError, MissingExtraError
-from discernel.experiments.compare import comparison_plan
-from discernel.experiments.plan import Data
-from discernel.experiments.runner import run
-from discernel.experiments.store import Store
 
 FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]
 

@@ -36,8 +36,8 @@ from discernel.displays.common import format_number, make_axes
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.kernels import RBF, Linear
 from discernel.learn import Progress
+from discernel.rows.views import kernel_sources
 from discernel.show.words import candidate_label
-from discernel.views import kernel_sources
 
 KERNELS = {"narrow": RBF(width=2.0), "wide": RBF(width=6.0), "linear": Linear()}
 BY_LEARNER = [

@@ -14,6 +14,8 @@ from sklearn.preprocessing import scale
 from discernel import MultipleKernelDiscriminant
 from discernel.bank import DenseBank
 from discernel.cli.learning import Learner, fit_model
+from discernel.compare.metrics import METRICS
+from discernel.compare.plan import Data
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import (
     Decision,
@@ -24,8 +26,6 @@ from discernel.discriminant import (
     _interval,
     held_out_log_posterior,
 )
-from discernel.experiments.metrics import METRICS
-from discernel.experiments.plan import Data
 from discernel.kernels import RBF, Linear
 from discernel.learn import Candidate
 from discernel.show.terminal import print_blocks

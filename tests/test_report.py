@@ -18,18 +18,18 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from discernel import MultipleKernelDiscriminant
+from discernel.compare.compare import file_data
+from discernel.compare.exports import Trace
+from discernel.compare.methods import METHODS
+from discernel.compare.plan import Cell, Data, Method, Splits
+from discernel.compare.report import figures, learned, words, write_report
+from discernel.compare.report.learned import LEARNED
+from discernel.compare.report.tables import Race, first_screen, result_sections
+from discernel.compare.roc import mean_roc
+from discernel.compare.store import Record, Result
+from discernel.compare.tables import rank_methods, summarize
+from discernel.compare.tasks import divide
 from discernel.exceptions import InvalidInputError, MissingExtraError
-from discernel.experiments.compare import file_data
-from discernel.experiments.exports import Trace
-from discernel.experiments.methods import METHODS
-from discernel.experiments.plan import Cell, Data, Method, Splits
-from discernel.experiments.roc import mean_roc
-from discernel.experiments.store import Record, Result
-from discernel.experiments.tables import rank_methods, summarize
-from discernel.experiments.tasks import divide
-from discernel.report import figures, learned, words, write_report
-from discernel.report.learned import LEARNED
-from discernel.report.tables import Race, first_screen, result_sections
 from discernel.show import words as numbers
 from discernel.show.svg import PALETTE, drawing, new_figure, to_svg
 
@@ -62,7 +62,7 @@ def two_class_predictions(rng):
 
 
 def details(method, rng):
-    """What `experiments.methods` stores."""
+    """What `compare.methods` stores."""
     if method == "discernel":
         return {
             "history": [[i, 1.0 / (i + 1), None, 0] for i in range(4)],

@@ -116,9 +116,9 @@ def test_the_wheel_holds_the_library_alone():
     """No tests, no data, no benchmarks, and nothing that runs the papers' tables."""
     wheel = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(ROOT))
     files = [file.distribution_path for file in wheel.recurse_included_files()]
-    assert "discernel/experiments/runner.py" in files
+    assert "discernel/compare/runner.py" in files
     parts = {part.removesuffix(".py") for file in files for part in Path(file).parts}
     elsewhere = {"bench", "benchmarks", "data", "published", "reproduce", "reproduction", "tests"}
     assert not parts & {*elsewhere, "discernel_reproduction"}
-    assert not [file for file in files if file.startswith("discernel/experiments/papers")]
-    assert {Path(file).suffix for file in files} == {".py", ".typed", ".css", ".j2", ".js"}
+    assert not [file for file in files if file.startswith("discernel/compare/papers")]
+    assert {Path(file).suffix for file in files} == {".py", ".typed", ".css", ".j2", ".js", ".json"}

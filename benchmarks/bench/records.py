@@ -13,8 +13,8 @@ from typing import Any
 from threadpoolctl import threadpool_info
 
 from bench.results import Measured
+from discernel.compare.machine import machine, package_version
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.machine import machine, package_version
 
 __all__ = ["environment", "make_record", "read_record"]
 

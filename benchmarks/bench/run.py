@@ -10,7 +10,7 @@ import numpy as np
 
 from bench.cases import Case
 from bench.results import Measured, summarize
-from discernel.experiments.progress import progress_bar
+from discernel.compare.progress import progress_bar
 
 __all__ = ["run_case", "run_cases"]
 

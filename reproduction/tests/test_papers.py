@@ -12,13 +12,13 @@ from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
 from discernel import align_kernels, reweigh_spectrum
+from discernel.compare.entrants import METHODS as ENTRANTS
+from discernel.compare.plan import Cell, Data, Method, Splits
+from discernel.compare.roc import mean_roc
+from discernel.compare.runner import run_cell
+from discernel.compare.store import Store
+from discernel.compare.tasks import Division
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.entrants import METHODS as ENTRANTS
-from discernel.experiments.plan import Cell, Data, Method, Splits
-from discernel.experiments.roc import mean_roc
-from discernel.experiments.runner import run_cell
-from discernel.experiments.store import Store
-from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, Linear
 from discernel.papers.separability.spectrum_choice import SHARES
 from discernel_reproduction.baselines import ConformalKernelTransformer
@@ -235,7 +235,7 @@ def test_alignments_are_those_of_the_definition(unit_rows):
 
 
 def align_kernels_of(spec):
-    from discernel.experiments.methods import make_kernels
+    from discernel.compare.methods import make_kernels
 
     return make_kernels(spec, Division(*[np.zeros((1, 1))] * 4))
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from discernel.compare.plan import Cell, Data, Method, Plan, Splits
+from discernel.compare.store import Record, Result, Store
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.plan import Cell, Data, Method, Plan, Splits
-from discernel.experiments.store import Record, Result, Store
 from discernel_reproduction.papers.common import (
     TEN_WIDTHS,
     accuracy,

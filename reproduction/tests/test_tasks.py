@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_wine
 
+from discernel.compare.plan import Cell, Data, Method, Splits
+from discernel.compare.tasks import read
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.plan import Cell, Data, Method, Splits
-from discernel.experiments.tasks import read
 from discernel_reproduction import tasks
 from discernel_reproduction.tasks import divide
 

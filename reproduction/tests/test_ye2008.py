@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from sklearn.svm import SVC
 
+from discernel.compare.plan import Cell, Data, Method, Plan, Splits
+from discernel.compare.runner import run, run_cell
+from discernel.compare.store import Record, Result, Store
 from discernel.criteria import Margin
-from discernel.experiments.plan import Cell, Data, Method, Plan, Splits
-from discernel.experiments.runner import run, run_cell
-from discernel.experiments.store import Record, Result, Store
 from discernel.kernels import RBF
 from discernel.learn import learn_kernel
 from discernel_reproduction.methods import METHODS, PAPERS

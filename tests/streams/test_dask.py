@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from discernel.bank.sums import Labelled, SumPass, one_hot
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.kernels.features import NystromMap
+from discernel.learn.survey import SurveyPass
 from discernel.streams import open_rows
-from discernel.streams.summary import Labelled, SumPass, one_hot
-from discernel.streams.survey import SurveyPass
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -77,7 +77,9 @@ class Preparing:
 
 
 def summing(X):
-    return SumPass(Preparing(), NystromMap([RBF(width=1.0), Linear()], [0.7, 0.3], X[:20]), 2)
+    return SumPass(
+        NystromMap([RBF(width=1.0), Linear()], [0.7, 0.3], X[:20]), 2, prepare=Preparing()
+    )
 
 
 @pytest.mark.parametrize("kind", list(collections()))
@@ -116,7 +118,7 @@ def test_the_order_in_which_tasks_are_done_changes_no_bit():
 
 
 def test_merging_changes_nothing_that_another_task_made():
-    from discernel.streams.dask import Layout, Sent, _merged, _Summary
+    from discernel.rows.streams.dask import Layout, Sent, _merged, _Summary
 
     X, y, _ = task()
     fold = summing(X)
@@ -134,7 +136,7 @@ def test_a_summary_is_dropped_once_it_is_merged(monkeypatch):
     """Of 100 partitions, no more summaries are alive than two levels of the tree need."""
     import weakref
 
-    import discernel.streams.dask as module
+    import discernel.rows.streams.dask as module
 
     alive, most = weakref.WeakSet(), 0
 

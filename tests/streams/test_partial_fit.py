@@ -11,16 +11,15 @@ from scipy import sparse
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
+from discernel.bank.sums import SummedSystem, sums_are_of_kernels
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import _within_reach
 from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer
 from discernel.inspection import contributions
 from discernel.kernels import RBF, Laplace
+from discernel.learn.sample import RowSample
 from discernel.streams import Chunk, Place
-from discernel.streams.sample import RowSample
-from discernel.streams.solve import SummedSystem
-from discernel.streams.summary import sums_are_of_kernels
 from discernel.targets import ClassTarget
 from tests.streams.test_fit import explicit, rings
 
@@ -221,7 +220,7 @@ def test_rows_that_wait_are_our_own():
 def test_rows_of_a_call_may_be_more_than_a_chunk_would_have(monkeypatch):
     X, y = rings()
     clf = explicit().partial_fit(X[:FIRST], y[:FIRST])
-    monkeypatch.setattr("discernel.streams.sources.memory_limit", lambda: 2**17)
+    monkeypatch.setattr("discernel.rows.streams.sources.memory_limit", lambda: 2**17)
     assert clf.partial_fit(X[FIRST:], y[FIRST:]).streamed_.n_rows == 900
 
 

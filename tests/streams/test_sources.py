@@ -9,11 +9,11 @@ import pytest
 from scipy import sparse
 
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.files import open_file
+from discernel.rows.files.files import open_file
+from discernel.rows.streams.chunks import stack_rows
+from discernel.rows.streams.formats import MISSING_VALUES
+from discernel.rows.streams.sources import rows_of_a_chunk
 from discernel.streams import open_rows
-from discernel.streams.chunks import stack_rows
-from discernel.streams.formats import MISSING_VALUES
-from discernel.streams.sources import rows_of_a_chunk
 
 
 def table(n=25):
@@ -231,7 +231,7 @@ def test_what_cannot_be_rows_is_refused(make, words):
 
 
 def test_little_memory_makes_small_chunks_or_a_clear_error(monkeypatch):
-    monkeypatch.setattr("discernel.streams.sources.memory_limit", lambda: 2**20)
+    monkeypatch.setattr("discernel.rows.streams.sources.memory_limit", lambda: 2**20)
     assert rows_of_a_chunk(1, 10**6) == 2**20 // 64 // 8
     with pytest.raises(InvalidInputError, match="A row must fit into"):
         rows_of_a_chunk(10**6, None)

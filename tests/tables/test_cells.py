@@ -15,8 +15,8 @@ from discernel.export import _scorer, numpy_scorer, to_onnx
 from discernel.export._scorer import as_word, is_missing
 from discernel.export.onnx_model import feeds
 from discernel.kernels import columns
+from discernel.rows.tables.cells import LARGEST, _word, read_column
 from discernel.tables import TableEncoder
-from discernel.tables.cells import LARGEST, _word, read_column
 
 BIG = 2**60 + 1  # no float
 

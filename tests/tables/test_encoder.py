@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from discernel.exceptions import DiscernelWarning, InvalidInputError, LeftOutColumnWarning
 from discernel.kernels.columns import column_spreads
+from discernel.rows.tables.cells import is_plain
 from discernel.tables import TableEncoder
-from discernel.tables.cells import is_plain
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
 each_frame = pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)

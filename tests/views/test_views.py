@@ -27,7 +27,7 @@ from discernel.kernels import (
     Standardized,
     WhereKnown,
 )
-from discernel.views import (
+from discernel.rows.views import (
     join_views,
     refuse_views,
     source_kernels,

@@ -13,10 +13,10 @@ from rich.text import Text
 from discernel.cli.shared import Jobs, StoreFile, one_line_errors, out, say_where
 from discernel.cli.show import escape
 from discernel.cli.show_comparing import show_failures
-from discernel.experiments.compare import DEFAULT_STORE
-from discernel.experiments.store import Record, Store
+from discernel.compare.compare import DEFAULT_STORE
+from discernel.compare.store import Record, Store
 from discernel.show.terminal import plain_table
-from discernel.writing import make_folder_of, write_file
+from discernel.show.writing import make_folder_of, write_file
 from discernel_reproduction import reproduce
 from discernel_reproduction.reproduce import Reproduced, Reproduction, both_numbers
 

@@ -12,10 +12,10 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from discernel.compare.plan import Plan
+from discernel.compare.runner import run
+from discernel.compare.store import Record, Store
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.experiments.plan import Plan
-from discernel.experiments.runner import run
-from discernel.experiments.store import Record, Store
 from discernel_reproduction.methods import PAPERS
 from discernel_reproduction.published import Printed, PrintedTable, papers, published
 

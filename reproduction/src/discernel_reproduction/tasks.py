@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from discernel.compare.plan import Cell
+from discernel.compare.tasks import Division, draw_rows, make_division, read, split_rows
 from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.experiments.plan import Cell
-from discernel.experiments.tasks import Division, draw_rows, make_division, read, split_rows
 
 __all__ = ["divide", "five_groups"]
 

@@ -27,13 +27,13 @@ from discernel.cli.shared import (
     out,
     say_where,
 )
-from discernel.experiments.compare import DEFAULT_STORE, Comparison, compare
-from discernel.experiments.entrants import DEFAULT_METHODS, DESCRIPTIONS
-from discernel.experiments.exports import Trace, comparison_csv, comparison_json, trace
-from discernel.experiments.metrics import METRICS
-from discernel.report import write_report
-from discernel.report.words import conclusion
-from discernel.writing import (
+from discernel.compare.compare import DEFAULT_STORE, Comparison, compare
+from discernel.compare.entrants import DEFAULT_METHODS, DESCRIPTIONS
+from discernel.compare.exports import Trace, comparison_csv, comparison_json, trace
+from discernel.compare.metrics import METRICS
+from discernel.compare.report import write_report
+from discernel.compare.report.words import conclusion
+from discernel.show.writing import (
     check_place,
     refuse_same_file,
     write_file,

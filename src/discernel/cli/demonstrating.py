@@ -10,16 +10,16 @@ from rich.table import Table
 from rich.text import Text
 
 from discernel.cli.shared import Jobs, StoreFile, one_line_errors, out, say_where
-from discernel.experiments.entrants import find_method
-from discernel.experiments.metrics import METRICS, PredictionMetric
-from discernel.experiments.plan import Data, Plan, Splits
-from discernel.experiments.runner import run
-from discernel.experiments.store import Record, Store
-from discernel.experiments.tables import Entry, ResultTable, summarize
-from discernel.report import write_report
+from discernel.compare.entrants import find_method
+from discernel.compare.metrics import METRICS, PredictionMetric
+from discernel.compare.plan import Data, Plan, Splits
+from discernel.compare.report import write_report
+from discernel.compare.runner import run
+from discernel.compare.store import Record, Store
+from discernel.compare.tables import Entry, ResultTable, summarize
 from discernel.show.terminal import plain_table
 from discernel.show.words import seconds
-from discernel.writing import make_folder_of
+from discernel.show.writing import make_folder_of
 
 __all__ = ["demo_command"]
 

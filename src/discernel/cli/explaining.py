@@ -17,9 +17,9 @@ from discernel.cli.shared import AsJson, on_one_line, one_line_errors, out
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
 from discernel.inspection.words import cell_text, output_of, speaking_rows
+from discernel.rows.views import sum_by
 from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
 from discernel.show.words import plural
-from discernel.views import sum_by
 
 __all__ = ["explain_command", "explain_rows", "training_row"]
 

@@ -11,10 +11,10 @@ import typer
 from discernel.cli import models
 from discernel.cli.shared import on_one_line, one_line_errors, say_where
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.formats import listed
 from discernel.export import numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
-from discernel.writing import check_place, refuse_same_file, write_file
+from discernel.rows.files.formats import listed
+from discernel.show.writing import check_place, refuse_same_file, write_file
 
 __all__ = ["export_command"]
 

@@ -32,13 +32,13 @@ from discernel.cli.shared import (
     out,
     say_where,
 )
+from discernel.compare.progress import row_bars
 from discernel.exceptions import InvalidInputError, LongFitWarning
-from discernel.experiments.formats import listed, printable
-from discernel.experiments.progress import row_bars
+from discernel.rows.files.formats import listed, printable
+from discernel.rows.streams.formats import file_stem
+from discernel.rows.tables import TableEncoder
 from discernel.show.terminal import print_blocks
-from discernel.streams.formats import file_stem
-from discernel.tables import TableEncoder
-from discernel.writing import check_place, refuse_same_file
+from discernel.show.writing import check_place, refuse_same_file
 
 __all__ = ["fit_command", "predict_command"]
 

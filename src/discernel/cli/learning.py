@@ -18,17 +18,17 @@ from sklearn.preprocessing import StandardScaler
 
 import discernel
 from discernel.cli.models import Origin, SavedModel
-from discernel.datasets import Dataset, load
+from discernel.compare.methods import learner_kernels
+from discernel.compare.plan import Data
+from discernel.compare.tasks import Division, encoded_views
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.files import digest, open_file
-from discernel.experiments.formats import listed
-from discernel.experiments.methods import learner_kernels
-from discernel.experiments.plan import Data
-from discernel.experiments.preparation import Preparation, one_spelling
-from discernel.experiments.reading import read_table
-from discernel.experiments.tasks import Division, encoded_views
 from discernel.plan import FEW_ROWS, parse_duration
-from discernel.tables import TableEncoder
+from discernel.rows.datasets import Dataset, load
+from discernel.rows.files.files import digest, open_file
+from discernel.rows.files.formats import listed
+from discernel.rows.files.preparation import Preparation, one_spelling
+from discernel.rows.files.reading import read_table
+from discernel.rows.tables import TableEncoder
 
 __all__ = [
     "Learner",

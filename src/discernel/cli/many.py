@@ -17,15 +17,15 @@ from discernel.cli.learning import Learner, Rows, now
 from discernel.cli.models import Origin, SavedModel
 from discernel.cli.predictions import Predictions
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.columns import identifiers
-from discernel.experiments.dates import PARTS, date_format, split_dates
-from discernel.experiments.files import find_target
-from discernel.experiments.preparation import Preparation
-from discernel.streams import Chunk, RowProgress, Source, open_rows
-from discernel.streams.files import FileSource
-from discernel.streams.formats import file_ending, open_bytes, uncompressed_size
-from discernel.streams.sources import ChangedSource
-from discernel.tables.encoder import EncodedNumbers
+from discernel.rows.files.columns import identifiers
+from discernel.rows.files.dates import PARTS, date_format, split_dates
+from discernel.rows.files.files import find_target
+from discernel.rows.files.preparation import Preparation
+from discernel.rows.streams import Chunk, RowProgress, Source, open_rows
+from discernel.rows.streams.files import FileSource
+from discernel.rows.streams.formats import file_ending, open_bytes, uncompressed_size
+from discernel.rows.streams.sources import ChangedSource
+from discernel.rows.tables.encoder import EncodedNumbers
 
 __all__ = ["are_many", "fit_many", "predict_many"]
 

@@ -15,12 +15,12 @@ from sklearn.pipeline import Pipeline
 
 import discernel
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.experiments.formats import import_pandas
-from discernel.experiments.preparation import Preparation
 from discernel.inspection.facts import model_facts
+from discernel.rows.files.formats import import_pandas
+from discernel.rows.files.preparation import Preparation
+from discernel.rows.tables import TableEncoder
 from discernel.show.facts import ModelFacts
-from discernel.tables import TableEncoder
-from discernel.writing import check_place, write_file
+from discernel.show.writing import check_place, write_file
 
 __all__ = ["Origin", "SavedModel", "load_model", "save_model"]
 
@@ -43,7 +43,7 @@ _OURS = (
     "discernel.discriminant.Discriminant",
     "discernel.discriminant.Expectation",
     "discernel.estimators.discriminant.MultipleKernelDiscriminant",
-    "discernel.estimators.streamed.Streamed",
+    "discernel.learn.chunks.Streamed",
     "discernel.kernels.features.ExactMap",
     "discernel.kernels.features.NystromMap",
     "discernel.kernels.base.Named",
@@ -75,10 +75,10 @@ _OURS = (
     "discernel.default.metric.Metric",
     "discernel.plan.costs.Stage",
     "discernel.plan.plan.FitPlan",
-    "discernel.tables.encoder.EncodedNumbers",
-    "discernel.tables.encoder.EncodedValues",
-    "discernel.tables.encoder.LeftOut",
-    "discernel.tables.encoder.TableEncoder",
+    "discernel.rows.tables.encoder.EncodedNumbers",
+    "discernel.rows.tables.encoder.EncodedValues",
+    "discernel.rows.tables.encoder.LeftOut",
+    "discernel.rows.tables.encoder.TableEncoder",
 )
 #: All that a model may be made of: plain data, arrays, two parts of scikit-learn, and ours.
 _TRUSTED = frozenset(

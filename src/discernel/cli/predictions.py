@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discernel.cli.learning import Rows, count_right
 from discernel.cli.models import SavedModel
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.writing import csv_text, drafted
+from discernel.show.writing import csv_text, drafted
 
 __all__ = ["Predictions", "write_predictions"]
 

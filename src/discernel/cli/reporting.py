@@ -12,15 +12,16 @@ import typer
 from discernel.cli import learning, models, show
 from discernel.cli.explaining import explain_rows, training_row
 from discernel.cli.shared import AsJson, StoreFile, one_line_errors, out, say_where
+from discernel.compare.compare import DEFAULT_STORE, stored_records
+from discernel.compare.exports import Trace
+from discernel.compare.metrics import METRICS
+from discernel.compare.report import write_report
+from discernel.compare.store import Store
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.compare import DEFAULT_STORE, stored_records
-from discernel.experiments.exports import Trace
-from discernel.experiments.metrics import METRICS
-from discernel.experiments.store import Store
 from discernel.inspection.words import cell_text
-from discernel.report import RowExplanation, write_model_report, write_report
+from discernel.report.model import RowExplanation, write_model_report
 from discernel.show.terminal import print_blocks
-from discernel.writing import check_place, refuse_same_file
+from discernel.show.writing import check_place, refuse_same_file
 
 __all__ = ["info_command", "report_command"]
 

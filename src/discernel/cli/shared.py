@@ -12,12 +12,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from discernel.compare.compare import file_data
+from discernel.compare.plan import Data
 from discernel.exceptions import DiscernelError, InvalidInputError
-from discernel.experiments.compare import file_data
-from discernel.experiments.formats import ENDINGS, ENDINGS_IN_WORDS
-from discernel.experiments.plan import Data
+from discernel.rows.files.formats import ENDINGS, ENDINGS_IN_WORDS
+from discernel.rows.streams.formats import file_ending
 from discernel.show.words import one_line as on_one_line
-from discernel.streams.formats import file_ending
 
 __all__ = [
     "EXIT_CODES",

@@ -14,10 +14,10 @@ from rich.text import Text
 from threadpoolctl import threadpool_info
 
 import discernel
-from discernel.datasets import Dataset
-from discernel.datasets.catalog import CATALOG, CatalogEntry
-from discernel.datasets.sources import FOLDER_VARIABLE, data_folder
-from discernel.experiments.machine import package_version
+from discernel.compare.machine import package_version
+from discernel.rows.datasets import Dataset
+from discernel.rows.datasets.catalog import CATALOG, CatalogEntry
+from discernel.rows.datasets.sources import FOLDER_VARIABLE, data_folder
 from discernel.show.terminal import plain_table
 from discernel.show.words import one_line, plural
 

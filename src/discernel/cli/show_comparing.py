@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.text import Text
 
 from discernel.cli.show import escape
-from discernel.experiments.compare import Comparison
-from discernel.experiments.metrics import METRICS, PredictionMetric
-from discernel.experiments.store import Record
-from discernel.experiments.tables import Entry, failures, summarize
-from discernel.report.tables import STANDINGS, drawn_range
-from discernel.report.words import DEFAULT, conclusion, span
+from discernel.compare.compare import Comparison
+from discernel.compare.metrics import METRICS, PredictionMetric
+from discernel.compare.report.tables import STANDINGS, drawn_range
+from discernel.compare.report.words import DEFAULT, conclusion, span
+from discernel.compare.store import Record
+from discernel.compare.tables import Entry, failures, summarize
 from discernel.show.terminal import bar, plain_table
 from discernel.show.words import count, one_line, percent, plural, seconds
 

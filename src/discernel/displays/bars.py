@@ -28,8 +28,8 @@ from discernel.inspection.facts import given_names
 from discernel.inspection.words import output_of, terms_of
 from discernel.learn import Candidate, LearnedKernel
 from discernel.programs.solution import compared_by_folds
+from discernel.rows.views import kernel_sources, sum_by
 from discernel.show.words import candidate_label, plural
-from discernel.views import kernel_sources, sum_by
 
 __all__ = [
     "CandidatesDisplay",

@@ -14,8 +14,11 @@ from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, Trans
 from discernel.arrays import FloatArray, check_given, on_host
 from discernel.criteria import KernelLeastSquares, takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
-from discernel.estimators.base import BaseKernelEstimator, make_model, score_any, view
-from discernel.estimators.learning import (
+from discernel.estimators.base import BaseKernelEstimator, by_chunks, make_model, score_any, view
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.learn import Request, make_request
+from discernel.learn.chunks import StreamLearner
+from discernel.learn.rows import (
     PRIOR_REQUEST,
     FitRun,
     Setting,
@@ -24,14 +27,11 @@ from discernel.estimators.learning import (
     rows_vary,
     working,
 )
-from discernel.estimators.rows import TrainingRows, check_training
-from discernel.estimators.streamed import StreamLearner, by_chunks
-from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.learn import Request, make_request
+from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.model.importances import importances_of
-from discernel.streams import Source, open_rows
-from discernel.streams.chunks import is_dask
+from discernel.rows.streams import Source, open_rows
+from discernel.rows.streams.chunks import is_dask
 from discernel.targets import ClassTarget
 
 __all__ = ["BaseKernelDiscriminant", "KernelDiscriminant", "MultipleKernelDiscriminant"]
@@ -197,7 +197,7 @@ class BaseKernelDiscriminant(
         source = open_rows(X, y, weights=sample_weight)
         if setting.bank.kind != "distributed":
             return source, None, None
-        from discernel.streams.dask import gathered
+        from discernel.rows.streams.dask import gathered
 
         return gathered(source)  # of which every worker will have all
 

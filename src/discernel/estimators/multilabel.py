@@ -26,9 +26,9 @@ from discernel.estimators.base import (
     score_any,
     view,
 )
-from discernel.estimators.learning import Learning, Setting, held_out_scores, learn_rows, working
-from discernel.estimators.rows import TrainingRows, check_training
 from discernel.exceptions import InvalidInputError, caller_stacklevel
+from discernel.learn.rows import Learning, Setting, held_out_scores, learn_rows, working
+from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.model.importances import importances_of
 from discernel.targets import ClassTarget, LabelsTarget

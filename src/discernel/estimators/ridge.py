@@ -16,8 +16,8 @@ from discernel.estimators.base import (
     make_model,
     score_any,
 )
-from discernel.estimators.learning import Setting, learn_rows, working
-from discernel.estimators.rows import check_training
+from discernel.learn.rows import Setting, learn_rows, working
+from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.model.importances import importances_of, squared_losses
 from discernel.targets import RegressionTarget

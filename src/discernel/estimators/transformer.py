@@ -14,9 +14,9 @@ from discernel.arrays import FloatArray, n_rows
 from discernel.bank import Centering, CombinedKernel
 from discernel.criteria import KernelLeastSquares
 from discernel.estimators.base import BaseKernelEstimator, like_input, make_model, view
-from discernel.estimators.learning import Setting, learn_rows, working
-from discernel.estimators.rows import check_training
 from discernel.exceptions import InvalidInputError
+from discernel.learn.rows import Setting, learn_rows, working
+from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.model.importances import importances_of, squared_losses
 from discernel.targets import ClassTarget

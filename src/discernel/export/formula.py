@@ -30,8 +30,8 @@ from discernel.kernels.features import ExactMap
 from discernel.kernels.terms import IDENTITY, Atom, Seen, Term, View
 from discernel.model import Model
 from discernel.model.parts import FeaturePart, KernelPart, ScorePart, score_parts
-from discernel.tables import TableEncoder
-from discernel.tables.encoder import EncodedNumbers, EncodedValues
+from discernel.rows.tables import TableEncoder
+from discernel.rows.tables.encoder import EncodedNumbers, EncodedValues
 
 __all__ = ["EXPORTED", "final_estimator", "input_names", "numpy_scorer"]
 

@@ -16,7 +16,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.export import _scorer
 from discernel.export._scorer import Scorer
 from discernel.export.formula import numpy_scorer
-from discernel.writing import check_place, refuse_same_file, write_file
+from discernel.show.writing import check_place, refuse_same_file, write_file
 
 __all__ = ["write_scorer"]
 

@@ -16,9 +16,9 @@ from discernel.inspection.games import games_of
 from discernel.model import RowReader
 from discernel.model.parts import ScorePart
 from discernel.model.rows import has_columns, typical_rows
-from discernel.streams import Source
-from discernel.streams.chunks import is_dask
-from discernel.views import kernel_sources, sum_by
+from discernel.rows.streams import Source
+from discernel.rows.streams.chunks import is_dask
+from discernel.rows.views import kernel_sources, sum_by
 
 __all__ = ["Contributions", "contributions"]
 

@@ -19,8 +19,8 @@ from discernel.inspection.importances import source_importances
 from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
 from discernel.model import Model
 from discernel.programs.solution import compared_by_folds
+from discernel.rows.views import kernel_sources, sum_by
 from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, SourceFacts
-from discernel.views import kernel_sources, sum_by
 
 __all__ = ["given_names", "model_facts"]
 

@@ -32,8 +32,8 @@ from discernel.model.importances import leave_rows_out, scores_without, worth
 from discernel.model.parts import seen_columns
 from discernel.model.rows import dense, has_columns
 from discernel.programs.least_squares import LeftOutRows
+from discernel.rows.views import kernel_sources
 from discernel.targets import ClassTarget
-from discernel.views import kernel_sources
 
 __all__ = ["SourceImportances", "source_importances"]
 

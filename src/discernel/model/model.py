@@ -22,8 +22,8 @@ from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.calls import refuse_sparse
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
 from discernel.kernels.evaluate import KernelSet, PreparedRows
-from discernel.tables import TableEncoder
-from discernel.tables.cells import (
+from discernel.rows.tables import TableEncoder
+from discernel.rows.tables.cells import (
     LARGEST,
     are_in_range,
     as_table,
@@ -35,7 +35,7 @@ from discernel.tables.cells import (
     out_of_range,
     read_column,
 )
-from discernel.views import refuse_views
+from discernel.rows.views import refuse_views
 
 __all__ = [
     "Facts",

@@ -13,8 +13,8 @@ from sklearn.utils.sparsefuncs import csc_median_axis_0
 from discernel.arrays import FloatArray, as_dense, is_sparse
 from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
-from discernel.tables import TableEncoder
-from discernel.tables.encoder import EncodedNumbers
+from discernel.rows.tables import TableEncoder
+from discernel.rows.tables.encoder import EncodedNumbers
 
 __all__ = ["dense", "has_columns", "mixed_rows", "moved_columns", "typical_rows"]
 

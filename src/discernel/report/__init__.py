@@ -1,6 +1,6 @@
-"""Records or a fitted model in, one self-contained HTML file out. Nothing is fitted here."""
+"""A fitted model, or records of a comparison, as one self-contained HTML file."""
 
+from discernel.compare.report import write_report
 from discernel.report.model import RowExplanation, write_model_report
-from discernel.report.page import write_report
 
 __all__ = ["RowExplanation", "write_model_report", "write_report"]

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from discernel.experiments.exports import Trace
+from discernel.compare.exports import Trace
 from discernel.inspection.facts import model_facts
 from discernel.inspection.words import speaking_rows
 from discernel.show.facts import Block, Row
 from discernel.show.page import Pages
 from discernel.show.words import percent, printable, signed
-from discernel.writing import check_place
+from discernel.show.writing import check_place
 
 __all__ = ["RowExplanation", "write_model_report"]
 

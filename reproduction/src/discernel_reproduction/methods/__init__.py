@@ -1,4 +1,4 @@
-"""The papers' methods: one function per kind, as in `discernel.experiments.methods`.
+"""The papers' methods: one function per kind, as in `discernel.compare.methods`.
 
 What learned kernels are compared with in every experiment is there, and runs here too.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from discernel.experiments.methods import METHODS as COMPARED
-from discernel.experiments.methods import Outcome
-from discernel.experiments.runner import Protocol
-from discernel.experiments.tasks import Division
+from discernel.compare.methods import METHODS as COMPARED
+from discernel.compare.methods import Outcome
+from discernel.compare.runner import Protocol
+from discernel.compare.tasks import Division
 from discernel_reproduction.methods import aligned, inductive, margin, transductive
 from discernel_reproduction.tasks import divide
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from discernel import align_kernels
 from discernel.arrays import FloatArray
+from discernel.compare.methods import Outcome, make_kernels
+from discernel.compare.tasks import Division
 from discernel.exceptions import ConvergenceWarning, unknown_choice
-from discernel.experiments.methods import Outcome, make_kernels
-from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, Exponential, Kernel, Polynomial, kernel_names
 from discernel.papers.alignment.criterion import alignment, class_signs, stack_products
 from discernel.papers.alignment.solvers import greedy, qp

@@ -12,8 +12,8 @@ from sklearn.model_selection import StratifiedKFold
 
 from discernel import AKFDClassifier
 from discernel.arrays import FloatArray
-from discernel.experiments.methods import Outcome, fit_and_predict, make_kernels
-from discernel.experiments.tasks import Division
+from discernel.compare.methods import Outcome, fit_and_predict, make_kernels
+from discernel.compare.tasks import Division
 from discernel.kernels import kernel_names
 from discernel.papers.akfd.criterion import decide, one_against_rest
 from discernel.papers.akfd.solver import NUS

@@ -10,9 +10,9 @@ from sklearn.svm import SVC
 
 from discernel import learn_kernel
 from discernel.bank import gram_stack
+from discernel.compare.methods import Outcome, make_kernels
+from discernel.compare.tasks import Division
 from discernel.criteria import Margin
-from discernel.experiments.methods import Outcome, make_kernels
-from discernel.experiments.tasks import Division
 from discernel.kernels import kernel_names
 
 __all__ = ["margin"]

@@ -22,9 +22,9 @@ from sklearn.svm import SVC
 
 from discernel import SeparabilityClassifier
 from discernel.arrays import FloatArray
+from discernel.compare.methods import Outcome
+from discernel.compare.tasks import Division
 from discernel.exceptions import InvalidInputError
-from discernel.experiments.methods import Outcome
-from discernel.experiments.tasks import Division
 from discernel.kernels import RBF, Kernel
 from discernel.papers.separability.spectrum import GramSpectrum, Labels, reweigh
 from discernel.papers.separability.spectrum_choice import SHARES

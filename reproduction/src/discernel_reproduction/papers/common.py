@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from discernel.experiments.store import Record
+from discernel.compare.store import Record
 
 __all__ = [
     "TEN_WIDTHS",
@@ -81,7 +81,7 @@ def p_value(first: str, second: str) -> Callable[[Sequence[Record]], Sequence[fl
     """Return what compares the accuracies of two methods by a paired t-test, as papers do.
 
     Divisions of one data set are not independent, so that the p-value is too small; see
-    `discernel.experiments.statistics` for one that is not.
+    `discernel.compare.statistics` for one that is not.
     """
 
     def test(records: Sequence[Record]) -> Sequence[float]:

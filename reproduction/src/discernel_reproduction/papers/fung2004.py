@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from discernel.experiments.plan import Data, Method, Plan, Splits
+from discernel.compare.plan import Data, Method, Plan, Splits
 from discernel_reproduction.papers.common import accuracy, p_value, seconds
 from discernel_reproduction.reproduce import Link, Reproduction
 

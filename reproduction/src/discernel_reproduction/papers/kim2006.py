@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from discernel.compare.plan import Data, Method, Plan, Splits
+from discernel.compare.roc import mean_roc
+from discernel.compare.store import Record
 from discernel.displays.common import LINE_STYLES, class_colors, make_axes
-from discernel.experiments.plan import Data, Method, Plan, Splits
-from discernel.experiments.roc import mean_roc
-from discernel.experiments.store import Record
 from discernel_reproduction.papers.common import accuracy, auc, by_place, gaussians
 from discernel_reproduction.reproduce import Link, Reproduction
 

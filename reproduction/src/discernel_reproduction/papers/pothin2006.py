@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from discernel.compare.plan import Data, Method, Plan, Splits
+from discernel.compare.store import Record
 from discernel.displays.common import LINE_STYLES, class_colors, make_axes, place_legend
-from discernel.experiments.plan import Data, Method, Plan, Splits
-from discernel.experiments.store import Record
 from discernel_reproduction.papers.common import metric
 from discernel_reproduction.reproduce import Link, Reproduction
 

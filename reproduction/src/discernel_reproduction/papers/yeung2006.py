@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from discernel.compare.plan import Data, Method, Plan, Splits
+from discernel.compare.store import Record
 from discernel.displays.common import MARKERS, class_colors, pyplot
-from discernel.experiments.plan import Data, Method, Plan, Splits
-from discernel.experiments.store import Record
 from discernel_reproduction.papers.common import by_place, percent
 from discernel_reproduction.reproduce import Link, Reproduction
 

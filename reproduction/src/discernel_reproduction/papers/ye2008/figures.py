@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from discernel.experiments.plan import Plan
-from discernel.experiments.store import Record
+from discernel.compare.plan import Plan
+from discernel.compare.store import Record
 from discernel_reproduction.papers.common import accuracy, by_place, seconds
 from discernel_reproduction.papers.ye2008 import setup as ye
 from discernel_reproduction.papers.ye2008.setup import TableData

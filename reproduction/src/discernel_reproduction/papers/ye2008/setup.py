@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from discernel.experiments.plan import Data, Method, Splits
-from discernel.experiments.store import Record
+from discernel.compare.plan import Data, Method, Splits
+from discernel.compare.store import Record
 from discernel_reproduction.papers.common import TEN_WIDTHS, gaussians
 
 __all__ = [

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from discernel.experiments.plan import Method, Plan
-from discernel.experiments.store import Record
+from discernel.compare.plan import Method, Plan
+from discernel.compare.store import Record
 from discernel_reproduction.papers.common import accuracy, metric, seconds
 from discernel_reproduction.papers.ye2008 import setup as ye
 from discernel_reproduction.papers.ye2008.figures import time_ratios

@@ -1,0 +1,336 @@
+"""Learned kernels against plain baselines on one data set, a user's own among others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from discernel.compare.entrants import (
+    DEFAULT_METHODS,
+    find_method,
+    fitting_jobs,
+    method_name,
+    smallest_class,
+    without_unfit,
+)
+from discernel.compare.metrics import find_metric
+from discernel.compare.plan import Data, Plan, Splits
+from discernel.compare.runner import Summary, run
+from discernel.compare.store import Record, Store
+from discernel.compare.tables import Entry, ResultTable, summarize
+from discernel.compare.tasks import read
+from discernel.exceptions import InvalidInputError
+from discernel.rows.datasets import Dataset
+from discernel.rows.files.files import digest, open_file
+from discernel.show.writing import make_folder_of
+
+__all__ = [
+    "DEFAULT_STORE",
+    "ColumnImportance",
+    "Comparison",
+    "check_divisible",
+    "compare",
+    "comparison_plan",
+    "file_data",
+    "stored_records",
+]
+
+#: Where results go unless another place is named: a folder where the user works.
+DEFAULT_STORE = Path("discernel-results") / "results.sqlite"
+
+
+# ---- the plan ----------------------------------------------------------------------------------
+
+
+def file_data(
+    path: str | Path,
+    target: str | None = None,
+    *,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    rows: int | None = None,
+) -> Data:
+    """Return a file as part of a plan, checked, with the digest of its content.
+
+    Parameters
+    ----------
+    path : str or Path
+        See `discernel.rows.files.files.open_file`, here and for the next four.
+    target : str, optional
+        The column with the labels.
+    drop : sequence of str
+        Columns to leave out.
+    categorical : sequence of str
+        Columns of numbers that are categories.
+    numeric : sequence of str
+        Columns to take as numbers; cells that are none are missing.
+    rows : int, optional
+        Only so many rows, drawn at random; all by default.
+    """
+    opened = open_file(path, target, drop=drop, categorical=categorical, numeric=numeric)
+    file = {
+        "path": str(Path(path).resolve()),
+        "target": opened.target,
+        "drop": list(drop),
+        "categorical": list(categorical),
+        "numeric": list(numeric),
+        "digest": digest(path),
+    }
+    return Data(opened.dataset.name, file=file, options={} if rows is None else {"rows": rows})
+
+
+def comparison_plan(
+    data: Data,
+    *,
+    n_divisions: int = 10,
+    train_size: float = 0.8,
+    seed: int = 0,
+    methods: Sequence[str] | None = None,
+) -> Plan:
+    """Return the plan that compares learned kernels with baselines on a data set.
+
+    Parameters
+    ----------
+    data : Data
+        The data set. With several views, every view has kernels of its own.
+    n_divisions : int, default=10
+        The number of divisions, stratified.
+    train_size : float, default=0.8
+        The share of the rows that train.
+    seed : int, default=0
+        The seed of the first division.
+    methods : sequence of str, optional
+        The names of some of `discernel.compare.entrants.METHODS`, in small or capital letters,
+        with hyphens or spaces; by default `DEFAULT_METHODS` there.
+
+    Examples
+    --------
+    >>> from discernel.compare.compare import comparison_plan
+    >>> from discernel.compare.plan import Data
+    >>> plan = comparison_plan(Data("wine"), methods=["discernel", "LDA"])
+    >>> len(plan.cells())
+    20
+    """
+    found = map(find_method, DEFAULT_METHODS if methods is None else methods)
+    chosen = {method.name: method for method in found}  # each once
+    if not 0.0 < train_size < 1.0:
+        raise InvalidInputError(
+            f"The share of rows that train must lie between 0 and 1. Got {train_size!r}."
+        )
+    splits = Splits(n=n_divisions, train_size=train_size, seed=seed)
+    return Plan(f"compare {data.name}", (data,), tuple(chosen.values()), splits)
+
+
+def check_divisible(dataset: Dataset, n_rows: int) -> None:
+    """Raise a clear error where a comparison on so many rows of a data set would fail."""
+    name, y = dataset.name, np.asarray(dataset.y)
+    if y.dtype.kind == "f":
+        raise InvalidInputError(
+            f"The target must hold classes. That of {name!r} is a quantity; predict it with "
+            "discernel.MultipleKernelRidge, or take a data set with classes."
+        )
+    label, least = smallest_class(y, n_rows)
+    if least < 2:
+        raise InvalidInputError(
+            "Every class must have at least two rows: one to train with and one to hold out. Class "
+            f"{label!r} of {name!r} has {least}. Leave its rows out, or merge it with another class"
+            + (", or take more of the rows." if n_rows < len(y) else ".")
+        )
+
+
+# ---- the result --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ColumnImportance:
+    """How much a column matters to a method, over divisions.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    mean, spread : float
+        The mean of its importance, a share, and the standard deviation; this is NaN of one
+        division.
+    """
+
+    column: str
+    mean: float
+    spread: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What `compare` found.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was run.
+    dataset : Dataset
+        The rows.
+    notes : tuple of str
+        What was done to a file, or looks odd in it.
+    summary : Summary
+        What was run now, and what was there already.
+    records : tuple of Record
+        The results, with predictions, as a report takes them.
+    metric : str
+        The name of what methods are ranked by.
+    columns : dict of str to str
+        What became of each column of a file.
+    """
+
+    plan: Plan
+    dataset: Dataset
+    notes: tuple[str, ...]
+    summary: Summary
+    records: tuple[Record, ...]
+    metric: str = "accuracy"
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def table(self) -> ResultTable:
+        """The records summed up."""
+        return summarize(self.records, self.metric)
+
+    @property
+    def ranking(self) -> list[Entry]:
+        """The methods, the best mean of the metric first, those without a result last.
+
+        The standing of each says whether its distance from the first means anything.
+        """
+        return [entry for name in self.table.datasets for entry in self.table.ranked(name)]
+
+    @property
+    def importances(self) -> tuple[str, list[ColumnImportance]] | None:
+        """The first method that learned which columns matter, and how much they do.
+
+        The most important column comes first. None where no method learned it.
+        """
+        stored: dict[str, list[dict[str, float]]] = {}
+        for record in self.records:
+            found = record.result.details.get("feature_importances")
+            if found:
+                stored.setdefault(record.cell.method.name, []).append(found)
+        if not stored:
+            return None
+        method, every = next(iter(stored.items()))
+        columns = list(dict.fromkeys(name for each in every for name in each))
+        rows = np.array([[each.get(name, 0.0) for name in columns] for each in every])
+        spreads = rows.std(axis=0, ddof=1) if len(rows) > 1 else np.full(len(columns), np.nan)
+        numbers = zip(columns, rows.mean(axis=0).tolist(), spreads.tolist(), strict=True)
+        return method, sorted((ColumnImportance(*n) for n in numbers), key=lambda c: -c.mean)
+
+
+# ---- the run -----------------------------------------------------------------------------------
+
+
+def compare(
+    data: Data | str = "wine",
+    *,
+    n_divisions: int = 10,
+    train_size: float = 0.8,
+    seed: int = 0,
+    methods: Sequence[str] | None = None,
+    metric: str = "accuracy",
+    store: str | Path = DEFAULT_STORE,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    started: Callable[[Dataset, Sequence[str]], None] | None = None,
+) -> Comparison:
+    """Compare learned kernels with baselines on a data set.
+
+    Results go to a store as they come: after an interruption the same call goes on. What failed
+    before is tried again. `discernel.report.write_report` makes a page of the records.
+
+    Parameters
+    ----------
+    data : Data or str, default="wine"
+        What `file_data` returns, or the name of a data set.
+    n_divisions : int, default=10
+        See `comparison_plan`, here and for the next three.
+    train_size : float, default=0.8
+        The share of the rows that train.
+    seed : int, default=0
+        The seed of the first division.
+    methods : sequence of str, optional
+        The names of some of `discernel.compare.entrants.METHODS`.
+    metric : str, default="accuracy"
+        What methods are ranked and tested by: one of `discernel.compare.metrics.METRICS`. All
+        are recorded.
+    store : str or Path
+        The file of results; its folder is made.
+    n_jobs : int, optional
+        Processes side by side, fewer where memory asks for it; by default one per core.
+    progress : bool, default=False
+        Whether to show a bar with an estimate of the time left.
+    started : callable, optional
+        Called with the data set and the notes on it when all checks are passed.
+
+    Returns
+    -------
+    Comparison
+        The ranking, whether it means anything, and the records.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from discernel.compare.compare import compare
+    >>> with TemporaryDirectory() as folder:
+    ...     place = Path(folder) / "results.sqlite"
+    ...     found = compare(
+    ...         "wine", n_divisions=3, methods=["rkda", "LDA"], store=place, n_jobs=1
+    ...     )
+    >>> [(entry.method, entry.standing) for entry in found.ranking]
+    [('rkda', 'level'), ('LDA', 'level')]
+    """
+    data, metric = Data(data) if isinstance(data, str) else data, find_metric(metric).name
+    plan = comparison_plan(
+        data, n_divisions=n_divisions, train_size=train_size, seed=seed, methods=methods
+    )
+    dataset, notes, columns = _rows(data)
+    n_rows = min(int(data.options.get("rows", len(dataset.y))), len(dataset.y))
+    if n_rows < len(dataset.y):
+        notes = (*notes, f"takes {n_rows:,} of the rows, drawn at random")
+    check_divisible(dataset, n_rows)
+    plan, left_out = without_unfit(plan, np.asarray(dataset.y), n_rows, named=methods is not None)
+    notes = (*notes, *left_out)
+    n_jobs = fitting_jobs(round(train_size * n_rows), n_jobs)
+    if started is not None:
+        started(dataset, notes)
+    make_folder_of(store)
+    with Store(store) as results:
+        summary = run(plan, results, n_jobs=n_jobs, progress=progress, retry_failures=True)
+        # Another run that starts just now may have taken failures away, to try them again.
+        while len(records := results.records(plan.cells(), predictions=True)) < len(plan.cells()):
+            run(plan, results, n_jobs=n_jobs, progress=progress)
+    return Comparison(plan, dataset, tuple(notes), summary, tuple(records), metric, columns)
+
+
+def _rows(data: Data) -> tuple[Dataset, Sequence[str], Mapping[str, str]]:
+    """Return the rows, notes on them, and what became of the columns of a file."""
+    if not data.file:
+        return read(data), (), {}
+    opened = open_file(name=data.name, **data.file)
+    return opened.dataset, opened.notes, opened.columns
+
+
+# ---- a store without its plan ------------------------------------------------------------------
+
+
+def stored_records(store: Store) -> list[Record]:
+    """Return all that a store holds, predictions too, without the plans that asked for it.
+
+    Parameters
+    ----------
+    store : Store
+        The store. Its methods are called by `method_name`.
+    """
+    return store.records(store.cells(method_name), predictions=True)

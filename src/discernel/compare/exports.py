@@ -1,0 +1,178 @@
+"""A comparison for other programs: where it comes from, and its numbers as JSON and CSV."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from discernel.compare.compare import Comparison
+from discernel.compare.machine import machine
+from discernel.compare.metrics import METRICS
+from discernel.compare.tables import Entry
+from discernel.show.writing import csv_text
+
+__all__ = ["Trace", "comparison_csv", "comparison_json", "trace"]
+
+_NUMBERS = (
+    "n_divisions",
+    "n_failed",
+    "low",
+    "high",
+    "standing",
+    "p_value",
+    "seconds_fit",
+    "seconds_predict",
+)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Where results come from, so that they can be had again.
+
+    Attributes
+    ----------
+    source : str
+        The file or data set.
+    digest : str
+        That of the content of the file; empty where there is none.
+    target : str
+        The column with the classes; empty where it is not one of a file.
+    command : str
+        The command that was run; empty where there was none.
+    created : str
+        When, in UTC.
+    versions : dict of str to str
+        Those of discernel, Python and what they compute with.
+    class_counts : dict of str to int
+        Rows of each class.
+    columns : dict of str to str
+        What became of each column of the file.
+    notes : tuple of str
+        How the file was read, what was done to it, and what was left out.
+    """
+
+    source: str
+    digest: str = ""
+    target: str = ""
+    command: str = ""
+    created: str = ""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    class_counts: Mapping[str, int] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+def trace(found: Comparison, command: str = "") -> Trace:
+    """Return where a comparison comes from.
+
+    Parameters
+    ----------
+    found : Comparison
+        What `compare` returned.
+    command : str, default=""
+        The command that was run.
+    """
+    file = found.plan.datasets[0].file
+    classes, counts = np.unique(np.asarray(found.dataset.y), return_counts=True)
+    facts = machine()
+    packages = ("discernel", "python", "numpy", "scipy", "scikit-learn")
+    return Trace(
+        source=found.dataset.source if file else f"{found.dataset.name}, {found.dataset.source}",
+        digest=str(file.get("digest", "")),
+        target=str(file.get("target", "")),
+        command=command,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        versions={name: str(facts[name]) for name in packages},
+        class_counts={str(c): int(n) for c, n in zip(classes.tolist(), counts, strict=True)},
+        columns=dict(found.columns),
+        notes=found.notes,
+    )
+
+
+# ---- numbers -----------------------------------------------------------------------------------
+
+
+def comparison_json(found: Comparison, origin: Trace, conclusion: tuple[str, ...] = ()) -> str:
+    """Return a comparison as JSON; what is not known is null.
+
+    Parameters
+    ----------
+    found : Comparison
+        What `compare` returned.
+    origin : Trace
+        Where it comes from.
+    conclusion : tuple of str
+        What it means, in sentences.
+    """
+    named = found.importances
+    importances: list[dict[str, Any]] = []
+    if named is not None:
+        importances = [{"method": named[0], **asdict(column)} for column in named[1]]
+    content = {
+        "dataset": found.dataset.name,
+        "metric": found.metric,
+        "higher_is_better": found.table.metric.higher_is_better,
+        "divisions": {
+            "n": found.plan.splits.n,
+            "train_size": found.plan.splits.train_size,
+            "seed": found.plan.splits.seed,
+        },
+        "methods": [_numbers(entry) | {"values": _values(entry)} for entry in found.ranking],
+        "importances": importances,
+        "conclusion": list(conclusion),
+        "trace": asdict(origin),
+    }
+    return json.dumps(_known(content), indent=1, ensure_ascii=False) + "\n"
+
+
+def comparison_csv(found: Comparison) -> str:
+    """Return a comparison as CSV, a row per method, the best first.
+
+    Parameters
+    ----------
+    found : Comparison
+        What `compare` returned.
+    """
+    header = ["method", *METRICS, *_NUMBERS]
+    rows = [[_cell(_numbers(entry)[name]) for name in header] for entry in found.ranking]
+    return csv_text(header, rows)
+
+
+def _numbers(entry: Entry) -> dict[str, Any]:
+    """Return the numbers of an entry by name: low and high are of the metric that is ranked."""
+    interval = entry.interval
+    return {
+        "method": entry.method,
+        **{name: entry.means.get(name, math.nan) for name in METRICS},
+        "n_divisions": len(entry.values),
+        "n_failed": entry.n_failed,
+        "low": math.nan if interval is None else interval.low,
+        "high": math.nan if interval is None else interval.high,
+        "standing": entry.standing,
+        "p_value": entry.p_value,
+        "seconds_fit": entry.seconds_fit,
+        "seconds_predict": entry.seconds_predict,
+    }
+
+
+def _values(entry: Entry) -> list[float]:
+    return [entry.values[i] for i in sorted(entry.values)]
+
+
+def _known(value: Any) -> Any:
+    """Return plain data with None for NaN, which JSON does not know."""
+    if isinstance(value, Mapping):
+        return {key: _known(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_known(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cell(value: Any) -> Any:
+    return "" if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,221 @@
+"""How good predictions of held-out rows are: the metrics, by name, and what is better."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from discernel.arrays import FloatArray
+from discernel.exceptions import unknown_choice
+
+__all__ = ["LEAST_PROBABILITY", "METRICS", "PredictionMetric", "find_metric", "measure"]
+
+#: No probability counts as less: one row that was sure and wrong is not all of the log-loss.
+LEAST_PROBABILITY = 1e-6
+
+
+@dataclass(frozen=True)
+class PredictionMetric:
+    """One number per division, and how to show it.
+
+    Attributes
+    ----------
+    name : str
+        As on the command line.
+    key : str
+        As in the metrics of a result.
+    label : str
+        As in a sentence.
+    short : str
+        As at the head of a narrow column.
+    meaning : str
+        One sentence for who does not know it.
+    higher_is_better : bool
+        Else the least is the best.
+    in_percent : bool
+        Whether it is shown in percent; a share is.
+    most : float
+        No value is larger. None is below 0.
+    """
+
+    name: str
+    key: str
+    label: str
+    short: str
+    meaning: str
+    higher_is_better: bool = True
+    in_percent: bool = False
+    most: float = 1.0
+
+    @property
+    def sign(self) -> float:
+        """What values are multiplied by so that more is better."""
+        return 1.0 if self.higher_is_better else -1.0
+
+    @property
+    def heading(self) -> str:
+        """The label, with the unit if there is one."""
+        return f"{self.label} %" if self.in_percent else self.label
+
+    def show(self, value: float) -> str:
+        """Return a value as it stands in a table, without its unit."""
+        if math.isnan(value):
+            return "–"
+        return f"{100.0 * value:z.1f}" if self.in_percent else f"{value:z.3f}"
+
+    def show_with_unit(self, value: float) -> str:
+        """Return a value as it stands in a sentence."""
+        return self.show(value) + " %" * self.in_percent
+
+
+#: What is recorded of every run, by name; the first is ranked unless another is asked for.
+METRICS: dict[str, PredictionMetric] = {
+    metric.name: metric
+    for metric in (
+        PredictionMetric(
+            "accuracy",
+            "accuracy",
+            "accuracy",
+            "acc. %",
+            "The share of held-out rows whose class is predicted right.",
+            in_percent=True,
+        ),
+        PredictionMetric(
+            "balanced_accuracy",
+            "balanced_accuracy",
+            "balanced accuracy",
+            "bal. %",
+            "The accuracy within each class, averaged over the classes, so that a rare class "
+            "counts as much as a common one.",
+            in_percent=True,
+        ),
+        PredictionMetric(
+            "roc_auc",
+            "auc",
+            "ROC AUC",
+            "AUC",
+            "The chance that a row of a class gets a higher score for it than a row of another "
+            "class; 0.5 is guessing. Of more than two classes, each against the others, averaged.",
+        ),
+        PredictionMetric(
+            "log_loss",
+            "log_loss",
+            "log-loss",
+            "log-loss",
+            "Minus the mean logarithm of the probability that was given to the right class: "
+            "lower is better, and being sure and wrong costs most. No probability counts as "
+            "less than one in a million.",
+            higher_is_better=False,
+            most=math.inf,
+        ),
+        PredictionMetric(
+            "brier",
+            "brier",
+            "Brier score",
+            "Brier",
+            "The mean squared distance of the predicted probabilities from what happened: lower "
+            "is better.",
+            higher_is_better=False,
+            most=2.0,
+        ),
+    )
+}
+
+
+def find_metric(name: str) -> PredictionMetric:
+    """Return a metric by its name, or raise an error that lists them.
+
+    Parameters
+    ----------
+    name : str
+        As on the command line; hyphens and spaces are underscores.
+
+    Examples
+    --------
+    >>> from discernel.compare.metrics import find_metric
+    >>> find_metric("log-loss").higher_is_better
+    False
+    """
+    found = METRICS.get(name.lower().replace("-", "_").replace(" ", "_"))
+    if found is None:
+        raise unknown_choice("metric", name, list(METRICS))
+    return found
+
+
+def measure(
+    y_true: NDArray[Any],
+    y_pred: NDArray[Any],
+    *,
+    classes: NDArray[Any],
+    scores: FloatArray | None = None,
+    probabilities: FloatArray | None = None,
+) -> dict[str, float]:
+    """Return every metric that the predictions allow, by key.
+
+    Parameters
+    ----------
+    y_true, y_pred : ndarray of shape (n_rows,)
+        What is right, and what was predicted.
+    classes : ndarray of shape (n_classes,)
+        The classes of the training rows, in the order of columns.
+    scores : ndarray of shape (n_rows,) or (n_rows, n_classes), optional
+        Decision values.
+    probabilities : ndarray of shape (n_rows, n_classes), optional
+        Of each class.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([0, 0, 1, 1])
+    >>> p = np.array([0.1, 0.6, 0.7, 0.9])
+    >>> both = np.column_stack([1 - p, p])
+    >>> found = measure(y, both.argmax(axis=1), classes=np.arange(2), probabilities=both)
+    >>> {name: round(value, 3) for name, value in found.items()}
+    {'accuracy': 0.75, 'balanced_accuracy': 0.75, 'auc': 1.0, 'log_loss': 0.371, 'brier': 0.118}
+    """
+    right = np.asarray(y_true) == np.asarray(y_pred)
+    found = {"accuracy": float(right.mean()), "balanced_accuracy": _balanced(y_true, right)}
+    two = len(classes) == 2
+    # Of more classes, decision values of two rows need not be on one scale; probabilities are.
+    ranked = probabilities if scores is None or (not two and probabilities is not None) else scores
+    area = None if ranked is None else _area(y_true, ranked, classes)
+    if area is not None:
+        found["auc"] = area
+    if probabilities is not None:
+        truth = (np.asarray(y_true)[:, None] == classes).astype(np.float64)
+        least = np.maximum(probabilities, LEAST_PROBABILITY)
+        of_truth = (truth * least / least.sum(axis=1, keepdims=True)).sum(axis=1)
+        found["log_loss"] = float(-np.log(np.maximum(of_truth, LEAST_PROBABILITY)).mean())
+        # A class that no training row has got the probability 0.
+        squares = ((probabilities - truth) ** 2).sum(axis=1) + (1.0 - truth.sum(axis=1))
+        found["brier"] = float(squares.mean() / (2.0 if two else 1.0))  # as scikit-learn has it
+    return found
+
+
+def _balanced(y_true: NDArray[Any], right: NDArray[np.bool_]) -> float:
+    """Return the mean share of right rows over the classes that there are rows of."""
+    _, codes = np.unique(y_true, return_inverse=True)
+    return float(np.mean(np.bincount(codes, weights=right) / np.bincount(codes)))
+
+
+def _area(y_true: NDArray[Any], scores: FloatArray, classes: NDArray[Any]) -> float | None:
+    """Return the area under the ROC curve, the mean over classes of each against the others.
+
+    Only classes count that some of the rows have, and others have not; None where none has.
+    """
+    if scores.ndim == 1:
+        scores = np.column_stack([-scores, scores])
+    if scores.shape[1] != len(classes):  # of pairs of classes, perhaps
+        return None
+    columns = [1] if len(classes) == 2 else range(len(classes))
+    areas = []
+    for column in columns:
+        of_class = np.asarray(y_true) == classes[column]
+        if 0 < of_class.sum() < len(of_class):
+            areas.append(float(roc_auc_score(of_class, scores[:, column])))
+    return float(np.mean(areas)) if areas else None

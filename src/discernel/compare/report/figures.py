@@ -1,0 +1,259 @@
+"""The figures of a report, from what records hold; none where they hold nothing to draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discernel.compare.report.learned import finished
+from discernel.compare.report.words import BASELINE
+from discernel.compare.roc import MeanCurve, mean_roc
+from discernel.compare.store import Record
+from discernel.compare.tables import ResultTable
+from discernel.displays import (
+    DiscriminantEmbeddingDisplay,
+    LearningPathDisplay,
+    RegularizationPathDisplay,
+)
+from discernel.displays.common import (
+    LINE_STYLES,
+    MARKERS,
+    class_colors,
+    format_number,
+    wrap,
+)
+from discernel.learn import Progress
+from discernel.show.svg import new_figure
+from discernel.show.words import join, seconds
+
+__all__ = [
+    "Drawing",
+    "draw_convergence",
+    "draw_embeddings",
+    "draw_errors_by_regularization",
+    "draw_roc",
+    "draw_time",
+]
+
+#: Rows in a scatter plot: each is an element of the page.
+_MOST_ROWS = 300
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure, with its title, what is seen in it, and what a reader must know about it."""
+
+    figure: Any
+    title: str
+    alt: str
+    caption: str = ""
+
+
+# ---- what was learned ----------------------------------------------------------------------------
+
+
+def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
+    """Draw discriminant coordinates, where the first division that has any stored them."""
+    drawings = []
+    for method, records in finished(table, dataset).items():
+        stored = [r for r in records if r.result.details.get("embedding")]
+        if not stored:
+            continue
+        embedding = stored[0].result.details["embedding"]
+        labels, held_out = embedding["labels"], embedding.get("held_out")
+        step = -(-len(labels) // _MOST_ROWS)
+        [ax] = new_figure(3.6)
+        DiscriminantEmbeddingDisplay(
+            embedding["coordinates"][::step],
+            labels[::step],
+            classes=sorted(set(labels)),
+            held_out=None if held_out is None else held_out[::step],
+            explained=embedding.get("explained"),
+        ).plot(ax)
+        _place_legend_below(ax)
+        alt = (
+            f"Scatter plot of the rows of {dataset} in the discriminant coordinates of {method}, "
+            f"by class: {join(list(map(str, sorted(set(labels)))))}."
+        )
+        part = "" if step == 1 else f" One row in {step} is drawn."
+        caption = f"Division {stored[0].cell.repetition + 1}.{part}"
+        drawings.append(Drawing(ax.figure, method, alt, caption))
+    return drawings
+
+
+# ---- how it was learned --------------------------------------------------------------------------
+
+
+def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
+    """Draw objective and gap of the first division of every method that iterates."""
+    drawings = []
+    for method, records in finished(table, dataset).items():
+        iterated = [r for r in records if len(r.result.details.get("history") or ()) > 1]
+        if not iterated:
+            continue
+        record = iterated[0]
+        history = _history(record)
+        has_gap = all(progress.gap is not None for progress in history)
+        axes = new_figure(3.8 if has_gap else 2.6, 2 if has_gap else 1)
+        display = LearningPathDisplay(
+            history,
+            tol=record.cell.method.options.get("tol"),
+            regularization=record.result.regularization,
+        ).plot(axes)
+        display.axes_[0].set_xlabel("" if has_gap else "iteration")
+        _place_legend_below(axes[0])
+        gaps = [g for r in iterated if (g := r.result.gap) is not None and math.isfinite(g)]
+        worst = f"; the largest gap at the end of any is {format_number(max(gaps))}" if gaps else ""
+        alt = (
+            f"Lines of the objective{' and the certified gap' if has_gap else ''} of {method} on "
+            f"{dataset} against the iteration; {len(history)} points{worst}."
+        )
+        caption = f"Division {record.cell.repetition + 1} of {len(records)}{worst}."
+        drawings.append(Drawing(axes[0].figure, method, alt, caption))
+    return drawings
+
+
+def draw_errors_by_regularization(table: ResultTable, dataset: str) -> list[Drawing]:
+    """Draw the leave-one-out error against λ, a line per method.
+
+    Lines are means over the divisions, at the λ that all of them tried.
+    """
+    [ax], described = new_figure(3.2), []
+    for method, records in finished(table, dataset).items():
+        stored = (record.result.details.get("leave_one_out") for record in records)
+        paths: list[dict[float, float]] = [dict(path) for path in stored if path]
+        tried = sorted(set.intersection(*map(set, paths)), reverse=True) if paths else []
+        if len(tried) < 2:
+            continue
+        errors = np.mean([[path[lam] for lam in tried] for path in paths], axis=0)
+        display = RegularizationPathDisplay(tried, errors)
+        display.plot(ax, label=wrap(method), **_style(table, method))
+        described.append(
+            f"{method} from {errors.min():.3f} to {errors.max():.3f}{_chosen(records)}"
+        )
+    if not described:
+        return []
+    _place_legend_below(ax)
+    alt = f"Lines of the mean leave-one-out error on {dataset} against λ: {join(described)}."
+    return [Drawing(ax.figure, dataset, alt)]
+
+
+# ---- what came of it -----------------------------------------------------------------------------
+
+
+def draw_roc(table: ResultTable, dataset: str) -> list[Drawing]:
+    """Draw mean ROC curves, a line per method, with a band of one standard deviation."""
+    curves = {
+        method: found
+        for method, records in finished(table, dataset).items()
+        if method != BASELINE and (found := mean_roc(records)) is not None
+    }
+    if not curves:
+        return []
+    [ax], described = new_figure(4.0), []
+    ax.plot([0, 1], [0, 1], color="#888888", linewidth=0.8, linestyle=":")
+    for method, curve in curves.items():
+        look = {**_style(table, method), "marker": ""}
+        ax.plot(curve.false, curve.true, label=f"{wrap(method)} ({curve.area:.3f})", **look)
+        band = np.clip([curve.true - curve.spread, curve.true + curve.spread], 0.0, 1.0)
+        ax.fill_between(curve.false, *band, color=look["color"], alpha=0.12, linewidth=0)
+        described.append(f"{method} {curve.area:.3f}")
+    ax.set(xlabel="false positive rate", ylabel="true positive rate")
+    ax.locator_params(axis="x", nbins=6)
+    _place_legend_below(ax, 2)
+    caption = _zoom(ax, list(curves.values()))
+    alt = f"ROC curves on {dataset}, averaged over divisions; area under each: {join(described)}."
+    return [Drawing(ax.figure, dataset, alt, caption)]
+
+
+def draw_time(table: ResultTable, dataset: str) -> list[Drawing]:
+    """Draw the metric against the time of a fit, a point per method."""
+    entries = [e for e in table.of_dataset(dataset) if e.seconds_fit > 0 and e.interval]
+    guess = [e for e in entries if e.method == BASELINE]
+    if len(entries) - len(guess) > 1:  # far from all others, it would leave them no room
+        entries = [e for e in entries if e not in guess]
+    if len(entries) < 2:
+        return []
+    [ax], described, metric = new_figure(3.6), [], table.metric
+    unit = 100.0 if metric.in_percent else 1.0
+    for entry in entries:
+        assert entry.interval is not None
+        look = {**_style(table, entry.method), "linestyle": "", "markersize": 7.0}
+        ends = np.array([[entry.mean - entry.interval.low], [entry.interval.high - entry.mean]])
+        reach = None if np.isnan(ends).any() else unit * np.maximum(ends, 0.0)
+        ax.errorbar(
+            entry.seconds_fit,
+            unit * entry.mean,
+            reach,
+            label=wrap(entry.method),
+            capsize=2,
+            **look,
+        )
+        number = metric.show_with_unit(entry.mean)
+        described.append(f"{entry.method} {number} in {seconds(entry.seconds_fit)}")
+    ax.set(xscale="log", xlabel="seconds of a fit", ylabel=metric.heading)
+    ax.margins(x=0.15)
+    _place_legend_below(ax)
+    alt = f"{metric.label} on {dataset} against the time of a fit: {join(described)}."
+    absent = [e for e in guess if e not in entries]
+    caption = f"Not drawn: {BASELINE}, {metric.show_with_unit(absent[0].mean)}." if absent else ""
+    return [Drawing(ax.figure, dataset, alt, caption)]
+
+
+# ---- parts ---------------------------------------------------------------------------------------
+
+
+def _style(table: ResultTable, method: str) -> dict[str, Any]:
+    """Return colour, marker and dash of a method: the same in all figures."""
+    i = table.methods.index(method)
+    return {
+        "color": class_colors(i + 1)[i],
+        "marker": MARKERS[i % len(MARKERS)],
+        "linestyle": LINE_STYLES[i % len(LINE_STYLES)],
+        "markersize": 4.0,
+    }
+
+
+def _history(record: Record) -> list[Progress]:
+    """Return what was stored of the iterations; older records have no λ, but the whole path."""
+    path = [lam for lam, _ in record.result.details.get("leave_one_out") or ()]
+    stored = record.result.details["history"]
+    has_path = len({entry[3] for entry in stored}) == len(path)
+    found = []
+    for iteration, objective, gap, stage, *rest in stored:
+        known = path[stage] if has_path else None
+        found.append(Progress(iteration, objective, gap, 0, rest[0] if rest else known, stage))
+    return found
+
+
+def _zoom(ax: Any, curves: Sequence[MeanCurve]) -> str:
+    """Show only the part where ROC curves differ, if it is small; say so."""
+    lowest, rates = np.min([curve.true for curve in curves], axis=0), curves[0].false
+    right = min(1.0, max(0.1, 2.0 * float(rates[np.argmax(lowest >= 0.99)])))
+    if right > 0.5:
+        return ""
+    ax.set(xlim=(0.0, right), ylim=(max(0.0, float(lowest[1]) - 0.1), 1.005))
+    return f"Only false positive rates up to {right:.2g} are shown: beyond, the curves are near 1."
+
+
+def _place_legend_below(ax: Any, n_columns: int = 3) -> None:
+    """Put what legends explain below all axes of a figure, where it covers nothing."""
+    unique: dict[str, Any] = {}
+    for panel in ax.figure.axes:
+        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            unique.setdefault(label, handle)
+        if panel.get_legend() is not None:
+            panel.get_legend().remove()
+    if unique:
+        look = {"ncols": n_columns, "frameon": False, "fontsize": 9.5}
+        ax.figure.legend(list(unique.values()), list(unique), loc="outside lower center", **look)
+
+
+def _chosen(records: Sequence[Record]) -> str:
+    """Return the middle one of the chosen λ, in brackets."""
+    found = sorted(r.result.regularization for r in records if r.result.regularization)
+    return f" (chosen λ {format_number(found[len(found) // 2])})" if found else ""

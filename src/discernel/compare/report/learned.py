@@ -1,0 +1,188 @@
+"""Importances, weights and candidates of a comparison: means over divisions, as tables of bars."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from discernel.arrays import FloatArray
+from discernel.compare.store import Record
+from discernel.compare.tables import ResultTable
+from discernel.rows.views import sum_by
+from discernel.show.facts import Block, Row
+from discernel.show.words import candidate_label, join, percent
+
+__all__ = ["LEARNED", "finished", "importance_blocks"]
+
+
+def finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
+    """Return the records of a data set that did not fail, by method."""
+    found = {method: table.records.get((dataset, method), []) for method in table.methods}
+    return {
+        method: [record for record in records if record.result.error is None]
+        for method, records in found.items()
+    }
+
+
+def importance_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
+    """Yield how much the columns matter; methods that learned the same share a table."""
+    shared: list[tuple[list[str], FloatArray, list[str]]] = []
+    for method, records in finished(table, dataset).items():
+        names, rows = _named_rows(r.result.details.get("feature_importances") for r in records)
+        if not rows.size:
+            continue
+        for columns, other, methods in shared:
+            if columns == names and other.shape == rows.shape and np.allclose(other, rows):
+                methods.append(method)
+                break
+        else:
+            shared.append((names, rows, [method]))
+    for names, rows, methods in shared:
+        means, spread = rows.mean(axis=0), rows.std(axis=0, ddof=min(1, len(rows) - 1))
+        texts = [(f"{percent(m)} ± {percent(s)} %",) for m, s in zip(means, spread, strict=True)]
+        header = ("column", "share ± deviation")
+        yield _ranked(f"{join(methods)} on {dataset}", names, 100.0 * means, texts, header)
+
+
+def _weights(table: ResultTable, dataset: str, *, by_source: bool) -> Iterator[Block]:
+    """Yield the weights of every method that learns them: of kernels, or of all of a source."""
+    for method, records in finished(table, dataset).items():
+        names, rows = _named_rows(record.result.weights for record in records)
+        if rows.size == 0 or np.ptp(rows) <= 1e-12:
+            continue  # one kernel, or equal weights: nothing was learned
+        sources: dict[str, str] = {}
+        for record in records:
+            sources |= record.result.details.get("sources") or {}
+        if by_source and not sources:
+            continue
+        if by_source:
+            names, rows = sum_by([sources.get(name, "all columns") for name in names], rows)
+        means, (low, high) = rows.mean(axis=0), np.quantile(rows, [0.25, 0.75], axis=0)
+        texts = [
+            (f"{mean:z.3f}", f"{a:z.3f} to {b:z.3f}")
+            for mean, a, b in zip(means, low, high, strict=True)
+        ]
+        header = ("source" if by_source else "kernel", "mean weight", "quartiles")
+        yield _ranked(f"{method} on {dataset}", names, means, texts, header)
+
+
+def _kernel_weights(table: ResultTable, dataset: str) -> Iterator[Block]:
+    return _weights(table, dataset, by_source=False)
+
+
+def _source_weights(table: ResultTable, dataset: str) -> Iterator[Block]:
+    return _weights(table, dataset, by_source=True)
+
+
+def _named_rows(stored: Any) -> tuple[list[str], FloatArray]:
+    """Return all names that occur, and a row of numbers per division, 0 for names it has not."""
+    known = [each for each in stored if each]
+    names = list(dict.fromkeys(name for each in known for name in each))
+    return names, np.array([[each.get(name, 0.0) for name in names] for each in known])
+
+
+def _ranked(
+    title: str,
+    names: Sequence[str],
+    means: FloatArray,
+    texts: Sequence[tuple[str, ...]],
+    header: tuple[str, ...],
+) -> Block:
+    order = np.argsort(-means, kind="stable")
+    rows = tuple(Row((names[i], *texts[i]), float(means[i])) for i in order)
+    return Block("", title, "", rows, header, len(header) - 1, header[0], "{:z.1f} %")
+
+
+def _candidates(table: ResultTable, dataset: str) -> Iterator[Block]:
+    """Yield what the default considered: means over divisions, and how often chosen.
+
+    Weights are learned on columns scaled as is best in a division: apart for each scaling, they
+    would be means over other divisions, which do not compare. Divisions that were judged by folds
+    and by leaving rows out, as older records may be, have a table each.
+    """
+    for method, records in finished(table, dataset).items():
+        stored = [found for r in records if (found := r.result.details.get("considered"))]
+        for by_folds in (True, False):
+            kind = [found for found in stored if _is_by_folds(found) is by_folds]
+            by_line: dict[str, list[Any]] = defaultdict(list)
+            for entry in (entry for found in kind for entry in found):
+                by_line[_line(entry, by_folds)].append(entry)
+            chosen = Counter(_line(found[0], by_folds) for found in kind)
+            rows = [
+                (-chosen[line], *_mean_numbers(entries, by_folds), line)
+                for line, entries in by_line.items()
+            ]
+            if rows:
+                yield _candidate_block(f"{method} on {dataset}", sorted(rows), len(kind), by_folds)
+
+
+def _candidate_block(title: str, rows: Sequence[Any], n: int, by_folds: bool) -> Block:
+    made = []
+    for times, cost, beside, line in rows:
+        second = percent(beside) if by_folds else f"{beside:z.3f}"
+        made.append(Row((line, f"{cost:z.3f}", second, f"chosen in {-times} of {n}"), cost))
+    names = ("log-loss", "accuracy %") if by_folds else ("leave-one-out error + pull", "pull")
+    return Block("", title, "", tuple(made), ("candidate", *names, ""), 2)
+
+
+def _is_by_folds(found: Sequence[Sequence[Any]]) -> bool:
+    return any(len(entry) > 5 and entry[5] is not None for entry in found)
+
+
+def _line(entry: Sequence[Any], by_folds: bool) -> str:
+    if by_folds and entry[0] == "weights":
+        return "learned weights, columns scaled as is best"
+    return candidate_label(entry[0], entry[4] if by_folds else 0.0, by_folds)
+
+
+def _mean_numbers(entries: Sequence[Sequence[Any]], by_folds: bool) -> tuple[float, float]:
+    """Return the mean cost of a candidate, and beside it its accuracy or its pull."""
+    costs = [entry[1] + entry[2] for entry in entries]
+    beside = [entry[5] if by_folds else entry[2] for entry in entries]
+    return float(np.mean(costs)), float(np.mean(beside))
+
+
+_NO_IMPORTANCES = (
+    "A weight says how much of a kernel is used, not how important its columns are: with rkda, a "
+    "source of pure noise can get weight."
+)
+#: Id, title, what a reader must know, and what makes the tables of one data set.
+LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]]], ...] = (
+    (
+        "importances",
+        "Which columns matter",
+        "How much of what the method predicts changes with the column, as a share of all columns. "
+        "Numbers are means over divisions, with one standard deviation. If two columns say the "
+        "same, one may get the importance of both. Importance does not mean cause.",
+        importance_blocks,
+    ),
+    (
+        "sources",
+        "Weights by source",
+        f"The weights of all kernels of a source, summed: means over divisions. {_NO_IMPORTANCES}",
+        _source_weights,
+    ),
+    (
+        "weights",
+        "Kernel weights",
+        "Means over divisions. Weights are over kernels normalised to the same trace. "
+        f"{_NO_IMPORTANCES}",
+        _kernel_weights,
+    ),
+    (
+        "candidates",
+        "What the default considered",
+        "Before it learns from all training rows, the default tries several candidates on training "
+        "rows that it leaves out, and chooses one, in every division anew: equal or learned "
+        "weights of the kernels, and columns as they are or scaled by how much they matter. The "
+        "simplest candidate is chosen, unless another one is better by more than a standard error. "
+        "Where kernels were given, candidates are judged by the mean squared error of the class "
+        "scores of rows that were left out one at a time (1 is knowing nothing; it is not a share "
+        "of wrong rows) and what is added for weights far from equal ones: the least sum is "
+        "chosen. Shorter bars are better.",
+        _candidates,
+    ),
+)

@@ -1,0 +1,213 @@
+"""Results of a comparison in plain sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from discernel.compare.entrants import DEFAULT_METHODS
+from discernel.compare.metrics import PredictionMetric
+from discernel.compare.plan import Splits
+from discernel.compare.statistics import ALPHA, Interval
+from discernel.compare.tables import Entry, Failure, Ranking, ResultTable
+from discernel.show.words import count, join, probability, seconds, sentence
+
+__all__ = [
+    "BASELINE",
+    "DEFAULT",
+    "conclusion",
+    "describe_dataset",
+    "describe_default",
+    "describe_failures",
+    "describe_power",
+    "describe_ranking",
+    "describe_splits",
+    "describe_task",
+    "describe_time",
+    "span",
+]
+
+#: The method that is discernel's default, and the one that only knows the largest class.
+DEFAULT, BASELINE = DEFAULT_METHODS[0], DEFAULT_METHODS[-1]
+#: Below this, the corrected test finds little: its t has few degrees of freedom.
+_FEW_DIVISIONS = 10
+
+
+def span(interval: Interval | None, metric: PredictionMetric) -> str:
+    """Return the ends of an interval of a metric; a dash where there is none."""
+    if interval is None or math.isnan(interval.low):
+        return "–"
+    return f"{metric.show(interval.low)} to {metric.show(interval.high)}"
+
+
+def describe_task(table: ResultTable) -> str:
+    """Say what was compared."""
+    methods, datasets = table.methods, table.datasets
+    verb = "was run" if len(methods) == 1 else "were compared"
+    return (
+        f"{sentence(count(len(methods), 'method'))} {verb} on "
+        f"{count(len(datasets), 'data set')}. Data: {join(datasets)}."
+    )
+
+
+def describe_splits(splits: Splits, n_divisions: int) -> str:
+    """Say how rows were divided, and how often."""
+    if splits.donor:
+        return "the training part that the donor of the data made"
+    if splits.folds is not None:
+        turns = -(-n_divisions // splits.folds)
+        times = "once" if turns == 1 else f"{turns} times"
+        return f"{splits.folds}-fold cross-validation, {times}, seeds from {splits.seed}"
+    size = splits.train_size
+    part = f"{size:.0%} of the rows train" if size < 1 else f"{int(size)} rows train"
+    manner = "stratified" if splits.stratify else "not stratified"
+    return f"{count(n_divisions, 'division')}, {part}, {manner}, seeds from {splits.seed}"
+
+
+def describe_dataset(table: ResultTable, dataset: str) -> str:
+    """Say which method is the best on a data set, and whether that means anything."""
+    entries, label = [e for e in table.ranked(dataset) if e.values], table.metric.label
+    if not entries:
+        return f"On {dataset} no method has a result for {label}."
+    best = entries[0]
+    number = _number(best, table.metric)
+    if len(entries) == 1:
+        return f"On {dataset} only {best.method} has results: {label} {number}."
+    if best.standing == "ahead":
+        return (
+            f"On {dataset}, {best.method} is clearly better than all others: {label} {number}, "
+            f"p {probability(best.p_value)} against the nearest."
+        )
+    if all(entry.standing == "untested" for entry in entries):
+        return (
+            f"On {dataset}, {best.method} has the best {label}, {number}, but the divisions cannot "
+            "tell whether a difference is chance."
+        )
+    return _describe_level(dataset, entries, table.metric)
+
+
+def _describe_level(dataset: str, entries: Sequence[Entry], metric: PredictionMetric) -> str:
+    best = entries[0]
+    number = _number(best, metric)
+    if len({entry.mean for entry in entries}) == 1:
+        n = len(entries)
+        all_of_them = "both methods" if n == 2 else f"all {count(n, 'method')}"
+        return f"On {dataset} {all_of_them} have the same mean {metric.label}: {number}."
+    behind = [entry.method for entry in entries if entry.standing == "behind"]
+    leaders = [entry.method for entry in entries if entry.mean == best.mean]
+    verb = "has" if len(leaders) == 1 else "share"
+    start = f"On {dataset}, {join(leaders)} {verb} the best {metric.label}, {number}"
+    if not behind:
+        return f"{start}, but all others are statistically tied: the differences may be chance."
+    tied = [
+        entry.method
+        for entry in entries
+        if entry.standing in ("level", "untested") and entry.method not in leaders
+    ]
+    others = f" Statistically tied: {join(tied)}." if tied else ""
+    return f"{start}.{others} Clearly worse: {join(behind)}."
+
+
+def describe_default(table: ResultTable, dataset: str) -> str | None:
+    """Say how the default stands to the best method; None where it was not compared."""
+    entries = [entry for entry in table.ranked(dataset) if entry.values]
+    found = [entry for entry in entries if entry.method == DEFAULT]
+    if not found or len(entries) < 2:
+        return None
+    entry, best, metric = found[0], entries[0], table.metric
+    if entry.standing == "behind":
+        return (
+            f"The default, {DEFAULT}, is clearly worse than {best.method}: {metric.label} "
+            f"{metric.show(entry.mean)} against {metric.show_with_unit(best.mean)}, "
+            f"p {probability(entry.p_value)}. Prefer {best.method} here."
+        )
+    if entry.standing == "untested":
+        return None
+    clearly = "" if entry.mean == best.mean else " clearly"
+    return f"No method is{clearly} better than the default, {DEFAULT}."
+
+
+def conclusion(table: ResultTable, dataset: str) -> list[str]:
+    """Say what the results on a data set mean: the best, the default, and how sure that is."""
+    found = (
+        describe_dataset(table, dataset),
+        describe_default(table, dataset),
+        describe_power(table),
+    )
+    return [sentence for sentence in found if sentence]
+
+
+def describe_ranking(ranking: Ranking | None) -> str | None:
+    """Say what the ranks over all data sets mean; None where there is nothing to rank."""
+    if ranking is None:
+        return None
+    best = [m for m, r in zip(ranking.methods, ranking.ranks, strict=True) if r == ranking.ranks[0]]
+    first = (
+        f"Over {count(len(ranking.datasets), 'data set')}, {join(best)} "
+        f"{'has' if len(best) == 1 else 'share'} the best mean rank, {ranking.ranks[0]:.2f}"
+    )
+    p = probability(ranking.test.p_value)
+    if not ranking.test.p_value < ALPHA:
+        return (
+            f"{first}, but the ranks of the methods do not differ more than by chance "
+            f"(Friedman test, p {p})."
+        )
+    level = [method for method in ranking.groups[0] if method not in best]
+    if not level:
+        return f"{first}, clearly better than all others (Friedman test, p {p}; Nemenyi)."
+    return (
+        f"{first}. Methods differ (Friedman test, p {p}), but {join(level)} cannot be told from "
+        f"{join(best)} (Nemenyi: ranks must differ by "
+        f"{ranking.test.critical_difference:.2f})."
+    )
+
+
+def describe_power(table: ResultTable) -> str | None:
+    """Say that few divisions show large differences only; None where they are not few."""
+    most = max((len(entry.values) for entry in table.entries.values()), default=0)
+    if len(table.methods) < 2 or not 2 <= most < _FEW_DIVISIONS:
+        return None
+    return (
+        f"With {count(most, 'division')} only large differences can show: “tied” does not mean “as "
+        f"good”. Run {_FEW_DIVISIONS} or more to tell."
+    )
+
+
+def describe_failures(found: Sequence[Failure], n_runs: int) -> str:
+    """Say what failed."""
+    if not found:
+        return f"None of the {n_runs} runs failed." if n_runs > 1 else "The run did not fail."
+    counts: dict[str, int] = {}
+    for failure in found:
+        place = f"{failure.method} on {failure.dataset}"
+        counts[place] = counts.get(place, 0) + len(failure.repetitions)
+    places = [f"{place} ({number})" for place, number in counts.items()]
+    return f"{sum(counts.values())} of {n_runs} runs failed: {join(places)}."
+
+
+def describe_time(table: ResultTable) -> str | None:
+    """Say how long fits took, and who is fast and slow; None where nothing finished."""
+    done = [r.result for found in table.records.values() for r in found if r.result.error is None]
+    if not done:
+        return None
+    total = sum(result.seconds_fit + result.seconds_predict for result in done)
+    text = f"Fits and predictions took {seconds(total)} in all."
+    means = {}
+    for method in table.methods:
+        times = [e.seconds_fit for e in table.entries.values() if e.method == method and e.values]
+        if len(times) == len(table.datasets):  # the same data for all, or times do not compare
+            means[method] = sum(times) / len(times)
+    if len(means) > 1:
+        fast, slow = min(means, key=means.__getitem__), max(means, key=means.__getitem__)
+        text += (
+            f" {sentence(fast)} is the fastest to fit, {seconds(means[fast])} on average, "
+            f"{slow} the slowest, {seconds(means[slow])}."
+        )
+    return text
+
+
+def _number(entry: Entry, metric: PredictionMetric) -> str:
+    """Return the mean of an entry, with its interval in brackets."""
+    if entry.interval is None or math.isnan(entry.interval.low):
+        return metric.show_with_unit(entry.mean)
+    return f"{metric.show_with_unit(entry.mean)} ({span(entry.interval, metric)})"

@@ -1,0 +1,314 @@
+"""Run what a plan asks for and a store does not have, in parallel, and survive being killed."""
+
+from __future__ import annotations
+
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from threadpoolctl import ThreadpoolController
+
+from discernel.compare.machine import THREADS, PeakMemory, machine
+from discernel.compare.methods import METHODS, Outcome
+from discernel.compare.metrics import measure
+from discernel.compare.plan import Cell, Plan, plain
+from discernel.compare.progress import Bar, progress_bar
+from discernel.compare.store import Result, Store
+from discernel.compare.tasks import Division, divide
+from discernel.exceptions import DiscernelError, InvalidInputError, unknown_choice
+
+__all__ = ["COMPARISON", "Protocol", "Summary", "run", "run_cell"]
+
+#: Seconds between two looks at what other processes have finished.
+_POLL = 0.2
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the cells of a plan are run; processes that run them get a copy.
+
+    Attributes
+    ----------
+    methods : dict of str to callable
+        From the kind of a method to the function of a division and of options that runs it.
+    divide : callable
+        From a cell to its division.
+    """
+
+    methods: Mapping[str, Callable[[Division, dict[str, Any]], Outcome]]
+    divide: Callable[[Cell], Division]
+
+
+#: How `compare` runs its cells.
+COMPARISON = Protocol(METHODS, divide)
+
+
+@dataclass(frozen=True)
+class Summary:
+    """How a run ended, in different cells.
+
+    Attributes
+    ----------
+    ran : int
+        Run now.
+    found : int
+        Found finished.
+    elsewhere : int
+        Run by other processes meanwhile, which had claimed them.
+    failed : int
+        Failed, among all that are finished.
+    """
+
+    ran: int
+    found: int
+    elsewhere: int
+    failed: int
+
+
+def run(
+    plan: Plan,
+    store: Store,
+    *,
+    n_jobs: int | None = None,
+    progress: bool = False,
+    retry_failures: bool = False,
+    protocol: Protocol = COMPARISON,
+) -> Summary:
+    """Run all cells of a plan that the store does not have.
+
+    Killed at any moment, it loses only the cells that were running: run it again and it goes on.
+    Only this process writes to the store; those that run cells never see it. Several runs may
+    share the work: each waits for what others have claimed, and takes over what they give up or,
+    killed, no longer renew. So all cells are in the store when it ends.
+
+    Parameters
+    ----------
+    plan : Plan
+        What to run.
+    store : Store
+        Where results go, each as soon as it is there.
+    n_jobs : int, optional
+        Processes side by side; None is what the joblib backend in use says, one by default. In a
+        ``joblib.parallel_config`` context cells run on that backend, a Dask cluster for example;
+        its workers should have one thread each.
+    progress : bool, default=False
+        Whether to show a bar with an estimate of the time left, on the standard error.
+    retry_failures : bool, default=False
+        Whether cells that failed before are run again.
+    protocol : Protocol, default=COMPARISON
+        The kinds of methods that there are, and how rows are divided.
+
+    Returns
+    -------
+    Summary
+        How many cells were run, found, run by other processes, and failed.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such kind of method, or a data set cannot be divided as the plan says;
+        nothing has been run then.
+    DataUnavailableError
+        If a data set cannot be had here; nothing has been run then.
+    DiscernelError
+        If a process that ran cells died. What was finished before is in the store.
+    KeyboardInterrupt
+        If the user stops it; likewise. The message says how far it came.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from discernel.compare.plan import Data, Method, Plan, Splits
+    >>> from discernel.compare.runner import run
+    >>> from discernel.compare.store import Store
+    >>> plan = Plan("small", (Data("wine"),), (Method("LDA", "lda"),), Splits(n=3))
+    >>> with TemporaryDirectory() as folder, Store(f"{folder}/results.sqlite") as store:
+    ...     run(plan, store)
+    ...     run(plan, store)
+    Summary(ran=3, found=0, elsewhere=0, failed=0)
+    Summary(ran=0, found=3, elsewhere=0, failed=0)
+    """
+    _check_kinds(plan, protocol)
+    cells = {cell.key: cell for cell in plan.cells()}  # two methods may be the same but for a name
+    finished = store.finished() - (store.failed() if retry_failures else set())
+    missing = [cell for key, cell in cells.items() if key not in finished]
+    _check_divisions(missing, protocol)
+    if retry_failures:
+        store.forget_failures(missing)
+    ran = 0
+    try:
+        with (
+            _quiet(),
+            store.renewing(),
+            progress_bar(plan.name, len(cells), len(cells) - len(missing), progress) as bar,
+        ):
+            free = missing
+            while free:
+                with closing(_run_all(free, store, n_jobs, protocol)) as done:
+                    for cell in done:
+                        ran += 1
+                        bar.advance(f"{cell.data.name}: {cell.method.name}")
+                free = _given_up(missing, store, bar)
+            for _ in range(len(missing) - ran):
+                bar.advance("run by another process")
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(
+            f"Stopped with {len(store.finished() & set(cells))} of {len(cells)} cells finished. "
+            f"They are in {store.path}: run it again to go on."
+        ) from None
+    return Summary(
+        ran=ran,
+        found=len(cells) - len(missing),
+        elsewhere=len(missing) - ran,
+        failed=len(store.failed() & set(cells)),
+    )
+
+
+def _run_all(
+    missing: Sequence[Cell], store: Store, n_jobs: int | None, protocol: Protocol
+) -> Generator[Cell, None, None]:
+    """Run cells side by side; yield each when it is in the store."""
+    workers = Parallel(
+        n_jobs=n_jobs,
+        return_as="generator_unordered",
+        pre_dispatch="2*n_jobs",
+        batch_size=1,  # a batch would keep finished cells from the store
+    )
+    try:
+        claimed = (delayed(_work)(cell, protocol) for cell in _claim(missing, store))
+        with closing(workers(claimed)) as results:
+            for cell, result, facts in results:
+                store.add(cell, result, facts)
+                yield cell
+    except BrokenProcessPool as error:
+        raise DiscernelError(
+            "A process that ran cells died, for want of memory perhaps. What was finished is in "
+            f"{store.path}: run it again with fewer processes side by side (n_jobs, --jobs)."
+        ) from error
+    finally:
+        store.give_back()
+
+
+def _claim(missing: Iterable[Cell], store: Store) -> Iterator[Cell]:
+    return (cell for cell in missing if store.claim(cell))
+
+
+def _unfinished(cells: Iterable[Cell], store: Store) -> list[Cell]:
+    finished = store.finished()
+    return [cell for cell in cells if cell.key not in finished]
+
+
+def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
+    """Wait for what other processes run; return what they gave up, nothing when all is done."""
+    said = ""
+    while left := _unfinished(cells, store):
+        held = store.held()
+        free = [cell for cell in left if cell.key not in held]
+        if free:
+            return free
+        holders = " and ".join(sorted({held[cell.key] for cell in left}))
+        if holders != said:  # a line for each of many cells would say no more
+            what = "1 cell" if len(left) == 1 else f"{len(left)} cells"
+            bar.say(f"waits for {what} of {holders}; a killed one's are taken over in a minute")
+            said = holders
+        time.sleep(_POLL)
+    return []
+
+
+def _check_kinds(plan: Plan, protocol: Protocol) -> None:
+    for method in plan.methods:
+        if method.kind not in protocol.methods:
+            raise unknown_choice("kind of method", method.kind, list(protocol.methods))
+
+
+def _check_divisions(missing: Iterable[Cell], protocol: Protocol) -> None:
+    """Read every data set that is needed, and divide it once, before anything is fitted."""
+    first_of: dict[int, Cell] = {}
+    for cell in missing:
+        first_of.setdefault(id(cell.data), cell)
+    for cell in first_of.values():
+        try:
+            protocol.divide(cell)
+        except DiscernelError:
+            raise
+        except ValueError as error:
+            raise InvalidInputError(
+                f"The data set {cell.data.name!r} must be one that can be divided as the plan "
+                f"says. Got: {error}"
+            ) from error
+
+
+# ---- one cell ----------------------------------------------------------------------------------
+
+
+def run_cell(cell: Cell, protocol: Protocol = COMPARISON) -> tuple[Cell, Result]:
+    """Run one cell; a failure is a result too."""
+    try:
+        with _quiet(), PeakMemory() as memory:
+            division = protocol.divide(cell)
+            outcome = protocol.methods[cell.method.kind](division, dict(cell.method.options))
+        return cell, _result(outcome, division, memory.peak)
+    except Exception:
+        return cell, Result(error=traceback.format_exc(limit=-6))
+
+
+def _work(cell: Cell, protocol: Protocol) -> tuple[Cell, Result, dict[str, Any]]:
+    """Run one cell, and say on what: on a cluster that is not where the store is."""
+    return *run_cell(cell, protocol), machine()
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep BLAS and OpenMP to their threads, and warnings to themselves.
+
+    Threads of BLAS and filters of warnings are the process's, not the thread's. Where a joblib
+    backend runs cells in threads, they are put back in any order; so `run` holds both as well,
+    and puts back what it found when all cells are done.
+    """
+    with _thread_pools(len(sys.modules)).limit(limits=THREADS), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what they say is in the record: status and gap
+        yield
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(n_modules: int) -> ThreadpoolController:
+    """Look through all loaded libraries, which takes as long as a small cell; again if more are."""
+    return ThreadpoolController()
+
+
+def _result(outcome: Outcome, division: Division, peak: int | None) -> Result:
+    metrics = measure(
+        division.y_test,
+        outcome.y_pred,
+        classes=np.unique(division.y_train),
+        scores=outcome.scores,
+        probabilities=outcome.probabilities,
+    )
+    predictions = {"y_true": division.y_test, "y_pred": outcome.y_pred}
+    if outcome.scores is not None:
+        predictions["scores"] = outcome.scores.astype(np.float32)
+    return Result(
+        metrics=metrics | plain(outcome.metrics),
+        seconds_fit=outcome.seconds_fit,
+        seconds_predict=outcome.seconds_predict,
+        peak_memory=peak,
+        weights=plain(outcome.weights),
+        regularization=outcome.regularization,
+        gap=outcome.gap,
+        details=plain(outcome.details),
+        predictions={name: _storable(values) for name, values in predictions.items()},
+    )
+
+
+def _storable(values: Any) -> Any:
+    values = np.asarray(values)
+    return values.astype(str) if values.dtype.kind == "O" else values

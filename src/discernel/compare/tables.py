@@ -1,0 +1,512 @@
+"""From records to plain summaries: means, comparisons, ranks, failures. Nothing is fitted."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any, Literal
+
+import numpy as np
+
+from discernel.compare.metrics import METRICS, PredictionMetric, find_metric
+from discernel.compare.statistics import (
+    ALPHA,
+    Interval,
+    PairedTest,
+    RankTest,
+    corrected_interval,
+    corrected_t_test,
+    holm,
+    rank_test,
+    tied_groups,
+)
+from discernel.compare.store import Record, Result
+from discernel.exceptions import InvalidInputError, unknown_choice
+
+__all__ = [
+    "Entry",
+    "Failure",
+    "PairedComparison",
+    "Ranking",
+    "ResultTable",
+    "compare_with",
+    "failures",
+    "heldout_ratio",
+    "rank_methods",
+    "summarize",
+]
+
+Standing = Literal["ahead", "level", "behind", "untested", "failed"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One method on one data set, over all divisions.
+
+    Attributes
+    ----------
+    dataset, method : str
+        Their names.
+    values : dict of int to float
+        The metric of the table by division, where the method finished and has it.
+    interval : Interval or None
+        Mean and corrected confidence interval, cut off where the metric ends; None where there
+        are no values.
+    means : dict of str to float
+        The mean of every metric that is known, by its name.
+    seconds_fit, seconds_predict : float
+        The mean time of a fit, and of predicting the held-out rows; NaN where nothing finished.
+    peak_memory : int or None
+        Most bytes in any division.
+    n_failed : int
+        The number of divisions that failed.
+    standing : {"ahead", "level", "behind", "untested", "failed"}
+        Clearly better than every other method; the best mean, or not clearly worse than it;
+        clearly worse; nothing to tell by, or too little; nothing finished, or without the metric.
+    p_value : float
+        That of the pair with the best method of the data set, from `ResultTable.pairs`; of the
+        best itself, the largest of its pairs. NaN where there is no test.
+    """
+
+    dataset: str
+    method: str
+    values: dict[int, float] = field(default_factory=dict)
+    interval: Interval | None = None
+    means: dict[str, float] = field(default_factory=dict)
+    seconds_fit: float = math.nan
+    seconds_predict: float = math.nan
+    peak_memory: int | None = None
+    n_failed: int = 0
+    standing: Standing = "failed"
+    p_value: float = math.nan
+
+    @property
+    def mean(self) -> float:
+        """The mean of the metric of the table; NaN where there are no values."""
+        return math.nan if self.interval is None else self.interval.mean
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """All entries, data set by data set.
+
+    Attributes
+    ----------
+    datasets, methods : tuple of str
+        Names in the order of the records. Where two data sets, or two methods, that are not the
+        same have one name, the later ones are numbered.
+    entries : dict of (str, str) to Entry
+        By data set and method; there is none where nothing was run.
+    records : dict of (str, str) to list of Record
+        What the entries sum up, failures included.
+    ratios : dict of str to float
+        Held-out rows over training rows of each data set; NaN where unknown.
+    pairs : dict of (str, str, str) to PairedComparison
+        By data set, method and reference, in both orders: the one test of every pair of methods
+        with a common division, which all verdicts are read from.
+    metric : PredictionMetric
+        What the entries are judged by.
+    """
+
+    datasets: tuple[str, ...]
+    methods: tuple[str, ...]
+    entries: Mapping[tuple[str, str], Entry]
+    records: Mapping[tuple[str, str], list[Record]]
+    ratios: Mapping[str, float]
+    pairs: Mapping[tuple[str, str, str], PairedComparison]
+    metric: PredictionMetric = METRICS["accuracy"]
+
+    def of_dataset(self, dataset: str) -> list[Entry]:
+        """Return the entries of a data set, in the order of the methods."""
+        found = (self.entries.get((dataset, method)) for method in self.methods)
+        return [entry for entry in found if entry is not None]
+
+    def ranked(self, dataset: str) -> list[Entry]:
+        """Return the entries of a data set, the best mean first, those without one last."""
+        return sorted(
+            self.of_dataset(dataset),
+            key=lambda entry: -self.metric.sign * entry.mean if entry.values else math.inf,
+        )
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """A method against a reference on one data set: the metric of the one minus the other's.
+
+    Attributes
+    ----------
+    dataset, method, reference : str
+        Their names.
+    test : PairedTest
+        Of the difference.
+    p_value : float
+        Its probability, corrected for all pairs of methods on the data set [Holm79]_.
+    sign : float
+        1 where a larger metric is better, else −1.
+    """
+
+    dataset: str
+    method: str
+    reference: str
+    test: PairedTest
+    p_value: float
+    sign: float = 1.0
+
+    @property
+    def verdict(self) -> Literal["better", "worse", "no clear difference", "cannot tell"]:
+        """What the corrected probability says; without one, nothing can."""
+        if math.isnan(self.p_value):
+            return "cannot tell"
+        if not self.p_value < ALPHA:
+            return "no clear difference"
+        return "better" if self.sign * self.test.difference.mean > 0 else "worse"
+
+    @property
+    def turned(self) -> PairedComparison:
+        """The same pair with method and reference exchanged."""
+        old = self.test.difference
+        test = PairedTest(
+            replace(old, mean=-old.mean, low=-old.high, high=-old.low),
+            -self.test.statistic,
+            self.test.p_value,
+        )
+        return replace(self, method=self.reference, reference=self.method, test=test)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Mean ranks over data sets.
+
+    Attributes
+    ----------
+    methods : tuple of str
+        The methods that were run on all data sets, the best mean rank first.
+    ranks : tuple of float
+        Their mean ranks.
+    test : RankTest
+        Whether they differ; its ranks are in the order of the table.
+    groups : tuple of tuple of str
+        Methods not clearly different from each other; all in one where the test finds nothing.
+    datasets : tuple of str
+        The data sets that count.
+    """
+
+    methods: tuple[str, ...]
+    ranks: tuple[float, ...]
+    test: RankTest
+    groups: tuple[tuple[str, ...], ...]
+    datasets: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """One message, and the divisions of one method on one data set that ended with it."""
+
+    dataset: str
+    method: str
+    message: str
+    repetitions: tuple[int, ...]
+
+
+def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTable:
+    """Sum up records by data set and method, and judge them by one metric.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        As `Store.records` gives them, failures included.
+    metric : str, default="accuracy"
+        The name of one of `discernel.compare.metrics.METRICS`.
+
+    Returns
+    -------
+    ResultTable
+        The summary.
+
+    Examples
+    --------
+    >>> from discernel.compare.plan import Cell, Data, Method, Splits
+    >>> from discernel.compare.store import Result
+    >>> def record(name, repetition, accuracy):
+    ...     cell = Cell(Data("wine"), Method(name, name), Splits(n=2), repetition)
+    ...     return Record(cell, Result(metrics={"accuracy": accuracy}), {}, "")
+    >>> table = summarize([record("lda", 0, 0.9), record("lda", 1, 1.0)])
+    >>> round(table.entries["wine", "lda"].mean, 2)
+    0.95
+    """
+    judged, by_place = find_metric(metric), _by_place(records)
+    datasets = tuple(dict.fromkeys(dataset for dataset, _ in by_place))
+    methods = tuple(dict.fromkeys(method for _, method in by_place))
+    ratios = {
+        dataset: _common_ratio(
+            [r for place in by_place if place[0] == dataset for r in by_place[place]]
+        )
+        for dataset in datasets
+    }
+    entries = {
+        place: _entry(place, found, ratios[place[0]], judged) for place, found in by_place.items()
+    }
+    pairs: dict[tuple[str, str, str], PairedComparison] = {}
+    for dataset in datasets:
+        rivals = [entry for entry in entries.values() if entry.dataset == dataset]
+        for pair in _compare_pairs(rivals, ratios[dataset], judged):
+            pairs[dataset, pair.method, pair.reference] = pair
+            pairs[dataset, pair.reference, pair.method] = pair.turned
+        for entry in _with_standings(rivals, pairs, judged):
+            entries[entry.dataset, entry.method] = entry
+    return ResultTable(datasets, methods, entries, by_place, ratios, pairs, judged)
+
+
+def compare_with(table: ResultTable, reference: str) -> list[PairedComparison]:
+    """Return the pairs of every other method with one, over the divisions where both finished.
+
+    Parameters
+    ----------
+    table : ResultTable
+        From `summarize`.
+    reference : str
+        The method that the others are compared with.
+
+    Returns
+    -------
+    list of PairedComparison
+        Those of `ResultTable.pairs`, data set by data set. Pairs without a common division are
+        not among them.
+    """
+    if reference not in table.methods:
+        raise unknown_choice("reference method", reference, list(table.methods))
+    keys = [(*place, reference) for place in table.entries]
+    return [table.pairs[key] for key in keys if key in table.pairs]
+
+
+def rank_methods(table: ResultTable) -> Ranking | None:
+    """Rank the methods that were run on all data sets.
+
+    A method that failed in every division of a data set comes last there. Where it failed in some,
+    all methods are ranked by the divisions that all of them finished; a data set without such
+    divisions does not count.
+
+    Parameters
+    ----------
+    table : ResultTable
+        From `summarize`.
+
+    Returns
+    -------
+    Ranking or None
+        None for fewer than two such methods, or fewer than two data sets that count.
+    """
+    methods = [
+        method
+        for method in table.methods
+        if all((dataset, method) in table.entries for dataset in table.datasets)
+    ]
+    scores = {dataset: _scores(table, dataset, methods) for dataset in table.datasets}
+    scores = {dataset: found for dataset, found in scores.items() if found}
+    if len(scores) < 2 or len(methods) < 2:
+        return None
+    # Means of the same numbers in another order may differ in their last digit: a tie all the same.
+    test = rank_test(np.round(list(scores.values()), 12))
+    order = np.argsort(test.ranks, kind="stable")
+    groups = [tuple(order.tolist())]
+    if test.p_value < ALPHA:
+        groups = tied_groups(test.ranks, test.critical_difference)
+    return Ranking(
+        methods=tuple(methods[i] for i in order),
+        ranks=tuple(float(test.ranks[i]) for i in order),
+        test=test,
+        groups=tuple(tuple(methods[i] for i in group) for group in groups),
+        datasets=tuple(scores),
+    )
+
+
+def _scores(table: ResultTable, dataset: str, methods: Sequence[str]) -> list[float]:
+    """Return means over common divisions, −inf for failures; nothing where they do not compare."""
+    entries = [table.entries[dataset, method] for method in methods]
+    finished = [set(entry.values) for entry in entries if entry.values]
+    common = sorted(set.intersection(*finished)) if finished else []
+    if not common or not all(entry.values or entry.n_failed for entry in entries):
+        return []
+    return [
+        table.metric.sign * float(np.mean([entry.values[i] for i in common]))
+        if entry.values
+        else -math.inf
+        for entry in entries
+    ]
+
+
+def failures(table: ResultTable) -> list[Failure]:
+    """Return all failures, those of one method on one data set with one message together."""
+    found: dict[tuple[str, str, str], list[Record]] = defaultdict(list)
+    for (dataset, method), records in table.records.items():
+        for record in records:
+            if record.result.error is not None:
+                lines = record.result.error.strip().splitlines() or ["no message"]
+                found[dataset, method, lines[-1]].append(record)
+    return [
+        Failure(
+            *place,
+            repetitions=tuple(sorted(record.cell.repetition for record in records)),
+        )
+        for place, records in found.items()
+    ]
+
+
+def heldout_ratio(record: Record) -> float:
+    """Return held-out rows over training rows, or NaN where the record does not tell.
+
+    It is 1 / (k − 1) for k folds, follows from a share of training rows, and needs the predictions
+    for a number of them. A division that the donor made is the only one there is: repeated, it
+    says nothing about others.
+    """
+    splits = record.cell.splits
+    if splits.donor:
+        return math.nan
+    if splits.folds is not None:
+        return 1.0 / (splits.folds - 1)
+    if splits.train_size < 1:
+        return (1.0 - splits.train_size) / splits.train_size
+    n_heldout = len(record.result.predictions.get("y_true", ()))
+    return n_heldout / int(splits.train_size) if n_heldout else math.nan
+
+
+# ---- parts -----------------------------------------------------------------------------------
+
+
+def _by_place(records: Iterable[Record]) -> dict[tuple[str, str], list[Record]]:
+    """Return the records by the names of data set and method, the same division once."""
+    names: tuple[dict[str, str], dict[str, str]] = ({}, {})
+    places: dict[tuple[str, str], dict[int, Record]] = defaultdict(dict)
+    for record in records:
+        spec = record.cell.spec
+        dataset = _name(names[0], record.cell.data.name, [spec["data"], spec["splits"]])
+        method = _name(names[1], record.cell.method.name, spec["method"])
+        places[dataset, method][record.cell.repetition] = record
+    if not places:
+        raise InvalidInputError(
+            "There must be at least one record. Got none. Run the plan first, or look whether the "
+            "store is the one it was run with."
+        )
+    return {place: [found[i] for i in sorted(found)] for place, found in places.items()}
+
+
+def _name(names: dict[str, str], name: str, spec: Any) -> str:
+    """Return a name that nothing else has: the same one for the same specification."""
+    key = json.dumps([name, spec], sort_keys=True, default=str)
+    if key not in names:
+        taken, number, unique = set(names.values()), 1, name
+        while unique in taken:
+            number += 1
+            unique = f"{name} ({number})"
+        names[key] = unique
+    return names[key]
+
+
+def _common_ratio(records: Sequence[Record]) -> float:
+    """Return the ratio of a data set: the same in all records that tell, but for rounding."""
+    known = [ratio for ratio in map(heldout_ratio, records) if ratio > 0]
+    return float(np.mean(known)) if known else math.nan
+
+
+def _entry(
+    place: tuple[str, str], records: Sequence[Record], ratio: float, metric: PredictionMetric
+) -> Entry:
+    results = {r.cell.repetition: r.result for r in records if r.result.error is None}
+    known = {name: _values(results, each) for name, each in METRICS.items()}
+    values = known[metric.name]
+    peaks = [result.peak_memory for result in results.values() if result.peak_memory is not None]
+    entry = Entry(
+        *place,
+        values=values,
+        means={name: float(np.mean(list(v.values()))) for name, v in known.items() if v},
+        n_failed=len(records) - len(results),
+        peak_memory=max(peaks, default=None),
+        standing="failed" if len(results) < len(records) else "untested",
+    )
+    if not results:
+        return entry
+    return replace(
+        entry,
+        interval=_interval(list(values.values()), ratio, metric) if values else None,
+        seconds_fit=float(np.mean([result.seconds_fit for result in results.values()])),
+        seconds_predict=float(np.mean([result.seconds_predict for result in results.values()])),
+    )
+
+
+def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int, float]:
+    """Return a metric by division, where it is known."""
+    found = {i: result.metrics.get(metric.key, math.nan) for i, result in results.items()}
+    return {i: value for i, value in found.items() if math.isfinite(value)}
+
+
+def _interval(values: list[float], ratio: float, metric: PredictionMetric) -> Interval:
+    if math.isnan(ratio):
+        return Interval(float(np.mean(values)), math.nan, math.nan, len(values))
+    found = corrected_interval(values, ratio)
+    low, high = np.clip([found.low, found.high], 0.0, metric.most).tolist()
+    return replace(found, low=low, high=high)
+
+
+def _paired(first: Entry, second: Entry, ratio: float) -> PairedTest:
+    """Test two entries on their common divisions, of which there must be one."""
+    common = sorted(first.values.keys() & second.values.keys())
+    a, b = ([entry.values[i] for i in common] for entry in (first, second))
+    if math.isnan(ratio):
+        mean = float(np.mean(np.subtract(a, b)))
+        return PairedTest(Interval(mean, math.nan, math.nan, len(common)), math.nan, math.nan)
+    return corrected_t_test(a, b, ratio)
+
+
+def _compare_pairs(
+    rivals: Sequence[Entry], ratio: float, metric: PredictionMetric
+) -> list[PairedComparison]:
+    """Test all pairs of entries of one data set that have a common division.
+
+    Whichever method is the best, or the reference, is not known beforehand. So probabilities are
+    corrected for all pairs, and a pair has the same one wherever it is shown.
+    """
+    found = [
+        (first.dataset, first.method, second.method, _paired(first, second, ratio))
+        for first, second in combinations(rivals, 2)
+        if first.values.keys() & second.values.keys()
+    ]
+    adjusted = holm([test.p_value for *_, test in found]).tolist()
+    return [
+        PairedComparison(*each, p, metric.sign) for each, p in zip(found, adjusted, strict=True)
+    ]
+
+
+def _with_standings(
+    rivals: Sequence[Entry],
+    pairs: Mapping[tuple[str, str, str], PairedComparison],
+    metric: PredictionMetric,
+) -> list[Entry]:
+    """Return the entries of one data set with their standing against the best of them."""
+    finished = [entry for entry in rivals if entry.values]
+    if not finished:
+        return list(rivals)
+    best = max(finished, key=lambda entry: metric.sign * entry.mean)
+    standings: list[Entry] = [entry for entry in rivals if not entry.values]
+    found: list[float] = []
+    for entry in finished:
+        if entry is best:
+            continue
+        pair = pairs.get((entry.dataset, entry.method, best.method))
+        found.append(math.nan if pair is None else pair.p_value)
+        standings.append(
+            replace(entry, standing=_standing(found[-1:], "behind"), p_value=found[-1])
+        )
+    nearest = max((p for p in found if not math.isnan(p)), default=math.nan)
+    standings.append(replace(best, standing=_standing(found, "ahead"), p_value=nearest))
+    return standings
+
+
+def _standing(p_values: Sequence[float], clear: Standing) -> Standing:
+    """Return the standing that some tests show: clear if all are, untested if any was not made."""
+    if not p_values or any(map(math.isnan, p_values)):
+        return "untested"
+    return clear if max(p_values) < ALPHA else "level"

@@ -1,0 +1,216 @@
+"""From plain data to rows: which data set, which rows of it train, how they are scaled."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import StratifiedKFold, train_test_split
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from discernel.compare.plan import Cell, Data
+from discernel.compare.toys import TOYS
+from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, unknown_choice
+from discernel.rows.datasets import Dataset, load
+from discernel.rows.tables import TableEncoder
+from discernel.rows.tables.cells import is_plain
+
+__all__ = [
+    "Division",
+    "divide",
+    "draw_rows",
+    "encoded_views",
+    "make_division",
+    "read",
+    "split_rows",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Division:
+    """One division of a data set.
+
+    Attributes
+    ----------
+    X_train, X_test : ndarray of shape (n_rows, n_features)
+        The rows as numbers, scaled; categories and missing cells encoded as the training rows say.
+    y_train, y_test : ndarray of shape (n_rows,)
+        Their labels.
+    views : dict of str to slice
+        Columns of each source; empty where there is one only.
+    columns : tuple of str
+        The column of the data that each feature comes from; empty where that is not known.
+    seed : int
+        For whatever else is random in a cell.
+    is_first : bool
+        Whether it is the first of its kind: what is too large to be kept of all is kept of this.
+    table_train, table_test : DataFrame or None
+        The rows as they were read, where they are not all numbers.
+    """
+
+    X_train: NDArray[Any]
+    X_test: NDArray[Any]
+    y_train: NDArray[Any]
+    y_test: NDArray[Any]
+    views: Mapping[str, slice] = field(default_factory=dict)
+    columns: tuple[str, ...] = ()
+    seed: int = 0
+    is_first: bool = False
+    table_train: Any = None
+    table_test: Any = None
+
+    @property
+    def as_read(self) -> Division:
+        """The same for a method that takes tables: categories and missing cells as they are."""
+        if self.table_train is None:
+            return self
+        columns = tuple(self.table_train.columns)
+        return replace(self, X_train=self.table_train, X_test=self.table_test, columns=columns)
+
+
+def read(data: Data) -> Dataset:
+    """Return the data set that is meant, or raise a clear error."""
+    if not data.file:
+        return _load(data.name)
+    # Only `compare` makes such data; a user's file is read by its own rules.
+    from discernel.rows.files.files import open_file
+
+    return open_file(name=data.name, **data.file).dataset
+
+
+@lru_cache(maxsize=8)
+def _load(name: str) -> Dataset:
+    return TOYS[name]() if name in TOYS else load(name)
+
+
+def divide(cell: Cell) -> Division:
+    """Return the division that a cell is about; it is the same for all methods."""
+    for option in cell.data.options.keys() - {"rows"}:
+        raise unknown_choice("option of data", option, ["rows"])
+    data = read(cell.data)
+    y = np.asarray(data.y)
+    rows = draw_rows(np.arange(len(y)), y, cell.data)
+    train, test = split_rows(rows, y, cell, data.train)
+    # Whatever is learned from the rows is learned from those that train.
+    return make_division(cell, data, y, train, train, test)
+
+
+def draw_rows(rows: NDArray[np.intp], y: NDArray[Any], data: Data) -> NDArray[np.intp]:
+    """Return as many rows as ``data.options["rows"]`` says, drawn at random; all by default."""
+    n = data.options.get("rows", len(rows))
+    if n >= len(rows):
+        return rows
+    drawn, _ = train_test_split(rows, train_size=int(n), random_state=0, stratify=y[rows])
+    return np.asarray(drawn)
+
+
+def make_division(
+    cell: Cell, data: Dataset, y: NDArray[Any], known: Any, train: Any, test: Any
+) -> Division:
+    """Return training and held-out rows as numbers, encoded and scaled as the known rows say."""
+    numbers = _numbers(data, known, train, test)
+    X_train, X_test = _scale(cell.data.scaling, *numbers.parts)
+    return Division(
+        X_train,
+        X_test,
+        y[train],
+        y[test],
+        numbers.views,
+        numbers.columns,
+        seed=cell.splits.seed + cell.repetition,
+        is_first=cell.repetition == 0,
+        **numbers.tables,
+    )
+
+
+class _Numbers(NamedTuple):
+    """Rows as numbers: of some rows each, with the views and the columns that they come from."""
+
+    parts: list[NDArray[Any]]
+    views: Mapping[str, slice]
+    columns: tuple[str, ...]
+    tables: dict[str, Any]
+
+
+def _numbers(data: Dataset, known: Any, train: Any, test: Any) -> _Numbers:
+    """Return known, training and held-out rows as numbers, encoded as the known ones say."""
+    parts = (known, train, test)
+    if is_plain(data.X):
+        X = np.asarray(data.X)
+        return _Numbers([X[part] for part in parts], data.views, data.feature_names, {})
+    frame = data.X if hasattr(data.X, "iloc") else _frame(data)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOutColumnWarning)  # the rows that train have few values
+        encoder = TableEncoder().fit(frame.iloc[known])
+    views = encoded_views(encoder, data.views)
+    columns = tuple(data.feature_names[position] for position in encoder.source)
+    tables = {"table_train": frame.iloc[train], "table_test": frame.iloc[test]}
+    return _Numbers([encoder.transform(frame.iloc[part]) for part in parts], views, columns, tables)
+
+
+def encoded_views(encoder: TableEncoder, views: Mapping[str, slice]) -> dict[str, slice]:
+    """Return the encoded columns of each view.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        Fitted.
+    views : dict of str to slice
+        The columns of each view in the table.
+    """
+    return {
+        name: slice(*np.searchsorted(encoder.source, [columns.start, columns.stop]).tolist())
+        for name, columns in views.items()
+    }
+
+
+def _frame(data: Dataset) -> Any:
+    from discernel.rows.files.formats import import_pandas
+
+    return import_pandas().DataFrame(np.asarray(data.X), columns=list(data.feature_names))
+
+
+def split_rows(
+    rows: NDArray[np.intp], y: NDArray[Any], cell: Cell, donor: NDArray[np.bool_] | None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return training and held-out rows; the donor's training rows are marked, where it has any."""
+    splits, repetition = cell.splits, cell.repetition
+    if splits.donor:
+        if donor is None:
+            raise InvalidInputError(
+                "splits.donor asks for the training part the data came with, and these have none. "
+                "Read them from the folder that DISCERNEL_DATA names, or give a train_size."
+            )
+        return rows[donor[rows]], rows[~donor[rows]]
+    if splits.folds is not None:
+        turn, fold = divmod(repetition, splits.folds)
+        folds = StratifiedKFold(splits.folds, shuffle=True, random_state=splits.seed + turn)
+        train, test = list(folds.split(rows, y[rows]))[fold]
+        return rows[train], rows[test]
+    size = splits.train_size
+    train, test = train_test_split(
+        rows,
+        train_size=int(size) if size >= 1 else size,
+        random_state=splits.seed + repetition,
+        stratify=y[rows] if splits.stratify else None,
+    )
+    return train, test
+
+
+def _scale(
+    scaling: str, known: NDArray[Any], train: NDArray[Any], test: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return both parts scaled as is learned on the known rows."""
+    if scaling == "none":
+        return train, test
+    scaler = {
+        "standard": StandardScaler(),
+        "minmax": MinMaxScaler(),
+        "symmetric": MinMaxScaler((-1, 1)),
+    }[scaling].fit(known)
+    return scaler.transform(train), scaler.transform(test)

@@ -1,0 +1,667 @@
+"""Rows that are not in memory: fitting in two passes, and adding rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+
+from discernel.arrays import FloatArray, blas_threads, n_rows
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank import CombinedKernel, TiledBank, Uncentered
+from discernel.bank.sums import Labelled, SumPass, check_room, one_hot
+from discernel.criteria import KernelLeastSquares
+from discernel.default import Proposal, scaled_kernels
+from discernel.default.metric import Metric
+from discernel.discriminant import (
+    Discriminant,
+    HeldOutScores,
+    class_factors,
+    fit_discriminant,
+)
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import Kernel, as_kernels
+from discernel.kernels.columns import divided_columns
+from discernel.kernels.features import NystromMap, draw_landmarks, n_landmarks
+from discernel.learn import LearnedKernel
+from discernel.learn.refine import divide_rows, refine_metric
+from discernel.learn.rows import (
+    FitRun,
+    Learning,
+    Setting,
+    held_out_scores,
+    learn_rows,
+    rows_vary,
+    working,
+)
+from discernel.learn.sample import RowSample, comparable
+from discernel.learn.summed import (
+    StreamedFit,
+    StreamState,
+    fit_stream,
+    statistics_rows,
+)
+from discernel.learn.survey import Survey, SurveyPass, check_cells, codes_of
+from discernel.learn.training import check_training, with_class_weight
+from discernel.model import Facts, KeptRows, Model, RowReader
+from discernel.model.importances import Importances, has_importances, importance_rows
+from discernel.progress import phase
+from discernel.progress.deadline import check_deadline, must_stop_learning
+from discernel.rows.streams import ArraySource, Chunk, Place, RowProgress, Source
+from discernel.rows.streams.chunks import is_dask, stack_rows
+from discernel.targets import ClassTarget
+
+__all__ = ["Stream", "StreamLearner", "Streamed", "naming_rows"]
+
+#: Rows of the sample that kernels, metric and weights are learned on.
+_LEARNED_ON = 3_000
+#: As many rows that a kernel was not learned from are enough to say what to expect.
+_MOST_TO_EXPECT_FROM = 1_000
+#: The power of the metric that further rounds start from.
+_START_STRENGTH = 0.5
+#: The part that rows of `partial_fit` are, beyond those of any source.
+_LATER = 2**40
+
+
+@contextmanager
+def naming_rows(place: Place) -> Iterator[None]:
+    """Say where the rows stand that something is wrong with."""
+    try:
+        yield
+    except ValueError as error:
+        raise InvalidInputError(
+            f"{error} These are rows of {place.name}, from row {place.first} on."
+        ) from error
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """What a fit that reads its rows in chunks is based on.
+
+    Attributes
+    ----------
+    n_rows : int
+        All rows.
+    n_sample : int
+        Those of them, drawn at random, that the kernel was learned on and that λ and the
+        statistics of classes are taken from.
+    rank : int
+        The landmarks, whose kernels the discriminant is a sum of.
+    captured : float
+        The share of the variance of all rows in the space of the kernel that these span. Where it
+        is small and more accuracy is needed, a fit in memory may have it.
+    """
+
+    n_rows: int
+    n_sample: int
+    rank: int
+    captured: float
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """What a model adds more rows to.
+
+    Attributes
+    ----------
+    state : StreamState or None
+        The rows so far, summed up; None while no two classes can be learned from.
+    fallback : tuple of HeldOutScores and float, or None
+        What stands in for honest rows, where the first rows were few, and its λ.
+    waiting : Chunk or None
+        Rows that cannot be learned from yet: of classes with one row, or of all classes while
+        fewer than two have more.
+    """
+
+    state: StreamState | None = None
+    fallback: tuple[HeldOutScores, float] | None = None
+    waiting: Chunk | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Sampled:
+    """What was learned on rows of a sample."""
+
+    reader: RowReader
+    learned: LearnedKernel
+    names: list[str]
+    metric: Metric | None
+    kept: KeptRows = field(default_factory=KeptRows)
+    fallback: tuple[HeldOutScores, float] | None = None
+    forecast: Any = None
+    plan: Any = None
+
+    @classmethod
+    def of(cls, model: Model) -> _Sampled:
+        """Return what a model was learned with."""
+        facts: Facts = model.facts
+        return cls(
+            model.reader,
+            facts.learned,
+            facts.names,
+            facts.metric,
+            model.kept,
+            model.stream.fallback,
+            facts.forecast,
+            facts.plan,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _ChunkReader:
+    """From a chunk to numbers, classes and weights; small enough to be sent to other machines.
+
+    Attributes
+    ----------
+    reader : RowReader
+        What knows how rows are checked and encoded.
+    classes : ndarray of shape (n_classes,)
+        All labels, sorted.
+    factors : ndarray of shape (n_classes,)
+        What rows of each class weigh more.
+    """
+
+    reader: RowReader
+    classes: NDArray[Any]
+    factors: FloatArray
+
+    def __call__(self, chunk: Chunk) -> Labelled:
+        return self.labelled(self.encoded(chunk))
+
+    def encoded(self, chunk: Chunk) -> Chunk:
+        """Return a chunk with rows as the kernels take them."""
+        with naming_rows(chunk.place):
+            return replace(chunk, X=self.reader.read(chunk.X))
+
+    def labelled(self, chunk: Chunk) -> Labelled:
+        """Return what is summed up of a chunk of such rows."""
+        X, codes = chunk.X, codes_of(np.asarray(chunk.y), self.classes, chunk.place.name)
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        if not weights.all():
+            present = np.flatnonzero(weights)
+            X, codes, weights = X[present], codes[present], weights[present]
+        return Labelled(X, one_hot(codes, len(self.classes)), weights * self.factors[codes])
+
+
+@dataclass(frozen=True, eq=False)
+class StreamLearner:
+    """Learn from a `Source`, in two passes, and from more rows as they come.
+
+    Attributes
+    ----------
+    estimator : BaseKernelDiscriminant
+        What is fitted; it is not changed.
+    setting : Setting
+        How.
+    """
+
+    estimator: Any
+    setting: Setting
+
+    # ---- two passes --------------------------------------------------------------------------
+
+    def fit(self, source: Source, classes: Any = None, work: FitRun | None = None) -> Model:
+        """Survey all rows, learn the kernel on a sample, sum up features, and fit.
+
+        Parameters
+        ----------
+        source : Source
+            The rows.
+        classes : array-like, optional
+            All labels that there will be; by default those of the rows.
+        work : FitRun, optional
+            The fit that this is part of, whose bank is chosen.
+        """
+        self._refuse_unstreamable()
+        stages = self.setting.stages
+        known = None if stages is None else stages.survey
+        surveying, survey = self.survey(source) if known is None else known
+        survey, reader = self._encoded(survey)
+        ClassTarget.from_labels(survey.drawn.y)
+        survey = survey if classes is None else survey.with_classes(classes)
+        labels, factors = survey.classes, self._class_factors(survey)
+        self.estimator._decide(survey.target(labels, survey.everywhere))
+        with self._working(survey, reader.kernels, work) as found:
+            rank = found.planned.rank or n_landmarks(survey.n_rows)
+            features, sampled, sample = self._learn_on_sample(survey, reader, rank)
+            survey = replace(survey, sample=sample)
+            prepare = _ChunkReader(sampled.reader, labels, factors)
+            summing = SumPass(features, len(labels), self.setting.device, prepare)
+            sums = source.reduce(summing, self._report(1, survey.n_rows))
+            n_seen = source.n_rows or survey.n_rows
+            state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
+            state.check_same_rows()
+            sampled = replace(sampled, forecast=found.forecast, plan=found.plan("stream"))
+            return self._model(state, sampled)
+
+    def fit_rows(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: Any = None,
+        work: FitRun | None = None,
+    ) -> Model:
+        """Learn the kernel, and fit, on the first rows, or on all there are."""
+        return self.fit(ArraySource(_table(X), y, sample_weight), classes, work)
+
+    def survey(self, source: Source) -> tuple[SurveyPass, Survey]:
+        """Return the first pass over all rows, and what it found."""
+        self._refuse_unstreamable()
+        surveying = SurveyPass.of(
+            source,
+            seed=_seed(self.setting.request.random_state),
+            takes_tables=self.setting.tables,
+        )
+        survey = source.reduce(surveying, self._report(0, source.estimated_n_rows))
+        survey.check_kinds()
+        return surveying, survey
+
+    @contextmanager
+    def _working(
+        self, survey: Survey, kernels: list[Kernel], work: FitRun | None
+    ) -> Iterator[FitRun]:
+        """Say what is ahead, where that was not said before."""
+        sample = survey.drawn
+        if work is not None:
+            with blas_threads(len(sample)):
+                yield work
+            return
+        target = self._target(survey, survey.everywhere)
+        with working(self.setting, sample.X, kernels, target, n_rows=survey.n_rows) as found:
+            yield found
+
+    def _refuse_unstreamable(self) -> None:
+        """Raise a clear error for what needs all rows at once."""
+        request = self.setting.request
+        if as_kernels(self.estimator._candidates())[0].precomputed:
+            raise InvalidInputError(
+                "Rows in chunks need kernels of rows. Got kernels='precomputed'. Give kernels, or "
+                "matrices to fit(X, y)."
+            )
+        if request.criterion.balanced:
+            raise InvalidInputError(
+                "Rows in chunks are fitted with the same λ for all. Got criterion="
+                f"{request.criterion.name!r}, which has one per class. Use 'auto' or 'rkda', with "
+                "class_weight='balanced' to have all classes count the same."
+            )
+        if request.regularization == 0.0:
+            raise InvalidInputError(
+                "Rows in chunks are fitted by features of a low rank, which need a positive λ. Got "
+                "regularization=0. Give a positive one, or all rows to fit(X, y)."
+            )
+
+    def _report(self, stage: int, total: int | None) -> Callable[[int], None]:
+        callback: Any = self.setting.request.callback
+
+        def report(rows: int) -> None:
+            if stage > 0:
+                check_deadline()
+            of_all = "" if total is None else f" of {total:,}"
+            phase(f"reading rows, pass {stage + 1} of 2: {rows:,}{of_all}")
+            if callback is not None:
+                callback(RowProgress(stage, 2, rows, total))
+
+        return report
+
+    def _encoded(self, survey: Survey) -> tuple[Survey, RowReader]:
+        """Return the survey with rows as kernels take them, and what reads others the same way."""
+        given = survey.drawn
+        training = check_training(self.estimator, given.X, given.y, facts=survey.facts)
+        return replace(survey, sample=given.with_rows(training.X), facts=None), training.reader
+
+    def _class_factors(self, survey: Survey) -> FloatArray:
+        """Return what rows of each class weigh more."""
+        target = survey.target(survey.classes, survey.everywhere)
+        found = class_factors(self.estimator.class_weight, target)
+        return np.ones(target.n_classes) if found is None else found
+
+    def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
+        """Return the classes of rows of the sample; only those that have weight."""
+        target = survey.target(survey.classes, rows)
+        return with_class_weight(target, self.estimator.class_weight).among(survey.seen)
+
+    def _learn_on_sample(
+        self, survey: Survey, reader: RowReader, rank: int
+    ) -> tuple[NystromMap, _Sampled, RowSample]:
+        """Learn the kernel and draw landmarks; return features, and which rows were looked at."""
+        sample, request = survey.drawn, self.setting.request
+        rows = sample.first(_LEARNED_ON, classes=True)
+        X, target = sample.X[rows], self._target(survey, rows)
+        self.estimator._check_target(target.among(survey.classes), request)
+        if not rows_vary(X, reader.kernels, self.setting.tables):
+            raise InvalidInputError(
+                "The rows that a kernel is learned on must differ in some column. Got "
+                f"{len(rows):,} rows that are all the same. Give other columns, or rows that vary."
+            )
+        learning = learn_rows(self.setting, X, reader.kernels, target, request, reader.n_features)
+        proposal, involved = learning.proposal, learning.relearner.learned_rows
+        few = 2 * (len(sample) - len(involved)) < min(len(involved), _MOST_TO_EXPECT_FROM)
+        found = _Sampled(
+            replace(reader, kernels=learning.kernels),
+            learning.learned,
+            list(learning.bank.names),
+            learning.metric,
+            fallback=self._held_out(learning, target) if few else None,
+        )
+        if proposal is None:
+            sample = sample.with_involved(rows[involved])
+        else:
+            refined = self._refined(survey, reader.kernels[0], proposal, X, found)
+            found = found if refined is None else refined[0]
+            sample = sample.with_involved(
+                rows[proposal.dependent] if refined is None else refined[1]
+            )
+        near = found.reader.kernels
+        if request.criterion.normalization == "centered_trace":
+            near = [kernel.shifted(X) for kernel in near]
+        chosen = draw_landmarks(sample.X, rank)
+        features = NystromMap(near, found.learned.coefficients, sample.X[chosen])
+        check_room(features.rank)
+        kept = KeptRows(sample.y[chosen][features.pivots])
+        return features, replace(found, kept=kept), sample
+
+    def _refined(
+        self, survey: Survey, given: Kernel, proposal: Proposal, X: FloatArray, found: _Sampled
+    ) -> tuple[_Sampled, NDArray[np.intp]] | None:
+        """Return what a metric of more rows gives, and these rows; None where it is no better."""
+        sample, parts = survey.drawn, divide_rows(len(survey.drawn))
+        if parts is None or must_stop_learning():
+            return None
+        spreads: tuple[float, ...] = given.spreads  # type: ignore[attr-defined]
+        fitted, held = (self._target(survey, rows) for rows in parts)
+        learned = found.learned
+        scales = refine_metric(
+            sample.X,
+            fitted,
+            held,
+            spreads,
+            learned.weights,
+            proposal.metric.of_strength(proposal.chosen.strength),
+            proposal.metric.of_strength(_START_STRENGTH),
+            self.setting.device,
+        )
+        if scales is None:
+            return None
+        kernels = scaled_kernels(scales, spreads, divided_columns(X, spreads))
+        near = [kernel.shifted(X) for kernel in kernels]
+        bank = TiledBank(near, X)
+        weights = learned.weights[bank.kept]
+        coefficients = bank.coefficients(weights / weights.sum())
+        better = replace(
+            found,
+            reader=replace(found.reader, kernels=kernels),
+            learned=replace(learned, coefficients=coefficients),
+            names=list(bank.names),
+            metric=Metric(scales),
+        )
+        return better, parts[0]
+
+    def _held_out(self, learning: Learning, target: ClassTarget) -> tuple[HeldOutScores, float]:
+        """Return scores and λ of the rows that the kernel was learned from."""
+        lam = learning.learned.regularization
+        ridge = self.setting.request.criterion.sample_ridge(target, lam)
+        system = learning.bank.system(learning.weights, ridge)
+        fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
+        held_out = held_out_scores(learning, fit, target)(target, slice(None))
+        if held_out.scores is None:
+            scores, part = held_out.of(fit, target)
+            held_out = replace(held_out, scores=scores, target=part)
+        return held_out, lam
+
+    # ---- models ------------------------------------------------------------------------------
+
+    def _model(self, state: StreamState, sampled: _Sampled, waiting: Chunk | None = None) -> Model:
+        """Return the model of all rows there were so far."""
+        estimator, regularization = self.estimator, self.setting.request.regularization
+        given = regularization if isinstance(regularization, float) else None
+        rows = statistics_rows(state)
+        target, fallback = self._target(state.survey, rows), sampled.fallback
+        if fallback is not None:
+            known = fallback[0].target
+            new_class = known is not None and known.n_classes != target.n_classes
+            if new_class or not _still_few(state):
+                fallback = None
+        found = fit_stream(state, target, rows, regularization=given, fallback=fallback)
+        fit, unit = found.fit, found.system.unit
+        kernel = state.features.kernel
+        combined = CombinedKernel(
+            kernel.kernels,
+            kernel.coefficients / unit,
+            state.features.landmarks,
+            Uncentered(),
+            self.setting.device,
+        )
+        ridge = np.full(found.target.n_samples, fit.regularization)
+        discriminant = fit_discriminant(
+            fit, ridge, found.target, estimator.statistics, found.honest
+        )
+        target = found.target.among(state.classes)
+        estimator._check_target(target, self.setting.request)
+        decision = estimator._decide(target)
+        head = estimator._make_head(discriminant, decision, target, found.honest.where)
+        return Model(
+            sampled.reader,
+            combined,
+            discriminant.dual_coef,
+            discriminant.intercept,
+            head,
+            target.classes,
+            self._facts(state, sampled, found, combined, head),
+            sampled.kept,
+            self.setting.device,
+            Stream(state, fallback, waiting),
+        )
+
+    def _facts(
+        self,
+        state: StreamState,
+        sampled: _Sampled,
+        found: StreamedFit,
+        combined: CombinedKernel,
+        head: Any,
+    ) -> Facts:
+        """Return what there is to say of a fit from sums."""
+        learned, kernel = sampled.learned, state.features.kernel
+        scale = (
+            float(np.max(kernel.coefficients)) / found.system.unit / np.max(learned.coefficients)
+        )
+        learned = replace(
+            learned,
+            regularization=found.fit.regularization,
+            coefficients=learned.coefficients * scale,
+            regularization_at_limit=found.regularization_at_limit,
+        )
+        rank, captured = state.features.rank, found.system.captured
+        return Facts(
+            learned,
+            sampled.names,
+            "stream",
+            sampled.forecast,
+            sampled.plan,
+            sampled.metric,
+            None,
+            _importances(state, sampled, found, combined, head),
+            Streamed(state.sums.n_rows, len(state.survey.drawn), rank, captured),
+        )
+
+    def _waiting_model(self, reader: RowReader, classes: NDArray[Any], chunk: Chunk) -> Model:
+        """Return what predicts the shares of the classes, while no two can be learned from."""
+        estimator = self.estimator
+        weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
+        counted = np.flatnonzero(weights)
+        if not len(counted):
+            raise InvalidInputError("Some rows must have a weight above 0. Got none.")
+        codes = codes_of(np.asarray(chunk.y), classes)[counted]
+        target = ClassTarget(classes, codes, SampleWeights.of(weights[counted]))
+        target = with_class_weight(target, estimator.class_weight)
+        none = np.empty(0)
+        discriminant = Discriminant(
+            dual_coef=np.empty((0, 0)),
+            intercept=none,
+            means=np.empty((len(classes), 0)),
+            scalings=np.empty((0, 0)),
+            center=none,
+            explained=none,
+            training_scores=np.empty((len(codes), 0)),
+            training_codes=codes,
+        )
+        head = estimator._make_head(discriminant, estimator._decide(target), target, None)
+        coef, stream = discriminant.dual_coef, Stream(waiting=chunk)
+        return Model(reader, None, coef, none, head, classes, stream=stream)
+
+    # ---- more rows ---------------------------------------------------------------------------
+
+    def learn_more(
+        self,
+        model: Model | None,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        classes: Any,
+        forget: float,
+    ) -> Model:
+        """Return the model with more rows; where all have to wait, one that knows them.
+
+        Parameters
+        ----------
+        model : Model or None
+            That of the rows so far, if any; one of a fit in memory is left behind.
+        X, y, sample_weight : array-like
+            Rows, labels and weights.
+        classes : array-like or None
+            All labels that there will be, of the first rows.
+        forget : float
+            What the weights of the rows so far are multiplied by.
+        """
+        model = None if model is None or model.stream is None else model
+        stream = Stream() if model is None else model.stream
+        state, given = stream.state, _as_chunk(X, y, sample_weight)
+        if model is not None:
+            classes = model.classes
+        elif classes is None:
+            if len(np.unique(comparable(np.asarray(given.y)))) == 1:
+                raise InvalidInputError(
+                    "The first rows must be of two classes, or all classes must be named. Got rows "
+                    f"of class {np.asarray(given.y)[0]!r}. Call partial_fit(X, y, classes=[...])."
+                )
+            return self.fit_rows(X, y, sample_weight)
+        classes = np.unique(np.asarray(classes))
+        chunk = self._with_waiting(model, given, classes, forget)
+        codes = codes_of(np.asarray(chunk.y), classes, "X")
+        counted = None if chunk.weights is None else chunk.weights > 0
+        # Leaving one row out must leave one of its class.
+        ready = np.bincount(codes, counted, minlength=len(classes)) >= 2
+        if state is not None:
+            ready[np.isin(classes, state.survey.seen)] = True
+        if state is None and np.count_nonzero(ready) < 2:
+            copied = chunk.part(np.arange(chunk.n_rows))  # our own
+            name = type(self.estimator).__name__
+            reader = RowReader(name, []).with_columns(X) if model is None else model.reader
+            return self._waiting_model(reader, classes, copied)
+        now, later = (chunk.part(np.flatnonzero(ready[codes] == each)) for each in (True, False))
+        waiting = later if later.n_rows else None
+        if model is None or state is None:
+            found = self.fit_rows(now.X, now.y, now.weights, classes)
+            return replace(found, stream=replace(found.stream, waiting=waiting))
+        if not now.n_rows:
+            return replace(model, stream=replace(stream, waiting=waiting))
+        return self._add_rows(model, state, now, forget, waiting)
+
+    def _with_waiting(
+        self, model: Model | None, given: Chunk, classes: NDArray[Any], forget: float
+    ) -> Chunk:
+        """Return new rows after those that wait, or raise a clear error."""
+        check_cells(given, takes_tables=self.setting.tables)
+        if model is None:
+            return given
+        with naming_rows(given.place):
+            model.reader.check_columns(given.X)
+        waiting: Chunk | None = model.stream.waiting
+        if waiting is None:
+            return given
+        codes_of(np.asarray(given.y), classes, "X")
+        weights = [np.ones(c.n_rows) if c.weights is None else c.weights for c in (waiting, given)]
+        y = [comparable(np.asarray(chunk.y)) for chunk in (waiting, given)]
+        unweighted = waiting.weights is given.weights is None and forget == 1.0
+        return replace(
+            given,
+            X=stack_rows([waiting.X, given.X]),
+            y=np.concatenate(y),
+            weights=None if unweighted else np.concatenate([forget * weights[0], weights[1]]),
+        )
+
+    def _add_rows(
+        self, model: Model, state: StreamState, given: Chunk, forget: float, waiting: Chunk | None
+    ) -> Model:
+        """Add rows to those there were, and fit anew."""
+        chunk = replace(given, place=Place("X", _LATER, state.n_seen))
+        prepare = _ChunkReader(model.reader, state.classes, state.factors)
+        chunk = prepare.encoded(chunk)
+        rows = prepare.labelled(chunk)
+        survey = state.surveying.add(state.survey.decayed(forget), chunk)
+        with blas_threads(state.features.rank):
+            summing = SumPass(state.features, len(state.classes), self.setting.device)
+            # A copy: sums of the model before are its own.
+            sums = summing.add(deepcopy(state.sums).decay(forget), rows)
+            n_seen = state.n_seen + chunk.n_rows
+            state = replace(state, survey=survey, sums=sums, n_seen=n_seen)
+            return self._model(state, _Sampled.of(model), waiting)
+
+
+def _importances(
+    state: StreamState, sampled: _Sampled, found: StreamedFit, kernel: CombinedKernel, head: Any
+) -> Importances | None:
+    """Return importances from rows of the sample; None for rows without columns."""
+    X, every, reader = state.survey.drawn.X, np.arange(len(found.rows)), sampled.reader
+    if not has_importances(X, reader.kernels):
+        return None
+    counted = found.honest.rows if found.honest.scores is None else None
+    if counted is None or len(counted) < 2:
+        counted = every
+    chosen = importance_rows(counted, state.features.rank, reader)
+    left_out = found.left_out(state, chosen)
+    rows, labels = X[found.rows[chosen]], found.target.codes[chosen]
+    return Importances.of(kernel, reader, head, rows, found.fit.coef, left_out, labels)
+
+
+def _still_few(state: StreamState) -> bool:
+    """Whether too few rows had no part in the metric."""
+    involved = state.survey.drawn.involved
+    return bool(2 * np.count_nonzero(~involved) < np.count_nonzero(involved))
+
+
+def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:
+    """Return rows in memory as one chunk, or raise a clear error."""
+    X = _table(X)
+    if n_rows(X) == 0:
+        raise InvalidInputError(
+            f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required by "
+            "partial_fit. Leave chunks without rows out."
+        )
+    if y is None:
+        raise InvalidInputError("partial_fit needs a label per row. Got y=None.")
+    source = ArraySource(X, y, sample_weight)
+    return Chunk(source.X, source.y, source.weights, Place(source.name)).checked()
+
+
+def _table(X: Any) -> Any:
+    if is_dask(X):
+        raise InvalidInputError(
+            "partial_fit takes rows that are in memory. Got a Dask collection. Call fit with it, "
+            "or partial_fit with X.partitions[i].compute() of each partition."
+        )
+    is_table = hasattr(X, "tocsr") or hasattr(X, "columns") or isinstance(X, np.ndarray)
+    return X if is_table else np.asarray(X)
+
+
+def _seed(random_state: Any) -> int:
+    if random_state is None or isinstance(random_state, (int, np.integer)):
+        return int(random_state or 0)
+    return int(check_random_state(random_state).randint(2**31))

@@ -1,0 +1,273 @@
+"""From what two passes found to the fit: λ, and honest scores of rows of the sample."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import FloatArray
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank.sums import FeatureSums, SummedSystem
+from discernel.criteria import LeftOutRows
+from discernel.discriminant import HeldOutScores, row_losses
+from discernel.exceptions import InvalidInputError
+from discernel.kernels.features import NystromMap
+from discernel.learn.sample import Positions, chosen_rows
+from discernel.learn.survey import Survey, SurveyPass
+from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
+from discernel.programs.least_squares import center_left_out
+from discernel.programs.solution import Limit
+from discernel.targets import ClassTarget
+
+__all__ = ["StreamState", "StreamedFit", "fit_stream", "statistics_rows"]
+
+#: λ to choose from, falling, in units of the normalised kernel: more rows want less.
+_LAMBDAS = lambda_grid(0.0, -10.0)
+#: How far sums of the same weights in another order may differ, relatively.
+_SAME_WEIGHT = 1e-10
+#: Bytes of the features of the rows that λ and class statistics are taken from.
+_FEATURE_BYTES = 2**27
+
+
+@dataclass(frozen=True, eq=False)
+class SampledFit:
+    """The fit to all rows, as far as it is known: on a sample of them.
+
+    It has what `fit_discriminant` asks of a `KernelLeastSquares`.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (rank, n_targets)
+        The expansion of f in the landmarks: f(x) = Σ_j coef_j k(z_j, x).
+    intercept : ndarray of shape (n_targets,)
+        b.
+    fitted, leave_one_out, left_out_scores : ndarray of shape (n_rows, n_targets)
+        The predictions for the rows of the sample of the fit to all rows, and of that to all
+        others, and these in the units of the first.
+    regularization : float
+        λ.
+    sample_weights : SampleWeights or None
+        How much the rows of the sample count among themselves.
+    penalty : ndarray of shape (n_targets, n_targets)
+        ‖f‖² between all pairs, for a sample instead of all rows.
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    fitted: FloatArray
+    leave_one_out: FloatArray
+    left_out_scores: FloatArray
+    regularization: float
+    sample_weights: SampleWeights | None
+    penalty: FloatArray
+
+    @property
+    def ridge(self) -> FloatArray:
+        """What each row is fitted with."""
+        weights = self.sample_weights
+        ones = np.ones(len(self.fitted))
+        return np.asarray(self.regularization * (ones if weights is None else 1.0 / weights.values))
+
+
+@dataclass(frozen=True, eq=False)
+class StreamState:
+    """What a model keeps of the rows it has seen, and adds new ones to.
+
+    Attributes
+    ----------
+    survey : Survey
+        Class sizes and the sample, its rows as the kernels take them.
+    surveying : SurveyPass
+        How the sample is drawn.
+    features : NystromMap
+        From rows to features.
+    sums : FeatureSums
+        The sums over all rows.
+    classes : ndarray of shape (n_classes,)
+        All labels that there may be, sorted.
+    factors : ndarray of shape (n_classes,)
+        What rows of each class weigh more.
+    n_seen : int
+        How many rows there were, those of weight 0 too.
+    """
+
+    survey: Survey
+    surveying: SurveyPass
+    features: NystromMap
+    sums: FeatureSums
+    classes: NDArray[Any]
+    factors: FloatArray
+    n_seen: int
+
+    def check_same_rows(self) -> None:
+        """Raise an error where the sums are of other rows than the survey."""
+        weights = dict(zip(self.classes.tolist(), self.sums.values / self.factors, strict=True))
+        counts = {"rows": (self.survey.n_rows, self.sums.n_rows)} | {
+            f"rows of class {label!r}": (self.survey.labels.get(label, 0.0), weight)
+            for label, weight in weights.items()
+        }
+        for what, (first, second) in counts.items():
+            if not np.isclose(first, second, rtol=_SAME_WEIGHT, atol=0.0):
+                raise InvalidInputError(
+                    f"Rows must be the same in both passes of a fit. Got {first:,.12g} {what} in "
+                    f"the first and {second:,.12g} in the second. Do not change files during a "
+                    "fit; a function that returns chunks must return the same rows in every call."
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class StreamedFit:
+    """The fit to all rows.
+
+    Attributes
+    ----------
+    fit : SampledFit
+        The fit, and what it says of the rows of the sample.
+    target : ClassTarget
+        The classes of these rows, which weigh as much as those of all rows.
+    honest : HeldOutScores
+        Which of them had no part in the metric.
+    regularization_at_limit : {"smallest", "largest"} or None
+        Whether a better λ may lie beyond those considered.
+    system : SummedSystem
+        What the fit was solved with.
+    rows : ndarray of int
+        The positions of the rows of the sample in it.
+    truth : ndarray of shape (n_rows, n_targets)
+        What their scores should be.
+    weights : ndarray of shape (n_rows,)
+        What they weigh in the sums.
+    """
+
+    fit: SampledFit
+    target: ClassTarget
+    honest: HeldOutScores
+    regularization_at_limit: Limit | None
+    system: SummedSystem
+    rows: Positions
+    truth: FloatArray
+    weights: FloatArray
+
+    def left_out(self, state: StreamState, chosen: Positions) -> LeftOutRows:
+        """Return what the fit is without each of some of the rows of the sample.
+
+        Parameters
+        ----------
+        state : StreamState
+            What the fit was made of.
+        chosen : ndarray of int
+            Which of the rows that it was looked at.
+        """
+        features, fit = state.features, self.fit
+        values = features(state.survey.drawn.X[self.rows[chosen]])
+        beta, left = self.system.influence(values, self.weights[chosen], fit.regularization)
+        errors = (self.truth - fit.fitted)[chosen] / left[:, None]
+        return LeftOutRows(
+            chosen,
+            self.truth[chosen] - errors,
+            errors,
+            features.expansion(beta) * self.system.unit,
+            self.weights[chosen],
+        )
+
+
+def statistics_rows(state: StreamState) -> Positions:
+    """Return the rows of the sample that λ and class statistics are taken from.
+
+    Those that had no part in the metric, and of classes without such rows others.
+    """
+    sample, room = state.survey.drawn, _FEATURE_BYTES // (8 * state.features.rank)
+    # Rows with a part in the metric come last, whatever their keys are.
+    return chosen_rows(sample.keys + np.where(sample.involved, 1e300, 0.0), sample.y, room)
+
+
+def fit_stream(
+    state: StreamState,
+    target: ClassTarget,
+    rows: Positions,
+    *,
+    regularization: float | None,
+    fallback: tuple[HeldOutScores, float] | None,
+) -> StreamedFit:
+    """Return the fit to all rows.
+
+    Parameters
+    ----------
+    state : StreamState
+        What is known of them.
+    target : ClassTarget
+        The classes of the rows of the sample that are looked at.
+    rows : ndarray of int
+        Their positions in the sample.
+    regularization : float or None
+        λ; None for that with the least leave-one-out log-loss of rows that had no part in the
+        metric.
+    fallback : (HeldOutScores, float), optional
+        Scores and λ where there are too few such rows.
+    """
+    sample, system = state.survey.drawn, SummedSystem(state.sums, state.features)
+    table = np.zeros((len(state.classes), target.n_classes - 1))
+    table[np.searchsorted(state.classes, target.classes)] = target.class_scores
+    weights = sample.weights[rows]
+    codes = np.searchsorted(state.classes, target.classes)[target.codes]
+    summed = weights * sample.decays[rows] * state.factors[codes]
+    at = system.sampled(state.features(sample.X[rows]), summed, table)
+    truth = table[codes]
+    counted = np.flatnonzero(~sample.involved[rows])
+    honest = HeldOutScores()
+    if sample.involved.any():
+        where = f"leave-one-out, of {len(counted)} drawn rows held out from the kernel"
+        honest = HeldOutScores(counted, where=where)
+    elif len(rows) < state.survey.n_rows:
+        honest = HeldOutScores(where=f"leave-one-out, of {len(rows)} drawn rows")
+    at_limit: Limit | None = None
+    if fallback is not None:
+        honest, instead = fallback
+        chosen = instead if regularization is None else regularization
+    elif regularization is None:
+        found = _best(at, truth, target, counted)
+        chosen, at_limit = found.regularization, found.at_limit
+    else:
+        chosen = regularization
+    fitted, left = at(chosen)
+    beta, intercept = system.fit(table, chosen)
+    # A share of all rows: where the sample stands for them, it has so much of the penalty.
+    share = target.total / system.weight
+    leave_one_out = truth - (truth - fitted) / left[:, None]
+    shares = summed / float(state.sums.weight)
+    fit = SampledFit(
+        coef=state.features.expansion(beta) * system.unit,
+        intercept=intercept,
+        fitted=fitted,
+        leave_one_out=leave_one_out,
+        left_out_scores=center_left_out(leave_one_out, truth, shares),
+        regularization=chosen,
+        sample_weights=target.sample_weights,
+        penalty=system.penalty(table, chosen) * share,
+    )
+    return StreamedFit(fit, target, honest, at_limit, system, rows, truth, summed)
+
+
+def _best(
+    at: Callable[[float], tuple[FloatArray, FloatArray]],
+    truth: FloatArray,
+    target: ClassTarget,
+    counted: Positions,
+) -> LambdaSearch:
+    """Search the λ with the least leave-one-out log-loss of some rows."""
+    part = target.part(counted)
+    if not part.counts.all():  # a class so rare that all of its rows were looked at
+        counted, part = np.arange(len(truth)), target
+    shares = None if part.sample_weights is None else part.sample_weights.shares
+
+    def loss(regularization: float) -> float:
+        fitted, left = at(regularization)
+        predicted = truth - (truth - fitted) / left[:, None]
+        found, _ = row_losses(predicted[counted], truth[counted], part)
+        return float(np.average(found, weights=shares))
+
+    return search_lambda(_LAMBDAS, loss)

@@ -1,0 +1,342 @@
+"""Training rows, checked and owned, their weights, and kernels fixed to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing, check_consistent_length, check_X_y
+from sklearn.utils.validation import _num_samples
+
+from discernel.arrays import on_host
+from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
+from discernel.discriminant import class_factors
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import Kernel, Linear, Standardized, as_kernels
+from discernel.kernels.base import Known
+from discernel.kernels.columns import Table, column_quantiles
+from discernel.model import (
+    KeptRows,
+    RowReader,
+    are_objects,
+    check_kernels_take,
+    check_mixed,
+    check_range,
+    check_rows,
+    hint,
+    is_mixed_table,
+    stack_matrices,
+)
+from discernel.rows.tables import TableEncoder
+from discernel.rows.tables.cells import as_table, is_plain
+from discernel.rows.tables.encoder import has_row_numbers
+from discernel.rows.tables.facts import ColumnFacts
+from discernel.rows.views import refuse_views
+from discernel.targets import ClassTarget, labels_without_weight
+
+__all__ = [
+    "TrainingRows",
+    "are_precomputed",
+    "check_training",
+    "take_sparse",
+    "takes_tables",
+    "with_class_weight",
+]
+
+
+@dataclass(frozen=True)
+class TrainingRows:
+    """What is learned from, checked; rows of weight 0 are absent.
+
+    Attributes
+    ----------
+    X : array, CSR or Table
+        The rows as kernels take them, our own: what the caller does to theirs is not seen.
+    y : ndarray
+        What they are to be predicted as.
+    reader : RowReader
+        What reads new rows the same way; it has the kernels, with all that depends on X fixed.
+    weights : SampleWeights or None
+        How much rows count; None: all the same.
+    places : ndarray of int or None
+        Where they stood among the rows that were given; None: all were kept.
+    absent : ndarray or None
+        Labels of which all rows have the weight 0; None: none.
+    """
+
+    X: Any
+    y: Any
+    reader: RowReader
+    weights: SampleWeights | None = None
+    places: NDArray[np.intp] | None = None
+    absent: NDArray[Any] | None = None
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """The kernels, with all that depends on the rows fixed."""
+        return self.reader.kernels
+
+    def among_given(self, target: ClassTarget, class_weight: Any) -> ClassTarget:
+        """Return a target among all classes that were given, with the weights of these.
+
+        Classes of which all rows have the weight 0 have no rows in it.
+
+        Parameters
+        ----------
+        target : ClassTarget
+            The classes of the rows.
+        class_weight : dict, "balanced" or None
+            As the user gave it.
+        """
+        if self.absent is not None:
+            target = target.among(np.union1d(target.classes, self.absent))
+        return with_class_weight(target, class_weight)
+
+    def kept(self, labels: NDArray[Any], rows: NDArray[np.intp] | None) -> KeptRows:
+        """Return what is known of the rows that predictions are made from.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_samples,)
+            The labels of all rows.
+        rows : ndarray of int or None
+            The positions of those that are kept; None where they are not known.
+        """
+        if rows is None:
+            return KeptRows()
+        return KeptRows(labels[rows], rows if self.places is None else self.places[rows])
+
+
+def check_training(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    sample_weight: Any = None,
+    *,
+    labels: bool = True,
+    keep: bool = True,
+    facts: Sequence[ColumnFacts] | None = None,
+    **options: Any,
+) -> TrainingRows:
+    """Return training rows, checked, or raise a clear error.
+
+    Parameters
+    ----------
+    estimator : BaseKernelEstimator
+        Whose candidates are to take the rows.
+    X : array-like of shape (n_samples, n_features)
+        Rows.
+    y : array-like of shape (n_samples, ...)
+        What they are to be predicted as.
+    sample_weight : array-like of shape (n_samples,), optional
+        How much each row counts.
+    labels : bool, default=True
+        Whether y holds classes, also those that no row with weight has.
+    keep : bool, default=True
+        Whether rows are to be kept, so that they must be our own.
+    facts : sequence of ColumnFacts, optional
+        What is known of the columns of all rows, of which X is a random part.
+    **options
+        How scikit-learn checks y.
+    """
+    candidates = estimator._candidates()
+    absent = present = weights = stood = None
+    if sample_weight is not None:
+        check_consistent_length(X, y)
+        values = check_sample_weight(sample_weight, _num_samples(X))
+        counted = np.flatnonzero(values)
+        if len(counted) < len(values):
+            if labels and y is not None:
+                absent = labels_without_weight(y, counted)
+            X, stood = _of_weight(X, counted, are_precomputed(candidates))
+            y, present = _safe_indexing(y, counted), counted
+        weights = SampleWeights.of(values[counted])
+    name = type(estimator).__name__
+    found = _check(name, candidates, X, y, keep=keep, facts=facts, **options)
+    reader = replace(found.reader, present=stood)
+    return replace(found, reader=reader, weights=weights, places=present, absent=absent)
+
+
+def _of_weight(X: Any, present: NDArray[np.intp], precomputed: bool) -> tuple[Any, Any]:
+    """Return rows that have weight, and of matrices which those are."""
+    if not precomputed:
+        return _safe_indexing(X, present), None
+    matrices = np.asarray(X)
+    if matrices.ndim < 2 or matrices.shape[0] != matrices.shape[1]:
+        return X, None  # what is wrong with it is said later
+    return matrices[np.ix_(present, present)], (present, len(matrices))
+
+
+def _check(
+    name: str,
+    candidates: Any,
+    X: Any,
+    y: Any,
+    *,
+    keep: bool,
+    facts: Sequence[ColumnFacts] | None,
+    **options: Any,
+) -> TrainingRows:
+    X, y = on_host(X), on_host(y)
+    given, tables = X, takes_tables(candidates)
+    if isinstance(candidates, str) and candidates == "precomputed":
+        X = stack_matrices(X)
+    else:
+        refuse_views(X, y)
+    kernels = as_kernels(candidates, n_precomputed=_n_matrices(X))
+    reader = RowReader(name, kernels, takes_tables=tables)
+    if tables and not (is_plain(X) and not has_row_numbers(X, facts)):
+        X = as_table(X)
+        reader = reader.with_columns(X)
+        encoder = TableEncoder().fit(X, facts=facts)
+        encoded, y = check_X_y(
+            encoder.encode(X), y, dtype=np.float64, ensure_min_samples=2, estimator=name, **options
+        )
+        reader = replace(reader, encoder=encoder)
+        # Divided by its deviation, a rare category would be far from all others.
+        known: Known = {"spreads": encoder.spreads}
+        return TrainingRows(encoded, y, _resolved(reader, encoded, encoded, known))
+    with hint(X, tables):
+        X, y, reader = _as_kernels_take(reader, X, y, **options)
+    if not kernels[0].precomputed:
+        check_range(X, given)
+        X = _owned(X, given) if keep else X
+    if tables and isinstance(X, np.ndarray):
+        (medians,) = column_quantiles(X, (0.5,))
+        reader = replace(reader, medians=medians)
+    return TrainingRows(X, y, _resolved(reader, X, given, {}))
+
+
+def _as_kernels_take(
+    reader: RowReader, X: Any, y: Any, **options: Any
+) -> tuple[Any, Any, RowReader]:
+    """Return numbers, matrices, or columns of other things for kernels that take them."""
+    kernels, name = reader.kernels, reader.estimator
+    if is_mixed_table(X, kernels):
+        reader = reader.with_columns(X)
+        table, y = check_mixed(X, kernels, name, y=y, **options)
+        return table, y, replace(reader, is_number=table.is_number)
+    if are_objects(X, kernels):
+        rows = np.fromiter(X, dtype=object, count=len(X))
+        if len(rows) != len(y):
+            raise InvalidInputError(
+                f"There must be one label per row. Got {len(rows)} rows and {len(y)} labels."
+            )
+        return rows, y, reader
+    named = reader.with_columns(X) if hasattr(X, "columns") else reader
+    rows, y = check_rows(X, kernels, name, y=y, **options)
+    if kernels[0].precomputed and rows.shape[0] != rows.shape[1]:
+        raise InvalidInputError(
+            "Precomputed kernels must be given as (n_samples, n_samples) or (n_samples, "
+            f"n_samples, n_kernels), the kernels last. Got {rows.shape}. A stack with "
+            "the kernels first is turned by np.moveaxis(stack, 0, -1)."
+        )
+    columns, n_matrices = int(rows.shape[1]), _n_matrices(rows)
+    return rows, y, replace(named, n_features=columns, n_matrices=n_matrices)
+
+
+def _resolved(reader: RowReader, X: Any, frame: Any, known: Known) -> RowReader:
+    """Return the reader with all that kernels have from X fixed."""
+    kernels = reader.kernels
+    if kernels[0].precomputed:
+        return reader
+    if reader.takes_tables and isinstance(X, np.ndarray):
+        kernels = [Standardized(Linear())]  # spreads; others are proposed later
+    names = frame if hasattr(frame, "columns") else X
+    resolved = [kernel.resolve(X, names, known) for kernel in kernels]
+    check_kernels_take(resolved, X)
+    return replace(reader, kernels=resolved)
+
+
+def _owned(X: Any, given: Any) -> Any:
+    """Return rows that share no memory with what was given, copied only where they may."""
+    if isinstance(X, Table):
+        return X  # made of copies
+    if hasattr(X, "tocsr"):
+        parts = [(getattr(X, name), getattr(given, name, None)) for name in ("data", "indices")]
+        return X.copy() if any(_may_share(ours, theirs) for ours, theirs in parts) else X
+    if X.dtype == object:
+        # Others, such as keys of a table of the user's, may be known by what they are.
+        changeable = (np.ndarray, list, dict, set, bytearray)
+        for i, row in enumerate(X):
+            X[i] = deepcopy(row) if isinstance(row, changeable) else row
+        return X
+    if isinstance(given, (list, tuple)):
+        return X
+    if isinstance(given, np.ndarray):
+        return X.copy() if _may_share(X, given) else X
+    # A dataframe may give a view of itself, and anything else its very memory.
+    return X if hasattr(given, "columns") and X.base is None else X.copy()
+
+
+def _may_share(ours: Any, theirs: Any) -> bool:
+    return isinstance(theirs, np.ndarray) and np.may_share_memory(ours, theirs)
+
+
+def _n_matrices(X: Any) -> int:
+    shape = getattr(X, "shape", None)
+    return int(shape[2]) if shape is not None and len(shape) == 3 else 1
+
+
+# ---- what candidates take ----------------------------------------------------------------------
+
+
+def takes_tables(candidates: Any) -> bool:
+    """Whether rows may have categories, text and missing cells.
+
+    Parameters
+    ----------
+    candidates : object
+        The kernels as the user gave them.
+    """
+    return isinstance(candidates, str) and candidates == "auto"
+
+
+def are_precomputed(candidates: Any) -> bool:
+    """Whether X is a stack of matrices; False for candidates that are no kernels at all.
+
+    Parameters
+    ----------
+    candidates : object
+        The kernels as the user gave them.
+    """
+    try:
+        return as_kernels(candidates)[0].precomputed
+    except InvalidInputError:
+        return False
+
+
+def take_sparse(candidates: Any) -> bool:
+    """Whether X may be sparse; True for candidates that are no kernels at all.
+
+    Parameters
+    ----------
+    candidates : object
+        The kernels as the user gave them.
+    """
+    try:
+        return all(kernel.takes_sparse for kernel in as_kernels(candidates))
+    except InvalidInputError:
+        return True
+
+
+def with_class_weight(target: ClassTarget, class_weight: Any) -> ClassTarget:
+    """Return the target with weights multiplied by those of the classes, or raise a clear error.
+
+    Parameters
+    ----------
+    target : ClassTarget
+        The classes, and the weights of samples.
+    class_weight : dict, "balanced" or None
+        A number above 0 per class, 1 where not said; or what makes all classes weigh the same.
+    """
+    factors = class_factors(class_weight, target)
+    if factors is None:
+        return target
+    values, known = factors[target.codes], target.sample_weights
+    weights = SampleWeights.of(values if known is None else values * known.values)
+    return replace(target, sample_weights=weights)

@@ -1,0 +1,279 @@
+"""What the columns of a user's table hold: numbers, categories, dates, or nothing to learn from."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
+from discernel.rows.files.dates import ambiguous_dates, date_format, date_parts, varying_parts
+from discernel.rows.files.formats import import_pandas, listed
+from discernel.rows.files.preparation import NUMBER, Preparation, flags
+from discernel.rows.tables import TableEncoder
+
+__all__ = ["Described", "describe_columns", "identifiers"]
+
+#: Why the library leaves columns out that tell rows apart and no classes.
+_IDENTIFIERS = ("which number the rows", "different values in", "in one row only")
+_MOST_LISTED = 4
+#: A column of ours, called as no other is.
+_KEPT = "\0 kept"
+#: What pandas calls numbers that have no type of their own, and columns without a value.
+_NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal", "empty")
+
+
+@dataclass(frozen=True, eq=False)
+class Described:
+    """A table, and what its columns are taken for.
+
+    Attributes
+    ----------
+    features : DataFrame
+        Numbers and categories, with missing cells.
+    preparation : Preparation
+        What does the same to new rows.
+    columns : dict of str to str
+        What became of each column, in words.
+    summary : str
+        The same in a line.
+    notes : tuple of str
+        What else a user should know.
+    identifiers : tuple of str
+        Columns left out that tell rows apart.
+    """
+
+    features: Any
+    preparation: Preparation
+    columns: Mapping[str, str]
+    summary: str
+    notes: tuple[str, ...]
+    identifiers: tuple[str, ...]
+
+
+def describe_columns(
+    table: Any,
+    categorical: Sequence[str],
+    numeric: Sequence[str],
+    views: Mapping[str, Sequence[str]],
+    where: str,
+) -> Described:
+    """Return what the columns of a table hold, and the table without those that say nothing.
+
+    Only columns of which the library would learn nothing on any part of the rows are left out.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The columns beside the target.
+    categorical, numeric : sequence of str
+        Columns that are said to hold categories, or numbers.
+    views : dict of str to sequence of str
+        The columns of each view.
+    where : str
+        What the table is called in messages.
+    """
+    if not table.shape[1]:
+        raise InvalidInputError(f"{where} must have a column beside the target. None is left.")
+    kinds = dict.fromkeys(_numbers(table, categorical), "number") | {
+        name: _kind(table[name], name, categorical, numeric, where)
+        for name in table.columns.difference(_numbers(table, categorical), sort=False)
+    }
+    dates = {name: kind for name, kind in kinds.items() if isinstance(kind, tuple)}
+    left_out = {name: "neither numbers nor text" for name, kind in kinds.items() if kind == "other"}
+    left_out |= {name: "one date" for name, kind in dates.items() if len(kind) == 1}
+    whole = Preparation(
+        tuple(name for name in table.columns if name not in left_out),
+        tuple(name for name, kind in kinds.items() if kind in ("category", "code")),
+        tuple(name for name, kind in kinds.items() if kind == "code"),
+        tuple(numeric),
+        dates,
+    )
+    features = whole.apply(table, where)
+    left_out |= _learned_nothing(features)
+    kept = tuple(name for name in whole.columns if name not in left_out)
+    _refuse_nothing(kept, left_out)
+    preparation = Preparation(
+        kept,
+        tuple(name for name in whole.categories if name in kept),
+        tuple(name for name in whole.codes if name in kept),
+        tuple(name for name in whole.numeric if name in kept),
+        {name: parts for name, parts in dates.items() if name in kept},
+        _kept_views(views, kept),
+    )
+    features = features[list(preparation.feature_names)]
+    missing = features.isna().sum().to_dict()
+    words = {name: _words(features, preparation, name, missing.get(name, 0)) for name in kept}
+    words |= {name: f"left out: {_short(reason)}" for name, reason in left_out.items()}
+    return Described(
+        features,
+        preparation,
+        {name: words[name] for name in table.columns},
+        _summary(preparation, left_out, sum(missing.values())),
+        tuple(_notes(table, preparation)),
+        identifiers(left_out),
+    )
+
+
+def identifiers(left_out: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the columns that are left out because they tell rows apart.
+
+    Parameters
+    ----------
+    left_out : dict of str to str
+        Why columns are left out, by name.
+    """
+    return tuple(n for n, why in left_out.items() if any(sign in why for sign in _IDENTIFIERS))
+
+
+# ---- what a column holds -----------------------------------------------------------------------
+
+
+def _numbers(table: Any, categorical: Sequence[str]) -> list[str]:
+    """Return the columns of a type of numbers that are not said to be categories."""
+    types = import_pandas().api.types
+    return [
+        name
+        for name, dtype in table.dtypes.items()
+        if types.is_numeric_dtype(dtype) and name not in categorical
+    ]
+
+
+def _kind(
+    values: Any, name: str, categorical: Sequence[str], numeric: Sequence[str], where: str
+) -> str | tuple[str, ...]:
+    """Return what a column holds; of dates, how they are written and which parts vary."""
+    pd = import_pandas()
+    if name in categorical:
+        return "code"
+    if name in numeric:
+        return "number"
+    if isinstance(values.dtype, pd.CategoricalDtype):
+        return "code"
+    written = date_format(values)
+    if written is not None:
+        return (written, *varying_parts(date_parts(values, written, where)))
+    found = pd.api.types.infer_dtype(values, skipna=True)
+    if found in _NUMBERS:
+        return "number"
+    if found != "string" and not all(isinstance(cell, (str, bool)) for cell in values.dropna()):
+        return "other"
+    _refuse_mixed(values, name, where)
+    return "category"
+
+
+def _refuse_mixed(values: Any, name: str, where: str) -> None:
+    """Raise where most of the values of a column of text are numbers."""
+    known = values.dropna().astype(str).str.strip()
+    words = [word for word in known.unique() if not NUMBER.fullmatch(word)]
+    if len(words) > 0.5 * known.nunique() or all(word.isdecimal() for word in words):
+        return  # text, or codes such as 007
+    row = int(values.isin([c for c in values.dropna() if str(c).strip() in words]).argmax())
+    raise InvalidInputError(
+        f"{where}: column {name!r} must hold numbers or categories, not both. Most values are "
+        f"numbers; row {row + 1} has {str(values.iloc[row])!r}. Correct the cell, take what is "
+        f"no number as missing ({flags('numeric', [name])}), take all as categories "
+        f"({flags('categorical', [name])}), or leave the column out ({flags('drop', [name])})."
+    )
+
+
+def _learned_nothing(features: Any) -> dict[str, str]:
+    """Return the columns that the library leaves out, and why."""
+    clear = _clear(features)
+    told = features[[name for name in features.columns if name not in clear]]
+    if not told.shape[1]:
+        return {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", LeftOutColumnWarning)  # they are listed, not warned of
+        # Beside one that is kept: where none is, the encoder would refuse the table.
+        kept = told.assign(**{_KEPT: np.arange(len(told)) % 2})
+        return TableEncoder().fit(kept).left_out
+
+
+def _clear(features: Any) -> set[str]:
+    """Return columns of fractions that differ, which is all that is asked of them.
+
+    There may be thousands of these, which an encoder takes one at a time.
+    """
+    fractions = features.select_dtypes("float")
+    cells = fractions.to_numpy()
+    lows = np.where(np.isnan(cells), np.inf, cells).min(axis=0, initial=np.inf)
+    highs = np.where(np.isnan(cells), -np.inf, cells).max(axis=0, initial=-np.inf)
+    return set(fractions.columns[lows < highs])
+
+
+def _refuse_nothing(kept: Sequence[str], left_out: Mapping[str, str]) -> None:
+    if not kept:
+        listing = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
+        raise InvalidInputError(
+            "At least one column must hold numbers or categories that differ between rows. Nothing "
+            f"can be learned from any of {len(left_out)}: {listing}."
+        )
+
+
+def _kept_views(
+    views: Mapping[str, Sequence[str]], kept: Sequence[str]
+) -> dict[str, tuple[str, ...]]:
+    there = set(kept)
+    found = {
+        view: tuple(column for column in columns if column in there)
+        for view, columns in views.items()
+    }
+    found = {view: columns for view, columns in found.items() if columns}
+    return found if len(found) > 1 else {}
+
+
+# ---- in words ----------------------------------------------------------------------------------
+
+
+def _words(features: Any, preparation: Preparation, name: str, n_missing: int) -> str:
+    if name in preparation.dates:
+        return f"date, as {', '.join(preparation.dates[name][1:])}"
+    missing = f", {n_missing} missing" if n_missing else ""
+    if name in preparation.categories:
+        return f"category of {features[name].nunique()} values{missing}"
+    return f"number{missing}"
+
+
+def _short(reason: str) -> str:
+    return "numbers the rows" if reason.endswith("which number the rows") else reason
+
+
+def _summary(preparation: Preparation, left_out: Mapping[str, str], n_missing: int) -> str:
+    """Return "12 numbers, 3 categories, 1 left out (id: numbers the rows); 7 cells missing"."""
+    n_dates, n_categories = len(preparation.dates), len(preparation.categories)
+    n_numbers = len(preparation.columns) - n_dates - n_categories
+    counts = [
+        f"{number:,} {one if number == 1 else many}"
+        for number, one, many in (
+            (n_numbers, "number", "numbers"),
+            (n_categories, "category", "categories"),
+            (n_dates, "date", "dates"),
+        )
+        if number
+    ]
+    if left_out:
+        named = [f"{name}: {_short(why)}" for name, why in list(left_out.items())[:_MOST_LISTED]]
+        more = ", ..." * (len(left_out) > _MOST_LISTED)
+        counts.append(f"{len(left_out):,} left out ({'; '.join(named)}{more})")
+    cells = "cell" if n_missing == 1 else "cells"
+    return ", ".join(counts) + (f"; {n_missing:,} {cells} missing" if n_missing else "")
+
+
+def _notes(table: Any, preparation: Preparation) -> list[str]:
+    notes = [
+        f"{name!r} is taken as dates: {', '.join(parts[1:])}"
+        for name, parts in preparation.dates.items()
+    ]
+    numbers = _numbers(table, ())
+    rest = table.columns.difference([*numbers, *preparation.dates], sort=False)
+    unclear = [name for name in rest if ambiguous_dates(table[name])]
+    if unclear:
+        notes.append(
+            f"{listed(unclear)} may hold dates, of which day and month cannot be told apart: write "
+            "them as 2024-01-31"
+        )
+    return notes

@@ -1,0 +1,332 @@
+"""A user's own file to a data set: CSV, TSV, Parquet, Arrow, Feather, or an NPZ of views.
+
+What cannot work is refused here, before anything is fitted, with the column and the row named and
+what to do about it. Rows are counted from 1, without the line of column names.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.exceptions import InvalidInputError
+from discernel.rows.datasets import Dataset
+from discernel.rows.files.columns import Described, describe_columns
+from discernel.rows.files.formats import check_file, import_pandas, listed
+from discernel.rows.files.preparation import NUMBER, Preparation, canonical_text, flags
+from discernel.rows.files.reading import read_table
+from discernel.rows.streams.formats import file_stem
+
+__all__ = ["OpenedFile", "digest", "find_target", "open_file", "rows_with_labels"]
+
+#: Column names that are taken for the target where none is named.
+TARGET_NAMES = ("target", "class", "label", "y")
+#: A target with more different fractions than this is a quantity, not a class.
+MAX_FRACTIONS = 10
+_COMMA = re.compile(r"[+-]?\d+,\d+")
+
+
+@dataclass(frozen=True, eq=False)
+class OpenedFile:
+    """A file that was read.
+
+    Attributes
+    ----------
+    dataset : Dataset
+        The rows, as a table of numbers and categories, and labels.
+    preparation : Preparation
+        What its columns are taken for.
+    target : str
+        The column with the labels.
+    notes : tuple of str
+        How it was read, what was done, and what looks odd and is no error.
+    columns : dict of str to str
+        What became of every column of the file, in words.
+    identifiers : tuple of str
+        Columns that are left out because they tell rows apart and no classes.
+    """
+
+    dataset: Dataset
+    preparation: Preparation
+    target: str
+    notes: tuple[str, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    identifiers: tuple[str, ...] = ()
+
+
+def open_file(
+    path: str | Path,
+    target: str | None = None,
+    *,
+    name: str | None = None,
+    drop: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    numeric: Sequence[str] = (),
+    digest: str | None = None,
+) -> OpenedFile:
+    r"""Return the data set that a file holds, and what was done to its columns.
+
+    Delimiter, decimal sign and line of names of a CSV file are found, and so is what each column
+    holds. Columns that number the rows, that are text of many values, or that have one value are
+    left out. Dates become numbers. Categories and missing cells stay as they are: what they become
+    is learned by who fits, on the rows that train.
+
+    Parameters
+    ----------
+    path : str or Path
+        A CSV, TSV, Parquet, Arrow or Feather file, or an NPZ file: in this one every array of two
+        dimensions is a view, and the labels are the array ``target`` or ``y``.
+    target : str, optional
+        The column with the labels; where it is called target, class, label or y, it is found.
+    name : str, optional
+        What to call the data set; by default the name of the file without its ending.
+    drop : sequence of str
+        Columns to leave out.
+    categorical : sequence of str
+        Columns of numbers that are categories.
+    numeric : sequence of str
+        Columns to take as numbers; cells that are none are missing.
+    digest : str, optional
+        That of the content, as `digest` returns it; another content is refused.
+
+    Returns
+    -------
+    OpenedFile
+        Rows and labels, checked, and how they were made.
+
+    Raises
+    ------
+    InvalidInputError
+        If the file, or something in it, cannot be used. The message says where and what to do.
+    MissingExtraError
+        If pandas, or pyarrow for Parquet and Arrow, is not installed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from discernel.rows.files.files import open_file
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "plants.csv"
+    ...     _ = path.write_text("height;kind;class\n1,5;u;a\n2,5;v;a\n7,0;u;b\n;v;b\n")
+    ...     plants = open_file(path)
+    >>> plants.dataset.X.shape, plants.dataset.y.tolist()
+    ((4, 2), ['a', 'a', 'b', 'b'])
+    >>> plants.notes
+    ("CSV, delimiter ';', decimal ','; 1 number, 1 category; 1 cell missing",)
+    """
+    path = Path(path)
+    stamp, path = check_file(path), path.resolve()
+    if digest is not None and digest != _digest(str(path), stamp):
+        raise InvalidInputError(
+            f"{path.name} must be as it was when the run began. Its content has changed. Start "
+            "the comparison again; what was computed from the old content is kept apart."
+        )
+    return _open(
+        str(path),
+        stamp,
+        target,
+        name or file_stem(path),
+        tuple(drop),
+        tuple(categorical),
+        tuple(numeric),
+    )
+
+
+def digest(path: str | Path) -> str:
+    """Return a digest of the content of a file."""
+    stamp = check_file(Path(path))
+    return _digest(str(Path(path).resolve()), stamp)
+
+
+@lru_cache(maxsize=8)
+def _digest(path: str, stamp: tuple[int, int]) -> str:
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+@lru_cache(maxsize=2)  # every cell of a plan reads its file again
+def _open(
+    path: str,
+    stamp: tuple[int, int],
+    target: str | None,
+    name: str,
+    drop: tuple[str, ...],
+    categorical: tuple[str, ...],
+    numeric: tuple[str, ...],
+) -> OpenedFile:
+    where = Path(path).name
+    labels = {target, f"column {target}"}
+    read = read_table(
+        Path(path),
+        lambda name: (
+            name in (*categorical, *labels) or (target is None and name.lower() in TARGET_NAMES)
+        ),
+    )
+    table = read.frame
+    if not len(table):
+        raise InvalidInputError(f"{where} must have rows below the column names. Got none.")
+    target = find_target(list(table.columns), target, where)
+    _check_names(table, (*drop, *categorical, *numeric), target, where)
+    became = dict.fromkeys(drop, "left out: dropped") | {target: "the classes"}
+    table, y, notes = rows_with_labels(table, target, where)
+    found = describe_columns(
+        table.drop(columns=list(became)), categorical, numeric, read.views, where
+    )
+    y.flags.writeable = False
+    n = len(np.unique(y))
+    dataset = Dataset(
+        name=name,
+        X=found.features,
+        y=y,
+        feature_names=found.preparation.feature_names,
+        description=f"{len(y):,} rows, {len(found.features.columns):,} columns, {n} classes",
+        source=f"file {where}",
+        views=found.preparation.slices,
+    )
+    became |= found.columns
+    return OpenedFile(
+        dataset,
+        found.preparation,
+        target,
+        (f"{read.how}; {found.summary}", *notes, *found.notes, *_row_numbers(found)),
+        {column: became[column] for column in read.frame.columns},
+        found.identifiers,
+    )
+
+
+# ---- the checks --------------------------------------------------------------------------------
+
+
+def find_target(columns: Sequence[str], target: str | None, where: str) -> str:
+    """Return the column with the labels, or raise a clear error.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        The columns of a file.
+    target : str or None
+        The one that is meant; None where its name says so.
+    where : str
+        What the file is called in messages.
+    """
+    if target is None:
+        guesses = [column for column in columns if str(column).lower() in TARGET_NAMES]
+        if len(guesses) == 1:
+            return guesses[0]
+        found = f"has {listed(guesses)}" if guesses else f"has {listed(columns, 8)}"
+        raise InvalidInputError(
+            f"The target must be named: {where} {found}. Say which column has "
+            "the classes to predict: --target COLUMN (target=... in Python)."
+        )
+    for name in (target, f"column {target}"):  # a file without names has numbers for them
+        if name in columns:
+            return name
+    raise InvalidInputError(
+        f"The target must be a column of {where}. Got {target!r}.{_close(target, columns)}"
+    )
+
+
+def _close(name: str, columns: Sequence[str]) -> str:
+    lower = {str(column).lower(): column for column in columns}
+    close = [lower[found] for found in get_close_matches(name.lower(), list(lower), n=3)]
+    if close:
+        return f" Did you mean {' or '.join(map(repr, close))}?"
+    return f" There are {listed(columns, 8)}."
+
+
+def _check_names(table: Any, names: Iterable[str], target: str, where: str) -> None:
+    for name in names:
+        if name not in table.columns:
+            raise InvalidInputError(
+                f"Columns to drop or to encode must be columns of {where}. Got {name!r}."
+                f"{_close(name, list(table.columns))}"
+            )
+        if name == target:
+            raise InvalidInputError(
+                f"{name!r} is the target: it can be neither dropped nor encoded. Name another "
+                "target, or leave it out of drop and categorical."
+            )
+
+
+def rows_with_labels(table: Any, target: str, where: str) -> tuple[Any, NDArray[Any], list[str]]:
+    """Return the rows that have a label, the labels, whole numbers or else text, and notes.
+
+    Parameters
+    ----------
+    table : DataFrame
+        All rows.
+    target : str
+        The column with the labels.
+    where : str
+        What the table is called in messages.
+    """
+    absent, notes = table[target].isna(), []
+    if absent.any():
+        rows = "row" if absent.sum() == 1 else "rows"
+        notes.append(f"left out {absent.sum():,} {rows} without a class in {target!r}")
+        table = table[~absent].reset_index(drop=True)
+    if not len(table):
+        raise InvalidInputError(
+            f"The target must hold classes. Column {target!r} of {where} is empty. Name another "
+            "target."
+        )
+    y = _classes(canonical_text(table[target]), target, where)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise InvalidInputError(
+            f"The target must hold at least two classes. Column {target!r} of {where} holds "
+            f"{classes[0]!s} in every row. Name another target."
+        )
+    return table, y, notes
+
+
+def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
+    """Return labels as whole numbers where all are that and 64 bits hold them, else as text."""
+    values = set(texts)
+    if all(_COMMA.fullmatch(text) or NUMBER.fullmatch(text) for text in values):
+        values = {text.replace(",", ".") for text in values}
+    if all(NUMBER.fullmatch(text) for text in values):
+        whole = not any("." in text for text in values)
+        # Whole numbers may count people or digits, but hardly with less than three rows each.
+        if len(values) > (max(20, len(texts) // 3) if whole else MAX_FRACTIONS):
+            numbers = [float(text) for text in values]
+            raise InvalidInputError(
+                f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
+                f"different numbers, from {min(numbers):g} to {max(numbers):g}: a quantity. Divide "
+                "it into classes, or predict it with discernel.MultipleKernelRidge."
+            )
+        if whole and all(-(2**63) <= int(text) < 2**63 for text in values):
+            return np.array([int(text) for text in texts], dtype=np.int64)
+    elif len(values) > max(20, len(texts) // 2):
+        raise InvalidInputError(
+            f"The target must hold classes. Column {target!r} of {where} holds {len(values)} "
+            f"different texts in {len(texts)} rows. Name another target."
+        )
+    return texts.astype(str)
+
+
+def _row_numbers(found: Described) -> list[str]:
+    """Return a note on columns that count the rows, and are too short to be left out for it."""
+    pd, table = import_pandas(), found.features
+    numbered = [
+        column
+        for column, dtype in table.dtypes.items()
+        if pd.api.types.is_integer_dtype(dtype)
+        and len(table) > 2
+        and bool((table[column].diff().iloc[1:] == 1).all())
+    ]
+    if not numbered:
+        return []
+    how = flags("drop", numbered)
+    verb = "count" if len(numbered) > 1 else "counts"
+    return [f"{listed(numbered)} {verb} the rows: if that says nothing, leave it out ({how})"]

@@ -1,0 +1,227 @@
+"""What is done to the columns of a user's file: found once, then the same for new rows.
+
+Nothing is learned here that depends on which rows train: categories, missing cells and scales are
+left to the `discernel.tables.TableEncoder` of those who fit.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from decimal import Decimal
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.exceptions import InvalidInputError
+from discernel.rows.files.dates import split_dates
+from discernel.rows.files.formats import import_pandas, listed
+
+__all__ = ["NUMBER", "Preparation", "canonical_text", "flags", "one_spelling", "refuse_text"]
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Which columns of a file are used, and what each of them is taken for.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The columns used, in their order.
+    categories : tuple of str
+        Those that hold categories; all others hold numbers or dates.
+    codes : tuple of str
+        Categories that are numbers, each of which is one, however it is written.
+    numeric : tuple of str
+        Those in which what is no number is missing.
+    dates : dict of str to tuple of str
+        The columns of dates: how they are written, then the parts that are features.
+    views : dict of str to tuple of str
+        The columns of each view; empty where there is one only.
+    """
+
+    columns: tuple[str, ...]
+    categories: tuple[str, ...] = ()
+    codes: tuple[str, ...] = ()
+    numeric: tuple[str, ...] = ()
+    dates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """One name per feature: the column's, or ``column (part)`` of a date."""
+        return tuple(name for column in self.columns for name in self._features(column))
+
+    @property
+    def slices(self) -> dict[str, slice]:
+        """The features of each view."""
+        ends = list(accumulate(map(len, self.views.values())))
+        return {
+            view: slice(end - len(columns), end)
+            for (view, columns), end in zip(self.views.items(), ends, strict=True)
+        }
+
+    def as_written(self, column: str) -> bool:
+        """Return whether a column must be read as it is written, since it holds categories."""
+        return column in self.categories
+
+    def _features(self, column: str) -> list[str]:
+        if column in self.dates:
+            return [f"{column} ({part})" for part in self.dates[column][1:]]
+        return [column]
+
+    def apply(self, table: Any, where: str) -> Any:
+        """Return the features of the rows of a table, as a table.
+
+        Parameters
+        ----------
+        table : DataFrame
+            The rows; columns that are not used may be missing, and their order is free.
+        where : str
+            What the table is called in messages.
+        """
+        absent = [column for column in self.columns if column not in table.columns]
+        if absent:
+            raise InvalidInputError(
+                f"{where} must have the columns the model was fitted to. Got none named "
+                f"{listed(absent)}."
+            )
+        pd = import_pandas()
+        if not (self.categories or self.numeric or self.dates):
+            plain = table[list(self.columns)]
+            if all(map(pd.api.types.is_numeric_dtype, plain.dtypes)):
+                # In one go: there may be thousands of columns.
+                _refuse_infinite(plain, where)
+                return plain.reset_index(drop=True)
+        cells: dict[str, Any] = {}
+        for column in self.columns:
+            cells |= self._cells(table[column], column, where)
+        return pd.DataFrame(cells)
+
+    def _cells(self, values: Any, column: str, where: str) -> dict[str, Any]:
+        pd = import_pandas()
+        if column in self.dates:
+            return dict(split_dates(values.to_frame(column), where, self.dates))
+        if column in self.categories:
+            texts = canonical_text(values) if column in self.codes else _texts(values)
+            return {column: pd.Series(texts, dtype=object)}
+        if column in self.numeric:
+            values = pd.to_numeric(values, errors="coerce").astype(float)
+        refuse_text(values, column, where)
+        if not pd.api.types.is_numeric_dtype(values):
+            values = pd.to_numeric(values)  # numbers of a type of their own, or none at all
+        _refuse_infinite(values.to_frame(column), where)
+        return {column: values.to_numpy()}
+
+    def as_plain(self) -> dict[str, Any]:
+        """Return it as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> Preparation:
+        """Return what `as_plain` was called on."""
+        return cls(
+            _names(plain["columns"]),
+            _names(plain["categories"]),
+            _names(plain["codes"]),
+            _names(plain["numeric"]),
+            {str(key): _names(values) for key, values in plain["dates"].items()},
+            {str(key): _names(columns) for key, columns in plain["views"].items()},
+        )
+
+
+def _names(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
+        raise TypeError(f"{values!r} is no list of names")
+    return tuple(values)
+
+
+#: A number in decimal digits. Zeros in front make a code of it, which is text.
+NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
+
+
+def one_spelling(value: object) -> str:
+    """Return a label or a category as text, the same for a number however a file writes it.
+
+    Parameters
+    ----------
+    value : object
+        What is in a cell.
+
+    Examples
+    --------
+    >>> from discernel.rows.files.preparation import one_spelling
+    >>> [one_spelling(value) for value in ("1", "1.0", 1.0, "2.50", "007", "red")]
+    ['1', '1', '1', '2.5', '007', 'red']
+    """
+    text = str(value)
+    if not NUMBER.fullmatch(text.strip()):
+        return text
+    text = f"{Decimal(text.strip()):f}"  # exact, however many digits there are
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text.removeprefix("+")
+
+
+def canonical_text(values: Any) -> NDArray[Any]:
+    """Return the cells of a column in one spelling each; None where one is missing."""
+    return _mapped(values, one_spelling)
+
+
+def _texts(values: Any) -> NDArray[Any]:
+    """Return the cells of a column of text as they are; a number there has one spelling."""
+    return _mapped(values, lambda cell: cell if isinstance(cell, str) else one_spelling(cell))
+
+
+def _mapped(values: Any, spell: Callable[[Any], str]) -> NDArray[Any]:
+    """Return what each different cell is canonical_text like; None where one is missing."""
+    places, different = import_pandas().factorize(values.astype(object))
+    spelling = np.array([*map(spell, different), None], dtype=object)
+    return np.asarray(spelling[places])  # a missing cell has the place -1, the last
+
+
+# ---- the checks --------------------------------------------------------------------------------
+
+
+def refuse_text(values: Any, column: str, where: str) -> None:
+    """Raise where a column that is to hold numbers holds text.
+
+    Parameters
+    ----------
+    values : Series
+        The cells.
+    column : str
+        Its name.
+    where : str
+        What the table is called in messages.
+    """
+    pd = import_pandas()
+    if pd.api.types.is_numeric_dtype(values):
+        return
+    odd = (pd.to_numeric(values, errors="coerce").isna() & values.notna()).to_numpy()
+    if not odd.any():
+        return
+    row = int(odd.argmax())
+    raise InvalidInputError(
+        f"{where}: column {column!r} must hold numbers. Got {str(values.iloc[row])!r} in row "
+        f"{row + 1}. Correct the cell, or leave it empty."
+    )
+
+
+def _refuse_infinite(table: Any, where: str) -> None:
+    infinite = np.isinf(table.to_numpy(dtype=np.float64, na_value=np.nan))
+    if infinite.any():
+        row, column = np.argwhere(infinite)[0]
+        raise InvalidInputError(
+            f"{where}: numbers must be finite or missing. Column {table.columns[column]!r} is "
+            f"infinite in row {row + 1}. Correct the cell, or leave it empty."
+        )
+
+
+def flags(option: str, names: Sequence[str], limit: int = 3) -> str:
+    """Return the words for a command line, quoted where a shell needs it."""
+    quoted = [f'"{name}"' if " " in name else name for name in names[:limit]]
+    return " ".join(f"--{option} {name}" for name in quoted) + (" ..." * (len(names) > limit))

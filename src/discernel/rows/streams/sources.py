@@ -1,0 +1,422 @@
+"""Rows that need not be in memory together, a chunk at a time, as often as wanted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import convert_rows, memory_limit, n_rows
+from discernel.exceptions import InvalidInputError
+from discernel.progress.deadline import is_late
+from discernel.rows.streams.chunks import (
+    Chunk,
+    Place,
+    Reduction,
+    Report,
+    as_weights,
+    few_of,
+    is_frame,
+)
+
+__all__ = [
+    "ArraySource",
+    "ChangedSource",
+    "ChunkSource",
+    "Source",
+    "as_labels",
+    "refuse_absent",
+    "refuse_other_columns",
+    "rows_of_a_chunk",
+    "split_frame",
+]
+
+State = TypeVar("State")
+Result = TypeVar("Result")
+
+#: A chunk is no larger than this, nor than this share of the memory of the machine.
+_CHUNK_BYTES, _CHUNK_SHARE = 2**25, 1 / 64
+_MOST_ROWS = 2**14
+
+
+class Source(ABC):
+    """Rows, a chunk at a time; `chunks` may be called again and begins anew.
+
+    Attributes
+    ----------
+    n_rows : int or None
+        How many rows there are; None where nobody has counted.
+    columns : list of str or None
+        The names of the columns of X; None where they have none.
+    """
+
+    n_rows: int | None = None
+    columns: list[str] | None = None
+
+    @property
+    def estimated_n_rows(self) -> int | None:
+        """About how many rows there are, for showing progress."""
+        return self.n_rows
+
+    @abstractmethod
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield all rows, from the first on."""
+
+    def map(self, work: Callable[[Chunk], Result]) -> Iterator[Result]:
+        """Yield what work makes of every chunk that has rows, in their order.
+
+        Parameters
+        ----------
+        work : callable
+            Takes a `Chunk`.
+        """
+        return (work(chunk) for chunk in self.chunks() if chunk.n_rows)
+
+    def reduce(self, reduction: Reduction[State], report: Report | None = None) -> State:
+        """Return what is summed up over all chunks.
+
+        Parameters
+        ----------
+        reduction : Reduction
+            What is summed up. Here one chunk after another is added, as long as there is time;
+            where chunks lie on several machines, sums of each are merged.
+        report : callable, optional
+            Told how many rows are done, after every chunk.
+        """
+        state, done = reduction.start(), 0
+        can_end = getattr(reduction, "can_end", None)
+        for chunk in self.chunks():
+            if chunk.n_rows == 0:
+                continue
+            state = reduction.add(state, chunk)
+            done += chunk.n_rows
+            if report is not None:
+                report(done)
+            if can_end is not None and is_late() and can_end(state):
+                break
+        if done == 0:
+            raise self.no_rows()
+        return state
+
+    def no_rows(self) -> InvalidInputError:
+        """Return the error for a source without rows."""
+        return InvalidInputError(
+            f"There must be rows, in every pass. Got none in {self!r}. Look at the files; a "
+            "function that returns chunks must return a new iterator in every call."
+        )
+
+
+def rows_of_a_chunk(n_columns: int, asked: int | None) -> int:
+    """Return how many rows a chunk has: those asked for, or fewer where memory is small.
+
+    Parameters
+    ----------
+    n_columns : int
+        The numbers in a row.
+    asked : int or None
+        What the user wants; None for whatever is good.
+    """
+    if asked is not None and not (isinstance(asked, (int, np.integer)) and asked >= 1):
+        raise InvalidInputError(f"chunk_rows must be a whole number above 0. Got {asked!r}.")
+    memory, row = memory_limit() or np.inf, 8 * max(1, n_columns)
+    most = int(min(memory * _CHUNK_SHARE, 2**40) // row)
+    if most < 1:
+        raise InvalidInputError(
+            f"A row must fit into {_CHUNK_SHARE:.0%} of the memory, here of "
+            f"{memory / 2**20:,.0f} MiB. Got rows of {n_columns:,} columns. Take fewer columns."
+        )
+    wanted = min(_MOST_ROWS, max(1, _CHUNK_BYTES // row)) if asked is None else int(asked)
+    return min(wanted, most)
+
+
+# ---- rows in memory, or mapped into it ---------------------------------------------------------
+
+
+class ArraySource(Source):
+    """Rows of an array, be it mapped from a file, of a sparse matrix or of a dataframe.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or dataframe of shape (n_samples, n_features)
+        The rows. Those of a memory-mapped array are read when they are needed.
+    y : array-like of shape (n_samples,), optional
+        What is to be predicted.
+    weights : array-like of shape (n_samples,), optional
+        How much each row counts.
+    chunk_rows : int, optional
+        Rows of a chunk.
+    name : str
+        What to call the rows in errors.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        y: Any = None,
+        weights: Any = None,
+        *,
+        chunk_rows: int | None = None,
+        name: str = "X",
+    ) -> None:
+        if getattr(X, "ndim", 2) != 2:
+            raise InvalidInputError(
+                f"Rows must be given as a table of two dimensions. Got shape {X.shape}."
+            )
+        self.X = X.tocsr() if hasattr(X, "tocsr") else X
+        self.y = None if y is None else as_labels(y)
+        self.weights = None if weights is None else as_weights(weights, name)
+        self.n_rows, self.name = n_rows(X), name
+        for what, given in (("label", self.y), ("weight", self.weights)):
+            if given is not None and len(given) != self.n_rows:
+                raise InvalidInputError(
+                    f"There must be one {what} per row. Got {self.n_rows} rows and {len(given)} "
+                    f"{what}s."
+                )
+        self.columns = [str(name) for name in X.columns] if is_frame(X) else None
+        self.chunk_rows = rows_of_a_chunk(_numbers_a_row(self.X), chunk_rows)
+
+    def chunks(self) -> Iterator[Chunk]:
+        for first in range(0, n_rows(self.X), self.chunk_rows):
+            part = slice(first, first + self.chunk_rows)
+            rows = self.X.iloc[part] if hasattr(self.X, "iloc") else self.X[part]
+            yield Chunk(
+                np.array(rows) if isinstance(rows, np.memmap) else rows,
+                None if self.y is None else np.asarray(self.y[part]),
+                None if self.weights is None else self.weights[part],
+                Place(self.name, 0, first),
+            ).checked()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name}, {self.n_rows} rows)"
+
+
+def as_labels(y: Any) -> NDArray[Any]:
+    """Return labels as an array, or raise a clear error.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_rows,)
+        Labels.
+    """
+    labels = np.asarray(convert_rows(y))
+    if labels.ndim != 1:
+        raise InvalidInputError(
+            f"y should be a 1d array of labels, one per row. Got shape {labels.shape}."
+        )
+    return labels
+
+
+def _numbers_a_row(X: Any) -> int:
+    """Return the numbers that a row has, of a sparse matrix those that are stored."""
+    if hasattr(X, "tocsr"):
+        return max(1, 2 * int(X.nnz) // max(1, n_rows(X)))
+    return int(X.shape[1])
+
+
+# ---- rows that are changed on their way ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ChangedRows:
+    """Change the rows of every chunk before a reduction, or other work, sees them.
+
+    Attributes
+    ----------
+    change : callable
+        From rows, and what they are called in messages, to other rows.
+    work : Reduction or callable
+        What takes chunks.
+    """
+
+    change: Callable[[Any, str], Any]
+    work: Any
+
+    def __call__(self, chunk: Chunk) -> Any:
+        return self.work(self.of(chunk))
+
+    def of(self, chunk: Chunk) -> Chunk:
+        """Return a chunk with its rows changed."""
+        return replace(chunk, X=self.change(chunk.X, chunk.place.name))
+
+    def start(self) -> Any:
+        return self.work.start()
+
+    def add(self, state: Any, chunk: Chunk) -> Any:
+        return self.work.add(state, self.of(chunk))
+
+    def merge(self, state: Any, other: Any) -> Any:
+        return self.work.merge(state, other)
+
+
+class ChangedSource(Source):
+    """Rows of another source, changed where they lie.
+
+    Parameters
+    ----------
+    source : Source
+        Rows.
+    change : callable
+        From the rows of a chunk, and what they are called in messages, to other rows.
+    """
+
+    def __init__(self, source: Source, change: Callable[[Any, str], Any]) -> None:
+        self._source, self._change = source, change
+        self.n_rows = source.n_rows
+
+    @property
+    def estimated_n_rows(self) -> int | None:
+        """About how many rows there are."""
+        return self._source.estimated_n_rows
+
+    def chunks(self) -> Iterator[Chunk]:
+        return map(ChangedRows(self._change, None).of, self._source.chunks())
+
+    def map(self, work: Callable[[Chunk], Result]) -> Iterator[Result]:
+        return self._source.map(ChangedRows(self._change, work))
+
+    def reduce(self, reduction: Reduction[State], report: Report | None = None) -> State:
+        changed: Reduction[State] = ChangedRows(self._change, reduction)
+        return self._source.reduce(changed, report)
+
+    def __repr__(self) -> str:
+        return repr(self._source)
+
+
+# ---- chunks that somebody else makes -----------------------------------------------------------
+
+
+class ChunkSource(Source):
+    """Chunks of a list, or of a function that begins anew whenever it is called.
+
+    Parameters
+    ----------
+    chunks : sequence or callable
+        Chunks, or what returns an iterator of them. A chunk is X, a pair (X, y), three things
+        (X, y, weights), or, with ``target``, a dataframe that has y as a column.
+    target, weights : str, optional
+        Columns of dataframes that hold y and the weights.
+    drop : sequence of str, optional
+        Columns of dataframes to leave out.
+    """
+
+    def __init__(
+        self,
+        chunks: Any,
+        target: str | None = None,
+        weights: str | None = None,
+        drop: Sequence[str] = (),
+    ) -> None:
+        if not callable(chunks) and iter(chunks) is chunks:
+            raise InvalidInputError(
+                "Chunks must be there for a second pass. Got an iterator, which is used up by the "
+                "first. Give a list, or a function without arguments that returns an iterator; or "
+                "call partial_fit with each chunk."
+            )
+        self._given, self._target, self._weights, self._drop = chunks, target, weights, drop
+
+    def chunks(self) -> Iterator[Chunk]:
+        given: Iterable[Any] = self._given() if callable(self._given) else self._given
+        for number, one in enumerate(given):
+            chunk = self._chunk(one, Place(f"chunk {number}", number))
+            if chunk.n_rows == 0:
+                continue
+            self._check_columns(chunk)
+            yield chunk.checked()
+
+    def _chunk(self, given: Any, place: Place) -> Chunk:
+        if self._target is not None or self._weights is not None or self._drop:
+            given = convert_rows(given)
+            X, y, weights = split_frame(given, self._target, self._weights, self._drop, place.name)
+        else:
+            parts = given if isinstance(given, tuple) else (given,)
+            X, y, weights = (*parts, None, None)[:3]
+        X = convert_rows(X)
+        X = X if is_frame(X) or hasattr(X, "tocsr") else np.asarray(X)
+        found = None if weights is None else as_weights(weights, place.name)
+        return Chunk(X, None if y is None else as_labels(y), found, place)
+
+    def _check_columns(self, chunk: Chunk) -> None:
+        names = [str(name) for name in chunk.X.columns] if is_frame(chunk.X) else None
+        if names is None:
+            return
+        if chunk.place.part == 0 or self.columns is None:
+            self.columns = names
+        refuse_other_columns(self.columns, names, chunk.place.name)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self._given).__name__})"
+
+
+def refuse_other_columns(expected: list[str], names: list[str], where: str) -> None:
+    """Raise an error that names a column that is missing, or is there for once.
+
+    Parameters
+    ----------
+    expected : list of str
+        The columns of all parts.
+    names : list of str
+        Those of one.
+    where : str
+        Its name.
+    """
+    missing = [name for name in expected if name not in names]
+    strange = [name for name in names if name not in expected]
+    if missing or strange:
+        wrong = f"no {missing[0]!r}" if missing else f"{strange[0]!r}, which the first has not"
+        raise InvalidInputError(
+            f"All parts must have the same columns. {where} has {wrong}. Add it, or leave the "
+            "part out."
+        )
+
+
+def split_frame(
+    frame: Any, target: str | None, weights: str | None, drop: Sequence[str], where: str
+) -> tuple[Any, NDArray[Any] | None, Any]:
+    """Return the columns of a dataframe without those of labels and weights, and these.
+
+    Parameters
+    ----------
+    frame : dataframe
+        Rows.
+    target, weights : str or None
+        The columns with labels and weights.
+    drop : sequence of str
+        Columns to leave out.
+    where : str
+        What the rows are called in messages.
+    """
+    if not is_frame(frame):
+        raise InvalidInputError(
+            f"With the name of a target, chunks must be dataframes. Got {type(frame).__name__} in "
+            f"{where}."
+        )
+    names = list(frame.columns)
+    taken = [name for name in (target, weights, *drop) if name is not None]
+    refuse_absent(taken, names, where)
+    y = None if target is None else np.asarray(frame[target])
+    numbers = None if weights is None else np.asarray(frame[weights])
+    return frame[[name for name in names if name not in taken]], y, numbers
+
+
+def refuse_absent(wanted: Sequence[str], names: list[Any], where: str) -> None:
+    """Raise a clear error for a column that is named but not there.
+
+    Parameters
+    ----------
+    wanted : sequence of str
+        Columns that a user named.
+    names : list
+        Those that there are.
+    where : str
+        Of which part.
+    """
+    there = few_of([str(each) for each in names])
+    for name in wanted:
+        if name not in names:
+            raise InvalidInputError(
+                f"The column {name!r} must be in every part. {where} has {there}."
+            )

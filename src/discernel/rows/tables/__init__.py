@@ -1,0 +1,5 @@
+"""Tables of anything: from numbers, categories and missing cells to a matrix of numbers."""
+
+from discernel.rows.tables.encoder import TableEncoder
+
+__all__ = ["TableEncoder"]

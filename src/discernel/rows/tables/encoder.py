@@ -1,0 +1,566 @@
+"""From a table of anything to a matrix of numbers, learned on the training rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+
+from discernel.arrays import FloatArray
+from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, caller_stacklevel
+from discernel.kernels.columns import column_spreads
+from discernel.rows.tables.cells import (
+    Column,
+    as_table,
+    check_labels,
+    column_labels,
+    column_names,
+    number_out_of_range,
+    out_of_range,
+    read_column,
+)
+from discernel.rows.tables.facts import ColumnFacts
+
+__all__ = ["EncodedNumbers", "EncodedValues", "LeftOut", "TableEncoder", "has_row_numbers"]
+
+#: A value, and a state of being missing, is told apart from others if it is in so many rows.
+_ENOUGH = 2
+#: More different values than this, of more than half of the rows, are text and no categories; so
+#: many different integers, if they fill half of their range, number the rows.
+_MANY = 50
+#: No column of categories becomes more columns than this: its rarest values are put together.
+_MOST = 200
+
+
+# ---- how one column is encoded -----------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class EncodedNumbers:
+    """Numbers, as they are.
+
+    Attributes
+    ----------
+    position : int
+        Which column of the table.
+    median : float
+        What stands in for a missing cell.
+    spread : float
+        How far the known numbers spread.
+    tells_missing : bool
+        Whether a second column says which cells are missing.
+    """
+
+    position: int
+    median: float
+    spread: float = 1.0
+    tells_missing: bool = False
+
+    def names(self, column: str) -> list[str]:
+        """Return the names of the encoded columns."""
+        return [column, f"{column} is missing"] if self.tells_missing else [column]
+
+    @property
+    def is_code(self) -> list[bool]:
+        """Which encoded columns are codes."""
+        return [False, True] if self.tells_missing else [False]
+
+    @property
+    def spreads(self) -> list[float]:
+        """The spread of each encoded column."""
+        return [self.spread, 1.0] if self.tells_missing else [self.spread]
+
+    def encode(self, column: Column, out: FloatArray) -> None:
+        """Write the encoded columns to ``out``."""
+        if column.kinds - {"number"}:
+            raise InvalidInputError(
+                f"The column {column.name!r} must hold numbers, as in training. Got "
+                f"{column.example(column.kinds - {'number'})!r}."
+            )
+        numbers = _finite_numbers(column)
+        out[:, 0] = np.where(np.isnan(numbers), self.median, numbers)
+        if self.tells_missing:
+            out[:, 1] = np.isnan(numbers)
+
+
+@dataclass(frozen=True)
+class EncodedValues:
+    """Categories or text: one column per value, one for all other values, one for none.
+
+    Attributes
+    ----------
+    position : int
+        Which column of the table.
+    values : tuple of str
+        The values with a column of their own, sorted.
+    is_text : bool
+        Whether the values were text, so that a number is none of them.
+    tells_missing : bool
+        Whether cells were missing in training, which is then a value too.
+    rare : tuple of str
+        The values of training without a column of their own, sorted.
+    """
+
+    position: int
+    values: tuple[str, ...]
+    is_text: bool = True
+    tells_missing: bool = False
+    rare: tuple[str, ...] = ()
+
+    def names(self, column: str) -> list[str]:
+        """Return the names of the encoded columns."""
+        rest = ["is other", "is missing"] if self.tells_missing else ["is other"]
+        return [f"{column}={value}" for value in self.values] + [f"{column} {s}" for s in rest]
+
+    @property
+    def is_code(self) -> list[bool]:
+        """Which encoded columns are codes: all of them."""
+        return [True] * (len(self.values) + 1 + self.tells_missing)
+
+    @property
+    def spreads(self) -> list[float]:
+        """The spread of each encoded column, 1."""
+        return [1.0] * len(self.is_code)
+
+    def encode(self, column: Column, out: FloatArray) -> None:
+        """Write the encoded columns to ``out``."""
+        self._check(column)
+        places = {value: place for place, value in enumerate(self.values)}
+        other = len(self.values)
+        found = np.array([places.get(word, other) for word in column.words], dtype=np.intp)
+        found[column.missing] = other + self.tells_missing
+        out[:] = 0.0
+        out[np.arange(len(out)), found] = 1.0
+
+    def others(self, column: Column) -> list[str]:
+        """Return the values without a column of their own, sorted."""
+        self._check(column)
+        words = zip(column.words, column.missing, strict=True)
+        return sorted({word for word, missing in words if not missing} - set(self.values))
+
+    def _check(self, column: Column) -> None:
+        strange = column.kinds - {"text"} if self.is_text else column.kinds & {"date"}
+        if strange:
+            raise InvalidInputError(
+                f"The column {column.name!r} must hold {'text' if self.is_text else 'categories'}, "
+                f"as in training. Got {column.example(strange)!r}."
+            )
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A column that is not encoded: why, and what to do, which is nothing where it is empty."""
+
+    name: str
+    reason: str
+    advice: str = ""
+
+
+_Encoded: TypeAlias = EncodedNumbers | EncodedValues
+
+
+# ---- learning it -------------------------------------------------------------------------------
+
+
+def _learn(
+    column: Column, position: int, facts: ColumnFacts, *, keep_constant: bool = False
+) -> _Encoded | LeftOut:
+    """Return how a column of the training rows is encoded, or why it is left out.
+
+    A column of one value is left out, unless ``keep_constant``.
+    """
+    _refuse_dates(column)
+    if not column.kinds:
+        return LeftOut(column.name, "no value at all", "Drop it.")
+    if column.declared or column.kinds == {"text"}:
+        return _learn_values(column, position, facts, keep_constant)
+    if {"number", "text"} <= column.kinds:
+        raise InvalidInputError(
+            f"The column {column.name!r} must hold numbers or text, not both. Got "
+            f"{column.example(['number'])!r} and {column.example(['text'])!r}. Make it numbers "
+            "with pd.to_numeric, or text with astype(str)."
+        )
+    if column.kinds == {"number"}:
+        return _learn_numbers(column, position, facts, keep_constant)
+    thing = column.example(["other"])
+    return LeftOut(
+        column.name,
+        f"neither numbers nor text, but {type(thing).__name__}",
+        f"Drop it, encode it, or compute a kernel of it with Function(f).on([{column.name!r}]).",
+    )
+
+
+def _refuse_dates(column: Column) -> None:
+    if "date" in column.kinds:
+        raise InvalidInputError(
+            f"The column {column.name!r} must hold numbers or categories. Got dates or times, such "
+            f"as {column.example(['date'])!s}. Turn it into numbers that mean something for the "
+            "task: days since a date, the year, the month, the hour."
+        )
+
+
+def _learn_numbers(
+    column: Column, position: int, facts: ColumnFacts, keep_constant: bool
+) -> _Encoded | LeftOut:
+    numbers = _finite_numbers(column)
+    known = np.sort(numbers[~np.isnan(numbers)])  # sorted, the order of rows does not matter
+    if len(known) == 0:
+        return LeftOut(column.name, "no value at all", "Drop it.")
+    n_missing = len(numbers) - len(known)
+    tells_missing = n_missing >= _ENOUGH and len(known) >= _ENOUGH
+    if known[0] == known[-1] and not tells_missing and not keep_constant:
+        return LeftOut(column.name, "one value")
+    if column.is_integer and _number_the_rows(known, facts.n_known):
+        return LeftOut(
+            column.name,
+            f"{len(known)} different integers from {known[0]:.0f} to {known[-1]:.0f}, which "
+            "number the rows",
+            "Drop it, or keep it as a number with astype(float).",
+        )
+    spread = float(column_spreads(known[:, None])[0])
+    return EncodedNumbers(position, float(np.median(known)), spread, tells_missing)
+
+
+def has_row_numbers(X: Any, facts: Sequence[ColumnFacts] | None = None) -> bool:
+    """Whether a column of a dataframe of numbers holds integers that number the rows.
+
+    Parameters
+    ----------
+    X : dataframe or array of shape (n_samples, n_features)
+        The training rows.
+    facts : sequence of ColumnFacts, optional
+        What is known of each column where X is a random part of the training rows.
+    """
+    if not hasattr(X, "columns") or X.shape[0] <= _MANY:
+        return False
+    for position in range(X.shape[1]):
+        column = read_column(X, position, "")
+        # Integers of a smaller range are not all different, and need not be sorted.
+        if not column.is_integer or np.ptp(column.numbers) < X.shape[0] - 1:
+            continue
+        n_known = X.shape[0] if facts is None else facts[position].n_known
+        if _number_the_rows(np.sort(column.numbers), n_known):
+            return True
+    return False
+
+
+def _number_the_rows(known: FloatArray, n_known: int) -> bool:
+    """Whether sorted integers are all different and close together, as numbers of rows are.
+
+    Some of them may be absent: the training rows are often a part of all rows. Of ``n_known``
+    numbers, some may be at hand.
+    """
+    return bool(
+        len(known) > _MANY
+        and (np.diff(known) > 0).all()
+        and known[-1] - known[0] + 1 <= 2 * n_known
+    )
+
+
+def _finite_numbers(column: Column) -> FloatArray:
+    """Return the numbers of a column, NaN where missing, or raise where one is too large."""
+    numbers = column.numbers
+    bad = out_of_range(numbers)
+    if bad.any():
+        row = int(bad.argmax())
+        raise number_out_of_range(column.cells[row], column.name, row)
+    return numbers
+
+
+def _learn_values(
+    column: Column, position: int, facts: ColumnFacts, keep_constant: bool
+) -> _Encoded | LeftOut:
+    if facts.counts is None:  # too many to be counted over all rows: those at hand decide
+        words = zip(column.words, column.missing, strict=True)
+        counts = Counter(word for word, missing in words if not missing)
+    else:
+        counts = Counter(facts.counts)
+    n_known = sum(counts.values())
+    if len(counts) > _MANY and 2 * len(counts) > n_known:
+        return LeftOut(
+            column.name,
+            f"text with {len(counts)} different values in {n_known} rows",
+            "Drop it, encode it, or compute a kernel of it with "
+            f"Function(f).on([{column.name!r}]).",
+        )
+    kept = _frequent(counts)
+    has_missing = facts.n_missing > 0
+    if not kept and not has_missing and len(counts) > 1:
+        return LeftOut(
+            column.name, "every value in one row only", "Drop it, or put values together."
+        )
+    n_states = len(kept) + (len(counts) > len(kept)) + has_missing
+    if n_states == 1 and not keep_constant:
+        return LeftOut(column.name, "one value")
+    is_text = column.kinds == {"text"} and not column.declared
+    rare = tuple(sorted(counts.keys() - set(kept)))
+    return EncodedValues(position, tuple(sorted(kept)), is_text, has_missing, rare)
+
+
+def _frequent(counts: Counter[str]) -> list[str]:
+    """Return the values with a column of their own; of equally frequent ones the first by name."""
+    ranked = sorted(counts, key=lambda value: (-counts[value], value))
+    return [value for value in ranked[:_MOST] if counts[value] >= _ENOUGH]
+
+
+# ---- the encoder -------------------------------------------------------------------------------
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turn a table of numbers, categories and missing cells into a matrix of numbers.
+
+    This is what estimators with ``kernels="auto"`` do to a table; theirs is ``encoder_``. All of
+    it is learned on the training rows, and their order does not matter.
+
+    - Numbers and booleans stay. A missing one becomes the median; where at least two are missing
+      in training and two are not, a column ``age is missing`` is added.
+    - Categories and text become one column of 0 and 1 per value, ``colour=red``, also where
+      there are two values only: any two values then differ by the same, 2, in squared distance
+      and in the 1-norm. That is the mean squared difference of two numbers divided by their
+      standard deviation. ``colour is other`` stands for values that are in one row only, and for
+      all that are new in prediction, so these are as far from each known value as known ones are
+      from each other. If cells are missing in training, ``colour is missing`` is one more value.
+    - Left out are columns with one value, unless there are no others, and, with a warning,
+      columns without any, text (more than 50 different values, in more than half of the rows),
+      integers of a dataframe that number the rows, and things that are neither numbers nor text.
+    - Dates, infinite numbers, and numbers beside text in one column are errors.
+
+    Attributes
+    ----------
+    columns_ : tuple of EncodedNumbers or EncodedValues
+        How each column is encoded that is not left out, in their order.
+    left_out_ : tuple of LeftOut
+        The others.
+    n_features_in_ : int
+        The number of columns of the table.
+    feature_names_in_ : ndarray of str
+        Their names, where it has names.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.array([[1.5, "a"], [None, "b"], [3.5, "a"], [None, "b"]], dtype=object)
+    >>> encoder = TableEncoder().fit(X)
+    >>> encoder.get_feature_names_out().tolist()
+    ['x0', 'x0 is missing', 'x1=a', 'x1=b', 'x1 is other']
+    >>> encoder.transform(X)[:2].tolist()
+    [[1.5, 0.0, 1.0, 0.0, 0.0], [2.5, 1.0, 0.0, 1.0, 0.0]]
+    >>> encoder.source.tolist()
+    [0, 0, 1, 1, 1]
+    """
+
+    #: The names of columns in training, where these are no text.
+    _column_labels: tuple[Any, ...] = ()
+
+    @classmethod
+    def filling(cls, medians: FloatArray) -> TableEncoder:
+        """Return an encoder of numbers that only fills missing cells in.
+
+        Parameters
+        ----------
+        medians : ndarray of shape (n_columns,)
+            What a missing cell of each column becomes.
+        """
+        encoder = cls()
+        encoder.columns_ = tuple(EncodedNumbers(i, m) for i, m in enumerate(medians.tolist()))
+        encoder.left_out_, encoder.n_features_in_ = (), len(medians)
+        return encoder
+
+    def fit(self, X: Any, y: Any = None, *, facts: Sequence[ColumnFacts] | None = None) -> Self:
+        """Learn how to encode a table.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_samples, n_features)
+            The training rows.
+        y : object
+            Not used.
+        facts : sequence of ColumnFacts, optional
+            What is known of each column where X is a random part of the training rows: values
+            that are not in it have columns too.
+
+        Returns
+        -------
+        self
+            Fitted.
+        """
+        X = as_table(X)
+        validate_data(self, X, skip_check_array=True)
+        self._column_labels = column_labels(X)
+        if X.shape[0] < 2:
+            raise InvalidInputError(
+                f"Found a table with 1 sample (shape={X.shape}) while a minimum of 2 is required."
+            )
+        names = column_names(X)
+        columns = [read_column(X, i, name) for i, name in enumerate(names)]
+        known = [ColumnFacts.of(column, "X") for column in columns] if facts is None else facts
+        found = [_learn(column, i, known[i]) for i, column in enumerate(columns)]
+        if all(isinstance(column, LeftOut) for column in found):
+            found = [_learn(c, i, known[i], keep_constant=True) for i, c in enumerate(columns)]
+        self.columns_ = tuple(column for column in found if not isinstance(column, LeftOut))
+        self.left_out_ = tuple(column for column in found if isinstance(column, LeftOut))
+        self._report()
+        return self
+
+    def _report(self) -> None:
+        """Tell of columns left out, and raise if there are no others."""
+        if not self.columns_:
+            listed = "; ".join(f"{column.name!r}: {column.reason}" for column in self.left_out_)
+            raise InvalidInputError(
+                "At least one column must hold numbers or categories. "
+                f"Nothing can be learned from any of {len(self.left_out_)}: {listed}."
+            )
+        told = [column for column in self.left_out_ if column.advice]
+        if told:
+            listed = " ".join(f"{c.name!r}: {c.reason}. {c.advice}" for c in told)
+            warnings.warn(
+                f"{len(told)} column{'s were' if len(told) > 1 else ' was'} left out. {listed}",
+                LeftOutColumnWarning,
+                stacklevel=caller_stacklevel(),
+            )
+
+    def transform(self, X: Any) -> FloatArray:
+        """Return rows as numbers.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_features)
+            Rows with the columns of training.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_encoded)
+            No cell is missing or infinite.
+        """
+        check_is_fitted(self, "columns_")
+        X = as_table(X)
+        self._check_columns(X)
+        return self.encode(X)
+
+    def _check_columns(self, X: Any) -> None:
+        """Raise where columns are not those of training: their number, their names, their order."""
+        validate_data(self, X, skip_check_array=True, reset=False)
+        check_labels(column_labels(X), self._column_labels)
+
+    def encode(self, X: Any) -> FloatArray:
+        """Return `transform` of rows whose columns are known to be those of training.
+
+        Parameters
+        ----------
+        X : dataframe or array of shape (n_rows, n_features)
+            Rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_encoded)
+            No cell is missing or infinite.
+        """
+        X = as_table(X)
+        names = column_names(X)
+        encoded = np.empty((X.shape[0], len(self.is_code)))
+        start = 0
+        for column in self.columns_:
+            end = start + len(column.is_code)
+            given = read_column(X, column.position, names[column.position])
+            column.encode(given, encoded[:, start:end])
+            start = end
+        return encoded
+
+    def other_values(self, X: Any) -> dict[str, list[str]]:
+        """Return the values that have no column of their own, by column of the table.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_features)
+            Rows with the columns of training.
+
+        Returns
+        -------
+        dict of str to list of str
+            Values that were rare in training, or not there; only columns that have some.
+        """
+        check_is_fitted(self, "columns_")
+        X = as_table(X)
+        self._check_columns(X)
+        names, found = column_names(X), {}
+        for column in self.columns_:
+            if isinstance(column, EncodedValues):
+                name = names[column.position]
+                found[name] = column.others(read_column(X, column.position, name))
+        return {name: values for name, values in found.items() if values}
+
+    def new_values(self, X: Any) -> dict[str, list[str]]:
+        """Return the values that no training row had, by column of the table.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_features)
+            Rows with the columns of training.
+
+        Returns
+        -------
+        dict of str to list of str
+            Those of `other_values` that are new; only columns that have some.
+        """
+        others, names = self.other_values(X), column_names(as_table(X))
+        values = [column for column in self.columns_ if isinstance(column, EncodedValues)]
+        rare = {names[column.position]: set(column.rare) for column in values}
+        found = {name: [v for v in some if v not in rare[name]] for name, some in others.items()}
+        return {name: some for name, some in found.items() if some}
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """Why columns of the table are not encoded, by name."""
+        return {column.name: column.reason for column in self.left_out_}
+
+    @property
+    def source(self) -> NDArray[np.intp]:
+        """The position in the table of the column that each encoded column comes from."""
+        pairs = [(column.position, len(column.is_code)) for column in self.columns_]
+        return np.repeat(*np.array(pairs, dtype=np.intp).T)
+
+    @property
+    def is_code(self) -> NDArray[np.bool_]:
+        """Which encoded columns are codes of 0 and 1 for a value, or for a missing number."""
+        return np.array([code for column in self.columns_ for code in column.is_code])
+
+    @property
+    def spreads(self) -> tuple[float, ...]:
+        """What a kernel divides each encoded column by: the spread of known numbers; 1 for codes.
+
+        Two present numbers, and a present and a missing one, are then 2 apart on average in
+        squared distance; two values of a category are exactly 2 apart.
+        """
+        return tuple(spread for column in self.columns_ for spread in column.spreads)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        """Return the names of the encoded columns.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            The names of the columns of the table, where it had none.
+
+        Returns
+        -------
+        ndarray of shape (n_encoded,)
+            Such as ``age``, ``age is missing``, ``colour=red``.
+        """
+        check_is_fitted(self, "columns_")
+        given = _check_feature_names_in(self, input_features)
+        names = [name for column in self.columns_ for name in column.names(given[column.position])]
+        return np.array(names, dtype=object)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

@@ -1,0 +1,305 @@
+"""Summaries against the records they come from."""
+
+import math
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from discernel.compare.plan import Cell, Data, Method, Splits
+from discernel.compare.statistics import corrected_interval, corrected_t_test, holm
+from discernel.compare.store import Record, Result
+from discernel.compare.tables import (
+    compare_with,
+    failures,
+    heldout_ratio,
+    rank_methods,
+    summarize,
+)
+from discernel.exceptions import InvalidInputError
+
+SPLITS = Splits(n=4)
+ERROR = "Traceback (most recent call last):\n  File ...\nValueError: it broke"
+
+
+def record(data, method, repetition, accuracy, *, splits=SPLITS, seconds=1.0, **result):
+    """A record with an accuracy, or with an error in its place."""
+    data = data if isinstance(data, Data) else Data(data)
+    method = method if isinstance(method, Method) else Method(method, method)
+    if isinstance(accuracy, str):
+        found = Result(error=accuracy)
+    else:
+        found = Result(**{"metrics": {"accuracy": accuracy}, "seconds_fit": seconds} | result)
+    return Record(Cell(data, method, splits, repetition), found, {"cores": 2}, "2026-01-01")
+
+
+def records(data, **accuracies):
+    return [
+        record(data, method, i, value)
+        for method, values in accuracies.items()
+        for i, value in enumerate(values)
+    ]
+
+
+def standings(table, dataset):
+    return {entry.method: entry.standing for entry in table.of_dataset(dataset)}
+
+
+def test_an_entry_sums_up_its_records():
+    values = [0.90, 0.94, 0.92, 0.96]
+    found = [
+        record("wine", "lda", i, value, seconds=float(i), peak_memory=100 + i)
+        for i, value in enumerate(values)
+    ]
+    entry = summarize(found).entries["wine", "lda"]
+    assert entry.interval == corrected_interval(values, 0.25)
+    assert entry.values == dict(enumerate(values))
+    assert (entry.seconds_fit, entry.peak_memory) == (1.5, 103)
+    assert entry.n_failed == 0
+
+
+def test_intervals_of_shares_end_at_one():
+    interval = summarize(records("wine", lda=[1.0, 0.9, 1.0])).entries["wine", "lda"].interval
+    assert interval.high == 1.0
+    assert interval.low < 0.95
+
+
+def test_failures_are_counted_and_told():
+    found = records("wine", lda=[0.9, ERROR, 0.8, ERROR.replace("broke", "fell")], svc=[ERROR] * 2)
+    table = summarize(found)
+    lda, svc = table.entries["wine", "lda"], table.entries["wine", "svc"]
+    assert (lda.n_failed, lda.interval.n, lda.mean) == (2, 2, pytest.approx(0.85))
+    assert (svc.n_failed, svc.interval, svc.standing) == (2, None, "failed")
+    assert math.isnan(svc.mean)
+    assert [(f.method, f.message, f.repetitions) for f in failures(table)] == [
+        ("lda", "ValueError: it broke", (1,)),
+        ("lda", "ValueError: it fell", (3,)),
+        ("svc", "ValueError: it broke", (0, 1)),
+    ]
+
+
+def test_best_is_ahead_only_if_all_others_are_clearly_behind():
+    best, worse = [0.95, 0.96, 0.95, 0.96], [0.75, 0.77, 0.76, 0.75]
+    table = summarize(records("a", x=best, y=worse) + records("b", x=best, y=worse, z=best[::-1]))
+    assert standings(table, "a") == {"x": "ahead", "y": "behind"}
+    assert standings(table, "b") == {"x": "level", "y": "behind", "z": "level"}
+
+
+def test_a_tie_is_level_on_both_sides():
+    table = summarize(records("a", x=[0.9, 0.8], y=[0.9, 0.8]))
+    assert standings(table, "a") == {"x": "level", "y": "level"}
+
+
+def test_standings_are_corrected_for_all_pairs_of_methods():
+    rng = np.random.default_rng(0)
+    best = 0.9 + 0.01 * rng.random(4)
+    noise = 0.01 * rng.random((5, 4))
+    names = [f"m{i}" for i in range(5)]
+    values = {"best": best, **dict(zip(names, best - 0.025 + noise, strict=True))}
+    table = summarize(records("a", **values))
+    pairs = list(combinations(values, 2))
+    raw = [corrected_t_test(values[a], values[b], 0.25).p_value for a, b in pairs]
+    expected = dict(zip(pairs, holm(raw).tolist(), strict=True))
+    found = {name: table.entries["a", name].p_value for name in names}
+    assert found == pytest.approx({name: expected["best", name] for name in names})
+    assert [table.entries["a", name].standing for name in names] == [
+        "behind" if found[name] < 0.05 else "level" for name in names
+    ]
+    assert table.entries["a", "best"].p_value == max(found.values())
+
+
+def test_a_pair_has_one_probability_whoever_is_the_reference():
+    rng = np.random.default_rng(1)
+    values = {name: 0.8 + 0.03 * place + 0.04 * rng.random(6) for place, name in enumerate("xyz")}
+    table = summarize(records("a", **values) + records("b", x=values["z"], y=values["x"]))
+    for reference in "xyz":
+        for pair in compare_with(table, reference):
+            turned = table.pairs[pair.dataset, reference, pair.method]
+            assert (pair.method, pair.reference) == (turned.reference, turned.method)
+            assert pair.p_value == turned.p_value
+            assert pair.test.difference.mean == -turned.test.difference.mean
+            assert pair.test.difference.low == -turned.test.difference.high
+            entry = table.entries[pair.dataset, pair.method]
+            if table.ranked(pair.dataset)[0].method == reference:
+                assert entry.p_value == pair.p_value
+
+
+def test_one_division_or_one_method_cannot_be_told():
+    assert set(standings(summarize(records("a", x=[0.9], y=[0.1])), "a").values()) == {"untested"}
+    assert standings(summarize(records("a", x=[0.9, 0.8])), "a") == {"x": "untested"}
+
+
+def test_differences_that_only_rounding_tells_apart_cannot_be_told():
+    """One row of eighty in both divisions: not 'worse' with p = 1e-15."""
+    x, y = [79 / 80, 78 / 80], [78 / 80, 77 / 80]
+    table = summarize(records("a", x=x, y=y))
+    assert set(standings(table, "a").values()) == {"untested"}
+    [comparison] = compare_with(table, "x")
+    assert comparison.verdict == "cannot tell"
+
+
+def test_methods_are_paired_by_division_whatever_failed_or_came_first():
+    x, y = [0.9, 0.8, ERROR, 0.7, 0.6], [0.85, ERROR, 0.9, 0.75, 0.5]
+    table = summarize(reversed(records("a", x=x, y=y)))
+    [comparison] = compare_with(table, "x")
+    expected = corrected_t_test([0.85, 0.75, 0.5], [0.9, 0.7, 0.6], 0.25)
+    assert comparison.test == expected
+    assert comparison.p_value == expected.p_value
+    assert comparison.verdict == "no clear difference"
+
+
+def test_comparisons_say_better_and_worse_on_each_data_set_by_itself():
+    good, bad = [0.95, 0.96, 0.95, 0.96], [0.75, 0.77, 0.76, 0.75]
+    table = summarize(records("a", x=good, y=bad) + records("b", x=bad, y=good))
+    found = compare_with(table, "x")
+    assert [c.verdict for c in found] == ["worse", "better"]
+    assert [c.p_value for c in found] == [c.test.p_value for c in found]
+    with pytest.raises(InvalidInputError, match="reference method must be one of 'x', 'y'"):
+        compare_with(table, "z")
+
+
+def test_pairs_without_a_common_division_are_not_compared():
+    assert compare_with(summarize(records("a", x=[0.9, ERROR], y=[ERROR, 0.9])), "x") == []
+
+
+def test_ranks_are_over_data_sets_and_failures_come_last():
+    table = summarize(
+        records("a", x=[0.9, 0.9], y=[0.8, 0.8], z=[ERROR, ERROR])
+        + records("b", x=[0.7, 0.7], y=[0.8, 0.8], z=[0.6, 0.6])
+        + records("c", x=[0.9, 0.9], y=[0.8, 0.8], z=[0.7, 0.7])
+    )
+    ranking = rank_methods(table)
+    assert ranking.methods == ("x", "y", "z")
+    assert ranking.ranks == pytest.approx((4 / 3, 5 / 3, 3.0))
+    assert ranking.datasets == ("a", "b", "c")
+    assert ranking.groups == (("x", "y", "z"),)
+
+
+def test_ranks_use_the_divisions_that_all_finished():
+    """y has the higher mean only because it failed where the rows were hard."""
+    easy, hard = 0.9, 0.5
+    table = summarize(
+        records("a", x=[easy, hard], y=[easy - 0.1, ERROR]) + records("b", x=[0.9], y=[0.8])
+    )
+    assert table.entries["a", "y"].mean > table.entries["a", "x"].mean
+    assert rank_methods(table).ranks == (1.0, 2.0)
+
+
+def test_clear_ranks_make_groups():
+    rng = np.random.default_rng(0)
+    found = []
+    for i in range(20):
+        x, y = 0.9 + 0.01 * rng.random(2)
+        found += records(f"d{i}", x=[x], y=[y], z=[0.5])
+    assert {frozenset(group) for group in rank_methods(summarize(found)).groups} == {
+        frozenset("xy"),
+        frozenset("z"),
+    }
+
+
+def test_methods_that_were_not_run_everywhere_have_no_rank():
+    found = records("a", x=[0.9], y=[0.8], z=[0.7]) + records("b", x=[0.9], y=[0.8])
+    assert rank_methods(summarize(found)).methods == ("x", "y")
+
+
+def test_one_data_set_or_one_method_is_not_ranked():
+    assert rank_methods(summarize(records("a", x=[0.9], y=[0.8]))) is None
+    assert rank_methods(summarize(records("a", x=[0.9]) + records("b", x=[0.9]))) is None
+
+
+def test_different_things_of_one_name_are_kept_apart():
+    found = [
+        record(Data("wine"), Method("rkda", "discriminant"), 0, 0.9),
+        record(Data("wine", scaling="none"), Method("rkda", "discriminant"), 0, 0.8),
+        record(Data("wine"), Method("rkda", "discriminant", {"tol": 1.0}), 0, 0.7),
+        record(Data("wine"), Method("rkda", "discriminant"), 0, 0.9, splits=Splits(n=2)),
+    ]
+    table = summarize(found)
+    assert table.datasets == ("wine", "wine (2)")
+    assert table.methods == ("rkda", "rkda (2)")
+    assert {place: entry.mean for place, entry in table.entries.items()} == {
+        ("wine", "rkda"): 0.9,
+        ("wine (2)", "rkda"): 0.8,
+        ("wine", "rkda (2)"): 0.7,
+    }
+
+
+@pytest.mark.parametrize(
+    ("splits", "expected"),
+    [
+        (Splits(train_size=0.8), 0.25),
+        (Splits(folds=10), 1 / 9),
+        (Splits(train_size=50), 0.5),
+        (Splits(donor=True), math.nan),
+    ],
+)
+def test_the_ratio_follows_from_the_divisions(splits, expected):
+    found = record("a", "x", 0, 0.9, splits=splits, predictions={"y_true": np.zeros(25)})
+    assert heldout_ratio(found) == pytest.approx(expected, nan_ok=True)
+
+
+def test_divisions_that_do_not_tell_their_size_have_no_interval():
+    splits = Splits(train_size=50)
+    table = summarize(
+        [record("a", m, i, 0.8 + i / 10, splits=splits) for m in "xy" for i in (0, 1)]
+    )
+    assert math.isnan(table.entries["a", "x"].interval.low)
+    assert standings(table, "a") == {"x": "untested", "y": "untested"}
+    assert math.isnan(compare_with(table, "x")[0].p_value)
+
+
+def test_a_record_may_have_no_accuracy():
+    found = records("a", x=[0.9], y=[0.8])
+    del found[1].result.metrics["accuracy"]
+    table = summarize(found)
+    assert table.entries["a", "y"].interval is None
+    assert table.entries["a", "y"].standing == "untested"
+
+
+def test_no_records_are_refused():
+    with pytest.raises(InvalidInputError, match="at least one record"):
+        summarize([])
+
+
+# ---- another metric ----------------------------------------------------------------------------
+
+
+def with_losses(**losses):
+    return [
+        record("wine", method, i, 0.9, metrics={"accuracy": 0.9, "log_loss": value, "auc": 1.0})
+        for method, values in losses.items()
+        for i, value in enumerate(values)
+    ]
+
+
+def test_of_a_loss_the_least_is_the_best():
+    low, high = [0.10, 0.11, 0.12, 0.10], [0.80, 0.84, 0.82, 0.83]
+    table = summarize(with_losses(x=high, y=low), "log-loss")
+    assert table.metric.name == "log_loss"
+    assert standings(table, "wine") == {"x": "behind", "y": "ahead"}
+    assert [entry.method for entry in table.ranked("wine")] == ["y", "x"]
+    [pair] = compare_with(table, "x")
+    assert pair.test.difference.mean < 0
+    assert pair.verdict == "better"
+    assert table.entries["wine", "x"].means == pytest.approx(
+        {"accuracy": 0.9, "log_loss": np.mean(high), "roc_auc": 1.0}
+    )
+
+
+def test_losses_above_one_have_whole_intervals_and_ranks_begin_with_the_least():
+    found = with_losses(x=[2.0, 2.4, 2.2], y=[1.0, 1.2, 1.1])
+    other = [replace(r, cell=replace(r.cell, data=Data("iris"))) for r in found]
+    table = summarize([*found, *other], "log_loss")
+    assert table.entries["wine", "x"].interval.high > 2.2
+    assert rank_methods(table).methods == ("y", "x")
+
+
+def test_a_method_without_the_metric_has_no_standing_but_its_other_numbers():
+    found = [*with_losses(x=[0.1, 0.2, 0.3]), *records("wine", y=[0.9, 0.8, 0.7])]
+    entry = summarize(found, "log_loss").entries["wine", "y"]
+    assert (entry.interval, entry.standing, entry.n_failed) == (None, "untested", 0)
+    assert entry.means == {"accuracy": pytest.approx(0.8)}
+    assert entry.seconds_fit == 1.0
+    with pytest.raises(InvalidInputError, match="The metric must be one of"):
+        summarize(found, "f1")
