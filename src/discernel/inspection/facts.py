@@ -15,7 +15,7 @@ from discernel.default.menu import MENU
 from discernel.discriminant import held_out_log_posterior
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import Explained
-from discernel.inspection.importances import source_importances
+from discernel.inspection.sources import source_importances
 from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
 from discernel.model import Model
 from discernel.programs.solution import compared_by_folds

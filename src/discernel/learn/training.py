@@ -19,7 +19,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, Linear, Standardized, as_kernels
 from discernel.kernels.base import Known
 from discernel.kernels.columns import Table, column_quantiles
-from discernel.model import (
+from discernel.model.model import (
     KeptRows,
     RowReader,
     are_objects,
