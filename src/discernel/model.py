@@ -22,8 +22,7 @@ from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.calls import refuse_sparse
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
 from discernel.kernels.evaluate import KernelSet, PreparedRows
-from discernel.rows.tables import TableEncoder
-from discernel.rows.tables.cells import (
+from discernel.rows.cells import (
     LARGEST,
     are_in_range,
     as_table,
@@ -35,6 +34,7 @@ from discernel.rows.tables.cells import (
     out_of_range,
     read_column,
 )
+from discernel.rows.encoder import TableEncoder
 from discernel.rows.views import refuse_views
 
 __all__ = [

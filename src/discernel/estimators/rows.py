@@ -31,10 +31,8 @@ from discernel.model import (
     is_mixed_table,
     stack_matrices,
 )
-from discernel.rows.tables import TableEncoder
-from discernel.rows.tables.cells import as_table, is_plain
-from discernel.rows.tables.encoder import has_row_numbers
-from discernel.rows.tables.facts import ColumnFacts
+from discernel.rows.cells import ColumnFacts, as_table, is_plain
+from discernel.rows.encoder import TableEncoder, has_row_numbers
 from discernel.rows.views import refuse_views
 from discernel.targets import ClassTarget, labels_without_weight
 

@@ -46,8 +46,8 @@ from discernel.learn import LearnedKernel
 from discernel.model import Facts, KeptRows, Model, RowReader
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
-from discernel.rows.streams import ArraySource, Chunk, Place, RowProgress, Source
-from discernel.rows.streams.chunks import is_dask, is_frame, stack_rows
+from discernel.rows.chunks import Chunk, Place, RowProgress, is_dask, is_frame, stack_rows
+from discernel.rows.sources import ArraySource, Source
 from discernel.streams.fit import (
     StreamedFit,
     StreamState,
@@ -96,7 +96,7 @@ def by_chunks(method: Method) -> Method:
 
         if isinstance(X, Source):
             return X.map(work)
-        from discernel.rows.streams.lazy import lazily
+        from discernel.rows.dask import lazily
 
         work.__name__ = method.__name__
         rows = X._meta if is_frame(X) else np.empty((0, X.shape[1]))

@@ -13,8 +13,8 @@ from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.inspection.explained import Explained, ScorePart, Scoring, column_groups
 from discernel.inspection.rows import has_columns, typical_rows
-from discernel.rows.streams import Source
-from discernel.rows.streams.chunks import is_dask
+from discernel.rows.chunks import is_dask
+from discernel.rows.sources import Source
 from discernel.rows.views import kernel_sources, sum_by
 
 __all__ = ["Contributions", "contributions"]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from discernel.arrays import Device, FloatArray, as_host, memory_limit, n_rows, rows_for_threads
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
-from discernel.rows.streams.chunks import Chunk
+from discernel.rows.chunks import Chunk
 from discernel.streams.on_device import LandmarksOnDevice
 
 __all__ = [

@@ -19,8 +19,16 @@ from typing import Any
 import numpy as np
 
 from discernel.exceptions import InvalidInputError
-from discernel.rows.files.formats import check_size, import_pandas, listed, refuse_duplicates
-from discernel.rows.streams.formats import MISSING_VALUES, open_bytes, open_text, uncompressed_size
+from discernel.rows.cells import MISSING_VALUES
+from discernel.rows.formats import (
+    check_size,
+    import_pandas,
+    listed,
+    open_bytes,
+    open_text,
+    refuse_duplicates,
+    uncompressed_size,
+)
 
 __all__ = ["read_delimited"]
 

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.rows.files.delimited import read_delimited
-from discernel.rows.files.formats import (
+from discernel.rows.delimited import read_delimited
+from discernel.rows.formats import (
     check_bytes,
     check_file,
     check_size,
+    file_ending,
     import_pandas,
     refuse_duplicates,
 )
-from discernel.rows.streams.formats import file_ending
 
 __all__ = ["ReadTable", "read_table"]
 

@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.rows.streams.chunks import Chunk, Place, as_weights
-from discernel.rows.streams.formats import (
-    MISSING_VALUES,
+from discernel.rows.cells import MISSING_VALUES
+from discernel.rows.chunks import Chunk, Place, as_weights
+from discernel.rows.formats import (
     file_ending,
     file_stamp,
     is_gzipped,
     open_bytes,
     uncompressed_size,
 )
-from discernel.rows.streams.sources import Source, refuse_absent, rows_of_a_chunk
+from discernel.rows.sources import Source, refuse_absent, rows_of_a_chunk
 
 __all__ = ["FileSource"]
 

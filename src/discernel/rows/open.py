@@ -12,10 +12,10 @@ import numpy as np
 
 from discernel.arrays import convert_rows
 from discernel.exceptions import InvalidInputError
-from discernel.rows.streams.chunks import is_dask, is_frame
-from discernel.rows.streams.files import FileSource
-from discernel.rows.streams.formats import file_ending
-from discernel.rows.streams.sources import ArraySource, ChunkSource, Source, split_frame
+from discernel.rows.chunks import is_dask, is_frame
+from discernel.rows.files import FileSource
+from discernel.rows.formats import file_ending
+from discernel.rows.sources import ArraySource, ChunkSource, Source, split_frame
 
 __all__ = ["open_rows"]
 
@@ -72,7 +72,7 @@ def open_rows(
     if isinstance(rows, (str, PathLike)) or _are_paths(rows):
         return _open_files(rows, target, weights, drop, chunk_rows)
     if is_dask(rows):
-        from discernel.rows.streams.dask import DaskSource
+        from discernel.rows.dask import DaskSource
 
         return DaskSource(rows, target, weights, drop)
     rows = convert_rows(rows)
