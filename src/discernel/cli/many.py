@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from glob import glob
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +13,10 @@ from sklearn.pipeline import make_pipeline
 from discernel.cli.learning import Learner, Rows, now
 from discernel.cli.models import Origin, SavedModel
 from discernel.cli.predictions import Predictions
-from discernel.exceptions import InvalidInputError
 from discernel.rows.chunks import Chunk, RowProgress
 from discernel.rows.columns import date_parts_of, identifiers
 from discernel.rows.files import FileSource
-from discernel.rows.formats import file_ending, open_bytes, uncompressed_size
+from discernel.rows.formats import file_ending, uncompressed_size
 from discernel.rows.labelled import find_target
 from discernel.rows.open import open_rows
 from discernel.rows.preparation import Preparation
@@ -29,7 +26,7 @@ __all__ = ["are_many", "fit_many", "predict_many"]
 
 #: Bytes of a file that is read in chunks.
 _LARGE = 200 * 2**20
-_ENDINGS = (".csv", ".parquet")
+_ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
 
 
 def are_many(data: Sequence[str]) -> bool:
@@ -76,7 +73,6 @@ def fit_many(
     command : str
         The command line, to be remembered.
     """
-    _refuse_other_delimiters(data[0])
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop) as source:
@@ -85,24 +81,6 @@ def fit_many(
     preparation = _preparation(clf, tuple(source.columns or ()))
     origin = _origin(clf, data, command, preparation)
     return SavedModel(make_pipeline(clf), preparation, target, name, origin)
-
-
-def _refuse_other_delimiters(given: str) -> None:
-    """Raise where a CSV file has a delimiter that chunks are not read by."""
-    path = Path(given)
-    files = sorted(path.rglob("*")) if path.is_dir() else map(Path, sorted(glob(given)))
-    first = next((file for file in files if file_ending(file) == ".csv" and file.is_file()), None)
-    if first is None:
-        return
-    names: set[str] = set()
-    with suppress(OSError, EOFError, zlib.error), open_bytes(first) as file:  # its reader says it
-        names = set(file.readline().decode(errors="replace"))
-    if "," not in names and (signs := names & set(";|\t")):
-        raise InvalidInputError(
-            "Files that are read in chunks must be Parquet, or CSV with commas between cells and "
-            f"decimal points. {first.name} has {min(signs)!r} between its names. Write it as "
-            "Parquet, or fit one file of at most 200 MB."
-        )
 
 
 def _preparation(clf: Any, columns: tuple[str, ...]) -> Preparation:

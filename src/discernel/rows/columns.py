@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
-from discernel.rows.cells import read_column
-from discernel.rows.dates import ISO, ambiguous_dates, date_format
+from discernel.rows.cells import Column, read_column
+from discernel.rows.dates import ISO, ambiguous_dates, date_format, odd_date
 from discernel.rows.encoder import EncodedDates, TableEncoder
 from discernel.rows.formats import import_pandas, listed
 from discernel.rows.preparation import NUMBER, Preparation, flags
@@ -156,23 +156,33 @@ def _kind(
     if written is not None and len(column.kinds) == 1:
         return "date", written
     if column.kinds <= {"text", "number"}:
-        _refuse_mixed(values, name, where)
+        _refuse_mixed(values, column, where)
         return "category", ""
     return "other", ""
 
 
-def _refuse_mixed(values: Any, name: str, where: str) -> None:
-    """Raise where most of the values of a column of text are numbers."""
+def _refuse_mixed(values: Any, column: Column, where: str) -> None:
+    """Raise where most of the values of a column of text are numbers, or dates."""
+    if (odd := odd_date(column.texts)) is not None:
+        raise _mixed_error(values, column, where, "dates", [odd])
     known = values.dropna().astype(str).str.strip()
     words = [word for word in known.unique() if not NUMBER.fullmatch(word)]
     if len(words) > 0.5 * known.nunique() or all(word.isdecimal() for word in words):
         return  # text, or codes such as 007
-    row = int(values.isin([c for c in values.dropna() if str(c).strip() in words]).argmax())
-    raise InvalidInputError(
-        f"{where}: column {name!r} must hold numbers or categories, not both. Most values are "
-        f"numbers; row {row + 1} has {str(values.iloc[row])!r}. Correct the cell, take what is "
-        f"no number as missing ({flags('numeric', [name])}), take all as categories "
-        f"({flags('categorical', [name])}), or leave the column out ({flags('drop', [name])})."
+    raise _mixed_error(values, column, where, "numbers", words)
+
+
+def _mixed_error(
+    values: Any, column: Column, where: str, most: str, words: Sequence[str]
+) -> InvalidInputError:
+    """Return the error for a column whose values are numbers or dates, but for some words."""
+    spelt = values.astype(str).str.strip().isin([word.strip() for word in words])
+    row, name = int((spelt.to_numpy() & ~column.missing).argmax()), [column.name]
+    return InvalidInputError(
+        f"{where}: column {column.name!r} must hold {most} or categories, not both. Most values "
+        f"are {most}; row {row + 1} has {str(values.iloc[row])!r}. Correct the cell, take what is "
+        f"no number as missing ({flags('numeric', name)}), take all as categories "
+        f"({flags('categorical', name)}), or leave the column out ({flags('drop', name)})."
     )
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 
-__all__ = ["ISO", "PARTS", "ambiguous_dates", "as_times", "date_format", "date_parts"]
+__all__ = ["ISO", "PARTS", "ambiguous_dates", "as_times", "date_format", "date_parts", "odd_date"]
 
 #: What a date is for a model: days since 1970 and what repeats itself.
 PARTS = ("days", "year", "month", "weekday", "hour")
@@ -41,6 +41,8 @@ _FORMATS = {
     "01/31/2024": _pattern("mdy", "/"),
 }
 
+_LIKE_A_DATE = re.compile(r"\s*\d{1,4}[-./]\d{1,2}[-./]\d{1,4}")
+
 
 def date_format(texts: Collection[str]) -> str | None:
     """Return how dates are written; None where not all texts are dates, or in two ways.
@@ -63,6 +65,21 @@ def ambiguous_dates(texts: Collection[str]) -> bool:
         Different cells of a column.
     """
     return len(_fitting(texts)) > 1
+
+
+def odd_date(texts: Collection[str]) -> str | None:
+    """Return a text that is no date where most are dates in one format; None where none is odd.
+
+    Parameters
+    ----------
+    texts : collection of str
+        Different cells of a column.
+    """
+    if 2 * sum(map(bool, map(_LIKE_A_DATE.match, texts))) <= len(texts) or _fitting(texts):
+        return None
+    others = [[text for text in texts if _parse(text, each) is None] for each in _FORMATS]
+    fewest = min(others, key=len)
+    return min(fewest) if 2 * len(fewest) < len(texts) else None
 
 
 def _fitting(texts: Collection[str]) -> list[str]:

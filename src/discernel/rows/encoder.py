@@ -28,7 +28,7 @@ from discernel.rows.cells import (
     out_of_range,
     read_column,
 )
-from discernel.rows.dates import ISO, as_times, date_format, date_parts
+from discernel.rows.dates import ISO, as_times, date_format, date_parts, odd_date
 
 __all__ = [
     "EncodedDates",
@@ -302,6 +302,12 @@ def _learn(
     if column.kinds == {"text"}:
         if (written := date_format(column.texts)) is not None:
             return _learn_dates(column, position, written, facts, keep_constant)
+        if (odd := odd_date(column.texts)) is not None:
+            raise InvalidInputError(
+                f"The column {column.name!r} must hold dates or text, not both. Most values are "
+                f"dates, and {odd!r} is none. Correct the cell, leave it empty, or make the column "
+                "one of categories with astype('category')."
+            )
         return _learn_values(column, position, facts, keep_constant)
     if column.kinds == {"number"}:
         return _learn_numbers(column, position, facts, keep_constant)

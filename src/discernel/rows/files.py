@@ -1,37 +1,28 @@
-"""Rows of Parquet and CSV files, read a part at a time."""
+"""Rows of files with the same columns, read a part at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.rows.cells import MISSING_VALUES
+from discernel.exceptions import InvalidInputError
 from discernel.rows.chunks import Chunk, Place, as_weights
-from discernel.rows.formats import (
-    file_ending,
-    file_stamp,
-    is_gzipped,
-    open_bytes,
-    uncompressed_size,
-)
+from discernel.rows.formats import file_ending, file_stamp, import_arrow
+from discernel.rows.reading import open_table
 from discernel.rows.sources import Source, refuse_absent, rows_of_a_chunk
 
 __all__ = ["FileSource"]
 
-#: Bytes of a CSV file that are read at a time, of which the first say what is in a column.
-_BLOCK_BYTES = 2**22
-#: Bytes of a CSV file of which lines are counted.
-_COUNTED_BYTES = 2**20
+#: The kinds of files by their endings; several files are of one kind.
+_KINDS = {".csv": "CSV", ".tsv": "CSV", ".parquet": "Parquet", ".arrow": "Arrow"}
+_KINDS[".feather"] = "Arrow"
 
 
 class FileSource(Source):
-    """Rows of Parquet or CSV files with the same columns.
+    """Rows of files with the same columns.
 
     Columns and their kinds are compared before anything is read. Files may have no rows, but not
     0 bytes, and must not change once they are opened.
@@ -39,7 +30,7 @@ class FileSource(Source):
     Parameters
     ----------
     paths : sequence of Path
-        The files, all ``.parquet`` or all ``.csv`` or ``.csv.gz``.
+        The files: all CSV or TSV, which may be compressed, all Parquet, or all Arrow or Feather.
     target : str, optional
         The column that is to be predicted.
     weights : str, optional
@@ -60,36 +51,27 @@ class FileSource(Source):
         chunk_rows: int | None = None,
     ) -> None:
         self.paths = list(paths)
-        kinds = {file_ending(path) for path in self.paths}
-        if kinds not in ({".parquet"}, {".csv"}):
+        endings = {file_ending(path) for path in self.paths}
+        if len({_KINDS.get(ending) for ending in endings} | {None}) != 2 or endings - set(_KINDS):
             raise InvalidInputError(
-                "Files must all be Parquet or all be CSV, which may end with .csv.gz. Got "
-                f"{', '.join(sorted(kinds))}."
+                "Files must all be CSV or TSV, which may end with .csv.gz, all be Parquet, or all "
+                f"be Arrow or Feather. Got {', '.join(sorted(endings))}."
             )
         self._stamps = {path: file_stamp(path) for path in self.paths}
         self.target, self.weights = target, weights
-        self._is_csv = kinds == {".csv"}
-        self._arrow = _pyarrow()
-        schemas = [self._schema(path) for path in self.paths]
-        self._types = self._agreed(schemas)
+        self._arrow = import_arrow()
+        self._files = [open_table(path) for path in self.paths]
+        self._types = self._agreed([file.types for file in self._files])
         refuse_absent(drop, list(self._types), str(self.paths[0]))
         for name in drop:
             del self._types[name]
         taken = (target, weights)
         self.columns = [name for name in self._types if name not in taken]
         self.chunk_rows = rows_of_a_chunk(len(self._types), chunk_rows)
-        if not self._is_csv:
-            self.n_rows = sum(self._n_rows(path) for path in self.paths)
+        counts = [file.n_rows for file in self._files]
+        self.n_rows = None if None in counts else sum(n for n in counts if n is not None)
 
     # ---- columns -----------------------------------------------------------------------------
-
-    def _schema(self, path: Path) -> dict[str, Any]:
-        """Return the type of every column of a file."""
-        with _named(path):
-            if self._is_csv:
-                return self._csv_types(path)
-            schema = self._arrow.parquet.read_schema(path)
-        return {name: schema.field(name).type for name in schema.names}
 
     def _agreed(self, schemas: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the type of every column in all files, or raise an error that names the file."""
@@ -100,7 +82,14 @@ class FileSource(Source):
                 raise InvalidInputError(
                     f"The column {name!r} must be in the files. {self.paths[0]} has: {listed}."
                 )
-        agreed = dict(first)
+        # A number in a text may have a decimal point later; labels are as the first ones.
+        text = file_ending(self.paths[0]) in (".csv", ".tsv")
+        agreed = {
+            name: self._arrow.float64()
+            if text and name != self.target and _is_number(kind)
+            else kind
+            for name, kind in first.items()
+        }
         for path, schema in zip(self.paths, schemas, strict=True):
             if missing := [name for name in first if name not in schema]:
                 raise InvalidInputError(
@@ -130,23 +119,18 @@ class FileSource(Source):
     @property
     def estimated_n_rows(self) -> int | None:
         """The rows; of CSV files about as many as their size says."""
-        if not self._is_csv:
-            return self.n_rows
-        with open_bytes(self.paths[0]) as file:
-            start = file.read(_COUNTED_BYTES)
-        size = sum(map(uncompressed_size, self.paths))
-        return int(size * max(1, start.count(b"\n") - 1) / max(1, len(start)))
+        found = [file.estimated_n_rows for file in self._files]
+        return None if None in found else sum(n for n in found if n is not None)
 
     def chunks(self) -> Iterator[Chunk]:
-        for part, path in enumerate(self.paths):
+        for part, file in enumerate(self._files):
             first = 0
-            self._check_unchanged(path)
-            with _named(path):
-                for table in self._tables(path):
-                    if table.num_rows:
-                        yield self._chunk(table, Place(str(path), part, first))
-                    first += table.num_rows
-            self._check_unchanged(path)
+            self._check_unchanged(file.path)
+            for table in file.parts(self._types, self.chunk_rows):
+                if table.num_rows:
+                    yield self._chunk(table, Place(str(file.path), part, first))
+                first += table.num_rows
+            self._check_unchanged(file.path)
 
     def _check_unchanged(self, path: Path) -> None:
         """Raise an error where a file is not the one that was opened."""
@@ -156,93 +140,17 @@ class FileSource(Source):
                 "it was opened. Start again when it is complete."
             )
 
-    def _tables(self, path: Path) -> Iterator[Any]:
-        """Yield some rows of a file at a time."""
-        wanted = list(self._types)
-        if not self._is_csv:
-            with self._arrow.parquet.ParquetFile(path) as file:
-                yield from file.iter_batches(self.chunk_rows, columns=wanted)
-            return
-        for batch in self._reader(path, self._types):
-            for first in range(0, batch.num_rows, self.chunk_rows):
-                yield batch.slice(first, self.chunk_rows).select(wanted)
-
     def _chunk(self, table: Any, place: Place) -> Chunk:
         frame = table.to_pandas()
         weights = None
         if self.weights is not None:
             weights = as_weights(frame[self.weights], place.name)
-        y = None if self.target is None else _cells(frame[self.target])
+        y = None if self.target is None else np.asarray(frame[self.target])
         return Chunk(frame[self.columns], y, weights, place).checked()
-
-    def _reader(self, path: Path, types: dict[str, Any] | None) -> Any:
-        """Return a reader of a CSV file; without types they are those of its first rows."""
-        csv, compression = self._arrow.csv, "gzip" if is_gzipped(path) else None
-        return csv.open_csv(
-            self._arrow.input_stream(str(path), compression=compression),
-            csv.ReadOptions(block_size=_BLOCK_BYTES),
-            convert_options=csv.ConvertOptions(
-                column_types=types, strings_can_be_null=True, null_values=list(MISSING_VALUES)
-            ),
-        )
-
-    def _csv_types(self, path: Path) -> dict[str, Any]:
-        """Return the type of every column by the first rows of a CSV file.
-
-        Numbers may have a decimal point later. Labels are whole numbers only if they are written
-        as these are: 007 and 7 are two labels.
-        """
-        with self._reader(path, None) as reader:
-            types = {name: reader.schema.field(name).type for name in reader.schema.names}
-        for name, kind in types.items():
-            if name != self.target and _kind(kind, self._arrow) == "numbers":
-                types[name] = self._arrow.float64()
-            elif self._arrow.types.is_time(kind):  # of a day, which is no date
-                types[name] = self._arrow.string()
-        target = self.target
-        if target in types and target and self._arrow.types.is_integer(types[target]):
-            text = {target: self._arrow.string()}
-            with self._reader(path, text) as reader:
-                first = next(iter(reader)).column(target).to_pylist()
-            if not all(word is None or str(int(word)) == word.strip() for word in first):
-                types |= text
-        return types
-
-    def _n_rows(self, path: Path) -> int:
-        return int(self._arrow.parquet.ParquetFile(path).metadata.num_rows)
 
     def __repr__(self) -> str:
         more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
         return f"{type(self).__name__}({self.paths[0]}{more})"
-
-
-# ---- what pyarrow says -------------------------------------------------------------------------
-
-
-def _pyarrow() -> Any:
-    try:
-        import pandas  # noqa: F401
-        import pyarrow
-        import pyarrow.csv
-        import pyarrow.parquet
-    except ImportError as error:
-        need = "Reading Parquet and CSV files part by part needs pandas and pyarrow"
-        raise missing_extra(need, "app", "give a list of chunks") from error
-    return pyarrow
-
-
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Say which file it is that cannot be read."""
-    from pyarrow import ArrowException
-
-    try:
-        yield
-    except (ArrowException, OSError) as error:
-        raise InvalidInputError(
-            f"{path} must be a file like the others, with the same kind of things in a column. "
-            f"It cannot be read: {str(error).splitlines()[0]}"
-        ) from error
 
 
 def _kind(kind: Any, arrow: Any) -> str:
@@ -260,6 +168,7 @@ def _kind(kind: Any, arrow: Any) -> str:
     return "numbers" if plain or types.is_decimal(kind) else str(kind)
 
 
-def _cells(column: Any) -> NDArray[Any]:
-    """Return labels as an array, text as text of Python."""
-    return np.asarray(column)
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind))

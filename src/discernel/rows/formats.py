@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
@@ -13,6 +14,7 @@ from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.show.words import printable
 
 __all__ = [
+    "DAMAGED",
     "ENDINGS",
     "ENDINGS_IN_WORDS",
     "check_bytes",
@@ -21,6 +23,7 @@ __all__ = [
     "file_ending",
     "file_stamp",
     "file_stem",
+    "import_arrow",
     "import_pandas",
     "is_gzipped",
     "listed",
@@ -38,6 +41,8 @@ ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".npz")
 #: The same in words.
 ENDINGS_IN_WORDS = f"{', '.join(ENDINGS)}, .csv.gz or .tsv.gz"
 MAX_COLUMNS = 100_000
+#: What is raised for files, or compressed text, that cannot be read.
+DAMAGED = (EOFError, OSError, zlib.error)
 
 
 def is_gzipped(path: Path) -> bool:
@@ -120,6 +125,18 @@ def import_pandas() -> Any:
     except ImportError as error:
         raise missing_extra("Reading files needs pandas", "app") from error
     return pd
+
+
+def import_arrow() -> Any:
+    """Return the module pyarrow with its readers, or raise an error that names the extra."""
+    import_pandas()
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise missing_extra("Reading files needs pyarrow", "app") from error
+    return pyarrow
 
 
 def check_size(path: Path, n_rows: int, n_columns: int) -> None:
