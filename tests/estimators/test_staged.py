@@ -14,7 +14,7 @@ from discernel import (
     open_rows,
 )
 from discernel.bank import AutoBank
-from discernel.estimators import staged
+from discernel.learn import stages as staged
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
 from discernel.learn import Status, make_request
