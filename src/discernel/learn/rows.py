@@ -48,7 +48,7 @@ from discernel.learn import LearnedKernel, Request, learn, learn_part, make_requ
 from discernel.learn.stages import StagedFit
 from discernel.learn.training import TrainingRows
 from discernel.model import Facts, RowReader
-from discernel.model.importances import Importances
+from discernel.model.importances import Importances, LaterImportances
 from discernel.plan import (
     FitPlan,
     Problem,
@@ -262,7 +262,7 @@ class Learning:
         """Return what reads new rows for the kernels."""
         return replace(training.reader, kernels=self.kernels)
 
-    def facts(self, work: FitRun, importances: Importances | None) -> Facts:
+    def facts(self, work: FitRun, importances: Importances | LaterImportances | None) -> Facts:
         """Return what there is to say of the fit."""
         return Facts(
             self.learned,
