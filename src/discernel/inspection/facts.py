@@ -176,8 +176,8 @@ def _confusion(model: Model) -> dict[str, tuple[float, ...]]:
     discriminant, decision = model.head.discriminant, model.head.decision
     posterior = held_out_log_posterior(discriminant, decision)
     predicted = (posterior + decision.offsets).argmax(axis=1)
-    table = np.zeros((len(classes), len(classes)))
-    np.add.at(table, (discriminant.training_codes, predicted), discriminant.row_weights)
+    table, counted = np.zeros((len(classes), len(classes))), discriminant.training.row_weights
+    np.add.at(table, (discriminant.training_codes, predicted), counted.values)
     return dict(zip(map(str, classes), map(tuple, table.tolist()), strict=True))
 
 
