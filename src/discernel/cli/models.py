@@ -65,6 +65,7 @@ _OURS = (
     "discernel.kernels.objects.Spectrum",
     "discernel.kernels.weighted.WeightedKernels",
     "discernel.model.importances.Importances",
+    "discernel.model.importances.LaterImportances",
     "discernel.model.model.Facts",
     "discernel.model.model.KeptRows",
     "discernel.model.model.Model",
