@@ -208,10 +208,10 @@ class DeviceSystem(RefinedSystem):
         solution = np.zeros_like(right)
         while (left > enough).any():
             better = solution + self._at_once(residual)
-            new = right - self._double(better)
+            new = right - self._product(better)
             now = np.linalg.norm(new, axis=0)
             if not (now <= np.maximum(enough, _GAIN * left)).all():
-                return solve_refined(self._double, None, self._at_once, right, enough, better)
+                return solve_refined(self._product, None, self._at_once, right, enough, better)
             solution, residual, left = better, new, now
         return Solved(solution, residual, left)
 
