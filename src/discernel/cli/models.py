@@ -68,7 +68,7 @@ _OURS = (
     "discernel.model.model.Facts",
     "discernel.model.model.KeptRows",
     "discernel.model.model.Model",
-    "discernel.model.model.RowReader",
+    "discernel.rows.reader.RowReader",
     "discernel.programs.solution.Candidate",
     "discernel.programs.solution.LearnedKernel",
     "discernel.programs.solution.Progress",

@@ -29,14 +29,14 @@ def residual_landmarks(
     target: Target,
     rank: int,
     regularization: float,
-    random_state: int = 0,
 ) -> NDArray[np.intp]:
     """Return the positions of different rows that a fit of some rank needs most, rising.
 
     A third of them is drawn uniformly. Then a row comes in proportion to what it adds to the fit,
     as far as its neighbours do not know: ‖B_i‖²E_ii, with the dual B = (T − f(X))/λ of the fit so
     far and what its features leave of k(x, x), E. Narrow kernels have far more directions than
-    landmarks; those that a boundary between classes does not need are spared.
+    landmarks; those that a boundary between classes does not need are spared. The same rows give
+    the same landmarks.
 
     Parameters
     ----------
@@ -50,10 +50,8 @@ def residual_landmarks(
         How many landmarks.
     regularization : float
         λ, about that of the fit to all rows.
-    random_state : int, default=0
-        The same seed and rows give the same landmarks.
     """
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     drawn = draw_rows(np.arange(n_rows(X)), _POOL * rank)
     pool = drawn[draw_landmarks(X[drawn], len(drawn))]
     if len(pool) <= rank:

@@ -14,9 +14,9 @@ from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.inspection.explained import Explained, Scoring, column_groups
 from discernel.inspection.games import games_of
 from discernel.kernels import Kernel
-from discernel.model import RowReader
 from discernel.model.parts import ScorePart
 from discernel.model.rows import has_columns, typical_rows
+from discernel.rows.reader import RowReader
 from discernel.rows.streams import Source
 from discernel.rows.streams.chunks import is_dask
 from discernel.rows.views import kernel_sources, sum_by
