@@ -354,7 +354,6 @@ class IterativeBank(TiledBank):
 
 def _largest_rank(n: int) -> int:
     """Return the rank of the preconditioner that time and memory allow."""
-    memory = memory_limit()
-    room = _FACTOR_BYTES if memory is None else min(_FACTOR_BYTES, _MEMORY_SHARE * memory)
+    room = min(_FACTOR_BYTES, _MEMORY_SHARE * (memory_limit() or np.inf))
     wanted = min(max(n // _ROWS_A_RANK, _LEAST_RANK), _MOST_RANK)
     return max(1, min(n, wanted, int(room / (8 * n))))
