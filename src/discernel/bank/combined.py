@@ -13,7 +13,7 @@ from discernel.arrays import Buffers, Device, FloatArray, n_rows
 from discernel.bank.base import Centering
 from discernel.kernels import Kernel
 from discernel.kernels.device import DeviceSum
-from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.features import FeatureMap
 from discernel.kernels.weighted import WeightedKernels
 
@@ -21,8 +21,7 @@ from discernel.kernels.weighted import WeightedKernels
 def gram_stack(kernels: Sequence[Kernel], X: Any) -> FloatArray:
     """Return the raw Gram matrices, of shape (n_kernels, n_samples, n_samples)."""
     stack, evaluated = np.empty((len(kernels), n_rows(X), n_rows(X))), KernelSet(kernels)
-    rows = evaluated.prepare(X) if can_prepare(X) and evaluated.groups else X
-    for position, matrix in evaluated.matrices(rows, buffers=Buffers()):
+    for position, matrix in evaluated.matrices(evaluated.prepare(X), buffers=Buffers()):
         stack[position] = matrix
     return stack
 

@@ -29,15 +29,12 @@ from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.features import (
     ExactMap,
     FeatureMap,
-    How,
     NystromMap,
     draw_landmarks,
     exact_rank,
 )
 from discernel.kernels.weighted import WeightedKernels, slices
 
-#: How landmarks are drawn; benchmarks/low_rank.py compares.
-_LANDMARKS: How = "kmeans++"
 #: An exact map is taken where its rank is within so much of what the spectrum asks for.
 _NEARLY, _SPARE = 1.25, 8
 #: Rows whose features are made, and that are rotated, at a time.
@@ -163,9 +160,7 @@ class FeatureBank(Bank):
         return cls(features, ranks, names, diagonals=diagonals, maps=maps, **options)
 
     @classmethod
-    def of_rank(
-        cls, kernels: Sequence[Kernel], X: Any, rank: int, how: How = _LANDMARKS, **options: Any
-    ) -> FeatureBank:
+    def of_rank(cls, kernels: Sequence[Kernel], X: Any, rank: int, **options: Any) -> FeatureBank:
         """Return the bank of kernels whose ranks sum to about ``rank``, by their spectra.
 
         A rank of n_kernels · n_samples or more makes all rows landmarks.
@@ -180,7 +175,7 @@ class FeatureBank(Bank):
         else:
             ranks = share_rank(spectra_of(kernels, X), rank, n)
         mean = WeightedKernels(list(kernels), np.full(len(kernels), 1.0 / len(kernels)))
-        landmarks = draw_landmarks(X, max(ranks), how, kernel=mean)
+        landmarks = draw_landmarks(X, max(ranks), mean)
         landmarks = np.random.default_rng(0).permutation(landmarks)
         maps: list[FeatureMap] = []
         for kernel, own in zip(kernels, ranks, strict=True):
@@ -383,7 +378,8 @@ def true_traces(
     pairs = float(few.sum() ** 2 - few @ few)
     all_pairs, total = float(counts.sum() ** 2 - counts @ counts), float(counts.sum())
     raw, centered = np.empty(len(kernels)), np.empty(len(kernels))
-    for position, gram in KernelSet(kernels).matrices(rows):
+    together = KernelSet(kernels)
+    for position, gram in together.matrices(together.prepare(rows)):
         diagonal = kernels[position].diagonal(X)
         between = float(few @ gram @ few) - float((few**2) @ np.diagonal(gram))
         between *= all_pairs / pairs if len(drawn) < len(counts) else 1.0

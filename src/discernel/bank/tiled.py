@@ -32,7 +32,7 @@ from discernel.bank.system import System
 from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.weighted import slices
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
@@ -56,8 +56,7 @@ class Threads(Engine):
         self, kernels: Sequence[Kernel], X: Any, n_threads: int, cache_bytes: float
     ) -> None:
         self.kernels, self.n_samples, self.n_kernels = KernelSet(kernels), n_rows(X), len(kernels)
-        self._is_prepared = can_prepare(X)
-        self.rows: Any = self.kernels.prepare(X) if self._is_prepared else X
+        self.rows = self.kernels.prepare(X)
         self._n_threads, self._tile_shape = n_threads, _tile_shape(cache_bytes, n_threads)
         self.taken_off: dict[int, Centered] = {}
         self._is_single, self.passes = False, Counter[str]()
@@ -73,7 +72,7 @@ class Threads(Engine):
 
         It is faster for kernels of squared distances. Nearly constant ones need all digits.
         """
-        if not self._is_prepared or any(i in self.taken_off for i in active):
+        if any(i in self.taken_off for i in active):
             return None
         rows = self.rows.single({self.kernels.keys[i] for i in active})
         if rows is None:

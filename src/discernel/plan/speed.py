@@ -15,7 +15,7 @@ from discernel.arrays import Buffers, Device, draw_rows, n_rows, one_blas_thread
 from discernel.bank.device import is_refined
 from discernel.kernels import Kernel
 from discernel.kernels.device import DeviceKernels
-from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.evaluate import KernelSet
 from discernel.progress.deadline import Clock
 
 __all__ = ["Speed", "device_product_rate", "measure_device", "measure_speed"]
@@ -101,9 +101,8 @@ def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf
     # Entries of all kernels together, computed as banks compute them.
     kernel_set = KernelSet(kernels)
     height, width = _SMALL_TILE if kernel_set.direct else _TILE
-    rows, n = draw_rows(X, height + width), min(n_rows(X), height + width)
-    if can_prepare(X):
-        rows = kernel_set.prepare(rows)
+    rows = kernel_set.prepare(draw_rows(X, height + width))
+    n = min(n_rows(X), height + width)
     top, left, buffers = rows[: min(height, n)], rows[max(0, n - width) : n], Buffers()
 
     def compute() -> None:

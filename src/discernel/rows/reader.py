@@ -20,8 +20,7 @@ from discernel.exceptions import InvalidInputError, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.calls import refuse_sparse
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
-from discernel.rows.tables import TableEncoder
-from discernel.rows.tables.cells import (
+from discernel.rows.cells import (
     LARGEST,
     are_in_range,
     as_table,
@@ -33,6 +32,7 @@ from discernel.rows.tables.cells import (
     out_of_range,
     read_column,
 )
+from discernel.rows.encoder import TableEncoder
 from discernel.rows.views import refuse_views
 
 __all__ = [
@@ -407,7 +407,7 @@ def is_mixed_table(X: Any, kernels: list[Kernel]) -> bool:
         # Where all kernels take any rows, and none picks columns, they get them whole; where none
         # takes any, scikit-learn's own checks say what is wrong.
         able = [kernel.takes_any_rows for kernel in kernels]
-        whole = all(able) and not any(kernel.picks_columns for kernel in kernels)
+        whole = all(able) and all(kernel.source is None for kernel in kernels)
         return any(able) and not whole and is_mixed(X)
     return is_mixed(X)
 
