@@ -6,10 +6,10 @@ import scipy.sparse
 
 from discernel.inspection import games
 from discernel.inspection.contributions import column_values
-from discernel.inspection.explained import FeaturePart, KernelPart
 from discernel.kernels import RBF, Exponential, Laplace, Linear, Polynomial, Standardized
 from discernel.kernels.features import ExactMap
 from discernel.kernels.weighted import WeightedKernels
+from discernel.model.parts import FeaturePart, KernelPart
 from tests.inspection.brute import shapley
 
 KERNELS = {

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from discernel.bank.sums import Labelled, SumPass, one_hot
+from discernel.bank.sums import Labelled, SumPass
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.kernels.features import NystromMap
+from discernel.learn.survey import SurveyPass
 from discernel.streams import open_rows
-from discernel.streams.survey import SurveyPass
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -73,7 +73,7 @@ def collections():
 class Preparing:
     def __call__(self, chunk):
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        return Labelled(np.asarray(chunk.X), one_hot(chunk.y, 2), weights)
+        return Labelled(np.asarray(chunk.X), np.eye(2)[chunk.y], weights)
 
 
 def summing(X):

@@ -57,38 +57,21 @@ class CombinedKernel:
     def __call__(self, X: Any) -> FloatArray:
         """Return the centred kernel between the rows of X and the training rows."""
         n_samples = X.shape[1] if self.rows is None else n_rows(self.rows)
-        cross = np.zeros((n_rows(X), n_samples))
-
-        def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
-            cross[rows, columns] += matrix
-
-        self._sum.each_tile(X, self.rows, n_samples, use)
-        self._sum.check_finite(X, self.rows, cross)
+        cross = np.empty((n_rows(X), n_samples))
+        self._sum.write(X, self.rows, cross)
         return self.centering.apply(cross)
 
     def product(self, X: Any, vectors: FloatArray) -> FloatArray:
         """Return the centred kernel times ``vectors``, in memory that grows by the result only."""
         vectors, offset = self.centering.of_product(vectors)
+        centred = self.centering.ignores_constants
         if self.device is not None and isinstance(X, np.ndarray):
-            centred = self.centering.ignores_constants
-            found = self._there.product(X, vectors, sum_to_zero=centred) - offset
+            found = self._there.product(X, vectors, sum_to_zero=centred)
             self._sum.check_finite(X, self.rows, found)
-            return found
-        out = np.zeros((n_rows(X), vectors.shape[1]))
-
-        def use(rows: slice, columns: slice, matrix: FloatArray, buffers: Buffers) -> None:
-            # Without what all entries of a row share, products do not lose its digits.
-            if self.centering.ignores_constants:
-                first = buffers("first", (len(matrix), 1))
-                if columns.start == 0:
-                    first[:] = matrix[:, :1]
-                matrix -= first
-            out[rows] += np.matmul(matrix, vectors[columns])
-
-        self._sum.each_tile(X, self.rows, len(vectors), use)
-        self._sum.check_finite(X, self.rows, out)
-        out -= offset
-        return out
+        else:
+            found = self._sum.product(X, self.rows, vectors, sum_to_zero=centred)
+        found -= offset
+        return found
 
     @cached_property
     def _there(self) -> DeviceSum:

@@ -61,17 +61,8 @@ class FeatureBank(Bank):
         normalised as if they were whole, but for their means.
     maps : sequence of FeatureMap, optional
         What the features were made by; without, new rows are predicted by kernels.
-    normalization : {"centered_trace", "trace"}, default="centered_trace"
-        What is made equal for all kernels.
-    part : bool, default=False
-        Whether the rows are a part of the training set, on which a kernel may be constant.
-    sample_weights : SampleWeights, optional
-        How much rows count; by default all the same.
-
-    Warns
-    -----
-    DroppedKernelWarning
-        If a kernel is constant on the training set; it is left out.
+    normalization, part, sample_weights
+        As of `ExactBank`.
 
     Notes
     -----
@@ -119,20 +110,21 @@ class FeatureBank(Bank):
         self._maps = None if maps is None else [maps[i] for i in self.kept]
         self._features, self._mean, self._ranks = features, mean, np.array(ranks, dtype=np.intp)
         if len(self.kept) < len(ranks):
-            self._take(self._positions(self.kept), self._ranks[self.kept])
+            self._take([self._blocks[i] for i in self.kept])
         roots = np.sqrt(np.repeat(self.scales, self._ranks))
         self._features *= roots[:, None]
         self._mean *= roots
 
-    def _positions(self, kernels: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the positions of the features of some kernels, one kernel after another."""
-        blocks = _split(np.arange(self._ranks.sum()), self._ranks)
-        return np.concatenate([np.arange(0), *(blocks[i] for i in kernels)])
+    @property
+    def _blocks(self) -> list[NDArray[np.intp]]:
+        """The positions of the features of single kernels."""
+        return _split(np.arange(self.rank), self._ranks)
 
-    def _take(self, features: NDArray[np.intp], ranks: NDArray[np.intp]) -> None:
-        """Keep some of the features, in new memory."""
+    def _take(self, blocks: list[NDArray[np.intp]]) -> None:
+        """Keep the features at some positions, those of one kernel after another, in new memory."""
+        features = np.concatenate([np.arange(0), *blocks])
         self._features, self._mean = self._features[features], self._mean[features]
-        self._ranks = ranks
+        self._ranks = np.array([len(block) for block in blocks], dtype=np.intp)
         self.__dict__.pop("_gram", None)
 
     @property
@@ -214,10 +206,8 @@ class FeatureBank(Bank):
 
     def halved(self) -> FeatureBank:
         """Return the bank of half of the landmarks, normalised as this one is."""
-        blocks = _split(np.arange(self.rank), self._ranks)
-        few = [block[one.halved] for block, one in zip(blocks, self._known_maps, strict=True)]
-        part = self._without_workspace()
-        part._take(np.concatenate(few), np.array([len(rows) for rows in few]))
+        maps, part = self._known_maps, self._without_workspace()
+        part._take([block[one.halved] for block, one in zip(self._blocks, maps, strict=True)])
         part._traces = np.array([np.vdot(factor, factor) for factor in part._factors])
         part._maps = None
         return part
@@ -356,14 +346,12 @@ class FeatureBank(Bank):
             self._ranks.tolist(),
             self._kept_names,
             diagonals=self._diagonals[:, rows] if self.needs_ridge else None,
-            normalization=self.normalization,
-            part=True,
-            sample_weights=self._weights_of(rows),
+            **self._part_options(rows),
         )
 
     def select(self, positions: NDArray[np.intp]) -> Self:
         part = self._select(positions, "_traces", "_left", "_diagonals")
-        part._take(self._positions(positions), self._ranks[positions])
+        part._take([self._blocks[i] for i in positions])
         part._maps = None if self._maps is None else [self._maps[i] for i in positions]
         return part
 
@@ -490,10 +478,8 @@ class BlendBank(FeatureBank):
             From the sum of kernels, normalised, to the positions of landmarks.
         rank : int
             How many rows the means of kernels are taken from, if more than 2,000.
-        normalization : {"centered_trace", "trace"}, default="centered_trace"
-            What is made equal for all kernels.
-        sample_weights : SampleWeights, optional
-            How much rows count; by default all the same.
+        normalization, sample_weights
+            As of `ExactBank`.
         """
         names = kernel_names(kernels)
         raw, centered = true_traces(kernels, X, sample_weights, max(rank, _ROWS_OF_MEANS))

@@ -20,9 +20,9 @@ from discernel.estimators.base import (
     score_any,
     view,
 )
-from discernel.estimators.rows import TrainingRows, check_training
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, caller_stacklevel
 from discernel.kernels import kernel_names
+from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.papers.akfd.criterion import AKFD, decide, one_against_rest
 from discernel.papers.akfd.solver import Alternation, alternate, choose_nu

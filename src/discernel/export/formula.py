@@ -24,11 +24,11 @@ from discernel.export._scorer import (
     Scorer,
     ValueColumn,
 )
-from discernel.inspection.explained import KernelPart, expand
 from discernel.kernels import Kernel, WhereKnown
 from discernel.kernels.columns import Table
 from discernel.kernels.features import ExactMap
 from discernel.kernels.terms import IDENTITY, Atom, Seen, Term
+from discernel.model.parts import KernelPart, score_parts
 from discernel.rows.tables import TableEncoder
 from discernel.rows.tables.encoder import EncodedNumbers, EncodedValues
 
@@ -61,7 +61,7 @@ def formula_of(model: Any, names: Sequence[str] | None = None) -> Scorer:
     clf, before = final_estimator(model)
     n_columns = clf.n_features_in_ if clf.encoder_ is None else len(clf.encoder_.is_code)
     discriminant, decision = clf.discriminant_, clf.decision_
-    parts, offset = expand(clf.combined_kernel_, discriminant.dual_coef)
+    parts, offset = score_parts(clf.combined_kernel_, discriminant.dual_coef)
     sums = [one for part in parts for one in _sums(part, n_columns)]
     slope, bias = discriminant.linear
     return Scorer(

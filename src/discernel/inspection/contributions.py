@@ -11,8 +11,12 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, NumericalError
-from discernel.inspection.explained import Explained, ScorePart, Scoring, column_groups
-from discernel.inspection.rows import has_columns, typical_rows
+from discernel.inspection.explained import Explained, Scoring, column_groups
+from discernel.inspection.games import games_of
+from discernel.kernels import Kernel
+from discernel.model.parts import ScorePart
+from discernel.model.rows import has_columns, typical_rows
+from discernel.rows.reader import RowReader
 from discernel.rows.streams import Source
 from discernel.rows.streams.chunks import is_dask
 from discernel.rows.views import kernel_sources, sum_by
@@ -120,9 +124,9 @@ def contributions(
             "array or a dataframe."
         )
     explained = Explained.of(clf)
-    scoring, rows = Scoring.of(explained.learner), explained.read(X)
-    is_table = has_columns(rows) and not explained.learner.kernels_[0].precomputed
-    typical = _typical(explained, scoring) if is_table and background is None else None
+    model, rows = explained.model, explained.read(X)
+    scoring, is_table = Scoring.of(model), has_columns(rows, model.reader.kernels)
+    typical = _typical(model.reader, scoring) if is_table and background is None else None
     references = typical if background is None else explained.read(background)
     scores, parts = scoring(rows), [one for part in scoring.parts for one in part.by_kernel()]
     each = np.stack([part(rows) for part in parts], axis=-1)
@@ -135,14 +139,13 @@ def contributions(
     rise = scores - baseline
     columns, exact, listed = None, True, explained.column_names if is_table else []
     if listed:
-        encoder = explained.learner.encoder_
-        player = np.arange(rows.shape[1]) if encoder is None else encoder.source
+        player = model.reader.given_columns
         columns, exact = column_values(parts, rows, references, player, len(listed))
         columns = _closed(columns, rise)
     if groups is not None:
         source_names, sources = _grouped(columns, groups, listed)
     else:
-        source_names, sources = _by_source(explained, parts, each)
+        source_names, sources = _by_source(model.reader.kernels, parts, each)
     return Contributions(
         scores=scores,
         baseline=baseline,
@@ -157,12 +160,11 @@ def contributions(
     )
 
 
-def _typical(explained: Explained, scoring: Scoring) -> Any:
+def _typical(reader: RowReader, scoring: Scoring) -> Any:
     """Return a typical row of training, or raise a clear error where none is known.
 
     Of landmarks of several maps, those of the largest are taken.
     """
-    reader = explained.learner.model_.reader
     if reader.medians is not None:
         return reader.medians[None]
     kept = [part.rows for part in scoring.parts if part.rows is not None]
@@ -184,7 +186,7 @@ def column_values(
     """
     n, n_references, n_outputs = n_rows(X), n_rows(references), parts[0].coef.shape[1]
     values, exact = np.zeros((n, n_players, n_outputs)), True
-    for add in (game for part in parts for game in part.games(player)):
+    for add in (game for part in parts for game in games_of(part, player)):
         for i in range(n):
             for k in range(n_references):
                 exact &= add(values[i], X[i : i + 1], references[k : k + 1])
@@ -193,10 +195,10 @@ def column_values(
 
 
 def _by_source(
-    explained: Explained, parts: list[ScorePart], each: FloatArray
+    kernels: list[Kernel], parts: list[ScorePart], each: FloatArray
 ) -> tuple[list[str], FloatArray]:
     """Return what sources add, from what kernels do; those without weight add 0."""
-    given = kernel_sources(explained.learner.kernels_)
+    given = kernel_sources(kernels)
     active = kernel_sources([kernel for part in parts for kernel in part.kernels])
     absent = np.zeros((*each.shape[:-1], len(given)))
     return sum_by([*given, *active], np.concatenate([absent, each], axis=-1))

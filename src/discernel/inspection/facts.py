@@ -175,7 +175,9 @@ def _confusion(model: Any) -> dict[str, tuple[float, ...]]:
     posterior = held_out_log_posterior(discriminant, decision)
     predicted = (posterior + decision.offsets).argmax(axis=1)
     table = np.zeros((len(model.classes), len(model.classes)))
-    np.add.at(table, (discriminant.training_codes, predicted), discriminant.row_weights)
+    np.add.at(
+        table, (discriminant.training_codes, predicted), discriminant.training.row_weights.values
+    )
     return dict(zip(map(str, model.classes), map(tuple, table.tolist()), strict=True))
 
 

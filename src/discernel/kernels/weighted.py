@@ -58,17 +58,25 @@ class WeightedKernels:
         def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
             out[rows, columns] += matrix
 
-        self.each_tile(X, Z, n_rows(Z), use)
+        self.each_tile(X, Z, out.shape[1], use)
         self.check_finite(X, Z, out)
 
-    def product(self, X: Any, Z: Any, vectors: FloatArray) -> FloatArray:
+    def product(
+        self, X: Any, Z: Any, vectors: FloatArray, *, sum_to_zero: bool = False
+    ) -> FloatArray:
         """Return the matrix between the rows of X and of Z times ``vectors``.
 
-        In memory that grows by the result only.
+        In memory that grows by the result only. If the vectors sum to zero, what all entries of a
+        row share loses no digits.
         """
         out = np.zeros((n_rows(X), vectors.shape[1]))
 
-        def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
+        def use(rows: slice, columns: slice, matrix: FloatArray, buffers: Buffers) -> None:
+            if sum_to_zero:
+                first = buffers("first", (len(matrix), 1))
+                if columns.start == 0:
+                    first[:] = matrix[:, :1]
+                matrix -= first
             out[rows] += np.matmul(matrix, vectors[columns])
 
         self.each_tile(X, Z, len(vectors), use)

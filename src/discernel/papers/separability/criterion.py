@@ -97,7 +97,7 @@ def vector_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     target : ClassTarget
         The classes of these rows.
     """
-    means, weights = _class_means(vectors, target), target.sample_weights
+    means, weights = target.means(vectors), target.sample_weights
     deviations = (vectors - means[target.codes]) ** 2
     if weights is None:
         mean, within = vectors.mean(axis=0), np.mean(deviations, axis=0)
@@ -125,7 +125,7 @@ def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     n = target.n_samples
     sizes = target.counts[target.codes][:, None]
     from_mean = (vectors - vectors.mean(axis=0)) ** 2
-    from_class = (vectors - _class_means(vectors, target)[target.codes]) ** 2
+    from_class = (vectors - target.means(vectors)[target.codes]) ** 2
     total = from_mean.sum(axis=0) - n / (n - 1) * from_mean
     # A row that is a class of its own is at its mean, and takes nothing.
     within = from_class.sum(axis=0) - sizes / np.maximum(sizes - 1, 1) * from_class
@@ -139,19 +139,13 @@ def _weighted_left_out_scatter(
     n, sizes = weights.total, target.sizes[target.codes][:, None]
     taken = weights.values[:, None]
     from_mean = (vectors - weights.shares @ vectors) ** 2
-    from_class = (vectors - _class_means(vectors, target)[target.codes]) ** 2
+    from_class = (vectors - target.means(vectors)[target.codes]) ** 2
     total = weights.values @ from_mean - taken * n / (n - taken) * from_mean
     rest = sizes - taken
     alone = rest <= 1e-9 * sizes  # such a row is at the mean of its class, and takes nothing
     within = weights.values @ from_class - taken * sizes / np.where(alone, 1.0, rest) * from_class
     within = np.maximum(within, 0.0)
     return Scatter(np.maximum(total - within, 0.0) / (n - taken), within / (n - taken))
-
-
-def _class_means(vectors: FloatArray, target: ClassTarget) -> FloatArray:
-    weights = target.sample_weights
-    rows = vectors if weights is None else vectors * weights.roots[:, None]
-    return np.asarray(target.membership.T @ rows / target.sizes[:, None])
 
 
 def is_visible(scatter: Scatter) -> NDArray[np.bool_]:

@@ -16,11 +16,11 @@ from discernel.criteria import LeftOutRows
 from discernel.discriminant import HeldOutScores, row_losses
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
+from discernel.learn.sample import Positions, chosen_rows
+from discernel.learn.survey import Survey, SurveyPass
 from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
-from discernel.streams.sample import Positions, chosen_rows
-from discernel.streams.survey import Survey, SurveyPass
 from discernel.targets import ClassTarget
 
 __all__ = ["StreamState", "StreamedFit", "fit_stream", "statistics_rows"]

@@ -14,15 +14,15 @@ import numpy as np
 from discernel.arrays import Device, FloatArray
 from discernel.bank import TiledBank
 from discernel.bank.landmarks import LandmarksOnDevice
-from discernel.bank.sums import Labelled, SummedSystem, SumPass, one_hot
+from discernel.bank.sums import Labelled, SummedSystem, SumPass
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
 from discernel.discriminant import row_losses
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap
+from discernel.learn.sample import Positions
 from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.progress.deadline import must_stop_learning
-from discernel.streams.sample import Positions
 from discernel.targets import ClassTarget
 
 __all__ = ["Refined", "divide_rows", "refine_metric"]
@@ -145,7 +145,7 @@ def _round(
     features = NystromMap(kernels, bank.coefficients(kept / kept.sum()), X[:_LANDMARKS])
     summing = SumPass(features, fitted.n_classes, device)
     own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
-    rows = Labelled(X[:n], one_hot(fitted.codes, fitted.n_classes), own)
+    rows = Labelled(X[:n], np.eye(fitted.n_classes)[fitted.codes], own)
     system = SummedSystem(summing.add(summing.start(), rows), features)
     there = None if device is None else summing.there
     table = fitted.class_scores
