@@ -241,10 +241,15 @@ class ClassTarget(Target):
         roots = np.sqrt(self.shares)
         return np.asarray((np.diag(1.0 / roots) - roots) @ self._basis)
 
+    @property
+    def signs(self) -> FloatArray:
+        """1 on the second of two classes, −1 on the first, of shape (n_samples,)."""
+        return np.where(self.codes == 1, 1.0, -1.0)
+
     @cached_property
     def mean_difference(self) -> FloatArray:
         """The vector a of [Kim06]_: 1/m₊ on the second class, −1/m₋ on the first."""
-        found = np.where(self.codes == 1, 1.0, -1.0) / self.sizes[self.codes]
+        found = self.signs / self.sizes[self.codes]
         return self.row_weights.scale(found[:, None])[:, 0]
 
     def means(self, rows: FloatArray) -> FloatArray:

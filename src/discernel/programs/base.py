@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from discernel.arrays import FloatArray
-from discernel.bank import Bank, Normalization
+from discernel.bank import Bank, Matrices, Normalization
 from discernel.exceptions import InvalidInputError
 from discernel.programs.least_squares import KernelLeastSquares
 from discernel.targets import ClassTarget, Target
@@ -137,12 +137,20 @@ class Split:
 
 
 class Program(ABC):
-    """A criterion for some kernels and a target: what is left is to find weights."""
+    """A criterion for some kernels and a target: what is left is to find weights.
+
+    Attributes
+    ----------
+    bank : Matrices
+        The kernels; a program that has none says `n_weights` itself.
+    """
+
+    bank: Matrices
 
     @property
-    @abstractmethod
     def n_weights(self) -> int:
         """The number of weights, which are at least 0 and sum to 1."""
+        return self.bank.n_kernels
 
     def objective(self, value: float) -> float:
         """Return the value of the paper's own program from the value that is minimised."""
