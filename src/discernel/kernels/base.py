@@ -356,18 +356,6 @@ class Kernel:
     def _shifted(self, X: Any, view: View) -> Kernel:
         return self
 
-    def without_columns(self, X: Any) -> tuple[Kernel, Any]:
-        """Return a kernel and rows of the columns it needs, which give the same matrices.
-
-        For many calls on the same rows: columns are then chosen and copied once.
-        """
-        terms = self.terms()
-        views = {atom.view for term in terms for atom in term.atoms}
-        if views == {View()} or len(views) > 1:
-            return self, X
-        plain = [Term(c, tuple(Atom(a.pair, View(), a.function) for a in t)) for c, t in terms]
-        return Combination(tuple(plain)), views.pop().of(X)
-
     # ---- algebra -----------------------------------------------------------------------------
 
     def on(self, columns: Any, name: str | None = None) -> Restricted:
