@@ -28,7 +28,7 @@ from discernel.rows.cells import (
     out_of_range,
     read_column,
 )
-from discernel.rows.dates import ISO, as_times, date_format, date_parts, odd_date
+from discernel.rows.dates import ISO, as_times, date_format, date_parts, odd_date, read_times
 
 __all__ = [
     "EncodedDates",
@@ -242,13 +242,11 @@ class EncodedDates:
 
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
-        times = as_times(column.cells, self.written)
-        odd = np.isnat(times) & ~column.missing
-        if odd.any():
-            row = int(odd.argmax())
+        times, odd = read_times(column, self.written)
+        if odd is not None:
             raise InvalidInputError(
                 f"The column {column.name!r} must hold dates written as in training. Got "
-                f"{str(column.cells[row])!r} in row {row}, and none such as {self.written}."
+                f"{str(column.cells[odd])!r} in row {odd}, and none such as {self.written}."
             )
         found = date_parts(times)
         for part, each, place in zip(self.parts, self.numbers, self._places, strict=True):
@@ -272,11 +270,22 @@ def _as_column(numbers: FloatArray, name: str) -> Column:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column that is not encoded: why, and what to do, which is nothing where it is empty."""
+    """A column that is not encoded.
+
+    Attributes
+    ----------
+    name, reason : str
+        Which one, and why.
+    advice : str
+        What to do; empty where that is nothing.
+    identifies : bool
+        Whether it tells rows apart, and no classes.
+    """
 
     name: str
     reason: str
     advice: str = ""
+    identifies: bool = False
 
 
 _Encoded: TypeAlias = EncodedNumbers | EncodedValues | EncodedDates
@@ -366,6 +375,7 @@ def _learn_numbers(
             f"{len(known)} different integers from {known[0]:.0f} to {known[-1]:.0f}, which "
             "number the rows",
             "Drop it, or keep it as a number with astype(float).",
+            identifies=True,
         )
     spread = float(column_spreads(known[:, None])[0])
     return EncodedNumbers(position, float(np.median(known)), spread, tells_missing)
@@ -432,13 +442,13 @@ def _learn_values(
             f"text with {len(counts)} different values in {n_known} rows",
             "Drop it, encode it, or compute a kernel of it with "
             f"Function(f).on([{column.name!r}]).",
+            identifies=True,
         )
     kept = _frequent(counts)
     has_missing = facts.n_missing > 0
     if not kept and not has_missing and len(counts) > 1:
-        return LeftOut(
-            column.name, "every value in one row only", "Drop it, or put values together."
-        )
+        reason, advice = "every value in one row only", "Drop it, or put values together."
+        return LeftOut(column.name, reason, advice, identifies=True)
     n_states = len(kept) + (len(counts) > len(kept)) + has_missing
     if n_states == 1 and not keep_constant:
         return LeftOut(column.name, "one value")
@@ -667,6 +677,18 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def left_out(self) -> dict[str, str]:
         """Why columns of the table are not encoded, by name."""
         return {column.name: column.reason for column in self.left_out_}
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The columns of the table that are left out because they tell rows apart."""
+        return tuple(column.name for column in self.left_out_ if column.identifies)
+
+    @property
+    def dates(self) -> dict[str, EncodedDates]:
+        """How the columns of dates are encoded, by name."""
+        names = _check_feature_names_in(self)
+        dates = (each for each in self.columns_ if isinstance(each, EncodedDates))
+        return {str(names[each.position]): each for each in dates}
 
     @property
     def source(self) -> NDArray[np.intp]:
