@@ -13,6 +13,7 @@ from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
+from discernel.learn.sample import Positions, RowSample, comparable
 from discernel.rows.cells import (
     LARGEST,
     ColumnFacts,
@@ -23,7 +24,6 @@ from discernel.rows.cells import (
 )
 from discernel.rows.chunks import Chunk, few_of, is_frame
 from discernel.rows.sources import Source
-from discernel.streams.sample import Positions, RowSample, comparable
 from discernel.targets import ClassTarget
 
 __all__ = ["Survey", "SurveyPass", "check_cells", "codes_of"]
