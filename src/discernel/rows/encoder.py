@@ -242,15 +242,19 @@ class EncodedDates:
 
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
+        found = date_parts(self.times(column))
+        for part, each, place in zip(self.parts, self.numbers, self._places, strict=True):
+            each.encode(_as_column(found[part], column.name), out[:, place])
+
+    def times(self, column: Column) -> NDArray[np.datetime64]:
+        """Return the cells of a column as times, or raise where one is no date."""
         times, odd = read_times(column, self.written)
         if odd is not None:
             raise InvalidInputError(
                 f"The column {column.name!r} must hold dates written as in training. Got "
                 f"{str(column.cells[odd])!r} in row {odd}, and none such as {self.written}."
             )
-        found = date_parts(times)
-        for part, each, place in zip(self.parts, self.numbers, self._places, strict=True):
-            each.encode(_as_column(found[part], column.name), out[:, place])
+        return times
 
     def typical(self, encoded: FloatArray) -> FloatArray:
         """Return the encoded columns of a row in the middle of others."""
@@ -672,6 +676,34 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         rare = {names[column.position]: set(column.rare) for column in values}
         found = {name: [v for v in some if v not in rare[name]] for name, some in others.items()}
         return {name: some for name, some in found.items() if some}
+
+    def split_dates(self, X: Any) -> dict[str, NDArray[Any]]:
+        """Return the columns of a table, with parts in place of dates: what exported models take.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_features)
+            Rows with the columns of training.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_rows,)
+            The cells of ``age``, ``when (days)``, ``when (month)`` and so on.
+        """
+        check_is_fitted(self, "columns_")
+        X = as_table(X)
+        self._check_columns(X)
+        cells: dict[str, NDArray[Any]] = {}
+        for position, name in enumerate(column_names(X)):
+            column = read_column(X, position, name)
+            if name in self.dates:
+                each = self.dates[name]
+                parts = date_parts(each.times(column))
+                named = zip(each.input_names(name), each.parts, strict=True)
+                cells |= {title: parts[part] for title, part in named}
+            else:
+                cells[name] = column.cells
+        return cells
 
     @property
     def left_out(self) -> dict[str, str]:
