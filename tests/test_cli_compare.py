@@ -84,8 +84,8 @@ def test_json_has_all_numbers_and_where_they_come_from(monkeypatch):
     for method in found["methods"]:
         assert method["accuracy"] == pytest.approx(np.mean(method["values"]))
         assert set(METRICS) < set(method)
-    assert found["trace"]["class_counts"] == {"0": 50, "1": 50, "2": 50}
-    assert found["trace"]["command"] == "discernel compare iris --json -"
+    assert found["origin"]["class_counts"] == {"0": 50, "1": 50, "2": 50}
+    assert found["origin"]["command"] == "discernel compare iris --json -"
     assert found["conclusion"][0].startswith("On iris")
 
 

@@ -31,6 +31,7 @@ ORDER = (
     "model",
     "inspection",
     "estimators",
+    "persistence",
     "export",
     "displays",
     "testing",

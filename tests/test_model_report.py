@@ -10,7 +10,7 @@ from discernel import MultipleKernelDiscriminant, MultipleKernelRidge
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.report import RowExplanation, write_model_report
-from tests.test_report import HOSTILE, TRACE, Page
+from tests.test_report import HOSTILE, ORIGIN, Page
 
 X, Y = load_wine(return_X_y=True)
 STORY = RowExplanation(
@@ -37,7 +37,7 @@ def page_of(folder, estimator, **options):
 @pytest.fixture(scope="module")
 def page(clf, tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
-    return page_of(folder, clf, title="Wine & co", trace=TRACE, explanations=[STORY])
+    return page_of(folder, clf, title="Wine & co", origin=ORIGIN, explanations=[STORY])
 
 
 def rows(page, section):

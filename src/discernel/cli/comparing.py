@@ -29,15 +29,12 @@ from discernel.cli.shared import (
 )
 from discernel.compare.compare import DEFAULT_STORE, Comparison, compare
 from discernel.compare.entrants import DEFAULT_METHODS, DESCRIPTIONS
-from discernel.compare.exports import Trace, comparison_csv, comparison_json, trace
+from discernel.compare.exports import comparison_csv, comparison_json, origin_of
 from discernel.compare.metrics import METRICS
 from discernel.compare.report import write_report
 from discernel.compare.report.words import conclusion
-from discernel.show.writing import (
-    check_place,
-    refuse_same_file,
-    write_file,
-)
+from discernel.show.facts import Origin
+from discernel.show.writing import check_place, refuse_same_file, write_file
 
 __all__ = ["compare_command"]
 
@@ -124,7 +121,7 @@ def compare_command(
             progress=not quiet,
             started=lambda rows, notes: None if quiet else show.show_data(console, rows, notes),
         )
-        origin = trace(found, shlex.join(["discernel", *sys.argv[1:]]))
+        origin = origin_of(found, shlex.join(["discernel", *sys.argv[1:]]))
         page = _write_page(found, origin, report, store)
         if not quiet:
             show_comparing.show_comparison(console, found)
@@ -151,14 +148,14 @@ def _check_places(data: str, store: Path, written: dict[str, Path | None]) -> No
             check_place(what, path)
 
 
-def _write_page(found: Comparison, origin: Trace, report: Path | None, store: Path) -> Path:
+def _write_page(found: Comparison, origin: Origin, report: Path | None, store: Path) -> Path:
     """Write the report of a comparison, beside the store by default; return its place."""
     return write_report(
         found.records,
         store.parent / f"{found.dataset.name}.html" if report is None else report,
         title=f"{found.dataset.name}: learned kernels and baselines",
         metric=found.metric,
-        trace=origin,
+        origin=origin,
     )
 
 

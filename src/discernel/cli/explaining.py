@@ -12,11 +12,12 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from discernel.cli import fusing, learning, models
-from discernel.cli.shared import AsJson, on_one_line, one_line_errors, out
+from discernel.cli import fusing, learning
+from discernel.cli.shared import AsJson, on_one_line, one_line_errors, out, read_classifier
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
 from discernel.inspection.words import cell_text, output_of, speaking_rows
+from discernel.persistence import SavedModel, read_model
 from discernel.rows.views import sum_by
 from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
 from discernel.show.words import plural
@@ -59,12 +60,12 @@ def explain_command(
     is named.
     """
     with one_line_errors():
-        loaded = models.load_model(model)
         if data is None:
             if row:
                 raise InvalidInputError("--row is a row of DATA. Name a file: explain MODEL DATA.")
-            _explain_model(loaded, as_json)
+            _explain_model(read_model(model), as_json)
             return
+        loaded = read_classifier(model)
         rows = learning.read_rows(loaded, data, join=fusing.joiner(views))
         chosen = _chosen(row, len(rows.X), as_json)
         found = explain_rows(loaded, rows, chosen, similar)
@@ -86,7 +87,7 @@ def _chosen(wanted: Sequence[int] | None, n_rows: int, as_json: bool) -> list[in
     return [number - 1 for number in dict.fromkeys(wanted)]
 
 
-def _explain_model(model: models.SavedModel, as_json: bool) -> None:
+def _explain_model(model: SavedModel, as_json: bool) -> None:
     facts = model.describe()
     if as_json:
         plain = facts.as_plain()
@@ -102,7 +103,7 @@ def _explain_model(model: models.SavedModel, as_json: bool) -> None:
 
 
 def explain_rows(
-    model: models.SavedModel, rows: learning.Rows, chosen: Sequence[int], n_similar: int = 5
+    model: SavedModel, rows: learning.Rows, chosen: Sequence[int], n_similar: int = 5
 ) -> list[dict[str, Any]]:
     """Return why rows have their scores, as plain data.
 
@@ -154,7 +155,7 @@ def _named(names: Any, values: Any) -> dict[str, Any]:
     return {str(name): None if absent else value for name, value, absent in pairs}
 
 
-def _cells(model: models.SavedModel, row: Any) -> dict[str, Any]:
+def _cells(model: SavedModel, row: Any) -> dict[str, Any]:
     """Return the cells of a row; days since 1970 as the date that they are."""
     cells = _named(row.index, row)
     for column in model.preparation.dates:
@@ -164,14 +165,14 @@ def _cells(model: models.SavedModel, row: Any) -> dict[str, Any]:
     return cells
 
 
-def _by_column(model: models.SavedModel, found: Contributions) -> tuple[list[str], Any]:
+def _by_column(model: SavedModel, found: Contributions) -> tuple[list[str], Any]:
     """Return the columns of the table and what they add; encoded ones are parts of them."""
     if found.columns is None:
         return list(model.preparation.feature_names), None
     return sum_by(model.columns, found.columns)
 
 
-def _similar(model: models.SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
+def _similar(model: SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
     """Return the training rows behind each prediction; none where the model does not keep them.
 
     First those that speak for it, at most n, then those that speak against it, at most half as

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from discernel.cli import models
-from discernel.cli.shared import on_one_line, one_line_errors, say_where
+from discernel.cli.shared import on_one_line, one_line_errors, read_classifier, say_where
 from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
@@ -54,7 +53,7 @@ def export_command(
         if float32 and to.suffix == ".py":
             raise InvalidInputError("--float32 is for ONNX. Leave it out for a Python file.")
         check_place("export", to)
-        loaded = models.load_model(model)
+        loaded = read_classifier(model)
         pipeline, names = loaded.pipeline, loaded.preparation.feature_names
         scorer = numpy_scorer(pipeline, names=names)
         if to.suffix == ".onnx":

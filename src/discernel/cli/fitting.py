@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from discernel.cli import fusing, learning, many, models
+from discernel.cli import fusing, learning, many
 from discernel.cli.predictions import Predictions, write_predictions
 from discernel.cli.shared import (
     AsJson,
@@ -30,10 +30,12 @@ from discernel.cli.shared import (
     on_one_line,
     one_line_errors,
     out,
+    read_classifier,
     say_where,
 )
 from discernel.compare.progress import row_bars
 from discernel.exceptions import InvalidInputError, LongFitWarning
+from discernel.persistence import SavedModel, write_model
 from discernel.rows.files.formats import listed, printable
 from discernel.rows.streams.formats import file_stem
 from discernel.rows.tables import TableEncoder
@@ -109,7 +111,7 @@ def fit_command(
             with _speaking(quiet, as_json), learning.given_file(data[0]) as file:
                 meant = data_of(str(file), target, drop, categorical, numeric)
                 model, _, _ = learning.fit_model(meant, learner, command=_command(), quiet=quiet)
-        path = models.save_model(model, output)
+        path = write_model(model, output)
         if as_json:
             plain = model.describe().as_plain()
             typer.echo(json.dumps(plain | {"model": str(path.resolve())}, indent=1))
@@ -150,7 +152,7 @@ def _fit_chunks(
     learner: learning.Learner,
     scheduler: str | None,
     quiet: bool,
-) -> models.SavedModel:
+) -> SavedModel:
     """Return a model fitted to rows that are read twice, in chunks."""
     if categorical or numeric:
         raise InvalidInputError(
@@ -208,7 +210,7 @@ def predict_command(
         refuse_same_file(model=model, data=file_of(data[0]), predictions=output)
         if output is not None:
             check_place("predictions", output)
-        loaded, where = models.load_model(model), _to_the_terminal if output is None else output
+        loaded, where = read_classifier(model), _to_the_terminal if output is None else output
         if many.are_many(data) or scheduler is not None:
             with _bars(["predicting"], quiet) as told:
                 parts = many.predict_many(loaded, data, told, scheduler, keep or ())
@@ -227,7 +229,7 @@ def predict_command(
             typer.echo(f"accuracy {n_right / n_known:.3f} on {n_known:,} rows", err=True)
 
 
-def _note_others(model: models.SavedModel, rows: learning.Rows) -> None:
+def _note_others(model: SavedModel, rows: learning.Rows) -> None:
     """Say which categories no training row had."""
     steps = [*model.pipeline, getattr(model.pipeline[-1], "encoder_", None)]
     encoders = [step for step in steps if isinstance(step, TableEncoder)]

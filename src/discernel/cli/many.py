@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from discernel.cli.learning import Learner, Rows, now
-from discernel.cli.models import Origin, SavedModel
 from discernel.cli.predictions import Predictions
 from discernel.exceptions import InvalidInputError
+from discernel.persistence import SavedModel
 from discernel.rows.files.columns import identifiers
 from discernel.rows.files.dates import PARTS, date_format, split_dates
 from discernel.rows.files.files import find_target
@@ -26,6 +26,7 @@ from discernel.rows.streams.files import FileSource
 from discernel.rows.streams.formats import file_ending, open_bytes, uncompressed_size
 from discernel.rows.streams.sources import ChangedSource
 from discernel.rows.tables.encoder import EncodedNumbers
+from discernel.show.facts import Origin
 
 __all__ = ["are_many", "fit_many", "predict_many"]
 
@@ -136,7 +137,7 @@ def _origin(clf: Any, data: Sequence[str], command: str, preparation: Preparatio
     return Origin(
         " ".join(data),
         command=command,
-        fitted=now(),
+        created=now(),
         class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),
         columns=became | {n: f"left out: {why}" for n, why in left_out.items() if n in became},
         identifiers=identifiers(left_out),

@@ -9,17 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from discernel.cli import learning, models, show
+from discernel.cli import learning, show
 from discernel.cli.explaining import explain_rows, training_row
-from discernel.cli.shared import AsJson, StoreFile, one_line_errors, out, say_where
+from discernel.cli.shared import AsJson, StoreFile, one_line_errors, out, read_classifier, say_where
 from discernel.compare.compare import DEFAULT_STORE, stored_records
-from discernel.compare.exports import Trace
 from discernel.compare.metrics import METRICS
 from discernel.compare.report import write_report
 from discernel.compare.store import Store
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.words import cell_text
-from discernel.report.model import RowExplanation, write_model_report
+from discernel.persistence import SavedModel, read_model
+from discernel.report.model import RowExplanation, write_facts_report
 from discernel.show.terminal import print_blocks
 from discernel.show.writing import check_place, refuse_same_file
 
@@ -95,31 +95,15 @@ def _is_model(path: Path) -> bool:
 def _report_model(
     path: Path, page: Path, title: str | None, explain: str | None, rows: Sequence[int]
 ) -> Path:
-    model = models.load_model(path)
     if rows and explain is None:
         raise InvalidInputError("--row is a row of the file that --explain names. Name one.")
-    origin = model.origin
-    return write_model_report(
-        model.pipeline,
-        page,
-        title=title or f"{model.dataset}: a model of {model.target}",
-        columns=model.columns,
-        trace=Trace(
-            source=origin.source,
-            digest=origin.digest,
-            target=model.target,
-            command=origin.command,
-            created=origin.fitted,
-            versions={"discernel": origin.version},
-            class_counts=origin.class_counts,
-            columns=origin.columns,
-            notes=origin.notes,
-        ),
-        explanations=[] if explain is None else _explained(model, explain, rows),
-    )
+    model = read_model(path)
+    named = f"{model.dataset}: a model of {model.target}" if model.target else model.dataset
+    explained = [] if explain is None else _explained(read_classifier(path), explain, rows)
+    return write_facts_report(model.describe(), page, title or named, explained)
 
 
-def _explained(model: models.SavedModel, source: str, rows: Sequence[int]) -> list[RowExplanation]:
+def _explained(model: SavedModel, source: str, rows: Sequence[int]) -> list[RowExplanation]:
     given = learning.read_rows(model, source)
     n_rows = len(given.X)
     if rows and max(rows) > n_rows:
@@ -209,7 +193,7 @@ def info_command(
 
 
 def _show_file(path: Path, as_json: bool) -> None:
-    facts = models.load_model(path).describe()
+    facts = read_model(path).describe()
     if as_json:
         typer.echo(json.dumps(facts.as_plain(), indent=1))
     else:

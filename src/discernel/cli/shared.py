@@ -12,9 +12,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from discernel import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.compare.compare import file_data
 from discernel.compare.plan import Data
 from discernel.exceptions import DiscernelError, InvalidInputError
+from discernel.persistence import SavedModel, read_model
 from discernel.rows.files.formats import ENDINGS, ENDINGS_IN_WORDS
 from discernel.rows.streams.formats import file_ending
 from discernel.show.words import one_line as on_one_line
@@ -40,6 +42,7 @@ __all__ = [
     "on_one_line",
     "one_line_errors",
     "out",
+    "read_classifier",
     "say_where",
 ]
 
@@ -183,6 +186,18 @@ def data_of(
             f"{source!r} is the name of a data set. Leave them out."
         )
     return Data(source, options={} if rows is None else {"rows": rows})
+
+
+def read_classifier(path: Path) -> SavedModel:
+    """Return a saved model that predicts one class per row, or raise a clear error."""
+    model = read_model(path)
+    learner = model.pipeline[-1]
+    if not isinstance(learner, (KernelDiscriminant, MultipleKernelDiscriminant)):
+        raise InvalidInputError(
+            f"The model must be a classifier. {path.name} holds {type(learner).__name__}; use it "
+            f"in Python: discernel.load({path.name!r})."
+        )
+    return model
 
 
 def file_of(source: str) -> Path | None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -19,7 +17,7 @@ from discernel.inspection.importances import source_importances
 from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
 from discernel.programs.solution import compared_by_folds
 from discernel.rows.views import kernel_sources, sum_by
-from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, SourceFacts
+from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, Origin, SourceFacts
 
 __all__ = ["given_names", "model_facts"]
 
@@ -30,7 +28,7 @@ def model_facts(
     name: str = "",
     target: str = "",
     columns: Sequence[str] | None = None,
-    origin: Mapping[str, Any] | None = None,
+    origin: Origin | None = None,
 ) -> ModelFacts:
     """Return all there is to say about a fitted model, as plain data.
 
@@ -45,9 +43,9 @@ def model_facts(
     columns : sequence of str, optional
         The column that each importance belongs to; those of one name are summed. By default the
         names of the columns.
-    origin : mapping, optional
-        Where the model comes from, as plain data. Its ``class_counts`` are of all rows, where a
-        model that read them in chunks knows those of a sample.
+    origin : Origin, optional
+        Where the model comes from. Its ``class_counts`` are of all rows, where a model that read
+        them in chunks knows those of a sample.
 
     Returns
     -------
@@ -65,8 +63,8 @@ def model_facts(
     learner = fitted_learner(estimator)
     model, kind = learner.model_, type(learner).__name__
     streamed = model.facts.streamed
-    given = {} if origin is None else dict(origin)
-    counts = dict(given.get("class_counts") or _class_counts(model))
+    given = Origin() if origin is None else origin
+    counts = dict(given.class_counts or _class_counts(model))
     sample = ""
     if streamed is not None:
         sample = (
@@ -75,7 +73,6 @@ def model_facts(
         )
     expected = _expected(model)
     n_rows = sum(counts.values()) or (None if expected is None else expected.n_rows)
-    packages = ("discernel", "numpy", "scipy", "scikit-learn")
     return ModelFacts(
         **vars(model.facts.learned.describe(model.facts.names)),
         name=name or kind,
@@ -91,7 +88,6 @@ def model_facts(
         confusion=_confusion(model),
         plan=() if model.facts.plan is None else tuple(map(str, model.facts.plan.stages)),
         sample=sample,
-        versions={"python": platform.python_version()} | {each: version(each) for each in packages},
         origin=given,
     )
 
