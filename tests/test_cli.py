@@ -469,8 +469,10 @@ def test_demo_shows_wins_and_losses_and_writes_a_report(tmp_path, monkeypatch):
     store = tmp_path / "demo.sqlite"
     result = invoke("demo", "--divisions", "1", "--jobs", "1", "--store", store)
     assert "discernel has the best accuracy on 1 of 2" in result.output
-    assert re.search(r"On steps, boosting is better: \d+\.\d % against \d+\.\d %", result.output)
-    important = re.findall(r"^(\w+) +\d+ %", result.output, flags=re.M)[:4]
+    assert re.search(
+        r"On steps, boosting has the better accuracy: \d+\.\d % against \d+\.\d %", result.output
+    )
+    important = re.findall(r"^ +(\w+) +\d+\.\d %", result.output, flags=re.M)[:4]
     assert set(important) == {"width", "height", "charge", "field"}
     assert (tmp_path / "demo.html").is_file()
 

@@ -18,6 +18,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from discernel import MultipleKernelDiscriminant
+from discernel.compare import tables
 from discernel.compare.compare import file_data
 from discernel.compare.methods import METHODS
 from discernel.compare.plan import Cell, Data, Method, Splits
@@ -224,7 +225,7 @@ def test_all_sections_are_there_and_in_the_contents(page):
 
 
 def test_figures_read_what_methods_write():
-    source = inspect.getsource(figures) + inspect.getsource(learned)
+    source = "".join(map(inspect.getsource, (figures, learned, tables)))
     read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', source))
     cell = Cell(Data("iris"), Method("discernel", "discriminant"), Splits(n=1), 0)
     written = METHODS["discriminant"](divide(cell), {}).details
@@ -328,8 +329,8 @@ def test_candidates_of_both_kinds_are_shown_each_in_its_own_table():
     ]
     by_folds, by_leaving_out = blocks("candidates", records)
     assert [row.cells for row in by_folds.rows] == [
-        ("equal weights, columns alike", "0.200", "90.0", "chosen in 1 of 2"),
-        ("learned weights, columns scaled as is best", "0.300", "80.0", "chosen in 1 of 2"),
+        ("equal weights, unscaled", "0.200", "90.0", "chosen in 1 of 2"),
+        ("learned weights, scaled as is best", "0.300", "80.0", "chosen in 1 of 2"),
     ]
     assert by_folds.header[:3] == ("candidate", "log-loss", "accuracy %")
     assert by_leaving_out.rows[0].cells == (
@@ -418,7 +419,7 @@ def test_numbers_are_those_of_the_tables(page):
                 continue
             ends = [entry.mean, entry.interval.low, entry.interval.high]
             assert re.findall(r"\d+\.\d", cell) == [f"{100 * value:.1f}" for value in ends]
-            assert ("tied" in cell) == (entry.standing == "level")
+            assert (table.verdict(entry) in cell) == (entry.standing in ("ahead", "level"))
     entries = rows_below(page, "All numbers")
     assert len(entries) == len(table.entries)
     for method, mean, *_, dataset in entries:

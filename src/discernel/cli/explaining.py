@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,7 +12,15 @@ from rich.console import Console
 from rich.text import Text
 
 from discernel.cli import fusing, learning
-from discernel.cli.shared import AsJson, on_one_line, one_line_errors, out, read_classifier
+from discernel.cli.shared import (
+    AsJson,
+    ModelFile,
+    RowNumbers,
+    on_one_line,
+    one_line_errors,
+    out,
+    read_classifier,
+)
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
 from discernel.inspection.words import cell_text, output_of, speaking_rows
@@ -22,26 +29,21 @@ from discernel.rows.views import sum_by
 from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
 from discernel.show.words import plural
 
-__all__ = ["explain_command", "explain_rows", "training_row"]
+__all__ = ["FIRST_ROWS", "choose_rows", "explain_command", "explain_rows", "training_row"]
 
-#: Rows that are explained on the terminal where none is named, and terms of each.
-_FIRST_ROWS, _MOST_TERMS = 3, 8
+#: Rows that are explained where none is named, and terms of each on the terminal.
+FIRST_ROWS, _MOST_TERMS = 3, 8
 #: What is shown of a model.
 _MATTERS = ("data", "importances", "sources")
 
 
 def explain_command(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `discernel fit` wrote.")],
+    model: ModelFile,
     data: Annotated[
         str | None,
         typer.Argument(metavar="DATA", help="Rows to explain: a file, or - for standard input."),
     ] = None,
-    row: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--row", "-r", min=1, metavar="N", help="Explain this row of DATA. May be repeated."
-        ),
-    ] = None,
+    row: RowNumbers = None,
     similar: Annotated[
         int,
         typer.Option(
@@ -53,11 +55,11 @@ def explain_command(
     views: fusing.WhereFiles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which columns and sources matter, or why rows have the class they have.
+    """Show which columns and sources matter, or why rows have their predicted class.
 
-    What the columns add to the score of a typical row gives the score of the row. Without DATA,
-    importances of the model are shown. With --json there is a line per row, of all rows where none
-    is named.
+    The score of a row is that of a typical row plus a contribution of each column. Without DATA,
+    the importances of the model are shown. With --json there is one line per row, for all rows
+    unless some are named.
     """
     with one_line_errors():
         if data is None:
@@ -67,7 +69,7 @@ def explain_command(
             return
         loaded = read_classifier(model)
         rows = learning.read_rows(loaded, data, join=fusing.joiner(views))
-        chosen = _chosen(row, len(rows.X), as_json)
+        chosen = choose_rows(row, len(rows.X), len(rows.X) if as_json else FIRST_ROWS)
         found = explain_rows(loaded, rows, chosen, similar)
         for each in found:
             if as_json:
@@ -78,10 +80,10 @@ def explain_command(
             typer.echo(f"\nThe first {len(chosen)} of {len(rows.X):,} rows; --row N for others.")
 
 
-def _chosen(wanted: Sequence[int] | None, n_rows: int, as_json: bool) -> list[int]:
-    """Return the positions of rows, or raise where there is no such row."""
+def choose_rows(wanted: Sequence[int] | None, n_rows: int, n_first: int) -> list[int]:
+    """Return the positions of rows, by default of the first ones, or raise a clear error."""
     if not wanted:
-        return list(range(n_rows if as_json else min(_FIRST_ROWS, n_rows)))
+        return list(range(min(n_first, n_rows)))
     if max(wanted) > n_rows:
         raise InvalidInputError(f"A row must be one of 1 to {n_rows:,}. Got {max(wanted)}.")
     return [number - 1 for number in dict.fromkeys(wanted)]

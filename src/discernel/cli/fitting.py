@@ -21,6 +21,7 @@ from discernel.cli.shared import (
     Drop,
     ManyData,
     MaxTime,
+    ModelFile,
     Numeric,
     Quiet,
     Scheduler,
@@ -60,7 +61,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Where the model goes. (default: the name of the data, with .skops)",
+        help="The file of the model. (default: the name of the data, with .skops)",
     ),
 ]
 Views = Annotated[
@@ -81,7 +82,7 @@ def fit_command(
     categorical: Categorical = None,
     numeric: Numeric = None,
     criterion: Annotated[
-        Criteria, typer.Option(help="What makes a combination of kernels good.")
+        Criteria, typer.Option(help="What kernel weights are learned by.")
     ] = "auto",
     views: Views = None,
     max_time: MaxTime = None,
@@ -91,8 +92,8 @@ def fit_command(
 ) -> None:
     """Learn from a table with a column of classes, and save the model.
 
-    Delimiter, decimal sign, names and types are found and shown. Categories, missing cells and
-    dates are taken as they are; columns that number the rows are left out.
+    Delimiter, decimal sign, names and types are detected and shown. Categories, missing cells and
+    dates need no preparation; columns that number the rows are left out.
     """
     with one_line_errors():
         output = _default_output(data[0]) if output is None else output
@@ -176,7 +177,7 @@ def _bars(titles: Sequence[str], quiet: bool) -> Iterator[Callable[[Any], None]]
 
 
 def predict_command(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `discernel fit` wrote.")],
+    model: ModelFile,
     data: ManyData,
     output: Annotated[
         Path | None,
@@ -190,21 +191,19 @@ def predict_command(
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN", help="Hand a column on, beside identifiers. May be repeated."
-        ),
+        typer.Option(metavar="COLUMN", help="Copy a column to the output. May be repeated."),
     ] = None,
     views: fusing.WhereFiles = None,
     scheduler: Scheduler = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines in place of CSV.")] = (
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = (
         False
     ),
     quiet: Quiet = False,
 ) -> None:
     """Predict the classes of rows, with their probabilities.
 
-    Columns may be in any order, and there may be more. Those that tell rows apart are handed on.
-    A text that a spreadsheet would take for a formula has an apostrophe in front in CSV.
+    Columns may be in any order, and other columns are ignored. Identifiers are copied to the
+    output. In CSV, a text that a spreadsheet would run as a formula begins with an apostrophe.
     """
     with one_line_errors():
         refuse_same_file(model=model, data=file_of(data[0]), predictions=output)

@@ -30,8 +30,10 @@ __all__ = [
     "Jobs",
     "ManyData",
     "MaxTime",
+    "ModelFile",
     "Numeric",
     "Quiet",
+    "RowNumbers",
     "Scheduler",
     "StoreFile",
     "Target",
@@ -51,7 +53,7 @@ err = Console(stderr=True, highlight=False)
 
 #: What a command ends with.
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 an error, said in one line; 2 wrong words on the command line; "
+    "Exit codes: 0 done; 1 an error, told in one line; 2 unknown or invalid options; "
     "130 interrupted."
 )
 
@@ -112,7 +114,7 @@ MaxTime = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="The time there is, such as 90s, 10m or 1.5h: what is exact and takes longer is "
+        help="Time limit, such as 90s, 10m or 1.5h. Exact methods that would take longer are "
         "approximated.",
     ),
 ]
@@ -140,18 +142,28 @@ Numeric = Annotated[
     ),
 ]
 StoreFile = Annotated[
-    Path, typer.Option(metavar="FILE", help="File of results; a second run goes on from it.")
+    Path, typer.Option(metavar="FILE", help="File of results; a second run continues from it.")
 ]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", "-j", min=1, metavar="N", help="Processes side by side. (default: 1 per core)"
+        "--jobs", "-j", min=1, metavar="N", help="Parallel processes. (default: 1 per core)"
     ),
 ]
 
 
+ModelFile = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A file that `discernel fit` or discernel.save wrote."),
+]
+RowNumbers = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--row", "-r", min=1, metavar="N", help="Explain this row of DATA. May be repeated."
+    ),
+]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Say nothing but errors and what was asked for.")
+    bool, typer.Option("--quiet", "-q", help="Print nothing but errors and requested output.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to standard output.")]
 

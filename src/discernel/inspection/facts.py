@@ -164,7 +164,7 @@ def _sources(estimator: Any, model: Any) -> tuple[SourceFacts, ...]:
 
 
 def _confusion(model: Any) -> dict[str, tuple[float, ...]]:
-    """Return left-out rows of each class by the class that was predicted."""
+    """Return held-out rows of each class by the class that was predicted."""
     if getattr(model.head, "expected", None) is None:
         return {}
     discriminant, decision = model.head.discriminant, model.head.decision

@@ -108,7 +108,7 @@ def write_model_report(
     >>> clf = MultipleKernelDiscriminant().fit(*load_wine(return_X_y=True))
     >>> with TemporaryDirectory() as folder:
     ...     page = write_model_report(clf, Path(folder) / "model.html").read_text("utf-8")
-    >>> "Which columns matter" in page
+    >>> "Columns that matter" in page
     True
     """
     check_place("report", path)
@@ -123,7 +123,10 @@ def write_facts_report(
     page = Pages("model.html.j2")
     parts = {part.id: part for part in facts.blocks()}
     lead, following = parts.pop("data"), parts.pop("next")
+    expected = parts.pop("expected", None)
     matters = parts.get("importances") or parts.get("sources")
+    if matters is not None and len(matters.rows) <= _MOST_FIRST:
+        del parts[matters.id]  # the first screen has all of it
     named = [(part.id, part.heading) for part in parts.values()]
     rows = [("rows", "Some rows explained")] if explanations else []
     return page.write(
@@ -133,7 +136,7 @@ def write_facts_report(
         contents=[("summary", "Summary"), *named, *rows],
         lead=f"{facts.estimator}: {lead.aside}.",
         notes=lead.sentences,
-        expected=parts.get("expected"),
+        expected=expected,
         matters=None if matters is None else matters.shortened(_MOST_FIRST),
         next=following,
         parts=list(parts.values()),

@@ -207,7 +207,7 @@ class ImportanceFacts:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """The weight of all kernels of a source, and what the source is worth to left-out rows."""
+    """The weight of all kernels of a source, and what the source is worth to held-out rows."""
 
     source: str
     weight: float
@@ -217,7 +217,7 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class CandidateFacts:
-    """A candidate of the default, the log-loss or squared error of left-out rows, and λ."""
+    """A candidate of the default, the log-loss or squared error of held-out rows, and λ."""
 
     name: str
     regularization: float
@@ -298,9 +298,9 @@ class LearnedFacts:
         by_folds = self.candidates[0].pull is None
         aside, sentences = "each row predicted without itself", [self.why_chosen]
         if by_folds:
-            aside = "on left-out rows; scaled: important columns count more"
+            aside = "on held-out rows; scaled: more important columns count more"
         elif self._is_regression:
-            sentences.append("R² is that of left-out rows: 0 is that of knowing nothing.")
+            sentences.append("R² is that of held-out rows: 0 is that of knowing nothing.")
         else:
             sentences.append("Squared error of the class scores: 1 is that of knowing nothing.")
         return [
@@ -439,7 +439,7 @@ class ModelFacts(LearnedFacts):
             rows = tuple(_source_row(each, known) for each in self.sources)
             aside = "weight: how much of the kernels of each is used"
             if known:
-                aside = "worth: share of what left-out rows lose without it, ± standard error"
+                aside = "worth: share of what held-out rows lose without it, ± standard error"
             names = ("source", *(["worth"] if known else []), "weight")
             found.append(Block("sources", "sources", aside, rows, names, 1 + known))
         return found
@@ -497,7 +497,7 @@ class ModelFacts(LearnedFacts):
         for i, (name, counts) in enumerate(self.confusion.items()):
             right = percent(counts[i] / sum(counts)) if sum(counts) else "–"
             rows.append(Row((name, *(f"{number:,.6g}" for number in counts), right)))
-        aside = "left-out rows by true class (down) and predicted class (across)"
+        aside = "held-out rows by true class (down) and predicted class (across)"
         header = ("true class", *self.confusion, "right %")
         title = "right and wrong by class"
         return [Block("confusion", title, aside, tuple(rows), header, len(rows) + 1)]
