@@ -89,7 +89,7 @@ TESTS = {
     "programs/simplex.py": ["tests/programs/test_simplex*.py", "tests/programs/test_newton*.py"],
     "programs/silp.py": ["tests/programs/test_newton*.py", "tests/programs/test_l*.py"],
     "learn/learn.py": ["tests/programs/test_*choices.py", "tests/programs/test_l*.py"],
-    "learn/path.py": ["tests/programs/test_*choices.py", "tests/programs/test_l*.py"],
+    "learn/matrices.py": ["tests/programs/test_*choices.py", "tests/programs/test_l*.py"],
     "papers/margin/solver.py": ["tests/programs/test_*choices.py", "tests/papers/test_margin*.py"],
     "papers/akfd/solver.py": [
         "tests/programs/test_*choices.py",

@@ -23,13 +23,12 @@ ORDER = (
     "papers",
     "criteria",
     "solvers",
-    "learn",
     "discriminant",
     "default",
     "plan",
-    "streams",
     "model",
     "inspection",
+    "learn",
     "estimators",
     "persistence",
     "export",
@@ -41,6 +40,7 @@ ORDER = (
     "tables",
     "views",
     "datasets",
+    "streams",
     "__main__",
 )
 ROOMS = {path.relative_to(ROOT).parts[0].removesuffix(".py") for path in ROOT.rglob("*.py")}

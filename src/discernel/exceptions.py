@@ -45,6 +45,7 @@ __all__ = [
     "MissingExtraError",
     "NumericalError",
     "caller_stacklevel",
+    "check_count",
     "check_number",
     "missing_extra",
     "unknown_choice",
@@ -144,6 +145,12 @@ def check_number(what: str, value: Any, *, positive: bool = False) -> None:
     if not 0 <= number < np.inf or (positive and number == 0):
         must = "a positive, finite number" if positive else "a finite number of at least 0"
         raise InvalidInputError(f"The {what} must be {must}. Got {value!r}.")
+
+
+def check_count(what: str, value: Any) -> None:
+    """Raise a clear error if a value is not a positive integer."""
+    if not (isinstance(value, (int, np.integer)) and value > 0):
+        raise InvalidInputError(f"The {what} must be a positive integer. Got {value!r}.")
 
 
 def caller_stacklevel() -> int:

@@ -26,16 +26,16 @@ from discernel.default.metric import Metric
 from discernel.discriminant import ClassHead, Decision, Discriminant, Expectation
 from discernel.estimators import akfd, discriminant, multilabel, ridge, separability, transformer
 from discernel.estimators.base import BaseKernelEstimator
-from discernel.estimators.importances import Importances
-from discernel.estimators.streamed import Streamed
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.inspection.facts import model_facts
 from discernel.kernels.base import Named, Offset, Power, Product, Restricted, Scaled, Sum
 from discernel.kernels.columns import Table
-from discernel.kernels.features import ExactMap, FourierMap, NystromMap
+from discernel.kernels.features import ExactMap, NystromMap
 from discernel.kernels.missing import _Reference
 from discernel.kernels.weighted import WeightedKernels
-from discernel.model import Facts, KeptRows, Model, RowReader
+from discernel.learn.chunks import Streamed
+from discernel.model.importances import Importances
+from discernel.model.model import Facts, KeptRows, Model
 from discernel.papers.akfd.solver import Alternation
 from discernel.papers.separability.criterion import Scatter
 from discernel.papers.separability.spectrum import ReweighedSpectrum
@@ -45,6 +45,7 @@ from discernel.plan.plan import FitPlan
 from discernel.programs.solution import Candidate, LearnedKernel, Progress
 from discernel.rows.files.formats import import_pandas
 from discernel.rows.files.preparation import Preparation
+from discernel.rows.reader import RowReader
 from discernel.rows.tables import TableEncoder
 from discernel.rows.tables.encoder import EncodedNumbers, EncodedValues, LeftOut
 from discernel.show.facts import ModelFacts, Origin, versions_here
@@ -68,7 +69,7 @@ _PARTS = (
     *(Model, RowReader, KeptRows, Facts, Importances, Streamed, Metric, FitPlan, Stage),
     *(ClassHead, Decision, Discriminant, Expectation),
     *(CombinedKernel, CombinedFeatures, Centering, Uncentered, WeightedKernels, Table),
-    *(ExactMap, FourierMap, NystromMap, _Reference),
+    *(ExactMap, NystromMap, _Reference),
     *(Named, Offset, Power, Product, Restricted, Scaled, Sum),
     *(AutoBank, Distributed, Iterative, LowRank, Tiled),
     *(Candidate, LearnedKernel, Progress),

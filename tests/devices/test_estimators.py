@@ -54,7 +54,7 @@ def test_a_fit_is_that_of_numpy(rows, name, library):
 
 @pytest.mark.parametrize("most_deferred", [0, 2000])  # during the fit, and later
 def test_importances_are_those_of_numpy(rows, most_deferred, monkeypatch):
-    monkeypatch.setattr("discernel.estimators.importances._MOST_DEFERRED", most_deferred)
+    monkeypatch.setattr("discernel.model.importances._MOST_DEFERRED", most_deferred)
     X, y = rows
     here = MultipleKernelDiscriminant(**OPTIONS["rkda"]).fit(X, y)
     there = MultipleKernelDiscriminant(**OPTIONS["rkda"]).fit(
@@ -153,7 +153,7 @@ GRAMS = np.exp(-np.abs(np.subtract.outer(np.arange(300), np.arange(300))))[:, :,
 @pytest.mark.parametrize("bank", ["tiled", "dense", "distributed", "nonsense"])
 @pytest.mark.parametrize("default", [True, False])
 def test_banks_of_the_processor_are_refused_with_a_device(rows, bank, default, monkeypatch):
-    monkeypatch.setattr("discernel.estimators.learning.propose_kernels", None)  # heavy work
+    monkeypatch.setattr("discernel.learn.rows.propose_kernels", None)  # heavy work
     X, y = rows
     clf = MultipleKernelDiscriminant("auto" if default else [RBF()], bank=bank)
     with pytest.raises(

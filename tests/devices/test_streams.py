@@ -7,13 +7,13 @@ from numpy.testing import assert_allclose
 from discernel import MultipleKernelDiscriminant, open_rows
 from discernel.arrays import Device
 from discernel.bank import LowRank
+from discernel.bank import landmarks as landmarks_there
+from discernel.bank.landmarks import LandmarksOnDevice
+from discernel.bank.sums import FeatureSums, Labelled, SumPass, sums_are_of_kernels
 from discernel.estimators import base
 from discernel.kernels import RBF, Laplace, Linear, Standardized
 from discernel.kernels.features import NystromMap
-from discernel.streams import on_device as streams_there
-from discernel.streams.on_device import LandmarksOnDevice
-from discernel.streams.refine import squared_gradient
-from discernel.streams.summary import FeatureSums, Labelled, SumPass, one_hot, sums_are_of_kernels
+from discernel.learn.refine import squared_gradient
 
 N = 500
 
@@ -34,17 +34,17 @@ KERNELS = {
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("name", KERNELS)
 def test_sums_are_those_of_numpy(device, rows, name, weighted, monkeypatch):
-    monkeypatch.setattr(streams_there, "STRIP_ENTRIES", 40 * 100)  # several strips
+    monkeypatch.setattr(landmarks_there, "STRIP_ENTRIES", 40 * 100)  # several strips
     X, y = rows
     features = NystromMap(KERNELS[name], np.arange(1.0, 1.0 + len(KERNELS[name])), X[:40])
     assert sums_are_of_kernels(features) == name.startswith("kernels")
     weights = np.random.default_rng(1).uniform(0.5, 2.0, N) if weighted else np.ones(N)
-    given = Labelled(X, one_hot(y, 3), weights)
-    here, there = (SumPass(lambda chunk: given, features, 3, where) for where in (None, device))
-    expected, found = here.add_rows(here.start(), given), there.add_rows(there.start(), given)
-    found = there.merge(there.add_rows(found, given), FeatureSums(features.rank, 3))
+    given = Labelled(X, np.eye(3)[y], weights)
+    here, there = (SumPass(features, 3, where) for where in (None, device))
+    expected, found = here.add(here.start(), given), there.add(there.start(), given)
+    found = there.merge(there.add(found, given), FeatureSums(features.rank, 3))
     # Features of landmarks that others nearly represent have half of the digits.
-    for name_of in ("n_rows", "weight", "diagonal", "values", "squares", "features", "cross"):
+    for name_of in ("n_rows", "diagonal", "all_values", "all_cross"):
         assert_allclose(
             getattr(found, name_of),
             2 * np.asarray(getattr(expected, name_of)),

@@ -64,7 +64,7 @@ def test_the_rank_of_the_forecast_is_that_of_the_fit(rows, monkeypatch):
         return Stage("lowrank", problem.n_rows, "no room", 1.0, 1e6, 60, problem.learns)
 
     monkeypatch.setattr("discernel.plan.plan.forecast", plan)
-    monkeypatch.setattr("discernel.estimators.staged.forecast_rest", lambda *_: 0.5)
+    monkeypatch.setattr("discernel.learn.stages.forecast_rest", lambda *_: 0.5)
     clf = MultipleKernelDiscriminant(
         rbf_ladder(4), criterion="rkda", regularization=0.01, max_time="2m"
     )

@@ -15,11 +15,11 @@ from discernel import (
 )
 from discernel.bank import AutoBank
 from discernel.estimators import staged
-from discernel.estimators.learning import Setting
-from discernel.estimators.staged import StagedFit
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
 from discernel.learn import Status, make_request
+from discernel.learn.rows import Setting
+from discernel.learn.stages import StagedFit
 from discernel.model import Facts, Model
 from discernel.plan import Problem, Stage
 from discernel.plan.speed import Speed

@@ -18,10 +18,9 @@ from discernel import (
     MultipleKernelRidge,
 )
 from discernel.bank import LowRank
-from discernel.estimators.importances import importances_of
-from discernel.inspection import importances
-from discernel.inspection.importances import _score_changes, _worth
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
+from discernel.model import importances
+from discernel.model.importances import _score_changes, importances_of, worth
 from tests.inspection.test_contributions import VIEWS, make_rows, make_table
 from tests.inspection.test_importances import many_noise_columns, three_of_five
 
@@ -36,7 +35,7 @@ def left_out(monkeypatch):
         calls.append(given)
         return found(*given)
 
-    monkeypatch.setattr("discernel.inspection.importances.column_importances", collect)
+    monkeypatch.setattr("discernel.model.importances.column_importances", collect)
     return calls
 
 
@@ -68,13 +67,13 @@ def refit_scores(clf, fit, X, i, row):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("later", [False, True])
 def test_changed_scores_are_those_of_refits(kernels, weighted, later, left_out, monkeypatch):
-    monkeypatch.setattr("discernel.inspection.importances._BLOCK_ENTRIES", 200)  # several blocks
-    monkeypatch.setattr("discernel.estimators.importances._MOST_DEFERRED", 1000 * later)
+    monkeypatch.setattr("discernel.model.importances._BLOCK_ENTRIES", 200)  # several blocks
+    monkeypatch.setattr("discernel.model.importances._MOST_DEFERRED", 1000 * later)
     fits = []
 
-    def collect(X, learning, reader, head, fit, *others):
-        fits.append(fit)
-        return importances_of(X, learning, reader, head, fit, *others)
+    def collect(*given):
+        fits.append(given[5])
+        return importances_of(*given)
 
     monkeypatch.setattr("discernel.estimators.discriminant.importances_of", collect)
     X, y = make_rows(30, n_classes=3)
@@ -83,8 +82,8 @@ def test_changed_scores_are_those_of_refits(kernels, weighted, later, left_out, 
     clf.fit(X, y, sample_weight=weights)
     assert len(left_out) == (not later)
     assert clf.feature_importances_.shape == (5,)
-    [(combined, coef, left, rows, source, n_columns, _)], [fit] = left_out, fits
-    changes = _score_changes(combined, coef, left, rows, source, n_columns, 2)
+    [(combined, reader, _, rows, coef, left, _)], [fit] = left_out, fits
+    changes = _score_changes(combined, coef, left, rows, reader.given_columns, 5, 2)
     order = np.random.default_rng(0).permutation(30)
     for turn in range(2):
         partner = np.empty(30, dtype=int)
@@ -133,7 +132,7 @@ def test_rows_in_chunks_are_left_out_as_rows_in_memory(left_out):
     memory = clone(clf).fit(X, y)
     order = np.argsort(-memory.feature_importances_)
     stream = clone(clf).set_params(bank=LowRank(90)).partial_fit(X, y)
-    (_, _, here, *_), (_, _, there, *_) = (call[:3] for call in left_out)
+    here, there = (call[5] for call in left_out)
     np.testing.assert_allclose(
         np.sort(here.scores, axis=0), np.sort(there.scores, axis=0), atol=1e-6
     )
@@ -198,19 +197,19 @@ def test_what_is_worth_few_standard_errors_is_shrunk():
     noise = rng.normal(size=(5, 400))
     noise = (noise - noise.mean(axis=1, keepdims=True)) / noise.std(axis=1, keepdims=True)
     z = np.array([-3.0, 0.0, 1.0, 3.0, 12.0])
-    values, errors, is_clear = _worth(noise + (z / 20.0)[:, None], np.ones(400))
+    values, errors, is_clear = worth(noise + (z / 20.0)[:, None], np.ones(400))
     np.testing.assert_allclose(errors, 1 / 20.0)
     trust = np.array([0.0, 0.0, 1 / 82, 0.5, 256 / 257])
     np.testing.assert_allclose(values, np.maximum(z, 0.0) / 20.0 * trust, atol=1e-15)
     assert is_clear
-    assert not _worth(noise + 2.2 / 20.0, np.ones(400))[2]  # the largest of five: 2.33
-    assert _worth(noise[:1] + 2.2 / 20.0, np.ones(400))[2]
-    _, errors, _ = _worth(np.repeat(noise, 2, axis=1) + 0.1, np.tile([1.0, 0.0], 400))
+    assert not worth(noise + 2.2 / 20.0, np.ones(400))[2]  # the largest of five: 2.33
+    assert worth(noise[:1] + 2.2 / 20.0, np.ones(400))[2]
+    _, errors, _ = worth(np.repeat(noise, 2, axis=1) + 0.1, np.tile([1.0, 0.0], 400))
     np.testing.assert_allclose(errors, 1 / 20.0)
 
 
 def test_a_gain_without_spread_counts_whole():
-    values, _, _ = _worth(np.array([[0.5, 0.5], [0.0, 0.0]]), np.ones(2))
+    values, _, _ = worth(np.array([[0.5, 0.5], [0.0, 0.0]]), np.ones(2))
     assert values.tolist() == [0.5, 0.0]
 
 

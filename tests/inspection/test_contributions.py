@@ -253,7 +253,7 @@ def test_what_cannot_be_explained_says_so():
 def test_values_add_up_before_rounding_is_shared_out(n_classes):
     X, y = make_rows(200, n_columns=30, n_classes=n_classes)
     clf = MultipleKernelDiscriminant().fit(X[::2], y[::2])
-    scoring, typical = Scoring.of(clf), np.median(X[::2], axis=0)[None]
+    scoring, typical = Scoring.of(clf.model_), np.median(X[::2], axis=0)[None]
     parts = [one for part in scoring.parts for one in part.by_kernel()]
     values, exact = column_values(parts, X[1:5], typical, np.arange(30), 30)
     assert exact

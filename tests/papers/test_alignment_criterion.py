@@ -6,7 +6,6 @@ from scipy.optimize import minimize, minimize_scalar
 
 from discernel.bank import DenseBank, tiles
 from discernel.bank.products import inner_products
-from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Exponential, Polynomial
 from discernel.papers.alignment.criterion import (
     MatrixAlignment,
@@ -14,7 +13,6 @@ from discernel.papers.alignment.criterion import (
     alignment_derivative,
     bank_products,
     best_pair,
-    class_signs,
     stack_products,
 )
 from discernel.targets import ClassTarget
@@ -79,7 +77,7 @@ def test_centring_takes_the_target_along(two_classes):
 def test_plain_products_are_those_of_the_paper(two_classes):
     grams, y = two_classes
     unbalanced = np.where(np.arange(len(y)) < 11, "a", "b")
-    columns = class_signs(ClassTarget.from_labels(unbalanced))
+    columns = ClassTarget.from_labels(unbalanced).signs[:, None]
     found = stack_products(grams, columns, centered=False)
     check_products(found, grams, sign_target(unbalanced))
     assert found.norm == pytest.approx(len(y))
@@ -118,16 +116,14 @@ def test_a_constant_kernel_counts_as_nothing_once_centred(three_classes):
 
 def test_a_constant_kernel_is_like_any_other_where_it_is_not_centred():
     labels = np.repeat([0, 1], [10, 30])
-    columns = class_signs(ClassTarget.from_labels(labels))
+    columns = ClassTarget.from_labels(labels).signs[:, None]
     one = MatrixAlignment(np.full((40, 40), 2.0), columns, centered=False)
     assert one.value == pytest.approx(0.25)  # (30 − 10)² / 40²
 
 
-def test_signs_are_those_of_two_classes_only(three_classes):
+def test_the_second_class_is_the_positive_one():
     target = ClassTarget.from_labels(["no", "yes", "yes"])
-    np.testing.assert_array_equal(class_signs(target), [[-1], [1], [1]])
-    with pytest.raises(InvalidInputError, match=r"defined for two classes. Got 3: \[0, 1, 2\]"):
-        class_signs(ClassTarget.from_labels(three_classes[1]))
+    np.testing.assert_array_equal(target.signs, [-1, 1, 1])
 
 
 # ---- Eq. (4) ---------------------------------------------------------------------------------
@@ -145,7 +141,7 @@ def test_alignment_is_equation_4_of_the_centred_combination(problem, request):
 
 def test_plain_alignment_is_equation_4_as_printed(two_classes):
     grams, y = two_classes
-    M, f, norm = stack_products(grams, class_signs(ClassTarget.from_labels(y)), centered=False)
+    M, f, norm = stack_products(grams, ClassTarget.from_labels(y).signs[:, None], centered=False)
     mu = np.array([0.5, 0.0, 2.0, 1.0, 1e-3])
     K = np.tensordot(mu, grams, 1)
     signs = np.where(y == 1, 1.0, -1.0)
@@ -291,7 +287,7 @@ def test_derivatives_by_parameters_against_differences(blobs, kernel, centered):
     X, y = blobs
     y = y if centered else y > 0
     target = ClassTarget.from_labels(y)
-    columns = target.scores if centered else class_signs(target)
+    columns = target.scores if centered else target.signs[:, None]
 
     def value(**parameters):
         K = kernel.with_parameters(**parameters)(X)

@@ -5,7 +5,6 @@ import pytest
 from scipy.linalg import null_space
 
 from discernel.bank import DenseBank
-from discernel.papers.alignment.criterion import class_signs
 from discernel.papers.separability.criterion import (
     Scatter,
     bank_scatter,
@@ -252,4 +251,4 @@ def test_spectral_alignment_with_class_scores_is_the_scatter_between_classes(vec
     np.testing.assert_allclose(weights, len(y) ** 2 * vector_scatter(V, target).between)
     if target.n_classes == 2:
         expected = (V.T @ np.where(y == y.max(), 1.0, -1.0)) ** 2
-        np.testing.assert_allclose(spectral_alignment(V, class_signs(target)), expected)
+        np.testing.assert_allclose(spectral_alignment(V, target.signs[:, None]), expected)

@@ -9,7 +9,6 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 
 from discernel import MultipleKernelDiscriminant, Status, learn_kernel
-from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
 from discernel.criteria import Separability
 from discernel.exceptions import ConvergenceWarning, InvalidGramError, InvalidInputError
@@ -401,14 +400,10 @@ def test_the_most_accurate_is_chosen_and_what_was_tried_is_told(partial):
 
 def test_one_row_of_much_weight_is_one_row_to_go_by():
     """A gain of half of all weight is clear if many rows have it, and chance if one has."""
-    plain = Trial(0, "plain", 1.0, None, np.zeros(60, dtype=bool), 0.0)
-    weights = SampleWeights.of(np.where(np.arange(60) == 7, 59.0, 1.0))
-    one = plain._replace(hits=np.arange(60) == 7)
-    many = plain._replace(hits=np.arange(60) >= 30)
-    assert not _is_clearly_better(one, plain, weights)
-    assert not _is_clearly_better(one, plain, None)
-    assert _is_clearly_better(many, plain, weights)
-    assert _is_clearly_better(many, plain, None)
+    for weights in (np.where(np.arange(60) == 7, 59.0, 1.0), np.ones(60)):
+        plain = Trial(0, "plain", 1.0, None, np.zeros(60, dtype=bool), 0.0, weights)
+        assert not _is_clearly_better(plain._replace(hits=np.arange(60) == 7), plain)
+        assert _is_clearly_better(plain._replace(hits=np.arange(60) >= 30), plain)
 
 
 def test_plain_kernel_is_given_up_only_for_what_is_clearly_better(partial):

@@ -7,18 +7,19 @@ from sklearn.preprocessing import scale
 
 from discernel import MultipleKernelDiscriminant, Status, learn_kernel
 from discernel.bank import DenseBank
-from discernel.criteria import LeaveOneOut
+from discernel.criteria import KernelLeastSquares, LeaveOneOut
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, as_kernels
-from discernel.programs.lbfgs import (
-    choose_regularization,
-    leave_one_out_error,
-    minimize_error,
-    pull_to_equal,
-)
-from discernel.programs.loo import LeaveOneOutError
+from discernel.programs.lbfgs import choose_regularization, minimize_error, pull_to_equal
+from discernel.programs.loo import LeaveOneOutProgram
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
+
+
+def leave_one_out_error(bank, target, weights, lam):
+    ridge = np.full(bank.n_samples, lam)
+    fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.scores)
+    return fit.leave_one_out_error()
 
 
 def test_the_candidate_with_the_least_score_is_chosen(three_classes):
@@ -50,7 +51,7 @@ def test_descent_ends_below_its_start_and_at_a_stationary_point(seed):
     bank, target = DenseBank(grams), ClassTarget.from_labels(y)
     start = np.full(5, 0.2)
     weights, regularization = minimize_error(
-        LeaveOneOutError(bank, target).at,
+        LeaveOneOutProgram(bank, target).error,
         start,
         0.01,
         pull=5.0,

@@ -8,11 +8,11 @@ import pytest
 from discernel import learn_kernel, regularization_path
 from discernel.bank import DenseBank
 from discernel.kernels import RBF
-from discernel.learn.path import RegularizationPath
+from discernel.learn import RegularizationPath
 from discernel.programs import lbfgs as loo
 from discernel.programs import search as auto
 from discernel.programs.lbfgs import choose_regularization, minimize_error
-from discernel.programs.loo import LeaveOneOutError
+from discernel.programs.loo import LeaveOneOutProgram
 from discernel.programs.solution import Candidate, Task
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
@@ -84,7 +84,7 @@ def test_learning_by_leave_one_out_is_the_best_of_its_path(seed):
 def test_descent_ends_at_the_bounds_of_lambda(problem, limit):
     grams, y = problem()
     _, regularization = minimize_error(
-        LeaveOneOutError(DenseBank(grams), ClassTarget.from_labels(y)).at,
+        LeaveOneOutProgram(DenseBank(grams), ClassTarget.from_labels(y)).error,
         np.array([0.5, 0.5]),
         0.1 if limit > 1 else 2e-7,
         pull=0.0,
@@ -106,7 +106,7 @@ def test_negligible_weights_are_none_and_no_weight_starts_at_none(monkeypatch, t
     monkeypatch.setattr(loo, "minimize", minimize)
     grams, y = three_classes
     weights, _ = minimize_error(
-        LeaveOneOutError(DenseBank(grams), ClassTarget.from_labels(y)).at,
+        LeaveOneOutProgram(DenseBank(grams), ClassTarget.from_labels(y)).error,
         np.array([1.0, 0, 0, 0, 0, 0]),
         0.1,
         pull=5.0,
@@ -126,7 +126,7 @@ def candidate(score, lam=0.1):
 
 
 def search_for(regularization):
-    return auto._Search(None, None, 5.0, regularization, Task(1e-6))
+    return auto._Search(LeaveOneOutProgram(None, None, 5.0, regularization), Task(1e-6))
 
 
 def test_a_close_candidate_is_worth_a_second_lambda():
@@ -141,12 +141,21 @@ def test_a_close_candidate_is_worth_a_second_lambda():
     ("n_samples", "n_searched"),
     [(500, None), (502, 300), (900, 300), (1200, 400), (1800, 600), (3000, 600)],
 )
-def test_a_third_of_many_samples_is_searched(n_samples, n_searched):
+def test_a_third_of_many_samples_is_searched(n_samples, n_searched, monkeypatch):
     """300 at least, 600 at most; all of up to 500."""
+    drawn = [None]
+
+    def draw(bank, target, share, seed):
+        drawn.append(len(target.draw(share, np.random.RandomState(0))))
+
+    def search(program, task):
+        return SimpleNamespace(try_all=lambda: None, solution=lambda: None)
+
+    monkeypatch.setattr(auto, "draw_part", draw)
+    monkeypatch.setattr(auto, "_Search", search)
     target = ClassTarget.from_labels(np.arange(n_samples) % 2)
-    bank = SimpleNamespace(subset=lambda rows: SimpleNamespace(n_kernels=1, rows=rows))
-    part = auto._search_part(bank, target, Task(1e-6))
-    assert (None if part is None else len(part.bank.rows)) == n_searched
+    auto.Search().solve(LeaveOneOutProgram(None, target), Task(1e-6))
+    assert drawn[-1] == n_searched
 
 
 @pytest.fixture

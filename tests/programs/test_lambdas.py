@@ -21,10 +21,10 @@ from discernel.programs.lambdas import (
     lambda_grid,
     search_lambda,
 )
-from discernel.programs.lbfgs import leave_one_out_error
 from discernel.solvers import SILP, Status
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
+from tests.programs.test_auto import leave_one_out_error
 from tests.programs.test_part import problem_with_unseen
 
 N = len(DEFAULT_REGULARIZATIONS)
@@ -269,9 +269,10 @@ def test_the_same_samples_give_the_same_kernel_and_others_may_be_drawn(blurred, 
     learn = import_module("discernel.learn.learn")
     drawn = []
 
-    def draw(bank, target, share, rng):
-        drawn.append(rng.get_state()[1].tolist())
-        return original(bank, target, share, rng)
+    def draw(bank, target, share, seed):
+        part = original(bank, target, share, seed)
+        drawn.append(part.bank.scales.tolist())
+        return part
 
     original = learn.draw_part
     monkeypatch.setattr(learn, "draw_part", draw)

@@ -7,6 +7,7 @@ from discernel import learn_kernel, regularization_path
 from discernel.kernels import RBF
 from discernel.programs import search as auto
 from discernel.programs.lambdas import find_limit
+from discernel.programs.loo import LeaveOneOutProgram
 from discernel.programs.solution import Candidate, Status, Task
 from tests.conftest import make_problem
 
@@ -72,9 +73,10 @@ def test_the_default_says_it_too(criterion):
 )
 def test_descent_that_hardly_left_the_end_is_at_the_end(lam, end):
     best = Candidate("loo", np.ones(1), lam, 0.5, 0.0)
-    chosen, given = (auto._Search(None, None, 5.0, r, Task(1e-6)) for r in (None, lam))
-    assert chosen._limit(best) == end
-    assert given._limit(best) is None
+    for given, expected in ((None, end), (lam, None)):
+        program = LeaveOneOutProgram(None, None, 5.0, given)
+        search = auto._Search(program, Task(1e-6), found={"loo": best})
+        assert search.solution().regularization_at_limit == expected
 
 
 @pytest.mark.parametrize("criterion", ["auto", "loo", "rkda", "uniform"])

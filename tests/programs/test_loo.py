@@ -5,7 +5,7 @@ import pytest
 
 from discernel.bank import DenseBank
 from discernel.criteria import KernelLeastSquares
-from discernel.programs.loo import LeaveOneOutError
+from discernel.programs.loo import LeaveOneOutProgram
 from discernel.programs.newton import Newton
 from discernel.programs.rkda import ShrunkRKDAProgram
 from discernel.programs.solution import Task
@@ -19,18 +19,18 @@ from tests.conftest import make_problem
 def test_error_is_that_of_refits_and_gradient_that_of_differences(n_classes, lam):
     grams, y = make_problem(36, n_classes, 4, seed=2)
     target = ClassTarget.from_labels(y)
-    criterion = LeaveOneOutError(DenseBank(grams), target)
+    criterion = LeaveOneOutProgram(DenseBank(grams), target)
     w, step = np.random.default_rng(0).dirichlet(np.ones(4)), 1e-6
-    point = criterion.at(w, lam)
+    point = criterion.error(w, lam)
     K = np.tensordot(w, reference.trace_normalized(grams), 1)
     predictions = reference.leave_one_out(K, np.full(36, lam), target.scores)
     assert point.value == pytest.approx(np.mean((target.scores - predictions) ** 2), rel=1e-9)
     for i, unit in enumerate(np.eye(4)):
-        above, below = (criterion.at(w + s * step * unit, lam).value for s in (1, -1))
+        above, below = (criterion.error(w + s * step * unit, lam).value for s in (1, -1))
         assert point.by_weights[i] == pytest.approx(
             (above - below) / (2 * step), rel=1e-5, abs=1e-8
         )
-    above, below = (criterion.at(w, lam * (1 + s * 1e-6)).value for s in (1, -1))
+    above, below = (criterion.error(w, lam * (1 + s * 1e-6)).value for s in (1, -1))
     assert point.by_regularization == pytest.approx((above - below) / (2e-6 * lam), rel=1e-5)
 
 
@@ -78,7 +78,7 @@ def test_nothing_rests_on_centring_being_exact():
     for offset in (0.0, 3e4):
         Z = X + offset
         bank = DenseBank(np.array([Z @ Z.T, Z[:, :2] @ Z[:, :2].T]))
-        point = LeaveOneOutError(bank, target).at(weights, lam)
+        point = LeaveOneOutProgram(bank, target).error(weights, lam)
         fit = KernelLeastSquares(bank.system(weights, ridge), ridge, target.scores)
         assert point.value == pytest.approx(fit.leave_one_out_error(), rel=1e-9)
         errors.append(point.value)

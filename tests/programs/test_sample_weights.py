@@ -7,7 +7,7 @@ from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank, gram_stack
 from discernel.criteria import KernelLeastSquares
 from discernel.kernels import RBF, Linear
-from discernel.programs.loo import LeaveOneOutError
+from discernel.programs.loo import LeaveOneOutProgram
 from discernel.targets import ClassTarget, LabelsTarget, RegressionTarget
 
 LAM = 0.01
@@ -65,18 +65,18 @@ def test_the_fit_and_its_left_out_rows(rows, codes, given):
     np.testing.assert_allclose(fit.leave_one_out, left, rtol=1e-7, atol=1e-9)
     error = omega @ np.mean((T - left) ** 2, axis=1) / omega.sum()
     assert fit.leave_one_out_error() == pytest.approx(error, rel=1e-8)
-    assert LeaveOneOutError(bank, target).at(mu, LAM).value == pytest.approx(error, rel=1e-8)
+    assert LeaveOneOutProgram(bank, target).error(mu, LAM).value == pytest.approx(error, rel=1e-8)
 
 
 @pytest.mark.parametrize("given", [COUNTS, OTHERS], ids=["whole", "others"])
 def test_the_gradient_of_the_weighted_error_by_differences(rows, codes, given):
-    error = LeaveOneOutError(*bank_and_target(rows, codes, given))
+    program = LeaveOneOutProgram(*bank_and_target(rows, codes, given))
     mu, h = np.array([0.5, 0.3, 0.2]), 1e-6
-    point = error.at(mu, LAM)
+    point = program.error(mu, LAM)
     for i, unit in enumerate(np.eye(3)):
-        up, down = error.at(mu + h * unit, LAM).value, error.at(mu - h * unit, LAM).value
+        up, down = program.error(mu + h * unit, LAM).value, program.error(mu - h * unit, LAM).value
         assert point.by_weights[i] == pytest.approx((up - down) / (2 * h), rel=1e-5)
-    up, down = error.at(mu, LAM + h * LAM).value, error.at(mu, LAM - h * LAM).value
+    up, down = program.error(mu, LAM + h * LAM).value, program.error(mu, LAM - h * LAM).value
     assert point.by_regularization == pytest.approx((up - down) / (2 * h * LAM), rel=1e-5)
 
 

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from discernel.bank import DenseBank
 from discernel.learn import Newton
 from discernel.programs.rkda import RKDAProgram
-from discernel.programs.screening import DualBall, dual_ball
+from discernel.programs.screening import DualBall
 from discernel.programs.solution import Task
 from discernel.targets import ClassTarget
 from tests.conftest import make_problem
@@ -32,8 +32,7 @@ class Small:
         value = self.scale * float(np.sum(self.scores * dual))
         return SimpleNamespace(dual=dual, value=value)
 
-    def dual_ball(self, value, dual, energies):
-        return dual_ball(self.scores, self.ridge, value / self.scale, dual, energies)
+    dual_ball = RKDAProgram.dual_ball
 
     def best_of_two(self):
         """The optimum over two kernels: a root of the derivative, or an end."""

@@ -8,12 +8,12 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
+from discernel.bank.sums import Labelled, SumPass
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.kernels.features import NystromMap
+from discernel.learn.survey import SurveyPass
 from discernel.streams import open_rows
-from discernel.streams.summary import Labelled, SumPass, one_hot
-from discernel.streams.survey import SurveyPass
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -73,11 +73,13 @@ def collections():
 class Preparing:
     def __call__(self, chunk):
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        return Labelled(np.asarray(chunk.X), one_hot(chunk.y, 2), weights)
+        return Labelled(np.asarray(chunk.X), np.eye(2)[chunk.y], weights)
 
 
 def summing(X):
-    return SumPass(Preparing(), NystromMap([RBF(width=1.0), Linear()], [0.7, 0.3], X[:20]), 2)
+    return SumPass(
+        NystromMap([RBF(width=1.0), Linear()], [0.7, 0.3], X[:20]), 2, prepare=Preparing()
+    )
 
 
 @pytest.mark.parametrize("kind", list(collections()))

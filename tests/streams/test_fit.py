@@ -17,8 +17,8 @@ from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import _within_reach, fit_discriminant
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Cosine, Laplace, Linear
+from discernel.learn.summed import fit_stream
 from discernel.streams import RowProgress
-from discernel.streams.fit import fit_stream
 from discernel.targets import ClassTarget
 
 PREDICTIONS = ("predict", "predict_proba", "predict_log_proba", "decision_function", "transform")
@@ -97,7 +97,7 @@ def test_a_part_of_the_rows_has_the_training_statistics_of_all():
 
 def with_landmarks(n, clf, source):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("discernel.estimators.streamed.n_landmarks", lambda _: n)
+        patch.setattr("discernel.learn.chunks.n_landmarks", lambda _: n)
         return clf.fit(source)
 
 

@@ -11,16 +11,15 @@ from scipy import sparse
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
+from discernel.bank.sums import SummedSystem, sums_are_of_kernels
 from discernel.criteria import KernelLeastSquares
 from discernel.discriminant import _within_reach
 from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer
 from discernel.inspection import contributions
 from discernel.kernels import RBF, Laplace
+from discernel.learn.sample import RowSample
 from discernel.streams import Chunk, Place
-from discernel.streams.sample import RowSample
-from discernel.streams.solve import SummedSystem
-from discernel.streams.summary import sums_are_of_kernels
 from discernel.targets import ClassTarget
 from tests.streams.test_fit import explicit, rings
 
@@ -67,7 +66,7 @@ def test_calls_give_the_fit_of_all_rows_with_these_landmarks():
     state = clf.model_.stream.state
     F, V = summed(state.features, X), np.eye(3)[np.searchsorted(clf.classes_, y)]
     assert np.allclose(np.tril(state.sums.products), np.tril(F.T @ F), rtol=0, atol=1e-8)
-    assert np.allclose(state.sums.cross, F.T @ V, rtol=0, atol=1e-8)
+    assert np.allclose(state.sums.all_cross[:, 1:], F.T @ V, rtol=0, atol=1e-8)
     F = state.features(X)
     unit = SummedSystem(state.sums, state.features).unit
     shares = V.mean(axis=0)

@@ -8,7 +8,7 @@ from discernel.bank import gram_stack
 from discernel.default import scaled_kernels
 from discernel.discriminant import row_losses
 from discernel.kernels.features import NystromMap
-from discernel.streams.refine import _round, divide_rows, refine_metric, squared_gradient
+from discernel.learn.refine import _round, divide_rows, refine_metric, squared_gradient
 from discernel.targets import ClassTarget
 
 
@@ -41,7 +41,7 @@ def test_gradients_are_those_of_finite_differences():
 
 
 def test_columns_that_matter_together_are_found(monkeypatch):
-    monkeypatch.setattr("discernel.streams.refine._LANDMARKS", 300)
+    monkeypatch.setattr("discernel.learn.refine._LANDMARKS", 300)
     X, y = together(6000)
     fitted, held = (ClassTarget.from_labels(part) for part in (y[:4000], y[4000:]))
     weights = np.full(12, 1 / 12)
@@ -66,7 +66,7 @@ def test_the_units_of_columns_change_no_scale():
 
 
 def test_held_out_rows_choose_λ_by_their_weights(monkeypatch):
-    monkeypatch.setattr("discernel.streams.refine._LANDMARKS", 100)
+    monkeypatch.setattr("discernel.learn.refine._LANDMARKS", 100)
     X, y = together(900)
     y[600:] = np.where(np.arange(300) % 3 == 0, 1 - y[600:], y[600:])  # wrong
     shares = np.where(np.arange(300) % 3 == 0, 1.0, 0.1)
@@ -78,7 +78,7 @@ def test_held_out_rows_choose_λ_by_their_weights(monkeypatch):
         losses.append(found[0])
         return found
 
-    monkeypatch.setattr("discernel.streams.refine.row_losses", spy)
+    monkeypatch.setattr("discernel.learn.refine.row_losses", spy)
     fitted, held = (ClassTarget.from_labels(part) for part in (y[:600], y[600:]))
     weights, ones = np.full(12, 1 / 12), np.ones(8)
     found, _ = _round(X, fitted, held, shares, (1.0,) * 8, weights, ones, None)
@@ -96,10 +96,10 @@ def test_few_rows_are_left_to_the_default():
 
 @pytest.mark.parametrize("refining", [True, False])
 def test_the_stream_is_honest_about_rows_that_had_a_part(refining, monkeypatch):
-    monkeypatch.setattr("discernel.streams.refine._LANDMARKS", 300)
+    monkeypatch.setattr("discernel.learn.refine._LANDMARKS", 300)
     monkeypatch.setattr("discernel.kernels.features._LANDMARKS", 400)
     if not refining:
-        monkeypatch.setattr("discernel.estimators.streamed.divide_rows", lambda n: None)
+        monkeypatch.setattr("discernel.learn.chunks.divide_rows", lambda n: None)
     X, y = together(8000)
     clf = MultipleKernelDiscriminant().fit(open_rows(X, y))
     involved = clf.model_.stream.state.survey.sample.involved

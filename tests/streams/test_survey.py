@@ -8,10 +8,10 @@ import pytest
 from scipy import sparse
 
 from discernel.exceptions import InvalidInputError
+from discernel.learn.sample import row_keys
+from discernel.learn.survey import SurveyPass, codes_of
 from discernel.rows.streams.chunks import Chunk, Place
 from discernel.streams import open_rows
-from discernel.streams.sample import row_keys
-from discernel.streams.survey import SurveyPass, codes_of
 from discernel.tables import TableEncoder
 
 

@@ -20,9 +20,15 @@ from discernel.estimators.base import (
     score_any,
     view,
 )
-from discernel.estimators.rows import TrainingRows, check_training
-from discernel.exceptions import ConvergenceWarning, InvalidInputError, caller_stacklevel
+from discernel.exceptions import (
+    ConvergenceWarning,
+    InvalidInputError,
+    caller_stacklevel,
+    check_count,
+    check_number,
+)
 from discernel.kernels import kernel_names
+from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.papers.akfd.criterion import AKFD, decide, one_against_rest
 from discernel.papers.akfd.solver import Alternation, alternate, choose_nu
@@ -299,10 +305,8 @@ class AKFDClassifier(ClassifierMixin, BaseKernelEstimator):
                 raise InvalidInputError(f"nu must be a number or 'cv'. Got {self.nu!r}.")
         else:
             AKFD(self.nu)
-        if not (isinstance(self.tol, (int, float)) and self.tol > 0):
-            raise InvalidInputError(f"tol must be a positive number. Got {self.tol!r}.")
-        if not (isinstance(self.max_iter, (int, np.integer)) and self.max_iter > 0):
-            raise InvalidInputError(f"max_iter must be a positive integer. Got {self.max_iter!r}.")
+        check_number("tol", self.tol, positive=True)
+        check_count("max_iter", self.max_iter)
 
     def _choose_nu(
         self, grams: FloatArray, target: ClassTarget

@@ -24,16 +24,19 @@ from discernel.arrays import (
     on_host,
 )
 from discernel.bank import read_choice
-from discernel.estimators.learning import Setting
-from discernel.estimators.rows import are_precomputed, take_sparse, takes_tables
-from discernel.estimators.staged import fit_in_stages
 from discernel.inspection.facts import model_facts
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
+from discernel.learn.chunks import naming_rows
+from discernel.learn.rows import Setting
+from discernel.learn.stages import fit_in_stages
+from discernel.learn.training import are_precomputed, take_sparse, takes_tables
 from discernel.model import Model
+from discernel.rows.streams import Chunk, Source
+from discernel.rows.streams.chunks import is_dask, is_frame
 from discernel.show.notebook import notebook_html
 
-__all__ = ["BaseKernelEstimator", "like_input", "make_model", "score_any", "view"]
+__all__ = ["BaseKernelEstimator", "by_chunks", "like_input", "make_model", "score_any", "view"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -350,6 +353,38 @@ def like_input(method: Method) -> Method:
             return found if device is None or in_frame else device.returned(found)
 
     return cast(Method, converted)
+
+
+def by_chunks(method: Method) -> Method:
+    """Return a method of rows that also takes those that are not in memory.
+
+    Of a source it gives an iterator of its results for the chunks, of a Dask collection a Dask
+    array, which is computed when it is asked for; of an array of another library one of that, on
+    the same device.
+    """
+    in_memory = like_input(method)
+
+    @wraps(method)
+    def either(self: Any, X: Any) -> Any:
+        if type(X) is np.ndarray or not (isinstance(X, Source) or is_dask(X)):
+            return in_memory(self, X)
+        check_is_fitted(self, "model_")
+        fitted = self.for_prediction()  # as it is now, whenever chunks are predicted
+
+        def work(chunk: Chunk) -> Any:
+            with naming_rows(chunk.place):
+                return in_memory(fitted, chunk.X)
+
+        if isinstance(X, Source):
+            return X.map(work)
+        from discernel.rows.streams.lazy import lazily
+
+        work.__name__ = method.__name__
+        rows = X._meta if is_frame(X) else np.empty((0, X.shape[1]))
+        fitted.model_.reader.check_columns(rows)
+        return lazily(work, X, *fitted._result_of(method.__name__))
+
+    return cast(Method, either)
 
 
 def score_any(score: Method) -> Method:

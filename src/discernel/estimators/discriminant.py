@@ -12,23 +12,22 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discernel.arrays import FloatArray, check_given, on_host
-from discernel.criteria import KernelLeastSquares, takes_two_classes
+from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
-from discernel.estimators.base import BaseKernelEstimator, make_model, score_any, view
-from discernel.estimators.importances import importances_of
-from discernel.estimators.learning import (
+from discernel.estimators.base import BaseKernelEstimator, by_chunks, make_model, score_any, view
+from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.learn import Request, make_request
+from discernel.learn.chunks import StreamLearner
+from discernel.learn.rows import (
     PRIOR_REQUEST,
     FitRun,
     Setting,
     held_out_scores,
-    learn_rows,
+    learn_training,
     rows_vary,
     working,
 )
-from discernel.estimators.rows import TrainingRows, check_training
-from discernel.estimators.streamed import StreamLearner, by_chunks
-from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.learn import Request, make_request
+from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.rows.streams import Source, open_rows
 from discernel.rows.streams.chunks import is_dask
@@ -136,30 +135,25 @@ class BaseKernelDiscriminant(
         work: FitRun,
     ) -> Model:
         """Return the model of rows in memory, all kept or in a bank of features."""
-        X, target, n_columns = training.X, given.seen, training.reader.n_features
-        learning = learn_rows(
-            setting, X, training.kernels, target, request, n_columns, work.planned
-        )
-        ridge = request.criterion.sample_ridge(target, learning.learned.regularization)
-        system = learning.bank.system(learning.weights, ridge)
-        fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
-        held_out, reader = HeldOutScores(), learning.reader(training)
+        target = given.seen
+        learning = learn_training(setting, training, target, request, work)
+        fit, held_out = learning.fit(target), HeldOutScores()
         if self.statistics == "loo":
             held_out = held_out_scores(learning, fit, target)(target, slice(None))
-        found = fit_discriminant(fit, ridge, target, self.statistics, held_out)
+        found = fit_discriminant(fit, fit.ridge, target, self.statistics, held_out)
         found = replace(found, dual_coef=learning.coef(found.dual_coef))
         head = self._make_head(found, decision, given, held_out.where)
-        importances = importances_of(X, learning, reader, head, fit, target.codes, held_out.rows)
-        return Model(
-            reader,
-            learning.kernel,
-            found.dual_coef,
-            found.intercept,
+        return learning.model(
+            training,
+            work,
+            fit,
             head,
-            given.classes,
-            learning.facts(work, importances),
-            training.kept(target.classes[target.codes], learning.kept),
-            setting.device,
+            target.codes,
+            coef=found.dual_coef,
+            intercept=found.intercept,
+            classes=given.classes,
+            labels=target.classes[target.codes],
+            rows=held_out.rows,
         )
 
     def _make_head(

@@ -26,9 +26,9 @@ from discernel.estimators.base import (
     score_any,
     view,
 )
-from discernel.estimators.rows import TrainingRows, check_training
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel, kernel_names
+from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.papers.separability.spectrum import Labels, Method, ReweighedSpectrum
 from discernel.papers.separability.spectrum_choice import (

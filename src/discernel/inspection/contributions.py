@@ -11,8 +11,11 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, NumericalError
-from discernel.inspection.explained import Explained, ScorePart, Scoring, column_groups
-from discernel.inspection.rows import has_columns, typical_rows
+from discernel.inspection.explained import Explained, Scoring, column_groups
+from discernel.inspection.games import games_of
+from discernel.model.parts import ScorePart
+from discernel.model.rows import has_columns, typical_rows
+from discernel.rows.reader import RowReader
 from discernel.rows.streams import Source
 from discernel.rows.streams.chunks import is_dask
 from discernel.rows.views import kernel_sources, sum_by
@@ -120,9 +123,9 @@ def contributions(
             "array or a dataframe."
         )
     explained = Explained.of(clf)
-    scoring, rows = Scoring.of(explained.learner), explained.read(X)
-    is_table = has_columns(rows) and not explained.learner.kernels_[0].precomputed
-    typical = _typical(explained, scoring) if is_table and background is None else None
+    model, rows = explained.model, explained.read(X)
+    scoring, is_table = Scoring.of(model), has_columns(rows, model.reader.kernels)
+    typical = _typical(model.reader, scoring) if is_table and background is None else None
     references = typical if background is None else explained.read(background)
     scores, parts = scoring(rows), [one for part in scoring.parts for one in part.by_kernel()]
     each = np.stack([part(rows) for part in parts], axis=-1)
@@ -135,21 +138,25 @@ def contributions(
     rise = scores - baseline
     columns, exact, listed = None, True, explained.column_names if is_table else []
     if listed:
-        encoder = explained.learner.encoder_
-        player = np.arange(rows.shape[1]) if encoder is None else encoder.source
+        player = model.reader.given_columns
         columns, exact = column_values(parts, rows, references, player, len(listed))
         columns = _closed(columns, rise)
-    if groups is not None:
-        source_names, sources = _grouped(columns, groups, listed)
+    if groups is None:
+        names = kernel_sources(model.reader.kernels)
+        of = kernel_sources([kernel for part in parts for kernel in part.kernels])
     else:
-        source_names, sources = _by_source(explained, parts, each)
+        names, group = column_groups(groups, listed)
+        assert columns is not None
+        each, of = columns, [names[i] for i in group]
+    absent = np.zeros((*each.shape[:-1], len(names)))  # what a source without kernels adds
+    names, sources = sum_by([*names, *of], np.concatenate([absent, each], axis=-1))
     return Contributions(
         scores=scores,
         baseline=baseline,
         columns=columns,
         sources=_closed(sources, rise),
         column_names=listed,
-        source_names=source_names,
+        source_names=names,
         classes=scoring.classes,
         cells=explained.cells(X) if listed else None,
         exact=exact,
@@ -157,12 +164,11 @@ def contributions(
     )
 
 
-def _typical(explained: Explained, scoring: Scoring) -> Any:
+def _typical(reader: RowReader, scoring: Scoring) -> Any:
     """Return a typical row of training, or raise a clear error where none is known.
 
     Of landmarks of several maps, those of the largest are taken.
     """
-    reader = explained.learner.model_.reader
     if reader.medians is not None:
         return reader.medians[None]
     kept = [part.rows for part in scoring.parts if part.rows is not None]
@@ -184,38 +190,12 @@ def column_values(
     """
     n, n_references, n_outputs = n_rows(X), n_rows(references), parts[0].coef.shape[1]
     values, exact = np.zeros((n, n_players, n_outputs)), True
-    for add in (game for part in parts for game in part.games(player)):
+    for add in (game for part in parts for game in games_of(part, player)):
         for i in range(n):
             for k in range(n_references):
                 exact &= add(values[i], X[i : i + 1], references[k : k + 1])
     values /= n_references
     return np.ascontiguousarray(values.transpose(0, 2, 1)), exact
-
-
-def _by_source(
-    explained: Explained, parts: list[ScorePart], each: FloatArray
-) -> tuple[list[str], FloatArray]:
-    """Return what sources add, from what kernels do; those without weight add 0."""
-    given = kernel_sources(explained.learner.kernels_)
-    active = kernel_sources([kernel for part in parts for kernel in part.kernels])
-    absent = np.zeros((*each.shape[:-1], len(given)))
-    return sum_by([*given, *active], np.concatenate([absent, each], axis=-1))
-
-
-def _grouped(
-    columns: FloatArray | None, groups: Mapping[str, Any], names: list[str]
-) -> tuple[list[str], FloatArray]:
-    """Return what groups of columns add."""
-    if columns is None:
-        raise InvalidInputError(
-            "groups are of columns, which these rows do not have: kernels are precomputed, or rows "
-            "are no table. Leave groups out: every kernel is a source."
-        )
-    labels, group = column_groups(groups, names)
-    sums = np.zeros((*columns.shape[:2], len(labels)))
-    for column, place in enumerate(group):
-        sums[:, :, place] += columns[:, :, column]
-    return labels, sums
 
 
 def _closed(parts: FloatArray, total: FloatArray) -> FloatArray:

@@ -1,16 +1,10 @@
-"""The estimator that is explained, and its scores as sums of kernels at rows.
-
-Scores of discriminants are linear in kernels, and log-posteriors of Gaussian classes with one
-covariance are linear in scores. So all of ``decision_function`` is Σ_i c_i Σ_j a_j k_i(x, x_j) + b,
-and what a kernel adds to scores it adds to log-odds, exactly.
-"""
+"""The estimator that is explained, and the scores that its predictions are made by."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -20,26 +14,17 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.arrays import Buffers, FloatArray, as_dense
-from discernel.bank import CombinedFeatures, CombinedKernel, Uncentered
-from discernel.bank.base import Centering
+from discernel.arrays import FloatArray, as_dense
+from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.exceptions import InvalidInputError
-from discernel.inspection.games import Game, add_linear, kernel_forms, sampled_game
-from discernel.inspection.swapped import Swap, SwappedKernel, swap_features, swap_kernels
-from discernel.kernels import Kernel
 from discernel.kernels.columns import column_cells, column_indices
-from discernel.kernels.features import FeatureMap, NystromMap
-from discernel.kernels.weighted import WeightedKernels
+from discernel.model import Model
+from discernel.model.parts import ScorePart, score_parts
 
 __all__ = [
     "Explained",
-    "FeaturePart",
-    "KernelPart",
-    "ScorePart",
     "Scoring",
     "column_groups",
-    "column_names",
-    "expand",
     "fitted_learner",
 ]
 
@@ -48,11 +33,10 @@ __all__ = [
 
 
 class Explained(NamedTuple):
-    """A fitted estimator that learned a kernel, and the steps of a pipeline before and after it."""
+    """A fitted estimator that learned a kernel, and the steps of a pipeline before it."""
 
     learner: Any
     before: Pipeline | None
-    after: list[Any]
 
     @classmethod
     def of(cls, estimator: Any, *, predicts: bool = True) -> Explained:
@@ -75,7 +59,12 @@ class Explained(NamedTuple):
                 "The last step of a pipeline is explained, which must be an estimator of "
                 f"discernel. Got {type(steps[-1]).__name__} after {type(learner).__name__}."
             )
-        return cls(learner, inner[:last] if last else None, steps[last + 1 :])
+        return cls(learner, inner[:last] if last else None)
+
+    @property
+    def model(self) -> Model:
+        """What the estimator predicts with."""
+        return self.learner.model_  # type: ignore[no-any-return]
 
     def prepare(self, X: Any) -> Any:
         """Return rows as the estimator is given them, by the steps before it."""
@@ -83,7 +72,7 @@ class Explained(NamedTuple):
 
     def read(self, X: Any) -> Any:
         """Return rows as the kernels take them, or raise a clear error."""
-        return self.learner.model_.reader.read(self.prepare(X))
+        return self.model.reader.read(self.prepare(X))
 
     @property
     def column_names(self) -> list[str]:
@@ -92,14 +81,13 @@ class Explained(NamedTuple):
         Those of a dataframe, through the steps of a pipeline before it where these have names for
         what they return; else "column 0", "column 1", ...
         """
-        names, before = getattr(self.learner, "feature_names_in_", None), self.before
+        reader, before = self.model.reader, self.before
+        names = reader.names
         if names is None and before is not None and hasattr(before, "feature_names_in_"):
-            try:
+            with suppress(AttributeError, ValueError):  # a step that has no names to give
                 names = before.get_feature_names_out()
-            except (AttributeError, ValueError):  # a step that has no names to give
-                names = None
         if names is None:
-            names = [f"column {i}" for i in range(self.learner.n_features_in_)]
+            return [f"column {i}" for i in range(reader.n_features or 0)]
         return [str(name) for name in names]
 
     def cells(self, X: Any) -> NDArray[np.object_]:
@@ -125,11 +113,6 @@ def fitted_learner(estimator: Any) -> Any:
     return Explained.of(estimator, predicts=False).learner
 
 
-def column_names(estimator: Any) -> list[str]:
-    """Return the names of the columns that the learner in an estimator was given."""
-    return Explained.of(estimator, predicts=False).column_names
-
-
 def column_groups(
     groups: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[list[str], NDArray[np.intp]]:
@@ -138,6 +121,11 @@ def column_groups(
     The columns of a group are given by name or position, as kernels take them in ``.on``. Columns
     of no group make one more, "other columns".
     """
+    if not names:
+        raise InvalidInputError(
+            "groups are of columns, which these rows do not have: kernels are precomputed, or rows "
+            "are no table. Leave groups out: every kernel is a source."
+        )
     if not (isinstance(groups, Mapping) and groups):
         raise InvalidInputError(
             "groups must be a dictionary of names to columns, such as "
@@ -164,145 +152,6 @@ def column_groups(
 # ---- scores ------------------------------------------------------------------------------------
 
 
-class ScorePart(ABC):
-    """Functions of a row that are linear in some terms of it, and a part of its scores."""
-
-    #: What the terms are multiplied by, of shape (n_terms, n_outputs).
-    coef: FloatArray
-    #: The rows that the terms are kernels of; None where they are of none.
-    rows: Any
-
-    @property
-    @abstractmethod
-    def kernels(self) -> list[Kernel]:
-        """The kernels that the terms are of."""
-
-    @abstractmethod
-    def values(self, X: Any) -> FloatArray:
-        """Return the terms of rows, of shape (n_rows, n_terms)."""
-
-    @abstractmethod
-    def __call__(self, X: Any) -> FloatArray:
-        """Return the terms of rows times ``coef``, of shape (n_rows, n_outputs)."""
-
-    def by_kernel(self) -> list[ScorePart]:
-        """Return one part per kernel."""
-        return [self]
-
-    @abstractmethod
-    def games(self, player: NDArray[np.intp]) -> Iterator[Game]:
-        """Yield what the part, of one kernel, is a sum of, player by player."""
-
-    @abstractmethod
-    def swaps(self, n_columns: int) -> Callable[[Any, Buffers], Swap]:
-        """Return a function of rows and buffers: how the terms change with columns of the rows."""
-
-    @property
-    def thread_safe(self) -> bool:
-        """Whether several threads may compute the terms."""
-        return False
-
-
-@dataclass(frozen=True)
-class KernelPart(ScorePart):
-    """Sums of one kernel at the same rows: Σ_j coef_j k(x, z_j).
-
-    Precomputed kernels have no rows z_j. Of coefficients that are ``centered``, so that they sum to
-    0, a constant of the kernel does not matter.
-    """
-
-    kernel: WeightedKernels
-    rows: Any
-    coef: FloatArray
-    centered: bool
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        return self.kernel.kernels
-
-    def values(self, X: Any) -> FloatArray:
-        if self.rows is not None:
-            return self.kernel(X, self.rows)
-        pairs = zip(self.kernel.coefficients, self.kernels, strict=True)
-        return np.asarray(sum(factor * kernel(X) for factor, kernel in pairs))
-
-    def __call__(self, X: Any) -> FloatArray:
-        # Without centring of rows: its coefficients are centred, so that digits are kept.
-        nothing = Centering(np.zeros(len(self.coef)), 0.0) if self.centered else Uncentered()
-        whole = CombinedKernel(self.kernels, self.kernel.coefficients, self.rows, nothing)
-        return whole.product(X, self.coef)
-
-    def by_kernel(self) -> list[ScorePart]:
-        one = np.ones(1)
-        return [
-            KernelPart(WeightedKernels([kernel], one), self.rows, factor * self.coef, self.centered)
-            for kernel, factor in zip(self.kernels, self.kernel.coefficients, strict=True)
-        ]
-
-    def games(self, player: NDArray[np.intp]) -> Iterator[Game]:
-        for form in kernel_forms(self.kernels[0], len(player)):
-            yield form.game(self, player)
-
-    def swaps(self, n_columns: int) -> Callable[[Any, Buffers], Swap]:
-        return partial(swap_kernels, SwappedKernel(self, n_columns))
-
-    @property
-    def thread_safe(self) -> bool:
-        return all(kernel.thread_safe for kernel in self.kernels)
-
-
-@dataclass(frozen=True)
-class FeaturePart(ScorePart):
-    """A linear function of the features of a kernel."""
-
-    kernel: Kernel
-    features: FeatureMap
-    coef: FloatArray
-    rows: None = None
-
-    @property
-    def kernels(self) -> list[Kernel]:
-        return [self.kernel]
-
-    def values(self, X: Any) -> FloatArray:
-        return np.asarray(self.features(X))
-
-    def __call__(self, X: Any) -> FloatArray:
-        return self.features.product(X, self.coef)
-
-    def games(self, player: NDArray[np.intp]) -> Iterator[Game]:
-        n = len(player)
-        if all(form.is_linear for form in kernel_forms(self.kernel, n)):
-            yield partial(add_linear, self(np.eye(n)) - self(np.zeros((1, n))), player)
-        else:
-            yield sampled_game(self, self.kernel, player)
-
-    def swaps(self, n_columns: int) -> Callable[[Any, Buffers], Swap]:
-        return partial(swap_features, self)
-
-
-def expand(
-    combined: CombinedKernel | CombinedFeatures, coef: FloatArray
-) -> tuple[list[ScorePart], FloatArray]:
-    """Return the parts that ``combined.product(X, coef)`` is a sum of, and what is taken off it."""
-    if isinstance(combined, CombinedKernel):
-        # Centring is a subtraction: from the coefficients, and a constant that no row changes.
-        coef, offset = combined.centering.of_product(coef)
-        kernel = WeightedKernels(combined.kernels, combined.coefficients)
-        centered = bool(combined.centering.ignores_constants)
-        return [KernelPart(kernel, combined.rows, coef, centered)], offset
-    parts: list[ScorePart] = []
-    first = 0
-    for factor, one in zip(combined.factors, combined.maps, strict=True):
-        own = factor * coef[first : first + one.rank]
-        first += one.rank
-        if isinstance(one, NystromMap):  # features of landmarks are sums of kernels at these
-            parts.append(KernelPart(one.kernel, one.landmarks, one.expansion(own), False))
-        else:
-            parts.append(FeaturePart(one.kernel, one, own))  # type: ignore[attr-defined]
-    return parts, combined.center @ coef
-
-
 @dataclass(frozen=True)
 class Scoring:
     """Scores of a fitted estimator: what its kernels are multiplied by, and a constant.
@@ -326,18 +175,18 @@ class Scoring:
     classes: NDArray[Any] | None
 
     @classmethod
-    def of(cls, learner: Any) -> Scoring:
-        """Return the scoring of a fitted estimator, or raise a clear error."""
-        model = learner.model_
+    def of(cls, model: Model) -> Scoring:
+        """Return the scoring of a fitted model, or raise a clear error."""
         linear_scores = getattr(model.head, "linear_scores", None)
         if linear_scores is None:
             raise InvalidInputError(
                 "Predictions are explained of KernelDiscriminant, MultipleKernelDiscriminant, "
                 "MultipleKernelRidge and AKFDClassifier, or a pipeline that ends in one. Got "
-                f"{type(learner).__name__}. Of several labels, fit one of these per label."
+                f"{model.reader.estimator}. Of several labels, fit one of these per label."
             )
         coef, constant, seen = linear_scores(model.coef, model.intercept)
-        classes = None if seen is None else model.classes[seen]
+        assert model.kernel is not None
+        classes = None if seen is None or model.classes is None else model.classes[seen]
         if classes is not None and len(classes) > 2:
             coef = coef - coef.mean(axis=1, keepdims=True)
             constant = constant - constant.mean()
@@ -352,4 +201,4 @@ class Scoring:
     @property
     def parts(self) -> list[ScorePart]:
         """What the scores are a sum of, but for a constant."""
-        return expand(self.combined, self.coef)[0]
+        return score_parts(self.combined, self.coef)[0]

@@ -8,7 +8,7 @@ orders. Kernels that are products or sums over columns have it in closed form.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import comb
@@ -20,22 +20,23 @@ from scipy.special import roots_legendre
 
 from discernel.arrays import FloatArray, city_distances, squared_distances
 from discernel.exceptions import InvalidInputError
-from discernel.inspection.rows import dense, mixed_rows, moved_columns
 from discernel.kernels import Kernel
 from discernel.kernels.base import Combination
 from discernel.kernels.terms import IDENTITY, Term
 from discernel.kernels.weighted import WeightedKernels, slices
+from discernel.model.parts import KernelPart, ScorePart, seen_columns
+from discernel.model.rows import dense, mixed_rows, moved_columns
 
 __all__ = [
     "Form",
     "OtherForm",
     "ProductForm",
     "SumForm",
+    "games_of",
     "kernel_forms",
     "n_nodes",
     "product_integrals",
     "sampled_values",
-    "seen_columns",
 ]
 
 #: What values of a product may miss of what they add up to, over the sum of its coefficients.
@@ -68,7 +69,7 @@ class Form(ABC):
     is_linear: ClassVar[bool] = False
 
     @abstractmethod
-    def game(self, part: Any, player: NDArray[np.intp]) -> Game:
+    def game(self, part: KernelPart, player: NDArray[np.intp]) -> Game:
         """Return the game of Σ_j coef_j k(x, z_j), where each column belongs to a player."""
 
     @abstractmethod
@@ -94,7 +95,7 @@ class ProductForm(Form):
         """The columns that the kernel sees."""
         return np.flatnonzero((self.squares > 0) | (self.absolutes > 0))
 
-    def game(self, part: Any, player: NDArray[np.intp]) -> Game:
+    def game(self, part: KernelPart, player: NDArray[np.intp]) -> Game:
         columns = self.columns
         player = player[columns]
         form = ProductForm(self.factor, self.squares[columns], self.absolutes[columns])
@@ -142,7 +143,7 @@ class SumForm(Form):
     origin: FloatArray
     is_linear = True
 
-    def game(self, part: Any, player: NDArray[np.intp]) -> Game:
+    def game(self, part: KernelPart, player: NDArray[np.intp]) -> Game:
         slopes = sum(
             (dense(part.rows[rows]) - self.origin).T @ part.coef[rows]
             for rows in _blocks(len(part.coef), len(player))
@@ -162,7 +163,7 @@ class OtherForm(Form):
 
     kernel: Kernel
 
-    def game(self, part: Any, player: NDArray[np.intp]) -> Game:
+    def game(self, part: KernelPart, player: NDArray[np.intp]) -> Game:
         own = replace(part, kernel=WeightedKernels([self.kernel], np.ones(1)))
         return sampled_game(own, self.kernel, player)
 
@@ -212,16 +213,19 @@ def _known_form(term: Term, n: int) -> Form | None:
     return ProductForm(term.factor, rates["squared"], rates["city"])
 
 
-def seen_columns(kernels: Iterable[Kernel], n_columns: int) -> NDArray[np.bool_]:
-    """Return which columns some kernels see, of shape (n_columns,)."""
-    seen = np.zeros(n_columns, dtype=np.bool_)
-    for atom in (atom for kernel in kernels for term in kernel.terms() for atom in term.atoms):
-        found = atom.view.seen(n_columns)
-        seen[found.columns[found.factors != 0]] = True
-    return seen
-
-
 # ---- games between two rows --------------------------------------------------------------------
+
+
+def games_of(part: ScorePart, player: NDArray[np.intp]) -> Iterator[Game]:
+    """Yield what a part of one kernel is a sum of, player by player."""
+    (kernel,), n = part.kernels, len(player)
+    forms = kernel_forms(kernel, n)
+    if isinstance(part, KernelPart):
+        yield from (form.game(part, player) for form in forms)
+    elif all(form.is_linear for form in forms):
+        yield partial(add_linear, part(np.eye(n)) - part(np.zeros((1, n))), player)
+    else:
+        yield sampled_game(part, kernel, player)
 
 
 def add_linear(
@@ -232,7 +236,7 @@ def add_linear(
     return True
 
 
-def sampled_game(part: Any, kernel: Kernel, player: NDArray[np.intp]) -> Game:
+def sampled_game(part: ScorePart, kernel: Kernel, player: NDArray[np.intp]) -> Game:
     """Return the game of a function of which nothing is known: it is called with mixed rows."""
     seen = seen_columns([kernel], len(player))
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray, n_rows
 from discernel.bank import CombinedKernel
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.inspection.explained import Explained, KernelPart, Scoring
+from discernel.inspection.explained import Explained, Scoring
 from discernel.kernels.weighted import slices
+from discernel.model.parts import KernelPart
 
 __all__ = ["SimilarRows", "similar_rows"]
 
@@ -90,7 +91,7 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
     if side not in _SIDES:
         raise unknown_choice("side", side, list(_SIDES))
     explained = Explained.of(clf)
-    scoring = Scoring.of(explained.learner)
+    scoring = Scoring.of(explained.model)
     part, means = _kept_rows(scoring)
     rows = explained.read(X)
     coef, m = part.coef, len(means)
@@ -114,7 +115,7 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
         support[block] = np.take_along_axis(towards, order, axis=1)
         influence[block] = np.take_along_axis(more, order, axis=1)[:, :, None] * coef[order]
         found[block] = order
-    kept = explained.learner.model_.kept
+    kept = explained.model.kept
     return SimilarRows(
         indices=found if kept.places is None else kept.places[found],
         similarity=similarity,

@@ -1,20 +1,20 @@
 """The algorithms: from a criterion to weights. Only `align_kernels` sees X."""
 
-from discernel.learn.learn import learn, learn_kernel, learn_part
-from discernel.learn.path import RegularizationPath, regularization_path
-from discernel.learn.request import SOLVERS, Request, make_request
+from discernel.learn.learn import learn, learn_part
+from discernel.learn.matrices import RegularizationPath, learn_kernel, regularization_path
+from discernel.learn.request import Request, make_request
 from discernel.papers.alignment.parameters import AlignedKernels, align_kernels
-from discernel.papers.margin.solver import InteriorPoint
 from discernel.papers.separability.spectrum import ReweighedSpectrum, reweigh_spectrum
-from discernel.programs.columns import Columns
-from discernel.programs.conic import QCQP, SDP
-from discernel.programs.galerkin import Galerkin
-from discernel.programs.newton import Newton
-from discernel.programs.silp import SILP
-from discernel.programs.solution import (
-    Candidate,
-    LearnedKernel,
-    Progress,
+from discernel.programs.solution import Candidate, LearnedKernel, Progress
+from discernel.solvers import (
+    QCQP,
+    SDP,
+    SILP,
+    SOLVERS,
+    Columns,
+    Galerkin,
+    InteriorPoint,
+    Newton,
     Solution,
     Solver,
     Status,

@@ -2,54 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
 from discernel.bank import Bank
 from discernel.criteria import RKDA, Auto, Criterion, Program, as_criterion, offers
-from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.papers.akfd.solver import Alternating
-from discernel.papers.alignment.solvers import Greedy, QuadraticProgram
-from discernel.papers.margin.solver import InteriorPoint
-from discernel.papers.separability.solvers import ClosedForm, Dinkelbach
-from discernel.programs.columns import MANY_KERNELS, Columns
-from discernel.programs.conic import QCQP, SDP
-from discernel.programs.galerkin import Galerkin
-from discernel.programs.newton import Newton
-from discernel.programs.no_solver import NoSolver
-from discernel.programs.search import LBFGS, Search
-from discernel.programs.silp import SILP
+from discernel.exceptions import InvalidInputError, check_count, check_number, unknown_choice
+from discernel.programs.columns import MANY_KERNELS
 from discernel.programs.solution import FEW_SAMPLES, Callback, Solver
+from discernel.solvers import Columns, Galerkin, Newton, as_solver
 from discernel.targets import Target
 
-__all__ = ["SOLVERS", "Request", "check_solver", "faster_solver", "make_request"]
+__all__ = ["Request", "faster_solver", "make_request"]
 
 #: `Galerkin` is faster than `Newton` from so many samples on, and so many per column of directions.
 _GALERKIN_SAMPLES, _GALERKIN_COLUMNS = 500, 25
-
-
-#: What the names stand for.
-SOLVERS: dict[str, Callable[[], Solver]] = {
-    "newton": Newton,
-    "galerkin": Galerkin,
-    "columns": Columns,
-    "sdp": SDP,
-    "sdp_approximate": lambda: SDP(approximate=True),
-    "qcqp": QCQP,
-    "silp": SILP,
-    "interior_point": InteriorPoint,
-    "greedy": Greedy,
-    "qp": QuadraticProgram,
-    "closed_form": ClosedForm,
-    "dinkelbach": Dinkelbach,
-    "alternating": Alternating,
-    "lbfgs": LBFGS,
-    "search": Search,
-    "none": NoSolver,
-}
 
 
 @dataclass(frozen=True)
@@ -92,10 +61,6 @@ class Request:
         """Whether the user has chosen neither criterion nor solver."""
         return self.automatic and self.criterion.name == Auto.name
 
-    def on_bank(self, bank: Bank) -> Request:
-        """Return the request with what its criterion takes from the candidates fixed."""
-        return replace(self, criterion=self.criterion.on_bank(bank))
-
     def check_target(self, target: Target) -> None:
         """Raise a clear error if the target cannot be learned as asked."""
         self.criterion.check_target(target, self.regularization)
@@ -120,11 +85,10 @@ def make_request(
     if is_word and (joint or not (automatic or named in made.solvers)):
         made = RKDA()  # who names a solver of the convex program means that program
     ridge = _check_regularization(regularization, made)
-    if not (isinstance(tol, (int, float)) and tol > 0):
-        raise InvalidInputError(f"tol must be a positive number. Got {tol!r}.")
-    if max_iter is not None and not (isinstance(max_iter, (int, np.integer)) and max_iter > 0):
-        raise InvalidInputError(f"max_iter must be a positive integer or None. Got {max_iter!r}.")
-    chosen = _as_solver(made.solvers[0] if automatic else solver, made)
+    check_number("tol", tol, positive=True)
+    if max_iter is not None:
+        check_count("max_iter", max_iter)
+    chosen = as_solver(made.solvers[0] if automatic else solver, made)
     made.check(chosen.name, ridge)
     return Request(
         criterion=made,
@@ -136,56 +100,6 @@ def make_request(
         random_state=random_state,
         callback=callback,
     )
-
-
-def _as_solver(solver: Any, criterion: Criterion) -> Solver:
-    """Return the solver that is meant, or raise a clear error.
-
-    One of ours must be among those of the criterion. One of the user's need only be one: what it
-    needs of the program is checked when there is a program.
-    """
-    what, known = f"solver of criterion='{criterion.name}'", ["auto", *criterion.solvers]
-    if isinstance(solver, str):
-        if solver not in criterion.solvers:
-            raise unknown_choice(what, solver, known)
-        if solver not in SOLVERS:
-            raise InvalidInputError(
-                f"The {what} must be one of ours to be known by its name. Got '{solver}'. Give "
-                "the solver itself, as an object."
-            )
-        chosen = SOLVERS[solver]()
-    elif _is_solver(solver):
-        chosen = cast(Solver, solver)
-        if chosen.name in SOLVERS and chosen.name not in criterion.solvers:
-            raise unknown_choice(what, chosen.name, known)
-    else:
-        raise InvalidInputError(
-            f"The {what} must be one of {', '.join(map(repr, known))}, an object of "
-            "discernel.solvers, or an object with a name and a method solve(program, task). "
-            f"Got {solver!r}."
-        )
-    check = getattr(chosen, "check_installed", None)
-    if check is not None:
-        check()
-    return chosen
-
-
-def _is_solver(solver: Any) -> bool:
-    """Whether an object can be asked to solve; a class cannot."""
-    has_solve = callable(getattr(solver, "solve", None)) and not isinstance(solver, type)
-    return has_solve and isinstance(getattr(solver, "name", None), str)
-
-
-def check_solver(solver: Solver, program: Program, criterion: Criterion) -> None:
-    """Raise a clear error if a program does not offer what a solver needs."""
-    needs = tuple(getattr(solver, "needs", ()))
-    missing = [name for name in needs if not offers(program, name)]
-    if missing:
-        raise InvalidInputError(
-            f"solver='{solver.name}' needs a program that offers {', '.join(needs)}. That of "
-            f"criterion='{criterion.name}' does not offer {', '.join(missing)}. Use one of "
-            f"{', '.join(map(repr, criterion.solvers))}."
-        )
 
 
 def faster_solver(request: Request, program: Program, bank: Bank, target: Target) -> Solver:

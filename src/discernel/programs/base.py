@@ -31,8 +31,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from discernel.arrays import FloatArray
-from discernel.bank import Bank, Normalization
+from discernel.bank import Bank, Matrices, Normalization
 from discernel.exceptions import InvalidInputError
+from discernel.programs.least_squares import KernelLeastSquares
 from discernel.targets import ClassTarget, Target
 
 __all__ = [
@@ -136,12 +137,20 @@ class Split:
 
 
 class Program(ABC):
-    """A criterion for some kernels and a target: what is left is to find weights."""
+    """A criterion for some kernels and a target: what is left is to find weights.
+
+    Attributes
+    ----------
+    bank : Matrices
+        The kernels; a program that has none says `n_weights` itself.
+    """
+
+    bank: Matrices
 
     @property
-    @abstractmethod
     def n_weights(self) -> int:
         """The number of weights, which are at least 0 and sum to 1."""
+        return self.bank.n_kernels
 
     def objective(self, value: float) -> float:
         """Return the value of the paper's own program from the value that is minimised."""
@@ -295,3 +304,16 @@ class Criterion(ABC):
         if self.balanced and isinstance(target, ClassTarget):
             return regularization * target.sizes[target.codes].astype(np.float64)
         return np.full(target.n_samples, regularization)
+
+    def least_squares(
+        self,
+        bank: Bank,
+        weights: FloatArray,
+        target: Target,
+        regularization: float,
+        scores: FloatArray | None = None,
+    ) -> KernelLeastSquares:
+        """Return the fit of the target, or of other scores of its rows, with a sum of kernels."""
+        ridge = self.sample_ridge(target, regularization)
+        scores = target.scores if scores is None else scores
+        return KernelLeastSquares(bank.system(weights, ridge), ridge, scores, target.sample_weights)

@@ -27,7 +27,6 @@ _INNER = 0.5
 _MAX_STEPS = 1000
 
 
-@dataclass
 class _Survivors:
     """The kernels that may have weight at an optimum, and what is known of them.
 
@@ -43,16 +42,13 @@ class _Survivors:
         How much the energies can be wrong because of rounding.
     """
 
-    program: Any
-    positions: NDArray[np.intp] = field(init=False)
-    norms: FloatArray = field(init=False)
-    energies: FloatArray = field(init=False)
-    lengths: FloatArray = field(init=False)
-    noise: FloatArray = field(init=False)
+    energies: FloatArray
+    lengths: FloatArray
+    noise: FloatArray
 
-    def __post_init__(self) -> None:
-        self.positions = np.arange(self.program.n_weights)
-        self.norms = self.program.bank.norms()
+    def __init__(self, program: Any) -> None:
+        self.program, self.norms = program, program.bank.norms()
+        self.positions = np.arange(program.n_weights)
 
     def look(self, dual: FloatArray) -> float:
         """Pass over all of them once, and return the bound that the dual point gives.

@@ -113,10 +113,6 @@ class FisherRatioProgram(ConvexProgram):
         self.regularization = regularization
         self.ridge = regularization * target.sizes[target.codes].astype(np.float64)  # λD
 
-    @property
-    def n_weights(self) -> int:
-        return self.bank.n_kernels
-
     def at(self, weights: FloatArray) -> FisherRatioPoint:
         return FisherRatioPoint(self, weights)
 

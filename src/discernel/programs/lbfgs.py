@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,7 @@ from discernel.programs.loo import ErrorPoint
 from discernel.programs.simplex import normalize
 from discernel.targets import Target
 
-__all__ = [
-    "choose_regularization",
-    "leave_one_out_error",
-    "minimize_error",
-    "pull_to_equal",
-]
+__all__ = ["choose_regularization", "minimize_error", "pull_to_equal"]
 
 #: λ that the descent may reach.
 _LAMBDA_BOUNDS = (1e-7, 10.0)
@@ -30,16 +26,6 @@ _LAMBDA_BOUNDS = (1e-7, 10.0)
 _NEGLIGIBLE = 1e-3
 #: No logarithm of less is taken.
 _TINY = 1e-30
-
-
-def leave_one_out_error(
-    bank: Bank, target: Target, weights: FloatArray, regularization: float
-) -> float:
-    """Return the mean squared leave-one-out error; about two factorisations."""
-    ridge = np.full(bank.n_samples, regularization)
-    system = bank.system(weights, ridge)
-    fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
-    return fit.leave_one_out_error()
 
 
 def choose_regularization(
@@ -61,7 +47,9 @@ def choose_regularization(
         One of them that was good for other weights. The error mostly has one valley: from here
         it is followed downhill, and some λ are never tried. By default all are.
     """
-    system = bank.systems(weights)
+    # That of a single λ is mostly known from before, or asked for again.
+    is_one = len(regularizations) == 1
+    system = partial(bank.system, weights) if is_one else bank.systems(weights)
 
     def error(regularization: float) -> float:
         ridge = np.full(bank.n_samples, regularization)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
-from discernel.arrays.sample_weights import SampleWeights
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank import System
 
 __all__ = ["KernelLeastSquares", "LeastSquares", "LeftOutRows", "center_left_out"]
@@ -114,20 +114,15 @@ class KernelLeastSquares:
     ) -> None:
         self._system, self._ridge, self._targets = system, ridge, targets
         self.sample_weights = sample_weights
-        ones = np.ones((len(targets), 1))
-        if sample_weights is not None:
-            ones = sample_weights.roots[:, None]
-        solved = system.solve(np.hstack([ones, targets]))
+        self._rows = row_weights(sample_weights, len(targets))
+        roots = self._rows.roots  # in place of the ones
+        solved = system.solve(np.hstack([roots[:, None], targets]))
         self._solved_ones = solved[:, 0]  # N⁻¹1
-        if sample_weights is None:
-            self._sum = float(self._solved_ones.sum())
-            self.intercept = solved[:, 1:].sum(axis=0) / self._sum
-        else:
-            self._sum = float(self._solved_ones @ sample_weights.roots)
-            self.intercept = sample_weights.roots @ solved[:, 1:] / self._sum
-        # QT with Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1), and the roots of the weights for ones
+        self._sum = float(roots @ self._solved_ones)
+        self.intercept = roots @ solved[:, 1:] / self._sum
+        # QT with Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1)
         self._dual = solved[:, 1:] - self._solved_ones[:, None] * self.intercept
-        self.coef = self._dual if sample_weights is None else self._dual * ones
+        self.coef = self._dual * roots[:, None]
 
     @property
     def by_iteration(self) -> bool:
@@ -142,18 +137,17 @@ class KernelLeastSquares:
     @property
     def fitted(self) -> FloatArray:
         """The predictions for the training rows: G̃·coef + b, without a product."""
-        return self._unweighted(self._targets - self._ridge[:, None] * self._dual)
+        return self._rows.unscale(self._targets - self._ridge[:, None] * self._dual)
 
     @property
     def truth(self) -> FloatArray:
         """The targets t_i, without weights."""
-        return self._unweighted(self._targets)
+        return self._rows.unscale(self._targets)
 
     @property
     def ridge(self) -> FloatArray:
         """ρ_i/ω_i: what row i is fitted with."""
-        weights = self.sample_weights
-        return self._ridge if weights is None else self._ridge / weights.values
+        return self._ridge / self._rows.values
 
     @property
     def penalty(self) -> FloatArray:
@@ -163,18 +157,14 @@ class KernelLeastSquares:
     @cached_property
     def leave_one_out(self) -> FloatArray:
         """The prediction for each training row of the fit to all the others."""
-        return self._unweighted(self._targets - self._residuals)
+        return self._rows.unscale(self._targets - self._residuals)
 
     @property
     def left_out_scores(self) -> FloatArray:
         """`leave_one_out` in the units of ``fitted``; see `center_left_out`."""
-        targets, known = self._unweighted(self._targets), self.sample_weights
-        if self._ridge.any():
-            shares = 1.0 / self.ridge
-        else:
-            shares = np.ones(len(targets)) if known is None else known.values
+        shares = 1.0 / self.ridge if self._ridge.any() else self._rows.values
         shares = shares / shares.sum()
-        return center_left_out(self.leave_one_out, targets - shares @ targets, shares)
+        return center_left_out(self.leave_one_out, self.truth - shares @ self.truth, shares)
 
     @cached_property
     def _residuals(self) -> FloatArray:
@@ -190,26 +180,19 @@ class KernelLeastSquares:
         rows : ndarray of int
             Their positions.
         """
-        weights, places = self.sample_weights, np.arange(len(rows))
-        units = np.zeros((self.n_samples, len(rows)))
-        units[rows, places] = 1.0 if weights is None else weights.roots[rows]
-        unit = KernelLeastSquares(self._system, self._ridge, units, weights)
+        places, units = np.arange(len(rows)), np.zeros((self.n_samples, len(rows)))
+        units[rows, places] = self._rows.roots[rows]
+        unit = KernelLeastSquares(self._system, self._ridge, units, self.sample_weights)
         errors = self._dual[rows] / unit._dual[rows, places][:, None]
-        counted = np.ones(len(rows)) if weights is None else weights.values[rows]
-        return LeftOutRows(rows, self.truth[rows] - errors, errors, unit.coef, counted)
+        scores, weights = self.truth[rows] - errors, self._rows.values[rows]
+        return LeftOutRows(rows, scores, errors, unit.coef, weights)
 
     def leave_one_out_error(self) -> float:
         """Return the mean squared leave-one-out error."""
-        if not self._targets.shape[1]:
-            return 0.0  # a single class, of which there is nothing to predict
-        if self.sample_weights is None:
-            return float(np.mean((self._targets - self.leave_one_out) ** 2))
         n_columns = self._targets.shape[1]
-        return float(np.sum(self._residuals**2) / (self.sample_weights.total * n_columns))
-
-    def _unweighted(self, rows: FloatArray) -> FloatArray:
-        weights = self.sample_weights
-        return np.asarray(rows if weights is None else rows / weights.roots[:, None])
+        if not n_columns:
+            return 0.0  # a single class, of which there is nothing to predict
+        return float(np.sum(self._residuals**2) / (self._rows.total * n_columns))
 
 
 def center_left_out(

@@ -25,7 +25,7 @@ from discernel.exceptions import check_number
 from discernel.programs.base import Criterion, Program
 from discernel.targets import Target
 
-__all__ = ["Auto", "ErrorPoint", "LeaveOneOut", "LeaveOneOutError", "LeaveOneOutProgram"]
+__all__ = ["Auto", "ErrorPoint", "LeaveOneOut", "LeaveOneOutProgram"]
 
 
 @dataclass(frozen=True)
@@ -47,29 +47,35 @@ class ErrorPoint:
     by_regularization: float = 0.0
 
 
-class LeaveOneOutError:
-    """The mean squared leave-one-out error of the class scores.
+@dataclass(frozen=True)
+class LeaveOneOutProgram(Program):
+    """Weights and λ of the least leave-one-out error, or of a search by it.
 
-    Parameters
+    Attributes
     ----------
-    bank : Bank
-        The kernels, normalised to centred trace 1.
-    target : Target
-        What is to be separated.
+    bank, target
+        The kernels, normalised to centred trace 1, and what is to be separated.
+    pull : float
+        As in `LeaveOneOut`.
+    regularization : float or None
+        λ; None where it is to be chosen.
     """
 
-    def __init__(self, bank: Bank, target: Target) -> None:
-        self.bank = bank
-        self.target = target
+    bank: Bank
+    target: Target
+    pull: float = 0.0
+    regularization: float | None = None
 
-    def at(self, weights: FloatArray, regularization: float) -> ErrorPoint:
-        """Return error and gradient; about eight factorisations of size n_samples."""
-        T, rows = self.target.scores, self.bank.sample_weights
-        ones = np.ones((self.bank.n_samples, 1)) if rows is None else rows.roots[:, None]
+    def error(self, weights: FloatArray, regularization: float) -> ErrorPoint:
+        """Return the mean squared leave-one-out error of the class scores, and its gradient.
+
+        About eight factorisations of size n_samples.
+        """
+        T, roots = self.target.scores, self.bank.row_weights.roots
         inverse = self.bank.inverse(weights, regularization)
         # N⁻¹1 is 1/λ, but that G̃1 = 0 holds up to rounding only, and λ may not be far above it.
-        s = inverse.solve(ones)
-        total = float(s.sum()) if rows is None else float(rows.roots @ s[:, 0])
+        s = inverse.solve(roots[:, None])
+        total = float(roots @ s[:, 0])
 
         def project(right: FloatArray) -> FloatArray:  # Q times
             return np.asarray(inverse.solve(right) - s * ((s.T @ right) / total))
@@ -87,30 +93,6 @@ class LeaveOneOutError:
             leverage, np.hstack([influence, twice]), np.hstack([QT, s]), 1.0 / size
         )
         return ErrorPoint(float(np.sum(errors**2)) / size, by_weights, by_regularization)
-
-
-class LeaveOneOutProgram(Program):
-    """Weights and λ of the least leave-one-out error, or of a search by it.
-
-    Attributes
-    ----------
-    bank, target
-        The kernels, normalised to centred trace 1, and what is to be separated.
-    pull : float
-        As in `LeaveOneOut`.
-    regularization : float or None
-        λ; None where it is to be chosen.
-    """
-
-    def __init__(
-        self, bank: Bank, target: Target, pull: float, regularization: float | None
-    ) -> None:
-        self.bank, self.target, self.pull = bank, target, pull
-        self.regularization = regularization
-
-    @property
-    def n_weights(self) -> int:
-        return self.bank.n_kernels
 
 
 @dataclass(frozen=True)

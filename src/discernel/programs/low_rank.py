@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, draw_rows, inner, n_rows, self_product
+from discernel.arrays.sample_weights import row_weights
 from discernel.bank import CholeskySystem, FeatureBank
 from discernel.kernels.weighted import WeightedKernels
 from discernel.programs.base import Criterion
@@ -28,8 +29,6 @@ from discernel.programs.least_squares import KernelLeastSquares
 from discernel.targets import Target
 
 __all__ = ["LowRankLoss", "low_rank_loss"]
-
-#: Banks that know kernels by features only.
 
 #: Rows on which the exact kernel is compared with the approximated one.
 _SAMPLE = 1500
@@ -197,7 +196,7 @@ def _estimated_change(
     drawn: NDArray[np.intp],
 ) -> float:
     """Return ⟨B, EB⟩, from the rows of E of some samples; at least 0."""
-    dual = B if bank.sample_weights is None else B * bank.sample_weights.roots[:, None]
+    dual = B * bank.row_weights.roots[:, None]
     rows = X[drawn]
     change = kernel.product(rows, X, dual)
     change -= bank.combined_features(weights).product(rows, bank.feature_coef(weights, dual))
@@ -218,20 +217,16 @@ def _sample_errors(
 ) -> tuple[float, float]:
     """Return the leave-one-out errors on some rows: of the features, and of the exact kernel."""
     part, rows = target.subset(drawn), X[drawn]
-    total = len(drawn) if part.sample_weights is None else part.sample_weights.total
-    shares = None if part.sample_weights is None else part.sample_weights.shares
-    factor = 1.0
+    counts, factor = row_weights(part.sample_weights, len(drawn)), 1.0
     if criterion.normalization == "centered_trace":  # of trace 1, however many rows
-        factor = bank.total / total
+        factor = bank.total / counts.total
     ridge = criterion.sample_ridge(part, regularization)
 
     def error(gram: FloatArray) -> float:
         gram *= factor
         for _ in range(2):  # of rows, then of columns
-            gram -= gram.mean(axis=0) if shares is None else shares @ gram
-            gram = gram.T
-        if part.sample_weights is not None:
-            gram = part.sample_weights.scale_both(gram)
+            gram = counts.center(gram).T
+        gram = counts.scale_both(gram)
         # Solved first and then asked for its diagonal, the matrix is factored once, in place.
         system = CholeskySystem(lambda: np.ascontiguousarray(gram), ridge)
         fit = KernelLeastSquares(system, ridge, part.scores, part.sample_weights)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
 
-from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.targets import Target
 
 __all__ = ["Part", "draw_part"]
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(NamedTuple):
     """Some of the samples.
 
     Attributes
     ----------
     bank : Bank
-        The kernels on them; those that are constant there are left out.
+        The kernels on them; those that are constant there are left out. Its `Bank.expand` leads
+        back to the kernels of all samples.
     target : Target
         What is to be separated.
     """
@@ -34,13 +34,12 @@ class Part:
         """Which kernels of all samples are constant on these, so that nothing is known of them."""
         return ~np.isin(np.arange(self.bank.n_candidates), self.bank.kept)
 
-    def on_all(self, weights: FloatArray) -> FloatArray:
-        """Return weights of these kernels as weights of those of all samples, 0 where unseen."""
-        return self.bank.expand(weights)
 
+def draw_part(bank: Bank, target: Target, share: float, random_state: Any) -> Part | None:
+    """Return a share of the samples, at random; None if no kernel varies on them.
 
-def draw_part(bank: Bank, target: Target, share: float, rng: np.random.RandomState) -> Part | None:
-    """Return a share of the samples, at random; None if no kernel varies on them."""
-    rows = target.draw(share, rng)
+    A ``random_state`` of None is 0: the same data give the same kernel.
+    """
+    rows = target.draw(share, check_random_state(0 if random_state is None else random_state))
     part = bank.subset(rows)
     return Part(part, target.subset(rows)) if part.n_kernels else None

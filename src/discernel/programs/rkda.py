@@ -25,7 +25,7 @@ from __future__ import annotations
 import copy
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import scipy.linalg
@@ -42,7 +42,8 @@ from discernel.arrays import (
 from discernel.bank import Bank, Matrices, Subspace, WithIdentity
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Point, Split
-from discernel.programs.screening import DualBall, dual_ball
+from discernel.programs.screening import DualBall
+from discernel.programs.simplex import beside_identity, uniform
 from discernel.targets import Target
 
 __all__ = [
@@ -54,13 +55,13 @@ __all__ = [
     "square_root",
 ]
 
-#: Where λ is learned, the least weight that all kernels together are left with.
-_SMALLEST_SHARE = 1e-9
 #: Rounding error of a factorisation, relative to its matrix: some hundred times that of one number,
 #: for sums over all samples. The norms of the K_i are at most their trace, 1.
 _FACTORISATION = 2e-14
 #: Rounding error of a sum of products, relative to the lengths of the two.
 _SUM = 4 * np.finfo(np.float64).eps
+#: Relative rounding error of a value: no gap is known to be smaller.
+_NOISE = 1e-12
 
 
 class RKDAPoint(Point):
@@ -139,26 +140,25 @@ class RKDAProgram(ConvexProgram):
         λ.
     """
 
+    _point: ClassVar[type[RKDAPoint]] = RKDAPoint
+
     def __init__(self, bank: Bank, target: Target, regularization: float) -> None:
-        self.bank: Matrices = bank
-        self.target = target
+        self.bank, self.target = bank, target
         self.scores = target.scores
         self.ridge = self.bound_ridge = regularization
         self.scale = self.bound_scale = regularization
-
-    @property
-    def n_weights(self) -> int:
-        return self.bank.n_kernels
+        #: What conic programs are divided by: λ or, where it is learned, its share in a trace of 1.
+        self.unit = regularization
 
     def at(self, weights: FloatArray) -> RKDAPoint:
-        return RKDAPoint(self, weights)
+        return self._point(self, weights)
 
     def near(self, weights: FloatArray) -> RKDAPoint:
         """Return `at` with a factorisation that may be of single precision; it knows its error.
 
         Products with the kernels are exact, so the bound and the error are certain all the same.
         """
-        return RKDAPoint(self, weights, rough=True)
+        return self._point(self, weights, rough=True)
 
     def estimate(self, weights: FloatArray) -> tuple[float, float]:
         """Return the value without a pass over the kernels, and how far off rounding can be.
@@ -243,24 +243,27 @@ class RKDAProgram(ConvexProgram):
 
     def few(self, positions: NDArray[np.intp]) -> RKDAProgram:
         """Return the program of some of the kernels."""
-        bank = self.bank
-        if not isinstance(bank, Bank):
-            raise TypeError("A program that is restricted to a subspace has all its kernels.")
-        return RKDAProgram(bank.select(positions), self.target, self.ridge)
+        return RKDAProgram(cast(Bank, self.bank).select(positions), self.target, self.ridge)
 
     def dual_ball(self, value: float, dual: FloatArray, energies: FloatArray) -> DualBall:
-        """Return a ball that holds the optimal B, from the program at some weights."""
-        return dual_ball(self.scores, self.ridge, value / self.scale, dual, energies)
+        """Return the ball that holds the optimal B, from the program at some weights.
+
+        Parameters
+        ----------
+        value : float
+            That of the program.
+        dual : ndarray of shape (n_samples, n_columns)
+            B = N(w)⁻¹T.
+        energies : ndarray of shape (n_kernels,)
+            ⟨B, K_iB⟩ of all kernels that may have weight.
+        """
+        primal, norm, strength = value / self.scale, inner(dual, dual), inner(self.scores, dual)
+        t = strength / (self.ridge * norm + float(energies.max()))
+        gap = max(primal - t * strength, _NOISE * primal)
+        squared = gap / (2.0 * self.ridge) - 0.25 * (1.0 - t) ** 2 * norm
+        return DualBall(0.5 * (1.0 + t), float(np.sqrt(max(squared, 0.0))))
 
     # ---- the paper's conic programs ----------------------------------------------------------
-
-    def _unit(self) -> float:
-        """Return λ or, where it is learned, its share in a trace of 1."""
-        return self.ridge
-
-    def _identity(self, n: int) -> FloatArray | float:
-        """Return what is added to the kernels over `_unit`."""
-        return np.eye(n)
 
     def sdp(self, cp: Any, *, approximate: bool = False) -> ConicModel:
         """Return the semidefinite program: Eq. (8), (29) and (41), or (32) and (45).
@@ -278,8 +281,9 @@ class RKDAProgram(ConvexProgram):
         n, n_classes = indicator.shape
         weights, bounds = cp.Variable(len(kernels), nonneg=True), cp.Variable(n_classes)
         # Everything over λ (fixed) or 1/m (joint), as printed in the paper: entries of order 1.
-        matrix = sum(w * (K / self._unit()) for w, K in zip(weights, kernels, strict=True))
-        matrix = matrix + self._identity(n)
+        matrix = sum(w * (K / self.unit) for w, K in zip(weights, kernels, strict=True))
+        if self.bound_ridge > 0:  # else it is one of the kernels
+            matrix = matrix + np.eye(n)
         if approximate:
             inequalities = [cp.bmat([[matrix, indicator], [indicator.T, cp.diag(bounds)]]) >> 0]
         else:
@@ -313,7 +317,7 @@ class RKDAProgram(ConvexProgram):
         # In half the papers' β, and in units in which all entries are of order 1.
         dual, t = cp.Variable(scores.shape), cp.Variable()
         limits = [
-            cp.sum_squares(square_root(K / self._unit()) @ dual) <= t
+            cp.sum_squares(square_root(K / self.unit) @ dual) <= t
             for K in self.bank.compressed(basis)
         ]
         objective = 2.0 * cp.sum(cp.multiply(scores, dual)) - t
@@ -366,62 +370,36 @@ class JointRKDAProgram(RKDAProgram):
         super().__init__(WithIdentity(bank), target, floor)
         # θ = (w_0/m + floor, w_i/r_i) sums to θᵀr = 1 + m·floor; scaling it to 1 scales the value.
         self.scale = 1.0 + bank.total * floor
-        self.bound_ridge, self.bound_scale = 0.0, 1.0
+        self.bound_ridge, self.bound_scale, self.unit = 0.0, 1.0, 1.0 / bank.total
 
     few = None  # type: ignore[assignment]  # there is no ball without a ridge
 
     def split(self, weights: FloatArray) -> Split:
         """Return the weights of the kernels, summing to 1, and λ relative to them."""
-        kernels = weights[1:]
-        share = float(kernels.sum())
-        if share < _SMALLEST_SHARE:  # no kernel tells the classes apart better than the identity
-            kernels, share = np.full(len(kernels), _SMALLEST_SHARE / len(kernels)), _SMALLEST_SHARE
+        kernels, share = beside_identity(weights[1:])
         regularization = float((weights[0] / self.bank.total + self.ridge) / share)
-        return Split(kernels / share, regularization, regularization <= 2 * self.ridge)
-
-    def _unit(self) -> float:
-        return 1.0 / self.bank.total
-
-    def _identity(self, n: int) -> float:
-        return 0.0  # it is one of the kernels
+        return Split(kernels, regularization, regularization <= 2 * self.ridge)
 
 
-class ShrunkPoint(Point):
-    """A criterion with a pull towards equal weights, at some weights."""
+class ShrunkPoint(RKDAPoint):
+    """The criterion with a pull towards equal weights, at some weights."""
 
-    def __init__(self, point: RKDAPoint, strength: float) -> None:
-        self.weights = point.weights
-        self._point, self._strength = point, strength
-        self._away = point.weights - 1.0 / len(point.weights)
-        self.value = point.value + 0.5 * strength * float(self._away @ self._away)
+    _criterion: ShrunkRKDAProgram
 
-    @property
-    def error(self) -> float:
-        """How far the value can be too small."""
-        return self._point.error
-
-    @property
-    def intercept(self) -> float:
-        pull = 0.5 * self._strength * float(self._away @ self._away)
-        return self._point.intercept + pull - self._strength * float(self._away @ self.weights)
-
-    @property
-    def dual(self) -> FloatArray:
-        """B, of the criterion without the pull."""
-        return self._point.dual
-
-    @property
-    def directions(self) -> FloatArray:
-        """Its derivatives, likewise."""
-        return self._point.directions
+    def __init__(
+        self, criterion: ShrunkRKDAProgram, weights: FloatArray, *, rough: bool = False
+    ) -> None:
+        super().__init__(criterion, weights, rough=rough)
+        self.value += criterion.pull(weights)
 
     @cached_property
     def gradient(self) -> FloatArray:
-        return self._point.gradient + self._strength * self._away
+        away = self.weights - 1.0 / len(self.weights)
+        return super().gradient + self._criterion.strength * away
 
     @cached_property
     def hessian(self) -> FloatArray:
-        return self._point.hessian + self._strength * np.eye(len(self.weights))
+        return super().hessian + self._criterion.strength * np.eye(len(self.weights))
 
     @cached_property
     def bound(self) -> float:
@@ -441,24 +419,24 @@ class ShrunkRKDAProgram(RKDAProgram):
         data set. 0 is [Ye08]_; the larger, the closer the weights are to equal.
     """
 
+    _point = ShrunkPoint
+
     def __init__(self, bank: Bank, target: Target, regularization: float, shrinkage: float) -> None:
         super().__init__(bank, target, regularization)
         p = bank.n_kernels
-        self.strength = shrinkage * p * super().at(np.full(p, 1.0 / p)).value
+        self.strength = shrinkage * p * RKDAPoint(self, uniform(p)).value
 
     # Every kernel has weight, and the paper's programs know no pull.
     few = sdp = qcqp = None  # type: ignore[assignment]
 
-    def at(self, weights: FloatArray) -> ShrunkPoint:  # type: ignore[override]
-        return ShrunkPoint(super().at(weights), self.strength)
-
-    def near(self, weights: FloatArray) -> ShrunkPoint:  # type: ignore[override]
-        return ShrunkPoint(super().near(weights), self.strength)
+    def pull(self, weights: FloatArray) -> float:
+        """Return (ρ/2)‖w − 1/p‖²."""
+        away = weights - 1.0 / len(weights)
+        return 0.5 * self.strength * float(away @ away)
 
     def estimate(self, weights: FloatArray) -> tuple[float, float]:
         value, error = super().estimate(weights)
-        away = weights - 1.0 / len(weights)
-        return value + 0.5 * self.strength * float(away @ away), error
+        return value + self.pull(weights), error
 
 
 @dataclass(frozen=True)

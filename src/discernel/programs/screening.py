@@ -36,12 +36,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, inner
+from discernel.arrays import FloatArray
 
-__all__ = ["DualBall", "dual_ball"]
-
-#: Relative rounding error of a value: no gap is known to be smaller.
-_NOISE = 1e-12
+__all__ = ["DualBall"]
 
 
 @dataclass(frozen=True)
@@ -83,28 +80,3 @@ class DualBall:
         slack = 2.0 * self.radius * self.scale * lengths + self.scale**2 * noise
         largest = float((center - slack).max())
         return np.asarray(center + slack + self.radius**2 * norms >= largest)
-
-
-def dual_ball(
-    scores: FloatArray, ridge: float, primal: float, dual: FloatArray, energies: FloatArray
-) -> DualBall:
-    """Return the ball that holds B*, from the criterion at some weights.
-
-    Parameters
-    ----------
-    scores : ndarray of shape (n_samples, n_columns)
-        T.
-    ridge : float
-        λ.
-    primal : float
-        P(w) at the weights.
-    dual : ndarray of shape (n_samples, n_columns)
-        B = N(w)⁻¹T.
-    energies : ndarray of shape (n_kernels,)
-        ⟨B, K_iB⟩ of all kernels that may have weight.
-    """
-    norm, strength = inner(dual, dual), inner(scores, dual)
-    t = strength / (ridge * norm + float(energies.max()))
-    gap = max(primal - t * strength, _NOISE * primal)
-    squared = gap / (2.0 * ridge) - 0.25 * (1.0 - t) ** 2 * norm
-    return DualBall(0.5 * (1.0 + t), float(np.sqrt(max(squared, 0.0))))

@@ -40,9 +40,7 @@ class SILP:
     >>> X, y = load_wine(return_X_y=True)
     >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
     >>> from discernel.solvers import SILP
-    >>> learned = learn_kernel(
-    ...     grams, y[::3], criterion="rkda", solver=SILP(), regularization=0.01
-    ... )
+    >>> learned = learn_kernel(grams, y[::3], criterion="rkda", solver=SILP(), regularization=0.01)
     >>> learned.solver, learned.status.value
     ('silp', 'converged')
     """

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 
-__all__ = ["minimize_quadratic", "normalize", "uniform"]
+__all__ = ["beside_identity", "minimize_quadratic", "normalize", "uniform"]
 
-
+#: The least weight that all kernels together are left with beside the identity.
+_SMALLEST_SHARE = 1e-9
 #: How far the weights of a linear system may be from summing to 1, as they should.
 _OFF_SIMPLEX = 1e-6
 
@@ -24,6 +25,17 @@ def normalize(weights: FloatArray) -> FloatArray:
     positive = np.maximum(weights, 0.0)
     total = float(positive.sum())
     return positive / total if np.isfinite(total) and total > 0 else uniform(len(weights))
+
+
+def beside_identity(kernels: FloatArray) -> tuple[FloatArray, float]:
+    """Return the weights of kernels, summing to 1, and their share beside that of the identity.
+
+    Equal weights where no kernel tells the classes apart better than the identity.
+    """
+    share = float(kernels.sum())
+    if share < _SMALLEST_SHARE:
+        return uniform(len(kernels)), _SMALLEST_SHARE
+    return kernels / share, share
 
 
 def minimize_quadratic(linear: FloatArray, quadratic: FloatArray, start: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Weights that are not learned: equal ones, or those of the user."""
+"""Weights that are not learned: equal ones, or those of the user; and what stands for a solver."""
 
 from __future__ import annotations
 
@@ -12,20 +12,48 @@ from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.exceptions import InvalidInputError
 from discernel.programs.base import Criterion, Program
+from discernel.programs.simplex import uniform
+from discernel.programs.solution import Solution, Status, Task
 from discernel.targets import Target
 
-__all__ = ["GivenWeights", "Uniform"]
+__all__ = ["GivenWeights", "KnownWeights", "NoSolver", "Uniform"]
 
 
-class _FixedWeights(Program):
+@dataclass(frozen=True)
+class KnownWeights(Program):
     """Weights that are known: nothing is to be found."""
 
-    def __init__(self, weights: FloatArray) -> None:
-        self.weights = weights
+    weights: FloatArray
 
     @property
     def n_weights(self) -> int:
         return len(self.weights)
+
+
+@dataclass(frozen=True)
+class NoSolver:
+    """Return the weights that a program has: there is nothing to be solved.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import learn_kernel
+    >>> from discernel.kernels import rbf_ladder
+    >>> X, y = load_wine(return_X_y=True)
+    >>> grams = [kernel(X[::3]) for kernel in rbf_ladder(4, center=200.0)]
+    >>> from discernel.solvers import NoSolver
+    >>> learned = learn_kernel(
+    ...     grams, y[::3], criterion="uniform", solver=NoSolver(), regularization=0.01
+    ... )
+    >>> learned.solver, learned.status.value
+    ('none', 'nothing to optimise')
+    """
+
+    name: ClassVar[str] = "none"
+    needs: ClassVar[tuple[str, ...]] = ("weights",)
+
+    def solve(self, program: KnownWeights, task: Task) -> Solution:
+        return Solution(program.weights, np.nan, -np.inf, Status.NO_PROGRAM, 0)
 
 
 @dataclass(frozen=True)
@@ -52,7 +80,7 @@ class Uniform(Criterion):
     only_products: ClassVar[bool] = True
 
     def program(self, bank: Bank, target: Target, regularization: float | None) -> Program:
-        return _FixedWeights(np.full(bank.n_kernels, 1.0 / bank.n_kernels))
+        return KnownWeights(uniform(bank.n_kernels))
 
 
 @dataclass(frozen=True)
@@ -138,4 +166,4 @@ class GivenWeights(Uniform):
             given = given[bank.kept]
         if not given.sum() > 0:  # a part on which those that have weight do not vary
             given = np.ones(len(given))
-        return _FixedWeights(given / given.sum())
+        return KnownWeights(given / given.sum())

@@ -14,9 +14,9 @@ from discernel.arrays import FloatArray, blas_threads
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.estimators.base import BaseKernelEstimator
-from discernel.estimators.rows import check_training
 from discernel.exceptions import InvalidInputError, check_number, unknown_choice
 from discernel.kernels import kernel_names
+from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines.conformal_factor import (

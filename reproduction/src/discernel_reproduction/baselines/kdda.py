@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.arrays import FloatArray, blas_threads
 from discernel.bank import Bank, CombinedKernel, DenseBank, gram_stack
 from discernel.estimators.base import BaseKernelEstimator, view
-from discernel.estimators.rows import check_training
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.kernels import kernel_names
+from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.targets import ClassTarget
 

@@ -15,9 +15,9 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.bank.checks import check_grams
 from discernel.estimators.base import BaseKernelEstimator
-from discernel.estimators.rows import check_training
 from discernel.estimators.separability import check_n_neighbors
 from discernel.exceptions import InvalidInputError
+from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.papers.separability.spectrum_choice import neighbor_votes
 

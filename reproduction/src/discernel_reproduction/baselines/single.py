@@ -15,10 +15,10 @@ from discernel.arrays import FloatArray
 from discernel.compare.methods import search_kernels
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.estimators.discriminant import KernelDiscriminant
-from discernel.estimators.rows import check_training
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel, kernel_names
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
+from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines.svm import LearnedKernelSVC

@@ -16,7 +16,7 @@ from discernel.compare.methods import Outcome, make_kernels
 from discernel.compare.tasks import Division
 from discernel.exceptions import ConvergenceWarning, unknown_choice
 from discernel.kernels import RBF, Exponential, Kernel, Polynomial, kernel_names
-from discernel.papers.alignment.criterion import alignment, class_signs, stack_products
+from discernel.papers.alignment.criterion import alignment, stack_products
 from discernel.papers.alignment.solvers import greedy, qp
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines import LearnedKernelSVC
@@ -91,7 +91,7 @@ def _learn(method: str, kernels: list[Kernel], division: Division) -> _Learned:
 def _products(
     kernels: Sequence[Kernel], division: Division
 ) -> tuple[FloatArray, FloatArray, float]:
-    signs = class_signs(ClassTarget.from_labels(division.y_train))
+    signs = ClassTarget.from_labels(division.y_train).signs[:, None]
     grams = np.array([kernel(division.X_train) for kernel in kernels])
     return stack_products(grams, signs, centered=False)
 
@@ -143,7 +143,7 @@ def _combination(kernels: Sequence[Kernel], weights: FloatArray) -> Kernel:
 
 
 def _align(kernel: Kernel, X: Any, y: Any) -> float:
-    signs = class_signs(ClassTarget.from_labels(y))
+    signs = ClassTarget.from_labels(y).signs[:, None]
     M, f, norm = stack_products(kernel(X)[None], signs, centered=False)
     return float(alignment(M, f, np.ones(1), norm))
 

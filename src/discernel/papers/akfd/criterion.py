@@ -78,12 +78,12 @@ def one_against_rest(target: ClassTarget) -> FloatArray:
         Columns sum to 0. With weights, m, l₊ and l₋ still count rows: a class of more weight would
         else be moved back by as much. Rows are multiplied by the roots of the weights.
     """
-    inside, counts, weights = target.membership > 0, target.counts, target.sample_weights
+    inside, counts = target.membership > 0, target.counts
     n_samples = target.n_samples
     if target.n_classes == 2:
         inside, counts = inside[:, 1:], counts[1:]
     columns = np.where(inside, n_samples / counts, -n_samples / (n_samples - counts))
-    return np.asarray(columns if weights is None else columns * weights.roots[:, None])
+    return np.asarray(columns * target.row_weights.roots[:, None])
 
 
 def objective(
@@ -93,7 +93,7 @@ def objective(
     weights: FloatArray,
     v: FloatArray,
     gamma: FloatArray,
-    ones: FloatArray | None = None,
+    ones: FloatArray | float = 1.0,
 ) -> float:
     """Return the value of [Fung04]_, Eq. (20).
 
@@ -111,17 +111,12 @@ def objective(
         V.
     gamma : ndarray of shape (n_columns,)
         One γ a column.
-    ones : ndarray of shape (n_samples,), optional
+    ones : float or ndarray of shape (n_samples,), default=1.0
         e; the roots of weights of the rows, where they have any.
     """
-    residual = d - (np.tensordot(weights, products, 1) - _shift(gamma, ones))
+    residual = d - (np.tensordot(weights, products, 1) - np.outer(ones, gamma))
     norms = inner(v, v) + inner(gamma, gamma) + inner(weights, weights)
     return 0.5 * (nu * inner(residual, residual) + norms)
-
-
-def _shift(gamma: FloatArray, ones: FloatArray | None) -> FloatArray:
-    """Return eγᵀ, or what stands for it in sums."""
-    return gamma if ones is None else np.outer(ones, gamma)
 
 
 def ridge(nu: float) -> float:
@@ -134,7 +129,7 @@ def minimize_discriminant(
     d: FloatArray,
     nu: float,
     error: float = SERIES_ERROR,
-    ones: FloatArray | None = None,
+    ones: FloatArray | float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Return argmin over V and γ of (ν/2)‖D − (KV − eγᵀ)‖² + ½(‖V‖² + ‖γ‖²).
 
@@ -150,7 +145,7 @@ def minimize_discriminant(
         ν.
     error : float, default=1e-10
         τ: the objective is at most 4τ² of itself above its minimum.
-    ones : ndarray of shape (n_samples,), optional
+    ones : float or ndarray of shape (n_samples,), default=1.0
         e; the roots of weights of the rows, where they have any.
 
     Returns
@@ -165,10 +160,10 @@ def minimize_discriminant(
     Some 30 to 44 solves with n_columns + 1 right-hand sides. With the factorisation, and for two
     classes, this takes the time of 4 factorisations at 500 samples, 3 at 1000 and less beyond.
     """
-    right = np.column_stack([d, np.ones(len(d)) if ones is None else ones])
+    right = np.column_stack([d, np.full(len(d), ones)])
     solved, images = _solve_squared(system, right, ridge(nu), error)
     # (K² + s²I)z = d + eγ and γ = −e'z, where the last column of ``solved`` is the one of e.
-    sums = solved.sum(axis=0) if ones is None else ones @ solved
+    sums = right[:, -1] @ solved
     gamma = -sums[:-1] / (1.0 + sums[-1])
     return images[:, :-1] + images[:, -1:] * gamma, gamma
 
@@ -206,7 +201,7 @@ def minimize_weights(
     d: FloatArray,
     gamma: FloatArray,
     nu: float,
-    ones: FloatArray | None = None,
+    ones: FloatArray | float = 1.0,
 ) -> FloatArray:
     """Return argmin over a ≥ 0 of (ν/2)‖D − (Σ_j a_j Λ_j − eγᵀ)‖² + ½‖a‖².
 
@@ -222,7 +217,7 @@ def minimize_weights(
         One γ a column.
     nu : float
         ν.
-    ones : ndarray of shape (n_samples,), optional
+    ones : float or ndarray of shape (n_samples,), default=1.0
         e; the roots of weights of the rows, where they have any.
 
     Returns
@@ -230,7 +225,7 @@ def minimize_weights(
     ndarray of shape (n_kernels,)
         Exact zeros where the constraint is active.
     """
-    n_kernels, right = len(products), (d + _shift(gamma, ones)).ravel()
+    n_kernels, right = len(products), (d + np.outer(ones, gamma)).ravel()
     columns = np.column_stack([products.reshape(n_kernels, -1).T, right])
     # The triangle of a QR factorisation has the same inner products as the columns, and unlike
     # their Gram matrix keeps the digits in which nearly equal kernels differ.
@@ -282,6 +277,7 @@ def check_nu(nu: Any) -> float:
     return float(nu)
 
 
+@dataclass(frozen=True)
 class AKFDProgram(Program):
     """Eq. (20) on the centred, normalised kernels of a bank.
 
@@ -295,12 +291,10 @@ class AKFDProgram(Program):
         As in `AKFD`.
     """
 
-    def __init__(self, bank: Bank, target: ClassTarget, nu: float | None, tol: float) -> None:
-        self.bank, self.target, self.nu, self.tol = bank, target, nu, tol
-
-    @property
-    def n_weights(self) -> int:
-        return self.bank.n_kernels
+    bank: Bank
+    target: ClassTarget
+    nu: float | None
+    tol: float
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
-from sklearn.utils import check_random_state
 
 from discernel.arrays import FloatArray, inner, matmul
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank import CholeskySystem, System
 from discernel.bank.products import CONSTANT
-from discernel.exceptions import InvalidInputError, NumericalError
+from discernel.exceptions import InvalidInputError, NumericalError, check_count, check_number
 from discernel.papers.akfd.criterion import (
     SERIES_ERROR,
     AKFDProgram,
@@ -92,6 +91,9 @@ class Alternation:
 class _Kernels(Protocol):
     """What the alternation asks of kernels; a bank has it."""
 
+    @property
+    def row_weights(self) -> SampleWeights: ...
+
     def system(self, weights: FloatArray, ridge: float) -> System: ...
 
     def products(self, vectors: FloatArray) -> FloatArray: ...
@@ -101,7 +103,7 @@ class _RawKernels:
     """A stack of matrices as they are: neither centred nor normalised, but weighted."""
 
     def __init__(self, grams: FloatArray, weights: SampleWeights | None = None) -> None:
-        self._grams = grams
+        self._grams, self.row_weights = grams, row_weights(weights, grams.shape[1])
         if weights is not None:
             self._grams = grams * weights.roots[:, None] * weights.roots
 
@@ -176,10 +178,8 @@ def alternate(
             f"There must be one target per sample, here {stack.shape[1]} rows. "
             f"Got targets of shape {np.shape(d)}."
         )
-    if not (tol > 0 and max_iter >= 1):
-        raise InvalidInputError(
-            f"tol must be positive and max_iter at least 1. Got {tol!r} and {max_iter!r}."
-        )
+    check_number("tol", tol, positive=True)
+    check_count("max_iter", max_iter)
     if start is None:
         weights = start_weights(stack, sample_weights)
     else:
@@ -189,19 +189,8 @@ def alternate(
         if callback is not None:
             callback(Progress(iteration, value, None, int(np.count_nonzero(weights))))
 
-    kernels, ones = _RawKernels(stack, sample_weights), _ones(sample_weights)
-    found = _alternate(kernels, columns, check_nu(nu), weights, tol, max_iter, tell, ones)
-    return _of_rows(found, ones)
-
-
-def _ones(weights: SampleWeights | None) -> FloatArray | None:
-    """Return e of rows with weights; None for ones."""
-    return None if weights is None else weights.roots
-
-
-def _of_rows(found: Alternation, ones: FloatArray | None) -> Alternation:
-    """Return the coefficients as those of the rows, not of the rows times their roots."""
-    return found if ones is None else replace(found, v=found.v * ones[:, None])
+    kernels = _RawKernels(stack, sample_weights)
+    return _alternate(kernels, columns, check_nu(nu), weights, tol, max_iter, tell)
 
 
 def _alternate(
@@ -212,10 +201,9 @@ def _alternate(
     tol: float,
     max_iter: int,
     tell: _Tell | None,
-    ones: FloatArray | None = None,
 ) -> Alternation:
     """Alternate from what has been checked."""
-    objectives: list[float] = []
+    ones, objectives = kernels.row_weights.roots, list[float]()
     # What is to be known to 1 % need not be solved to ten digits.
     error = max(1e-4 * tol, SERIES_ERROR)
     n_iter, converged = 0, False
@@ -233,7 +221,9 @@ def _alternate(
             following, after = weights, before
         converged = bool(objectives) and objectives[-1] - after <= tol * objectives[-1]
         objectives += [before, after]
-        weights, state, n_iter = following, (following, v, gamma), n_iter + 1
+        # The coefficients of the rows, not of the rows times their roots.
+        state = following, v * ones[:, None], gamma
+        weights, n_iter = following, n_iter + 1
         if tell is not None:
             tell(n_iter, after, weights)
     return Alternation(*state, tuple(objectives), n_iter, converged)
@@ -366,7 +356,6 @@ def choose_nu(
             f"Got nus={nus!r} and n_splits={n_splits!r}."
         )
     stack, hits = np.asarray(grams, dtype=np.float64), np.zeros(len(values))
-    counted = None if sample_weights is None else sample_weights.values
     n_folds = min(n_splits, int(target.counts[target.counts > 1].min()))
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     # A row that is a class of its own goes into any fold, and is wrong there.
@@ -380,7 +369,7 @@ def choose_nu(
         path = _alternate_along(block, d, values, tol, max_iter, warm_start, weights)
         for position, found in enumerate(path):
             right = part.classes[decide(found.scores(cross))] == target.classes[target.codes[test]]
-            hits[position] += right.sum() if counted is None else counted[test] @ right
+            hits[position] += target.row_weights.values[test] @ right
     shares = np.minimum(hits / target.total, 1.0)  # sums of weights are rounded
     accuracies = dict(zip(values, shares.tolist(), strict=True))
     return max(values, key=lambda nu: accuracies[nu]), accuracies  # the first of equals
@@ -402,15 +391,15 @@ def _alternate_along(
 ) -> Iterator[Alternation]:
     """Yield the end of the alternation for rising ν, as long as floating point allows."""
     kernels, first = _RawKernels(grams, sample_weights), start_weights(grams, sample_weights)
-    weights, ones = first, _ones(sample_weights)
+    weights = first
     for position, nu in enumerate(nus):
         try:
-            found = _alternate(kernels, d, nu, weights, tol, max_iter, None, ones)
+            found = _alternate(kernels, d, nu, weights, tol, max_iter, None)
         except NumericalError:
             if position == 0:
                 raise
             return  # 1/√ν is below the rounding errors of the kernels, now and for all larger ν
-        yield _of_rows(found, ones)
+        yield found
         if warm_start and found.weights.any():
             # For small ν the weights shrink towards 0, a point the alternation can hardly leave:
             # keep their direction, and the length of the paper's start.
@@ -475,7 +464,6 @@ def _alternate_on(program: AKFDProgram, task: Task, tell: _Tell | None) -> Alter
         program.tol,
         100 if task.max_iter is None else task.max_iter,
         tell,
-        _ones(bank.sample_weights),
     )
 
 
@@ -483,9 +471,7 @@ def _start(program: AKFDProgram, task: Task) -> FloatArray:
     """Return where the alternation starts: as the paper, or where a quarter of many ends."""
     bank, part = program.bank, None
     if program.nu is None and bank.n_samples > _MANY:
-        # None is 0 here: the same data give the same kernel.
-        seed = 0 if task.random_state is None else task.random_state
-        part = draw_part(bank, program.target, 0.25, check_random_state(seed))
+        part = draw_part(bank, program.target, 0.25, task.random_state)
     if part is None:
         # The effective ranks, in one pass over the bank.
         return _extremes(bank.traces() ** 2 / bank.inner_products().diagonal())
@@ -494,7 +480,7 @@ def _start(program: AKFDProgram, task: Task) -> FloatArray:
     # Their length was seen to grow with the fourth root of the number of samples.
     growth = float(bank.total / part.bank.total) ** 0.25
     # From 0 the alternation never leaves: what the part could not judge starts as the others do.
-    weights = np.where(part.unseen, found.weights.mean(), part.on_all(found.weights))
+    weights = np.where(part.unseen, found.weights.mean(), part.bank.expand(found.weights))
     return np.asarray(growth * weights)
 
 

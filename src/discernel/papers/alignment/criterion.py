@@ -26,7 +26,7 @@ from discernel.bank import Bank
 from discernel.bank.products import inner_products, is_constant
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import Criterion, Program
-from discernel.targets import ClassTarget, Target
+from discernel.targets import Target
 
 __all__ = [
     "Alignment",
@@ -37,7 +37,6 @@ __all__ = [
     "alignment_derivative",
     "bank_products",
     "best_pair",
-    "class_signs",
     "stack_products",
 ]
 
@@ -61,23 +60,6 @@ class Products(NamedTuple):
     M: FloatArray
     f: FloatArray
     norm: float
-
-
-def class_signs(target: ClassTarget) -> FloatArray:
-    """Return the column y of the paper: 1 on the second of two classes, −1 on the first; Eq. (3).
-
-    Parameters
-    ----------
-    target : ClassTarget
-        Two classes.
-    """
-    if target.n_classes != 2:
-        raise InvalidInputError(
-            "The plain alignment of Eq. (4), with labels ±1, is defined for two classes. Got "
-            f"{target.n_classes}: {target.classes.tolist()}. Use the scores of the classes, which "
-            "there are for any number of them."
-        )
-    return np.where(target.codes == 1, 1.0, -1.0)[:, None]
 
 
 def _target_norm(columns: FloatArray) -> float:

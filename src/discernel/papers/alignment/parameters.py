@@ -18,13 +18,18 @@ from sklearn.utils.multiclass import type_of_target
 from discernel.arrays import FloatArray, as_rows, blas_threads, n_rows, on_host
 from discernel.bank import DenseBank
 from discernel.bank.checks import check_grams
-from discernel.exceptions import ConvergenceWarning, InvalidInputError, check_number, unknown_choice
+from discernel.exceptions import (
+    ConvergenceWarning,
+    InvalidInputError,
+    check_count,
+    check_number,
+    unknown_choice,
+)
 from discernel.kernels import Kernel, as_kernels, kernel_names, resolve_kernels
 from discernel.kernels.terms import Key, matrix_of
 from discernel.papers.alignment.criterion import (
     MatrixAlignment,
     alignment,
-    class_signs,
     stack_products,
 )
 from discernel.papers.alignment.solvers import greedy, qp
@@ -168,8 +173,7 @@ def align_kernels(
     check_number("step", step, positive=True)
     check_number("epsilon", epsilon)
     check_number("tol", tol, positive=True)
-    if not (isinstance(max_iter, (int, np.integer)) and max_iter > 0):
-        raise InvalidInputError(f"max_iter must be a positive integer. Got {max_iter!r}.")
+    check_count("max_iter", max_iter)
     columns = _target_columns(y, centered=centered)
     found, rows = _resolve(kernels, X)
     if n_rows(rows) != len(columns):
@@ -188,7 +192,7 @@ def _target_columns(y: Any, *, centered: bool) -> FloatArray:
     if numbers and type_of_target(y).startswith("continuous"):
         return RegressionTarget.from_values(y).scores
     target = ClassTarget.from_labels(y)
-    return class_signs(target) if target.n_classes == 2 and not centered else target.scores
+    return target.signs[:, None] if target.n_classes == 2 and not centered else target.scores
 
 
 def _resolve(kernels: Any, X: Any) -> tuple[list[Kernel], Any]:

@@ -36,6 +36,7 @@ from discernel.papers.margin.program import MarginPoint, MarginProgram
 from discernel.papers.margin.solver import maximize
 from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Split
 from discernel.programs.rkda import square_root
+from discernel.programs.simplex import beside_identity
 from discernel.targets import ClassTarget, Target
 
 __all__ = ["FixedWeights", "Margin", "MarginKind", "SoftMargin"]
@@ -43,9 +44,6 @@ __all__ = ["FixedWeights", "Margin", "MarginKind", "SoftMargin"]
 MarginKind = Literal["SM1", "SM2", "SM2_C"]
 
 _KINDS: tuple[MarginKind, ...] = ("SM1", "SM2", "SM2_C")
-
-#: Where C is learned, the least weight that all kernels together are left with.
-_SMALLEST_SHARE = 1e-9
 
 
 class SoftMargin(MarginProgram, ConvexProgram):
@@ -66,9 +64,7 @@ class SoftMargin(MarginProgram, ConvexProgram):
 
     def __init__(self, bank: Bank, target: ClassTarget, kind: MarginKind, C: float) -> None:
         self.bank = bank
-        self.signs = np.where(target.codes == 1, 1.0, -1.0)
-        weights = target.sample_weights
-        self.roots = np.ones(target.n_samples) if weights is None else weights.roots
+        self.signs, self.roots = target.signs, target.row_weights.roots
         self.limit = C if kind == "SM1" else np.inf
         self.ridge = 1.0 / C if kind == "SM2" else 0.0
         self.identity_first = kind == "SM2_C"
@@ -101,11 +97,9 @@ class SoftMargin(MarginProgram, ConvexProgram):
         if not self.identity_first:
             return Split(weights)
         identity, kernels = self.split_ridge(weights)
-        share = float(kernels.sum())
-        if share < _SMALLEST_SHARE:  # no kernel tells the classes apart better than the identity
-            kernels, share = np.full(len(kernels), _SMALLEST_SHARE / len(kernels)), _SMALLEST_SHARE
+        kernels, share = beside_identity(kernels)
         cost = share / identity if identity > 0 else np.inf
-        return Split(kernels / share, parameters={"C": cost})
+        return Split(kernels, parameters={"C": cost})
 
     def qcqp(self, cp: Any) -> ConicModel:
         """Return the quadratically constrained program of the dual.

@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, inner
-from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import Bank
 from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import Criterion, Program
@@ -97,13 +96,9 @@ def vector_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     target : ClassTarget
         The classes of these rows.
     """
-    means, weights = _class_means(vectors, target), target.sample_weights
-    deviations = (vectors - means[target.codes]) ** 2
-    if weights is None:
-        mean, within = vectors.mean(axis=0), np.mean(deviations, axis=0)
-    else:
-        mean, within = weights.shares @ vectors, weights.shares @ deviations
-    return Scatter(target.shares @ (means - mean) ** 2, within)
+    means, rows = target.means(vectors), target.row_weights.shares
+    within = rows @ (vectors - means[target.codes]) ** 2
+    return Scatter(target.shares @ (means - rows @ vectors) ** 2, within)
 
 
 def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
@@ -120,38 +115,16 @@ def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     target : ClassTarget
         The classes of these rows.
     """
-    if target.sample_weights is not None:
-        return _weighted_left_out_scatter(vectors, target, target.sample_weights)
-    n = target.n_samples
-    sizes = target.counts[target.codes][:, None]
-    from_mean = (vectors - vectors.mean(axis=0)) ** 2
-    from_class = (vectors - _class_means(vectors, target)[target.codes]) ** 2
-    total = from_mean.sum(axis=0) - n / (n - 1) * from_mean
-    # A row that is a class of its own is at its mean, and takes nothing.
-    within = from_class.sum(axis=0) - sizes / np.maximum(sizes - 1, 1) * from_class
-    within = np.maximum(within, 0.0)
-    return Scatter(np.maximum(total - within, 0.0) / (n - 1), within / (n - 1))
-
-
-def _weighted_left_out_scatter(
-    vectors: FloatArray, target: ClassTarget, weights: SampleWeights
-) -> Scatter:
-    n, sizes = weights.total, target.sizes[target.codes][:, None]
-    taken = weights.values[:, None]
-    from_mean = (vectors - weights.shares @ vectors) ** 2
-    from_class = (vectors - _class_means(vectors, target)[target.codes]) ** 2
-    total = weights.values @ from_mean - taken * n / (n - taken) * from_mean
+    n, sizes = target.total, target.sizes[target.codes][:, None]
+    taken = target.row_weights.values[:, None]
+    from_mean = (vectors - taken.T @ vectors / n) ** 2
+    from_class = (vectors - target.means(vectors)[target.codes]) ** 2
+    total = taken.T @ from_mean - taken * n / (n - taken) * from_mean
     rest = sizes - taken
     alone = rest <= 1e-9 * sizes  # such a row is at the mean of its class, and takes nothing
-    within = weights.values @ from_class - taken * sizes / np.where(alone, 1.0, rest) * from_class
+    within = taken.T @ from_class - taken * sizes / np.where(alone, 1.0, rest) * from_class
     within = np.maximum(within, 0.0)
     return Scatter(np.maximum(total - within, 0.0) / (n - taken), within / (n - taken))
-
-
-def _class_means(vectors: FloatArray, target: ClassTarget) -> FloatArray:
-    weights = target.sample_weights
-    rows = vectors if weights is None else vectors * weights.roots[:, None]
-    return np.asarray(target.membership.T @ rows / target.sizes[:, None])
 
 
 def is_visible(scatter: Scatter) -> NDArray[np.bool_]:
@@ -320,6 +293,7 @@ def check_cap(cap: Any) -> None:
         )
 
 
+@dataclass(frozen=True)
 class SeparabilityProgram(Program):
     """Scatter between and within classes, per kernel.
 
@@ -331,8 +305,9 @@ class SeparabilityProgram(Program):
         As in `Separability`.
     """
 
-    def __init__(self, scatter: Scatter, alpha: float | str, cap: float) -> None:
-        self.scatter, self.alpha, self.cap = scatter, alpha, cap
+    scatter: Scatter
+    alpha: float | str
+    cap: float
 
     @property
     def n_weights(self) -> int:

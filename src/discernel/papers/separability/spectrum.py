@@ -26,7 +26,6 @@ from discernel.arrays import (
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.checks import check_grams
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.papers.alignment.criterion import class_signs
 from discernel.papers.separability.criterion import (
     Scatter,
     check_cap,
@@ -377,8 +376,8 @@ def reweigh(
         mu = closed_form(scatter, number, float(np.sqrt(values).sum()))
     else:
         columns = alignment_columns(labels.target)
-        rows = _times_roots(known, labels.target)
-        aligned = spectrum.pooled(spectral_alignment(rows, columns))
+        roots = labels.target.row_weights.roots[:, None]
+        aligned = spectrum.pooled(spectral_alignment(roots * known, columns))
         mu = np.sqrt(spectral_weights(method, spectrum, scatter, aligned, alpha, cap))
     if method == "dinkelbach":
         maximal = True
@@ -411,22 +410,15 @@ def alignment_columns(target: ClassTarget) -> FloatArray:
     """Return ±1 for two classes, as published, and the class scores for more."""
     if target.n_classes != 2:
         return target.scores
-    return _times_roots(class_signs(target), target)
-
-
-def _times_roots(rows: FloatArray, target: ClassTarget) -> FloatArray:
-    weights = target.sample_weights
-    return rows if weights is None else rows * weights.roots[:, None]
+    return np.asarray(target.signs * target.row_weights.roots)[:, None]
 
 
 def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArray) -> FloatArray:
     """Return what spectral alignment gives without each labelled row in turn."""
     if target.n_classes != 2:
         return between  # with the class scores, the weights are those of f
-    signed, weights = class_signs(target) * known, target.sample_weights
-    if weights is None:
-        return np.asarray((signed.sum(axis=0) - signed) ** 2)
-    return np.asarray((weights.values @ signed - weights.values[:, None] * signed) ** 2)
+    signed = (target.signs * target.row_weights.values)[:, None] * known
+    return np.asarray((signed.sum(axis=0) - signed) ** 2)
 
 
 # ---- what to choose --------------------------------------------------------------------------

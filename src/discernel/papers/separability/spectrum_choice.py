@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, matmul
-from discernel.arrays.sample_weights import SampleWeights
 from discernel.papers.separability.criterion import ALPHA, Scatter, left_out_scatter
 from discernel.papers.separability.spectrum import (
     GramSpectrum,
@@ -61,8 +60,8 @@ class Trial(NamedTuple):
         Which labelled rows are classified right by the others.
     margin : float
         How much nearer rows are to their own class than to others, relative, on average.
-    shares : ndarray of shape (n_labelled,) or None
-        The share of each row in all labelled rows; None where all count the same.
+    weights : ndarray of shape (n_labelled,)
+        How much each labelled row counts.
     """
 
     kernel: int
@@ -71,12 +70,12 @@ class Trial(NamedTuple):
     alpha: float | str | None
     hits: NDArray[np.bool_]
     margin: float
-    shares: FloatArray | None = None
+    weights: FloatArray
 
     @property
     def accuracy(self) -> float:
         """The leave-one-out accuracy of nearest neighbours on the labelled rows."""
-        return float(self.hits.mean() if self.shares is None else self.shares @ self.hits)
+        return float(np.average(self.hits, weights=self.weights))
 
     @property
     def rank(self) -> tuple[float, float]:
@@ -169,8 +168,7 @@ def choose_reweighing(
         plain = [_try_plain(i, K, labels, n_neighbors) for i, K in enumerate(grams)]
         trials += plain
         best_plain = max(plain, key=lambda trial: trial.rank)
-        weights = labels.target.sample_weights
-        best = best if _is_clearly_better(best, best_plain, weights) else best_plain
+        best = best if _is_clearly_better(best, best_plain) else best_plain
     part = spectra[best.kernel].leading(best.share)
     found = reweigh(part, labels, best.method, best.alpha or ALPHA, cap, best.share)
     others = (trial for trial in trials if trial is not best)
@@ -204,7 +202,7 @@ def _try(
     for alpha in alphas:
         weights = spectral_weights(method, spectrum, scatter, aligned, alpha or ALPHA, cap)
         hits, margin = _leave_one_out(_left_out_distances(known, weights), target, n_neighbors)
-        trials.append(Trial(kernel, method, share, alpha, hits, margin, _shares(target)))
+        trials.append(Trial(kernel, method, share, alpha, hits, margin, target.row_weights.values))
     return trials
 
 
@@ -213,16 +211,11 @@ def _try_plain(kernel: int, K: FloatArray, labels: Labels, n_neighbors: int) -> 
     squares = part.diagonal()
     distances = np.maximum(squares[:, None] + squares - 2.0 * part, 0.0)
     hits, margin = _leave_one_out(distances, labels.target, n_neighbors)
-    return Trial(kernel, "plain", 1.0, None, hits, margin, _shares(labels.target))
+    return Trial(kernel, "plain", 1.0, None, hits, margin, labels.target.row_weights.values)
 
 
-def _shares(target: ClassTarget) -> FloatArray | None:
-    return None if target.sample_weights is None else target.sample_weights.shares
-
-
-def _is_clearly_better(trial: Trial, plain: Trial, weights: SampleWeights | None) -> bool:
-    ones = np.ones(len(trial.hits)) if weights is None else weights.values
-    gains = ones * (trial.hits.astype(float) - plain.hits)
+def _is_clearly_better(trial: Trial, plain: Trial) -> bool:
+    gains = trial.weights * (trial.hits.astype(float) - plain.hits)
     return bool(gains.sum() > _CLEARLY * np.sqrt(gains @ gains))
 
 
@@ -240,14 +233,14 @@ def _leave_one_out(
     distances: FloatArray, target: ClassTarget, n_neighbors: int
 ) -> tuple[NDArray[np.bool_], float]:
     """Return which rows the other rows classify right, and the mean relative margin."""
-    weights = target.sample_weights
+    weights = target.row_weights.values
     np.fill_diagonal(distances, np.inf)
     votes = neighbor_votes(
         distances,
         target.codes,
         target.n_classes,
         min(n_neighbors, target.n_samples - 1),
-        None if weights is None else weights.values,
+        weights,
     )
     same = target.codes[:, None] == target.codes
     own = np.where(same, distances, np.inf).min(axis=1)
@@ -257,7 +250,7 @@ def _leave_one_out(
     there = np.isfinite(own) & (own + other > 0)
     relative[there] = (other[there] - own[there]) / (other[there] + own[there])
     hits = votes.argmax(axis=1) == target.codes
-    return hits, float(relative.mean() if weights is None else weights.shares @ relative)
+    return hits, float(np.average(relative, weights=weights))
 
 
 def neighbor_votes(
@@ -290,6 +283,3 @@ def neighbor_votes(
     if weights is not None:
         votes *= weights[nearest][:, :, None]
     return np.asarray(votes.sum(axis=1))
-
-
-# ---- checks ----------------------------------------------------------------------------------

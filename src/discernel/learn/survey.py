@@ -13,11 +13,11 @@ from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
+from discernel.learn.sample import Positions, RowSample, comparable
 from discernel.rows.streams.chunks import Chunk, few_of, is_frame
 from discernel.rows.streams.sources import Source
 from discernel.rows.tables.cells import LARGEST, column_names, is_plain, out_of_range, read_column
 from discernel.rows.tables.facts import ColumnFacts
-from discernel.streams.sample import Positions, RowSample, comparable
 from discernel.targets import ClassTarget
 
 __all__ = ["Survey", "SurveyPass", "check_cells", "codes_of"]

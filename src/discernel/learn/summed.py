@@ -10,17 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
+from discernel.arrays.sample_weights import SampleWeights
+from discernel.bank.sums import FeatureSums, SummedSystem
 from discernel.criteria import LeftOutRows
 from discernel.discriminant import HeldOutScores, row_losses
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
+from discernel.learn.sample import Positions, chosen_rows
+from discernel.learn.survey import Survey, SurveyPass
 from discernel.programs.lambdas import LambdaSearch, lambda_grid, search_lambda
 from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
-from discernel.streams.sample import Positions, chosen_rows
-from discernel.streams.solve import SampledFit, SummedSystem
-from discernel.streams.summary import FeatureSums
-from discernel.streams.survey import Survey, SurveyPass
 from discernel.targets import ClassTarget
 
 __all__ = ["StreamState", "StreamedFit", "fit_stream", "statistics_rows"]
@@ -31,6 +31,46 @@ _LAMBDAS = lambda_grid(0.0, -10.0)
 _SAME_WEIGHT = 1e-10
 #: Bytes of the features of the rows that λ and class statistics are taken from.
 _FEATURE_BYTES = 2**27
+
+
+@dataclass(frozen=True, eq=False)
+class SampledFit:
+    """The fit to all rows, as far as it is known: on a sample of them.
+
+    It has what `fit_discriminant` asks of a `KernelLeastSquares`.
+
+    Attributes
+    ----------
+    coef : ndarray of shape (rank, n_targets)
+        The expansion of f in the landmarks: f(x) = Σ_j coef_j k(z_j, x).
+    intercept : ndarray of shape (n_targets,)
+        b.
+    fitted, leave_one_out, left_out_scores : ndarray of shape (n_rows, n_targets)
+        The predictions for the rows of the sample of the fit to all rows, and of that to all
+        others, and these in the units of the first.
+    regularization : float
+        λ.
+    sample_weights : SampleWeights or None
+        How much the rows of the sample count among themselves.
+    penalty : ndarray of shape (n_targets, n_targets)
+        ‖f‖² between all pairs, for a sample instead of all rows.
+    """
+
+    coef: FloatArray
+    intercept: FloatArray
+    fitted: FloatArray
+    leave_one_out: FloatArray
+    left_out_scores: FloatArray
+    regularization: float
+    sample_weights: SampleWeights | None
+    penalty: FloatArray
+
+    @property
+    def ridge(self) -> FloatArray:
+        """What each row is fitted with."""
+        weights = self.sample_weights
+        ones = np.ones(len(self.fitted))
+        return np.asarray(self.regularization * (ones if weights is None else 1.0 / weights.values))
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,13 +5,18 @@ import pytest
 
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import DenseBank
+from discernel.bank.sums import (
+    Labelled,
+    SummedSystem,
+    SumPass,
+    check_room,
+    sums_are_of_kernels,
+)
 from discernel.criteria import KernelLeastSquares
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace, Linear
 from discernel.kernels.features import NystromMap
 from discernel.streams import open_rows
-from discernel.streams.solve import SummedSystem
-from discernel.streams.summary import Labelled, SumPass, check_room, one_hot, sums_are_of_kernels
 from discernel.targets import ClassTarget
 
 N = 300
@@ -39,9 +44,9 @@ def features(X, smooth=False):
 def folding(phi, n_classes=3):
     def prepare(chunk):
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        return Labelled(chunk.X, one_hot(chunk.y, n_classes), weights)
+        return Labelled(chunk.X, np.eye(n_classes)[chunk.y], weights)
 
-    return SumPass(prepare, phi, n_classes)
+    return SumPass(phi, n_classes, prepare=prepare)
 
 
 def summary_of(weighted=False, chunk_rows=64, smooth=False):
@@ -50,7 +55,7 @@ def summary_of(weighted=False, chunk_rows=64, smooth=False):
     return source.reduce(folding(features(X, smooth)))
 
 
-ARRAYS = ("features", "values", "squares", "cross", "weight", "diagonal", "n_rows")
+ARRAYS = ("all_values", "all_cross", "diagonal", "n_rows")
 
 
 def same(one, other, tol=1e-10):
@@ -71,9 +76,9 @@ def test_sums_are_those_of_all_rows(weighted, smooth):
     F, V = phi(X) if smooth else phi.kernel(X, phi.landmarks), np.eye(3)[y]
     assert found.n_rows == N
     assert np.isclose(found.weight, weights.sum())
-    assert np.allclose(found.features, weights @ F)
+    assert np.allclose(found.all_cross[:, 0], weights @ F)
     assert np.allclose(np.tril(found.products), np.tril(F.T @ (weights[:, None] * F)))
-    assert np.allclose(found.cross, F.T @ (weights[:, None] * V))
+    assert np.allclose(found.all_cross[:, 1:], F.T @ (weights[:, None] * V))
     assert np.allclose(found.values, weights @ V)
     assert np.isclose(found.diagonal, weights @ phi.kernel.diagonal(X))
 
@@ -91,7 +96,7 @@ def test_sums_of_parts_add_up_in_any_order_and_blocks_change_nothing(monkeypatch
     for part in parts[::-1]:
         total = fold.merge(total, part)
     same(total, summary_of())
-    monkeypatch.setattr("discernel.streams.summary.rows_for_threads", lambda *_: 11)
+    monkeypatch.setattr("discernel.bank.sums.rows_for_threads", lambda *_: 11)
     same(summary_of(), total)
 
 
@@ -130,12 +135,16 @@ def test_the_fit_is_that_of_all_rows_in_memory(weighted, lam, smooth):
     assert np.allclose(F @ beta + intercept, fit.fitted, rtol=0, atol=1e-8)
     assert np.allclose(phi.kernel(X, phi.landmarks) @ phi.expansion(beta), F @ beta, atol=1e-8)
     rows = np.arange(0, N, 3)
-    at = system.sampled(F[rows], (ones if given is None else given)[rows], table)
+    at = system.sampled(F[rows].copy(), (ones if given is None else given)[rows], table)
     fitted, left = at(lam)
     truth = target.scores / np.sqrt(ones)[:, None]
     assert np.allclose(fitted, fit.fitted[rows], rtol=0, atol=1e-8)
     left_out = truth[rows] - (truth[rows] - fitted) / left[:, None]
     assert np.allclose(left_out, fit.leave_one_out[rows], rtol=0, atol=1e-8)
+    beta, same_left = system.influence(
+        F[rows].copy(), (ones if given is None else given)[rows], lam
+    )
+    assert np.allclose(same_left, left, rtol=0, atol=1e-10)  # weights of any scale
     penalty = system.penalty(table, lam)
     assert np.allclose(penalty, fit.penalty * (unit / own), rtol=1e-6)
 
@@ -152,7 +161,7 @@ def test_numbers_are_fitted_as_classes_are():
     X, _, _ = task(False)
     values = np.column_stack([np.sin(X[:, 0]), X[:, 1] ** 2 + 5])
     phi = features(X)
-    fold = SumPass(lambda chunk: Labelled(chunk.X, values, np.ones(N)), phi, 2)
+    fold = SumPass(phi, 2, prepare=lambda chunk: Labelled(chunk.X, values, np.ones(N)))
     summary = open_rows(X, np.zeros(N)).reduce(fold)
     beta, intercept = SummedSystem(summary, phi).fit(np.eye(2), 1e-4)
     F = phi(X)
@@ -168,6 +177,6 @@ def test_a_kernel_that_does_not_vary_and_too_little_memory_are_refused(monkeypat
     summary = open_rows(X, np.arange(20) % 2).reduce(folding(phi, 2))
     with pytest.raises(InvalidInputError, match="must vary over the rows"):
         SummedSystem(summary, phi)
-    monkeypatch.setattr("discernel.streams.summary.memory_limit", lambda: 2**20)
+    monkeypatch.setattr("discernel.bank.sums.memory_limit", lambda: 2**20)
     with pytest.raises(InvalidInputError, match="6 matrices of 1,500 × 1,500"):
         check_room(1500)

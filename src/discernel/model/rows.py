@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import csc_median_axis_0
 
 from discernel.arrays import FloatArray, as_dense, is_sparse
+from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
 from discernel.rows.tables import TableEncoder
 from discernel.rows.tables.encoder import EncodedNumbers
@@ -18,9 +19,10 @@ from discernel.rows.tables.encoder import EncodedNumbers
 __all__ = ["dense", "has_columns", "mixed_rows", "moved_columns", "typical_rows"]
 
 
-def has_columns(X: Any) -> bool:
+def has_columns(X: Any, kernels: list[Kernel]) -> bool:
     """Whether rows, as kernels take them, are a table."""
-    return isinstance(X, Table) or (np.ndim(X) == 2 and X.dtype != object)
+    is_table = isinstance(X, Table) or (np.ndim(X) == 2 and X.dtype != object)
+    return is_table and not kernels[0].precomputed
 
 
 def dense(X: Any) -> FloatArray:

@@ -19,8 +19,8 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, Linear, Standardized, as_kernels
 from discernel.kernels.base import Known
 from discernel.kernels.columns import Table, column_quantiles
-from discernel.model import (
-    KeptRows,
+from discernel.model import KeptRows
+from discernel.rows.reader import (
     RowReader,
     are_objects,
     check_kernels_take,

@@ -1,4 +1,4 @@
-"""Rows that are not in memory: fitting in two passes, adding rows, predicting chunk by chunk."""
+"""Rows that are not in memory: fitting in two passes, and adding rows."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
-from discernel.criteria import KernelLeastSquares
+from discernel.bank.sums import Labelled, SumPass, check_room
 from discernel.default import Proposal, scaled_kernels
 from discernel.default.metric import Metric
 from discernel.discriminant import (
@@ -26,9 +24,13 @@ from discernel.discriminant import (
     class_factors,
     fit_discriminant,
 )
-from discernel.estimators.base import like_input
-from discernel.estimators.importances import Importances, has_importances
-from discernel.estimators.learning import (
+from discernel.exceptions import InvalidInputError
+from discernel.kernels import Kernel, as_kernels
+from discernel.kernels.columns import divided_columns
+from discernel.kernels.features import NystromMap, draw_landmarks, n_landmarks
+from discernel.learn import LearnedKernel
+from discernel.learn.refine import divide_rows, refine_metric
+from discernel.learn.rows import (
     FitRun,
     Learning,
     Setting,
@@ -37,30 +39,25 @@ from discernel.estimators.learning import (
     rows_vary,
     working,
 )
-from discernel.estimators.rows import check_training, with_class_weight
-from discernel.exceptions import InvalidInputError
-from discernel.kernels import Kernel, as_kernels
-from discernel.kernels.columns import divided_columns
-from discernel.kernels.features import NystromMap, draw_landmarks, n_landmarks
-from discernel.learn import LearnedKernel
-from discernel.model import Facts, KeptRows, Model, RowReader
-from discernel.progress import phase
-from discernel.progress.deadline import check_deadline, must_stop_learning
-from discernel.rows.streams import ArraySource, Chunk, Place, RowProgress, Source
-from discernel.rows.streams.chunks import is_dask, is_frame, stack_rows
-from discernel.streams.fit import (
+from discernel.learn.sample import RowSample, comparable
+from discernel.learn.summed import (
     StreamedFit,
     StreamState,
     fit_stream,
     statistics_rows,
 )
-from discernel.streams.refine import divide_rows, refine_metric
-from discernel.streams.sample import RowSample, comparable
-from discernel.streams.summary import Labelled, SumPass, check_room, one_hot
-from discernel.streams.survey import Survey, SurveyPass, check_cells, codes_of
+from discernel.learn.survey import Survey, SurveyPass, check_cells, codes_of
+from discernel.learn.training import check_training, with_class_weight
+from discernel.model import Facts, KeptRows, Model
+from discernel.model.importances import Importances, has_importances, importance_rows
+from discernel.progress import phase
+from discernel.progress.deadline import check_deadline, must_stop_learning
+from discernel.rows.reader import RowReader
+from discernel.rows.streams import ArraySource, Chunk, Place, RowProgress, Source
+from discernel.rows.streams.chunks import is_dask, stack_rows
 from discernel.targets import ClassTarget
 
-__all__ = ["Stream", "StreamLearner", "Streamed", "by_chunks"]
+__all__ = ["Stream", "StreamLearner", "Streamed", "naming_rows"]
 
 #: Rows of the sample that kernels, metric and weights are learned on.
 _LEARNED_ON = 3_000
@@ -71,43 +68,9 @@ _START_STRENGTH = 0.5
 #: The part that rows of `partial_fit` are, beyond those of any source.
 _LATER = 2**40
 
-Method = TypeVar("Method", bound=Callable[[Any, Any], Any])
-
-
-def by_chunks(method: Method) -> Method:
-    """Return a method of rows that also takes those that are not in memory.
-
-    Of a source it gives an iterator of its results for the chunks, of a Dask collection a Dask
-    array, which is computed when it is asked for; of an array of another library one of that, on
-    the same device.
-    """
-    in_memory = like_input(method)
-
-    @wraps(method)
-    def either(self: Any, X: Any) -> Any:
-        if type(X) is np.ndarray or not (isinstance(X, Source) or is_dask(X)):
-            return in_memory(self, X)
-        check_is_fitted(self, "model_")
-        fitted = self.for_prediction()  # as it is now, whenever chunks are predicted
-
-        def work(chunk: Chunk) -> Any:
-            with _naming(chunk.place):
-                return in_memory(fitted, chunk.X)
-
-        if isinstance(X, Source):
-            return X.map(work)
-        from discernel.rows.streams.lazy import lazily
-
-        work.__name__ = method.__name__
-        rows = X._meta if is_frame(X) else np.empty((0, X.shape[1]))
-        fitted.model_.reader.check_columns(rows)
-        return lazily(work, X, *fitted._result_of(method.__name__))
-
-    return cast(Method, either)
-
 
 @contextmanager
-def _naming(place: Place) -> Iterator[None]:
+def naming_rows(place: Place) -> Iterator[None]:
     """Say where the rows stand that something is wrong with."""
     try:
         yield
@@ -213,7 +176,7 @@ class _ChunkReader:
 
     def encoded(self, chunk: Chunk) -> Chunk:
         """Return a chunk with rows as the kernels take them."""
-        with _naming(chunk.place):
+        with naming_rows(chunk.place):
             return replace(chunk, X=self.reader.read(chunk.X))
 
     def labelled(self, chunk: Chunk) -> Labelled:
@@ -223,7 +186,7 @@ class _ChunkReader:
         if not weights.all():
             present = np.flatnonzero(weights)
             X, codes, weights = X[present], codes[present], weights[present]
-        return Labelled(X, one_hot(codes, len(self.classes)), weights * self.factors[codes])
+        return Labelled(X, np.eye(len(self.classes))[codes], weights * self.factors[codes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,7 +232,7 @@ class StreamLearner:
             features, sampled, sample = self._learn_on_sample(survey, reader, rank)
             survey = replace(survey, sample=sample)
             prepare = _ChunkReader(sampled.reader, labels, factors)
-            summing = SumPass(prepare, features, len(labels), self.setting.device)
+            summing = SumPass(features, len(labels), self.setting.device, prepare)
             sums = source.reduce(summing, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
             state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
@@ -443,9 +406,7 @@ class StreamLearner:
     def _held_out(self, learning: Learning, target: ClassTarget) -> tuple[HeldOutScores, float]:
         """Return scores and λ of the rows that the kernel was learned from."""
         lam = learning.learned.regularization
-        ridge = self.setting.request.criterion.sample_ridge(target, lam)
-        system = learning.bank.system(learning.weights, ridge)
-        fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
+        fit = learning.fit(target)
         held_out = held_out_scores(learning, fit, target)(target, slice(None))
         if held_out.scores is None:
             scores, part = held_out.of(fit, target)
@@ -618,7 +579,7 @@ class StreamLearner:
         check_cells(given, takes_tables=self.setting.tables)
         if model is None:
             return given
-        with _naming(given.place):
+        with naming_rows(given.place):
             model.reader.check_columns(given.X)
         waiting: Chunk | None = model.stream.waiting
         if waiting is None:
@@ -644,9 +605,9 @@ class StreamLearner:
         rows = prepare.labelled(chunk)
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
-            summing = SumPass(prepare, state.features, len(state.classes), self.setting.device)
+            summing = SumPass(state.features, len(state.classes), self.setting.device)
             # A copy: sums of the model before are its own.
-            sums = summing.add_rows(deepcopy(state.sums).decay(forget), rows)
+            sums = summing.add(deepcopy(state.sums).decay(forget), rows)
             n_seen = state.n_seen + chunk.n_rows
             state = replace(state, survey=survey, sums=sums, n_seen=n_seen)
             return self._model(state, _Sampled.of(model), waiting)
@@ -656,20 +617,16 @@ def _importances(
     state: StreamState, sampled: _Sampled, found: StreamedFit, kernel: CombinedKernel, head: Any
 ) -> Importances | None:
     """Return importances from rows of the sample; None for rows without columns."""
-    from discernel.inspection.importances import importance_rows
-
     X, every, reader = state.survey.drawn.X, np.arange(len(found.rows)), sampled.reader
     if not has_importances(X, reader.kernels):
         return None
     counted = found.honest.rows if found.honest.scores is None else None
     if counted is None or len(counted) < 2:
         counted = every
-    assert reader.n_features is not None
-    chosen = importance_rows(counted, state.features.rank, reader.n_features)
+    chosen = importance_rows(counted, state.features.rank, reader)
     left_out = found.left_out(state, chosen)
     rows, labels = X[found.rows[chosen]], found.target.codes[chosen]
-    made = Importances(kernel=kernel, head=head, reader=reader)
-    return made.now(rows, found.fit.coef, left_out, labels)
+    return Importances.of(kernel, reader, head, rows, found.fit.coef, left_out, labels)
 
 
 def _still_few(state: StreamState) -> bool:

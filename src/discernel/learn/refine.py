@@ -13,17 +13,16 @@ import numpy as np
 
 from discernel.arrays import Device, FloatArray
 from discernel.bank import TiledBank
+from discernel.bank.landmarks import LandmarksOnDevice
+from discernel.bank.sums import Labelled, SummedSystem, SumPass
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
 from discernel.discriminant import row_losses
 from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap
+from discernel.learn.sample import Positions
 from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.progress.deadline import must_stop_learning
-from discernel.streams.on_device import LandmarksOnDevice
-from discernel.streams.sample import Positions
-from discernel.streams.solve import SummedSystem
-from discernel.streams.summary import Labelled, SumPass, one_hot
 from discernel.targets import ClassTarget
 
 __all__ = ["Refined", "divide_rows", "refine_metric"]
@@ -144,10 +143,10 @@ def _round(
     bank = TiledBank(kernels, X[:_UNIT_ROWS])
     kept = weights[bank.kept]
     features = NystromMap(kernels, bank.coefficients(kept / kept.sum()), X[:_LANDMARKS])
-    summing = SumPass(_no_chunks, features, fitted.n_classes, device)
+    summing = SumPass(features, fitted.n_classes, device)
     own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
-    rows = Labelled(X[:n], one_hot(fitted.codes, fitted.n_classes), own)
-    system = SummedSystem(summing.add_rows(summing.start(), rows), features)
+    rows = Labelled(X[:n], np.eye(fitted.n_classes)[fitted.codes], own)
+    system = SummedSystem(summing.add(summing.start(), rows), features)
     there = None if device is None else summing.there
     table = fitted.class_scores
     new = features(X[n:]) if there is None else there.features(X[n:])
@@ -189,7 +188,3 @@ def squared_gradient(
     for i in left:
         total += factors[i] * np.asarray(kernels[i].gradient(X, coef, features.landmarks))
     return np.asarray(np.mean(np.sum(total**2, axis=2), axis=0))
-
-
-def _no_chunks(chunk: object) -> Labelled:
-    raise AssertionError("rows are given as they are")

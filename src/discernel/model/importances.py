@@ -1,0 +1,370 @@
+"""How much columns matter to a model: what left-out rows lose when a column is that of other rows.
+
+A flexible kernel of a noise column fits the training rows, and has weight for that. So a column is
+judged by the loss of each training row in the fit to all other rows: how much it grows when the
+cell of this column is that of another row. For noise that is 0 up to chance.
+
+Fits of few rows compute importances when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import joblib
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, is_sparse
+from discernel.bank import CombinedFeatures, CombinedKernel
+from discernel.kernels import Kernel
+from discernel.kernels.weighted import WeightedKernels, slices
+from discernel.model.parts import ScorePart, score_parts, seen_columns
+from discernel.model.rows import has_columns
+from discernel.programs.least_squares import KernelLeastSquares, LeftOutRows
+from discernel.rows.reader import RowReader
+
+__all__ = [
+    "Importances",
+    "column_importances",
+    "has_importances",
+    "importance_rows",
+    "importances_of",
+    "leave_rows_out",
+    "scores_without",
+    "squared_losses",
+    "worth",
+]
+
+#: Up to so many rows, whose kernel matrix is made in an instant, importances are computed when they
+#: are asked for.
+_MOST_DEFERRED = 2000
+#: Rows that importances are taken from where a system is solved by iteration, column by column.
+_MOST_SOLVED = 64
+#: Digits of fitted scores that do not depend on the order of the rows.
+_SAME_DIGITS = 9
+#: What is worth so many standard errors counts half of that; what is worth one counts 1.2 % of it,
+#: since it may well be chance.
+_DOUBT = 3.0
+#: The probability of finding anything clearly worth more than nothing where nothing is.
+_LEVEL = 0.05
+#: Rows in which each column is exchanged, times columns; at least so many rows and at most so many.
+_EXCHANGES, _FEWEST, _MOST_EXCHANGED = 12_000, 100, 1000
+#: How many of them are different, and how often each is taken, at most.
+_MOST_LEFT_OUT, _ROUNDS = 500, 4
+#: Numbers of the influence of all rows that are left out.
+_MOST_INFLUENCE = 2**22
+#: Entries of the kernel between some rows and all kept rows that are made at a time.
+_BLOCK_ENTRIES = 2**17
+
+
+@dataclass(frozen=True)
+class Importances:
+    """Importances of the columns of a model.
+
+    Attributes
+    ----------
+    known : tuple of two ndarrays of shape (n_features,), or None
+        Shares and their standard errors; None where they are computed when first asked for.
+    kernel : CombinedKernel or None
+        The learned kernel, then.
+    head : object
+        What has ``row_losses``.
+    reader : RowReader or None
+        What knows which columns the kernels' are of.
+    parts : dict of str to ndarray or None
+        The rows to leave out, and what the fit without them is made of.
+    """
+
+    known: tuple[FloatArray, FloatArray] | None = None
+    kernel: CombinedKernel | None = None
+    head: Any = None
+    reader: RowReader | None = None
+    parts: dict[str, NDArray[Any]] | None = None
+
+    @classmethod
+    def of(cls, *given: Any) -> Importances:
+        """Return known importances, from what `column_importances` takes."""
+        return cls(column_importances(*given))
+
+    @cached_property
+    def found(self) -> tuple[FloatArray, FloatArray]:
+        """Shares that sum to 1, and their standard errors."""
+        if self.known is not None:
+            return self.known
+        parts, kernel, reader = self.parts, self.kernel, self.reader
+        assert parts is not None
+        assert kernel is not None
+        assert reader is not None
+        gram = WeightedKernels(kernel.kernels, kernel.coefficients)(kernel.rows, kernel.rows)
+        given = (parts[name] for name in ("rows", "truth", "ridge", "weights"))
+        coef, left_out = leave_rows_out(gram, *given)
+        X, labels = kernel.rows[left_out.rows], parts["labels"][left_out.rows]
+        return column_importances(kernel, reader, self.head, X, coef, left_out, labels)
+
+
+def importances_of(
+    X: Any,
+    kernel: CombinedKernel | CombinedFeatures,
+    expand: Callable[[FloatArray], FloatArray],
+    reader: RowReader,
+    head: Any,
+    fit: KernelLeastSquares,
+    labels: NDArray[Any],
+    rows: NDArray[np.intp] | None = None,
+) -> Importances | None:
+    """Return importances of columns, or what they are made of; None without columns.
+
+    Parameters
+    ----------
+    X : array or Table of shape (n_samples, n_columns)
+        The training rows.
+    kernel : CombinedKernel or CombinedFeatures
+        The learned kernel.
+    expand : callable
+        From coefficients of the fit to those that the kernel is multiplied by.
+    reader : RowReader
+        What knows the columns.
+    head : object
+        What has ``row_losses``.
+    fit : KernelLeastSquares
+        The fit that predictions are made with.
+    labels : ndarray of shape (n_samples, ...)
+        What the losses of the head take.
+    rows : ndarray of int, optional
+        The rows to leave out in turn, or more; by default all.
+    """
+    if not has_importances(X, reader.kernels) or not fit.fitted.shape[1]:
+        return None  # no columns, or one class, which depends on none
+    every = np.arange(fit.n_samples) if rows is None else rows
+    # Sorted by what they are, the same rows are drawn whatever order they were given in.
+    every = every[np.lexsort(np.round(fit.fitted[every], _SAME_DIGITS).T)]
+    chosen = importance_rows(every, fit.n_samples, reader)
+    if isinstance(kernel, CombinedKernel) and fit.n_samples <= _MOST_DEFERRED:
+        weights = fit.sample_weights
+        parts = {
+            "rows": chosen,
+            "truth": fit.truth,
+            "ridge": fit.ridge,
+            "weights": np.ones(fit.n_samples) if weights is None else weights.values,
+            "labels": labels,
+        }
+        return Importances(None, kernel, head, reader, parts)
+    if fit.by_iteration:
+        chosen = draw_rows(chosen, _MOST_SOLVED)
+    left_out = fit.left_out(chosen)
+    left_out = replace(left_out, influence=expand(left_out.influence))
+    coef, own = expand(fit.coef), labels[chosen]
+    return Importances.of(kernel, reader, head, X[chosen], coef, left_out, own)
+
+
+def has_importances(X: Any, kernels: list[Kernel]) -> bool:
+    """Whether rows have columns, and are not sparse, so that columns can be exchanged.
+
+    Parameters
+    ----------
+    X : array, CSR or Table
+        Rows, as kernels take them.
+    kernels : list of Kernel
+        The kernels.
+    """
+    return has_columns(X, kernels) and not is_sparse(X)
+
+
+def importance_rows(rows: NDArray[np.intp], n_terms: int, reader: RowReader) -> NDArray[np.intp]:
+    """Return which of some of the training rows importances of columns are taken from.
+
+    Parameters
+    ----------
+    rows : ndarray of int
+        Their positions.
+    n_terms : int
+        The coefficients of the fit without each of them.
+    reader : RowReader
+        What knows the columns.
+    """
+    exchanged = _n_exchanged(reader.n_features or 0)
+    most = min(_MOST_LEFT_OUT, exchanged, _MOST_INFLUENCE // max(1, n_terms))
+    return np.asarray(draw_rows(rows, max(2, most)))
+
+
+def _n_exchanged(n_columns: int) -> int:
+    """Return in how many rows each of so many columns is exchanged."""
+    return int(np.clip(_EXCHANGES // max(1, n_columns), _FEWEST, _MOST_EXCHANGED))
+
+
+def squared_losses(truth: FloatArray) -> Callable[[FloatArray], FloatArray]:
+    """Return a function of scores: the squared error of each row.
+
+    Parameters
+    ----------
+    truth : ndarray of shape (n_rows, n_targets)
+        What the scores should be; errors of a target are in units of its standard deviation.
+    """
+    unit = truth.var(axis=0)
+    unit[unit == 0] = 1.0
+    return lambda scores: np.asarray(np.sum((scores - truth) ** 2 / unit, axis=1))
+
+
+# ---- rows that are left out --------------------------------------------------------------------
+
+
+def leave_rows_out(
+    gram: FloatArray,
+    rows: NDArray[np.intp],
+    truth: FloatArray,
+    ridge: FloatArray,
+    weights: FloatArray,
+) -> tuple[FloatArray, LeftOutRows]:
+    """Return the coefficients of a fit to ``truth``, and what it is without some rows, in turn.
+
+    With Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1) and α = QT, the fit without row i has the coefficients
+    α − Q_:i α_i/Q_ii, of which that of row i is 0. They sum to 0, as α does, so that kernels need
+    not be centred. ``gram`` is the kernel between all rows, which is overwritten; ``ridge`` and
+    ``weights`` are what each row was fitted with, and how much it counts.
+    """
+    gram -= gram.mean(axis=0)
+    gram -= gram.mean(axis=1, keepdims=True)
+    gram[np.diag_indices_from(gram)] += ridge
+    inverse = scipy.linalg.inv(gram, overwrite_a=True)
+    ones = inverse.sum(axis=1)
+    inverse -= np.outer(ones, ones) / ones.sum()
+    coef = inverse @ truth
+    errors = coef[rows] / inverse.diagonal()[rows, None]
+    return coef, LeftOutRows(rows, truth[rows] - errors, errors, inverse[:, rows], weights[rows])
+
+
+def scores_without(
+    values: FloatArray, coef: FloatArray, left_out: LeftOutRows, rows: slice
+) -> FloatArray:
+    """Return Σ_j (coef_j − influence_ji e_i) values_ij of some of the rows i that are left out."""
+    own = np.einsum("ij,ij->i", values, left_out.influence.T[rows])
+    return np.asarray(values @ coef - own[:, None] * left_out.errors[rows])
+
+
+def worth(rows: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray, bool]:
+    """Return the worth of columns or sources from that for each row, of shape (n, n_rows).
+
+    The means, at least 0, times z⁴/(z⁴ + 3⁴) for a mean of z standard errors; these errors; and
+    whether the largest z is beyond what chance gives to the largest of so many.
+    """
+    shares = weights / weights.sum()
+    means = rows @ shares
+    errors = np.sqrt((rows - means[:, None]) ** 2 @ shares**2)
+    gains = np.maximum(means, 0.0)
+    z = np.divide(gains, errors, out=np.where(gains > 0, np.inf, 0.0), where=errors > 0)
+    trust = 1.0 / (1.0 + np.divide(_DOUBT, z, out=np.full_like(z, np.inf), where=z > 0) ** 4)
+    is_clear = bool((z > -ndtri(_LEVEL / max(1, len(rows)))).any())
+    return gains * trust, errors, is_clear
+
+
+# ---- columns that are exchanged ----------------------------------------------------------------
+
+
+def column_importances(
+    kernel: CombinedKernel | CombinedFeatures,
+    reader: RowReader,
+    head: Any,
+    X: Any,
+    coef: FloatArray,
+    left_out: LeftOutRows,
+    labels: NDArray[Any],
+) -> tuple[FloatArray, FloatArray]:
+    """Return how much the loss of left-out rows grows when a column is that of other rows.
+
+    Parameters
+    ----------
+    kernel : CombinedKernel or CombinedFeatures
+        The learned kernel between new rows and those of training.
+    reader : RowReader
+        What knows which columns the kernels' are of.
+    head : object
+        What has ``row_losses``.
+    X : array or Table of shape (n_rows, n_encoded)
+        The rows that were left out, as the kernels take them.
+    coef : ndarray of shape (n_terms, n_outputs)
+        What the kernel is multiplied by to predict.
+    left_out : LeftOutRows
+        What the fit is without each of these rows.
+    labels : ndarray of shape (n_rows, ...)
+        What the losses of the head take.
+
+    Returns
+    -------
+    shares : ndarray of shape (n_columns,)
+        At least 0, summing to 1; all 0 where predictions depend on no column. Where no growth is
+        clearly more than chance, they are those of the mean squared change of the scores: what
+        predictions depend on, though it does not help them.
+    spread : ndarray of shape (n_columns,)
+        The standard error of each share, over rows.
+    """
+    source, n_columns = reader.given_columns, reader.n_features or 0
+    rounds = int(np.clip(_n_exchanged(n_columns) // len(left_out.rows), 1, _ROUNDS))
+    changes = _score_changes(kernel, coef, left_out, X, source, n_columns, rounds)
+    loss, weights = head.row_losses(labels), left_out.weights
+    before = loss(left_out.scores)
+    growth, moved = np.zeros((2, n_columns, len(before)))
+    for column, each in enumerate(changes):
+        if each.any():
+            growth[column] = np.mean([loss(left_out.scores + one) for one in each], axis=0) - before
+            moved[column] = np.sum(each**2, axis=(0, 2))
+    values, errors, is_clear = worth(growth, weights)
+    if not is_clear:
+        values, errors, _ = worth(moved, weights)
+    total = float(values.sum()) or 1.0
+    return values / total, errors / total
+
+
+def _score_changes(
+    kernel: CombinedKernel | CombinedFeatures,
+    coef: FloatArray,
+    left_out: LeftOutRows,
+    X: Any,
+    source: NDArray[np.intp],
+    n_columns: int,
+    rounds: int,
+) -> FloatArray:
+    """Return how scores change, of shape (n_columns, n_rounds, n_rows, n_outputs).
+
+    f_{−i}(x′) − f_{−i}(x) = Σ_j (coef_j − influence_ji e_i)(k(x′, x_j) − k(x, x_j)), where x′ is
+    row i with the column of another row.
+    """
+    n, k = len(left_out.rows), coef.shape[1]
+    out = np.zeros((n_columns, rounds, n, k))
+    order = np.random.default_rng(0).permutation(n)
+    partners = np.empty((rounds, n), dtype=np.intp)
+    for shift, partner in enumerate(partners, start=1):
+        partner[order] = np.roll(order, shift)
+    for part in score_parts(kernel, np.hstack([coef, left_out.influence]))[0]:
+        seen = seen_columns(part.kernels, len(source))
+        columns = [np.flatnonzero((source == one) & seen) for one in range(n_columns)]
+        own = replace(left_out, influence=np.asfortranarray(part.coef[:, k:]))
+        _add_changes(out, part, own, X, partners, columns)
+    return out
+
+
+def _add_changes(
+    out: FloatArray,
+    part: ScorePart,
+    left_out: LeftOutRows,
+    X: Any,
+    partners: NDArray[np.intp],
+    columns: list[NDArray[np.intp]],
+) -> None:
+    """Add how one part of the scores changes with columns of partners, in threads."""
+    swaps, coef = part.swaps(X.shape[1]), part.coef[:, : out.shape[-1]]
+
+    def work(rows: slice, buffers: Buffers) -> None:
+        changes, others = swaps(X[rows], buffers), [X[partner[rows]] for partner in partners]
+        for place, seen in enumerate(columns):
+            for turn, change in enumerate(changes(seen, others) if len(seen) else ()):
+                out[place, turn, rows] += scores_without(change, coef, left_out, rows)
+
+    blocks = slices(slice(0, len(left_out.rows)), max(1, _BLOCK_ENTRIES // len(coef)))
+    n_threads = min(int(joblib.cpu_count()) if part.thread_safe else 1, len(blocks))
+    in_threads(work, blocks, [Buffers() for _ in range(n_threads)])

@@ -1,0 +1,133 @@
+"""Kernels between rows and kept rows when some columns of the rows are those of other rows.
+
+Squared and city-block distances and inner products are sums over columns. So with one column
+replaced, one term of the sum is: the cost of a kernel matrix does not depend on the number of
+columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from discernel.arrays import Buffers, FloatArray
+from discernel.kernels.base import Combination
+from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.terms import Key, Term, combine
+from discernel.kernels.weighted import WeightedKernels
+from discernel.model.rows import dense, mixed_rows
+
+__all__ = ["Swap", "SwappedKernels"]
+
+#: From some columns and other rows, in turn, to how the terms of rows change when they have the
+#: columns of these, of shape (n_rows, n_terms).
+Swap = Callable[[NDArray[np.intp], Sequence[Any]], Iterator[FloatArray]]
+
+#: From pairwise matrices to a part of the kernel.
+Evaluate = Callable[[dict[Key, FloatArray], Buffers], FloatArray]
+
+
+class _Pairs:
+    """A pairwise matrix between rows and kept rows, and what some columns have of it."""
+
+    def __init__(self, key: Key, Z: Any, n_columns: int) -> None:
+        (self._pair, self._view), self._Z = key, Z
+        self._columns, self._factors, self._origin = self._view.seen(n_columns)
+        self.is_sum, self.is_distance = self._pair.is_sum, self._pair.is_distance
+        self._seen = self._of(dense(Z), np.arange(len(self._columns))) if self.is_sum else None
+
+    def _of(self, X: FloatArray, places: NDArray[np.intp]) -> FloatArray:
+        seen = X[:, self._columns[places]] * self._factors[places]
+        return np.asarray(seen - self._origin[places])
+
+    def sees(self, columns: NDArray[np.intp]) -> bool:
+        """Whether the matrix depends on any of some columns."""
+        return bool(np.isin(columns, self._columns[self._factors != 0]).any())
+
+    def entries(self, X: Any) -> FloatArray:
+        """Return the matrix."""
+        return self._pair.entries(self._view.of(X), self._view.of(self._Z))
+
+    def part(self, X: FloatArray, columns: NDArray[np.intp]) -> FloatArray:
+        """Return what some columns add to a matrix that is a sum over columns."""
+        assert self._seen is not None
+        places = np.flatnonzero(np.isin(self._columns, columns))
+        return self._pair.entries(self._of(X, places), self._seen[:, places])
+
+
+class SwappedKernels:
+    """A sum of kernels, taken apart for rows of so many columns, some of them replaced."""
+
+    def __init__(self, kernel: WeightedKernels, Z: Any, n_columns: int) -> None:
+        parts: dict[frozenset[Key], list[Term]] = {}
+        for one, coefficient in zip(kernel.kernels, kernel.coefficients, strict=True):
+            for factor, atoms in one.terms():
+                if atoms:  # constants never change
+                    keys = frozenset(atom.key for atom in atoms)
+                    parts.setdefault(keys, []).append(Term(float(coefficient) * factor, atoms))
+        self._pairs = {key: _Pairs(key, Z, n_columns) for key in frozenset().union(*parts)}
+        #: Parts of the kernel, and the pairwise matrices that each is made of.
+        self._functions = [(keys, _function(keys, terms)) for keys, terms in parts.items()]
+
+    def swap(self, X: Any, buffers: Buffers) -> Swap:
+        """Return how the kernel changes with the columns of rows, in a buffer."""
+        here, old = dense(X), {key: pairs.entries(X) for key, pairs in self._pairs.items()}
+        before = [values(old, buffers).copy() for _, values in self._functions]
+
+        def changes(columns: NDArray[np.intp], others: Sequence[Any]) -> Iterator[FloatArray]:
+            seen = {key: pairs for key, pairs in self._pairs.items() if pairs.sees(columns)}
+            sums = {key: pairs.part(here, columns) for key, pairs in seen.items() if pairs.is_sum}
+            taken = np.isin(np.arange(here.shape[1]), columns)[None]
+            for each in others:
+                there, bases = dense(each), dict(old)
+                change = buffers("change", next(iter(bases.values())).shape)
+                change[:] = 0.0
+                for key, pairs in seen.items():
+                    if not pairs.is_sum:
+                        bases[key] = pairs.entries(mixed_rows(each, X, taken))
+                        continue
+                    moved = pairs.part(there, columns)
+                    moved -= sums[key]
+                    moved += bases[key]
+                    if pairs.is_distance:
+                        np.maximum(moved, 0.0, out=moved)
+                    bases[key] = moved
+                for (keys, values), value in zip(self._functions, before, strict=True):
+                    if not keys.isdisjoint(seen):
+                        change += values(bases, buffers)
+                        change -= value
+                yield change
+
+        return changes
+
+
+def _function(keys: frozenset[Key], terms: list[Term]) -> Evaluate:
+    """Return the function of terms that are made of the same pairwise matrices."""
+    (pair, view), *others = keys
+    if others or not pair.is_prepared:
+        return lambda bases, _: np.asarray(
+            combine(terms, lambda atom: atom.function(bases[atom.key]))
+        )
+    kernels = KernelSet([Combination((Term(1.0, atoms),)) for _, atoms in terms])
+    return partial(_ladder, (pair, view), kernels, [factor for factor, _ in terms])
+
+
+def _ladder(
+    key: Key,
+    kernels: KernelSet,
+    weights: Sequence[float],
+    bases: dict[Key, FloatArray],
+    buffers: Buffers,
+) -> FloatArray:
+    """Return a sum of kernels of one pairwise matrix, which share exponentials."""
+    out = total = buffers("total", bases[key].shape)
+    for position, matrix in kernels.matrices_of(bases[key], buffers):
+        np.multiply(matrix, weights[position], out=out)
+        if out is not total:
+            total += out
+        out = buffers("term", total.shape)
+    return total
