@@ -167,7 +167,7 @@ def test_what_is_no_model_is_not_saved(tmp_path):
 
 @pytest.mark.parametrize(
     ("number", "words"),
-    [(4, r"no longer reads\. Fit it again"), (99, r"a newer version\. Update discernel")],
+    [(5, r"no longer reads\. Fit it again"), (99, r"a newer version\. Update discernel")],
 )
 def test_files_of_another_format_are_refused(number, words, tmp_path):
     X, y = wine()

@@ -21,7 +21,7 @@ from discernel.learn import (
     reweigh_spectrum,
 )
 from discernel.persistence import load, save, trusted_types
-from discernel.rows.streams import open_rows
+from discernel.rows.open import open_rows
 
 __all__ = [
     "AKFDClassifier",

@@ -43,18 +43,23 @@ from discernel.papers.separability.spectrum_choice import Trial
 from discernel.plan.costs import Stage
 from discernel.plan.plan import FitPlan
 from discernel.programs.solution import Candidate, LearnedKernel, Progress
-from discernel.rows.files.formats import import_pandas
-from discernel.rows.files.preparation import Preparation
+from discernel.rows.encoder import (
+    EncodedDates,
+    EncodedNumbers,
+    EncodedValues,
+    LeftOut,
+    TableEncoder,
+)
+from discernel.rows.formats import import_pandas
+from discernel.rows.preparation import Preparation
 from discernel.rows.reader import RowReader
-from discernel.rows.tables import TableEncoder
-from discernel.rows.tables.encoder import EncodedNumbers, EncodedValues, LeftOut
 from discernel.show.facts import ModelFacts, Origin, versions_here
 from discernel.show.writing import check_place, write_file
 
 __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_model"]
 
 #: Raised with every change that an older version could not read.
-_FORMAT = 5
+_FORMAT = 6
 #: The first skops that builds nothing it was not told to trust.
 _SKOPS = (0, 12)
 #: Estimators, and what their models are made of. None of these runs anything when it is built.
@@ -73,7 +78,7 @@ _PARTS = (
     *(Named, Offset, Power, Product, Restricted, Scaled, Sum),
     *(AutoBank, Distributed, Iterative, LowRank, Tiled),
     *(Candidate, LearnedKernel, Progress),
-    *(TableEncoder, EncodedNumbers, EncodedValues, LeftOut),
+    *(TableEncoder, EncodedDates, EncodedNumbers, EncodedValues, LeftOut),
 )
 #: Plain data, arrays, and two parts of scikit-learn that a model may also hold.
 _PLAIN = frozenset(
@@ -239,7 +244,7 @@ class SavedModel:
     @property
     def columns(self) -> list[str]:
         """The column of the table which each column that the last step is given is part of."""
-        names, first = list(self.preparation.feature_names), self.pipeline[0]
+        names, first = list(self.preparation.columns), self.pipeline[0]
         return [names[i] for i in first.source] if isinstance(first, TableEncoder) else names
 
     def describe(self) -> ModelFacts:
@@ -294,12 +299,16 @@ def _of_python(model: Any, name: str) -> SavedModel:
     names = getattr(pipeline, "feature_names_in_", None)
     if names is None:
         names = [f"column {i}" for i in range(reader.n_features or 0)]
+    names, dates = tuple(map(str, names)), {}
     is_number = reader.is_number or (True,) * len(names)
     if encoder is not None:
         numbers = {each.position for each in encoder.columns_ if isinstance(each, EncodedNumbers)}
         is_number = tuple(position in numbers for position in range(len(names)))
-    others = tuple(str(each) for each, number in zip(names, is_number, strict=True) if not number)
-    return SavedModel(pipeline, Preparation(tuple(map(str, names)), others), "", name)
+        found = [each for each in encoder.columns_ if isinstance(each, EncodedDates)]
+        dates = {names[each.position]: each.written for each in found}
+    given = zip(names, is_number, strict=True)
+    others = tuple(each for each, number in given if not number and each not in dates)
+    return SavedModel(pipeline, Preparation(names, others, dates=dates), "", name)
 
 
 # ---- files -------------------------------------------------------------------------------------
@@ -460,9 +469,10 @@ def _check_prediction(model: SavedModel) -> None:
     """Raise anything where the parts of a model do not go together: it cannot predict a row."""
     if not isinstance(model.target, str) or not isinstance(model.dataset, str):
         raise TypeError("the names of target and data set must be text")
+    text, dates = model.preparation.categories, model.preparation.dates
     cells: dict[str, list[Any]] = {
-        name: ["" if name in model.preparation.categories else 0.0]
-        for name in model.preparation.feature_names
+        name: [None if name in dates else "" if name in text else 0.0]
+        for name in model.preparation.columns
     }
     if any(kernel.takes_missing for kernel in model.pipeline[-1].kernels_):
         cells = {name: [None] for name in cells}  # which any source may be

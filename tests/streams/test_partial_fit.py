@@ -220,7 +220,7 @@ def test_rows_that_wait_are_our_own():
 def test_rows_of_a_call_may_be_more_than_a_chunk_would_have(monkeypatch):
     X, y = rings()
     clf = explicit().partial_fit(X[:FIRST], y[:FIRST])
-    monkeypatch.setattr("discernel.rows.streams.sources.memory_limit", lambda: 2**17)
+    monkeypatch.setattr("discernel.rows.sources.memory_limit", lambda: 2**17)
     assert clf.partial_fit(X[FIRST:], y[FIRST:]).streamed_.n_rows == 900
 
 

@@ -29,8 +29,9 @@ from discernel.learn.rows import (
 )
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
-from discernel.rows.streams import Source, open_rows
-from discernel.rows.streams.chunks import is_dask
+from discernel.rows.chunks import is_dask
+from discernel.rows.open import open_rows
+from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
 
 __all__ = ["BaseKernelDiscriminant", "KernelDiscriminant", "MultipleKernelDiscriminant"]
@@ -189,7 +190,7 @@ class BaseKernelDiscriminant(
         source = open_rows(X, y, weights=sample_weight)
         if setting.bank.kind != "distributed":
             return source, None, None
-        from discernel.rows.streams.dask import gathered
+        from discernel.rows.dask import gathered
 
         return gathered(source)  # of which every worker will have all
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,7 @@ from discernel.kernels.features import ExactMap
 from discernel.kernels.terms import IDENTITY, Atom, Seen, Term, View
 from discernel.model import Model
 from discernel.model.parts import FeaturePart, KernelPart, ScorePart, score_parts
-from discernel.rows.tables import TableEncoder
-from discernel.rows.tables.encoder import EncodedNumbers, EncodedValues
+from discernel.rows.encoder import EncodedNumbers, TableEncoder
 
 __all__ = ["EXPORTED", "final_estimator", "input_names", "numpy_scorer"]
 
@@ -92,11 +92,12 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     parts, offset = score_parts(model.kernel, model.coef)
     sums = [one for part in parts for one in _sums(part, len(reader.given_columns))]
     slope, bias = head.discriminant.linear
+    taken, columns = _columns(reader.encoder, input_names([*before, learner][0], names))
     return Scorer(
         _labels(learner.classes_),
-        input_names([*before, learner][0], names),
+        taken,
         _scaling(before),
-        _columns(reader.encoder),
+        columns,
         reader.medians,
         tuple(sums),
         model.intercept - offset,
@@ -293,22 +294,28 @@ def _scaling(before: list[Any]) -> tuple[FloatArray, FloatArray] | None:
     return np.asarray(mean, dtype=np.float64), np.asarray(scale, dtype=np.float64)
 
 
-def _columns(encoder: TableEncoder | None) -> tuple[NumberColumn | ValueColumn, ...] | None:
+def _columns(
+    encoder: TableEncoder | None, names: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[NumberColumn | ValueColumn, ...] | None]:
+    """Return the columns that an exported model takes, and what becomes of each that it uses.
+
+    Parts of dates, such as ``when (days)``, are taken in place of dates.
+    """
     if encoder is None:
-        return None
+        return tuple(names), None
+    taken = [[name] for name in names]
+    for column in encoder.columns_:
+        taken[column.position] = column.input_names(names[column.position])
+    first = [0, *accumulate(map(len, taken))]
     made: list[NumberColumn | ValueColumn] = []
     for column in encoder.columns_:
-        if type(column) is EncodedNumbers:
-            made.append(NumberColumn(column.position, column.median, column.tells_missing))
-        elif type(column) is EncodedValues:
-            values = tuple(str(value) for value in column.values)
-            made.append(ValueColumn(column.position, values, column.is_text, column.tells_missing))
-        else:
-            raise InvalidInputError(
-                "A table can be exported if its columns are numbers, categories or text. Got "
-                f"{type(column).__name__}. Fit again without column {column.position}."
-            )
-    return tuple(made)
+        for place, each in enumerate(column.inputs, start=first[column.position]):
+            if isinstance(each, EncodedNumbers):
+                made.append(NumberColumn(place, each.median, each.tells_missing))
+            else:
+                values = tuple(str(value) for value in each.values)
+                made.append(ValueColumn(place, values, each.is_text, each.tells_missing))
+    return tuple(name for some in taken for name in some), tuple(made)
 
 
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:

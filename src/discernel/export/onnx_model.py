@@ -16,6 +16,7 @@ from discernel.exceptions import (
     unknown_choice,
 )
 from discernel.export._scorer import (
+    MISSING_VALUES,
     Factor,
     Floats,
     KernelSum,
@@ -134,7 +135,7 @@ def to_onnx(
     found, before = final_estimator(clf)
     # Says what is wrong with it, before any work. Tables come to the classifier itself.
     formula = numpy_scorer(found, names=None if before else names)
-    columns = input_names([*before, found][0], names)
+    columns = input_names(before[0], names) if before else formula.names
     skl2onnx = _skl2onnx()
     register_onnx()
     model = skl2onnx.convert_sklearn(
@@ -411,7 +412,7 @@ def _encoded(graph: _Graph, name: str, column: Any) -> list[str]:
         return [filled, *told]
     other = len(column.values)
     codes = {value: code for code, value in enumerate(column.values)}
-    codes.setdefault("", other + column.tells_missing)
+    codes |= dict.fromkeys(MISSING_VALUES, other + column.tells_missing)
     found = graph.node(
         "LabelEncoder",
         name,

@@ -15,9 +15,9 @@ from discernel.inspection.explained import Explained, Scoring, column_groups
 from discernel.inspection.games import games_of
 from discernel.model.parts import ScorePart
 from discernel.model.rows import has_columns, typical_rows
+from discernel.rows.chunks import is_dask
 from discernel.rows.reader import RowReader
-from discernel.rows.streams import Source
-from discernel.rows.streams.chunks import is_dask
+from discernel.rows.sources import Source
 from discernel.rows.views import kernel_sources, sum_by
 
 __all__ = ["Contributions", "contributions"]

@@ -52,9 +52,9 @@ from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, has_importances, importance_rows
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
+from discernel.rows.chunks import Chunk, Place, RowProgress, is_dask, stack_rows
 from discernel.rows.reader import RowReader
-from discernel.rows.streams import ArraySource, Chunk, Place, RowProgress, Source
-from discernel.rows.streams.chunks import is_dask, stack_rows
+from discernel.rows.sources import ArraySource, Source
 from discernel.targets import ClassTarget
 
 __all__ = ["Stream", "StreamLearner", "Streamed", "naming_rows"]

@@ -20,8 +20,7 @@ from discernel.exceptions import InvalidInputError, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.calls import refuse_sparse
 from discernel.kernels.columns import AUTO_TAKES_TABLES, Table, is_mixed
-from discernel.rows.tables import TableEncoder
-from discernel.rows.tables.cells import (
+from discernel.rows.cells import (
     LARGEST,
     are_in_range,
     as_table,
@@ -33,6 +32,7 @@ from discernel.rows.tables.cells import (
     out_of_range,
     read_column,
 )
+from discernel.rows.encoder import TableEncoder
 from discernel.rows.views import refuse_views
 
 __all__ = [
