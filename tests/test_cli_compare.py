@@ -66,7 +66,7 @@ def test_columns_that_matter_are_shown_with_their_spread(tmp_path):
     (tmp_path / "a.csv").write_text("\n".join(["size,noise,class", *lines]))
     shown = invoke("compare", "a.csv", "-m", "auto", "--divisions", 2, "-j", 1).output
     assert "columns that matter to discernel" in shown
-    assert re.search(r"size +\d+\.\d +\d+\.\d  █+", shown)
+    assert re.search(r"size +\d+\.\d ± \d+\.\d %  █+", shown)
     assert "columns that matter" not in invoke("compare", "a.csv", *FAST).output
 
 
@@ -84,8 +84,8 @@ def test_json_has_all_numbers_and_where_they_come_from(monkeypatch):
     for method in found["methods"]:
         assert method["accuracy"] == pytest.approx(np.mean(method["values"]))
         assert set(METRICS) < set(method)
-    assert found["trace"]["class_counts"] == {"0": 50, "1": 50, "2": 50}
-    assert found["trace"]["command"] == "discernel compare iris --json -"
+    assert found["origin"]["class_counts"] == {"0": 50, "1": 50, "2": 50}
+    assert found["origin"]["command"] == "discernel compare iris --json -"
     assert found["conclusion"][0].startswith("On iris")
 
 
@@ -136,7 +136,7 @@ def test_a_model_has_a_page_that_can_be_traced_with_rows_explained(model):
     text = page.all("main")[0]["text"]
     for fact in ("a.csv", "row 2: predicted", "row 5: predicted", "Columns that matter"):
         assert fact in text
-    assert page.all("h1")[0]["text"] == "a: a model of ill"
+    assert page.all("h1")[0]["text"] == "a: a model that predicts ill"
     found = [row for row in rows(page, "rows") if len(row) == 3 and row[2] == ""]
     numbers = [float(row[1].replace("−", "-")) for row in found]
     names = [row[0] for row in found]

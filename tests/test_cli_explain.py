@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from discernel.cli import app as commands
 from discernel.cli import shared
 from discernel.cli.learning import read_rows
-from discernel.cli.models import load_model
+from discernel.persistence import read_model
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def frame(n_classes=2, n=90):
 def test_columns_add_up_to_the_score(n_classes, criterion):
     frame(n_classes).to_csv("t.csv", index=False)
     invoke("fit", "t.csv", "-t", "kind", "--criterion", criterion, "-q")
-    model = load_model("t.skops")
+    model = read_model("t.skops")
     rows = read_rows(model, "t.csv")
     scores = model.pipeline.decision_function(rows.X)
     labels, shares = model.pipeline.predict(rows.X), model.pipeline.predict_proba(rows.X)
@@ -106,7 +106,7 @@ def test_without_rows_importances_are_shown():
     frame().to_csv("t.csv", index=False)
     invoke("fit", "t.csv", "-t", "kind", "-q")
     shown = invoke("explain", "t.skops").output
-    clf = load_model("t.skops").pipeline[-1]
+    clf = read_model("t.skops").pipeline[-1]
     share, spread = 100 * clf.feature_importances_[0], 100 * clf.feature_importances_std_[0]
     assert re.search(rf"size +{share:.1f} ± {spread:.1f} %", shown)
     found = json.loads(invoke("explain", "t.skops", "--json").stdout)
@@ -147,7 +147,7 @@ def test_importances_of_encoded_columns_are_those_of_their_column():
     frame().to_csv("t.csv", index=False)
     invoke("fit", "t.csv", "-t", "kind", "--criterion", "uniform", "-q")
     shown = json.loads(invoke("explain", "t.skops", "--json").stdout)["importances"]
-    model = load_model("t.skops")
+    model = read_model("t.skops")
     assert {each["column"] for each in shown} == set(model.preparation.columns)
     assert sum(each["importance"] for each in shown) == pytest.approx(1.0)
     assert "columns that matter" in invoke("explain", "t.skops").output

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 from discernel import KernelDiscriminant
 from discernel.cli import app as commands
 from discernel.cli import exporting, shared
-from discernel.cli.models import load_model
 from discernel.export import numpy_scorer
+from discernel.persistence import read_model
 
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("skl2onnx")
@@ -51,7 +51,7 @@ ROWS = [[0.0, 0.0], [2.0, 2.0], [1.0, 1.2]]
 def expected(model):
     import pandas as pd
 
-    pipeline = load_model(model).pipeline
+    pipeline = read_model(model).pipeline
     first = pipeline[0]
     named = hasattr(first, "feature_names_in_")
     rows = pd.DataFrame(ROWS, columns=["size", "leaf weight"]) if named else np.array(ROWS)

@@ -14,15 +14,16 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from discernel import persistence
 from discernel.cli import app as commands
-from discernel.cli import comparing, learning, models, shared
+from discernel.cli import comparing, learning, shared
 from discernel.cli.learning import Learner, fit_model
-from discernel.cli.models import load_model, save_model
 from discernel.compare.compare import comparison_plan
 from discernel.compare.plan import Data
 from discernel.compare.runner import run
 from discernel.compare.store import Store
 from discernel.exceptions import InvalidInputError, MissingExtraError
+from discernel.persistence import read_model, write_model
 
 FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]
 
@@ -38,7 +39,7 @@ def model_bytes(tmp_path_factory):
     """A small model, as it is saved."""
     model, _, _ = fit_model(Data("iris"), Learner("uniform"))
     path = tmp_path_factory.mktemp("model") / "iris.model"
-    return save_model(model, path).read_bytes()
+    return write_model(model, path).read_bytes()
 
 
 @pytest.fixture
@@ -354,7 +355,7 @@ def test_a_crafted_model_is_refused_before_anything_is_built(model, kind, place,
     with_schema(model, change)
     words = r"methodcaller|MethodNode|eval|system|Popen"
     with pytest.raises(InvalidInputError, match=rf"holds .*({words}).*It was not loaded"):
-        load_model(model)
+        read_model(model)
     assert not Path("ran").exists()
 
 
@@ -367,14 +368,14 @@ def test_a_skops_that_ran_crafted_files_is_refused_before_the_file_is_read(
     monkeypatch.setattr(skops, "__version__", installed)
     model.unlink()
     with pytest.raises(MissingExtraError, match=r"needs skops 0\.12 or newer.*this is"):
-        load_model(model)
+        read_model(model)
 
 
 def test_the_requirement_says_the_same_as_the_check():
     project = Path(__file__).parents[1] / "pyproject.toml"
     if not project.is_file():
         pytest.skip("the project file is not beside the tests")
-    wanted = ".".join(map(str, models._SKOPS))
+    wanted = ".".join(map(str, persistence._SKOPS))
     assert f'"skops>={wanted}"' in project.read_text(encoding="utf-8")
 
 
@@ -385,7 +386,7 @@ def lengths(content):
 def test_a_model_that_is_cut_off_is_refused(model_bytes, model):
     for length in lengths(model_bytes):
         model.write_bytes(model_bytes[:length])
-        assert "iris.model must be a model that `discernel fit` wrote" in refused(
+        assert "iris.model must be a model that discernel.save or `discernel fit` wrote" in refused(
             "predict", model, "iris"
         )
 
@@ -431,30 +432,30 @@ def whole(number):
         lambda schema: {},
         lambda schema: {"content": {}},
         lambda schema: schema | {"content": "x"},
-        drop("pipeline"),
+        drop("model"),
         drop("preparation"),
         drop("format"),
         drop("target"),
         drop("preparation", "columns"),
-        put("pipeline", whole(None)),
+        put("model", whole(None)),
         put("preparation", whole("x")),
         put("format", whole("one")),
         put("format", whole(None)),
         put("target", whole(3)),
         put("dataset", whole([1])),
-        lambda schema: drop("steps")(schema["content"]["pipeline"]["content"]),
+        lambda schema: drop("steps")(schema["content"]["model"]["content"]),
     ],
 )
 def test_a_tampered_model_is_one_line(model, change):
     with_schema(model, change)
-    assert "iris.model must be a model that `discernel fit` wrote" in refused(
+    assert "iris.model must be a model that discernel.save or `discernel fit` wrote" in refused(
         "predict", model, "iris"
     )
 
 
 def attributes(schema):
     """Return the attributes of the discriminant."""
-    steps = schema["content"]["pipeline"]["content"]["content"]["steps"]["content"]
+    steps = schema["content"]["model"]["content"]["content"]["steps"]["content"]
     return steps[-1]["content"][1]["content"]["content"]
 
 

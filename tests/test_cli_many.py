@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from discernel.cli import app as commands
 from discernel.cli import many, shared
-from discernel.cli.models import load_model
 from discernel.estimators import discriminant
+from discernel.persistence import read_model
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_a_folder_is_fitted_and_predicted_in_chunks(folder):
     result = invoke("fit", folder, "-o", "m.model", "--target", "kind", "--drop", "id")
     assert "300 rows in chunks, 3 columns, 2 classes" in result.output
     assert "expected of new rows" in result.output
-    model = load_model("m.model")
+    model = read_model("m.model")
     assert model.preparation.columns == ("a", "b", "town")
     assert model.pipeline[-1].model_.stream is None
     invoke("predict", "m.model", folder, "--out", "p.parquet")
@@ -136,7 +136,7 @@ def test_every_model_that_fit_writes_is_read_by_all_commands(way, monkeypatch):
         monkeypatch.setattr(*change)
     content = Path("rows.csv").read_text() if words == ["-"] else None
     invoke("fit", *words, "-t", "kind", "-o", "m.skops", input=content)
-    assert load_model("m.skops").pipeline[-1].model_.stream is None
+    assert read_model("m.skops").pipeline[-1].model_.stream is None
     invoke("predict", "m.skops", "rows.csv", "-o", "p.csv")
     assert (pd.read_csv("p.csv")["predicted"] == frame["kind"]).mean() > 0.8
     invoke("explain", "m.skops")
@@ -174,7 +174,7 @@ def test_dates_are_taken_from_one_file_and_from_several(kind):
     for data, model in ((f"one.{ending}", "one.skops"), ("data", "many.skops")):
         shown = invoke("fit", data, "-t", "kind", "-o", model).output
         assert "'when' is taken as dates: days" in shown
-        columns = load_model(model).origin.columns
+        columns = read_model(model).origin.columns
         assert columns["when"].startswith("date, as days")
         found = []
         for rows in (f"one.{ending}", "data"):
@@ -242,7 +242,7 @@ def test_other_delimiters_and_decimal_signs_are_found_in_chunks(words):
     table().to_csv("rows.csv", index=False)
     for data, model in ((words, "many.skops"), (["rows.csv", "rows.csv"], "twice.skops")):
         invoke("fit", *data, "-t", "kind", "-o", model)
-        assert load_model(model).origin.columns["a"] == "number"
+        assert read_model(model).origin.columns["a"] == "number"
         found = []
         for rows in (["data"], ["rows.csv"]):
             invoke("predict", model, *rows, "-o", "p.csv")

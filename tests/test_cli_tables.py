@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from discernel.cli import app as commands
 from discernel.cli import shared
-from discernel.cli.models import load_model
+from discernel.persistence import read_model
 
 
 @pytest.fixture(autouse=True)
@@ -149,7 +149,7 @@ def test_identifiers_and_kept_columns_are_handed_on(model):
 
 def test_probabilities_are_exact(model):
     name = write(frame(), "p.csv")
-    loaded = load_model(model)
+    loaded = read_model(model)
     rows = loaded.preparation.apply(pd.read_csv(name), name)
     expected = loaded.pipeline.predict_proba(rows)
     lines = invoke("predict", model, name, "--json").stdout.splitlines()
@@ -215,7 +215,7 @@ def test_rows_may_come_from_standard_input(model, name):
     invoke("fit", "-", "-t", "ill", "-o", "q.skops", given=content)
     found = predicted("q.skops", name)
     np.testing.assert_allclose(found["probability_yes"], expected["probability_yes"], rtol=1e-9)
-    assert load_model("q.skops").origin.source.startswith("standard input")
+    assert read_model("q.skops").origin.source.startswith("standard input")
 
 
 def test_empty_input_is_one_line(model):

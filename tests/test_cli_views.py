@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from discernel.cli import app as commands
-from discernel.cli.models import load_model
+from discernel.persistence import read_model
 from discernel.views import source_weights
 
 N, NEW = 90, 30
@@ -71,7 +71,7 @@ def fit(*words, code=0):
 def test_sources_of_several_files_become_a_model_that_predicts():
     told = fit("--out", "model.skops").output
     assert "4 sources: lab, sequence, note, drug" in told
-    model = load_model("model.skops")
+    model = read_model("model.skops")
     assert list(source_weights(model.pipeline)) == ["lab", "sequence", "note", "drug"]
     assert model.origin.columns["sample"] == "not in a source"
     assert model.origin.columns["lab_0"] == "source lab"

@@ -388,7 +388,7 @@ def test_candidates_of_the_default_are_log_losses_with_accuracies(default):
     assert [bar.get_width() for bar in display.error_bars_] == [c.error for c in considered]
     assert display.pull_bars_ is None
     assert display.ax_.get_legend() is None
-    assert display.ax_.get_xlabel() == "log-loss of left-out rows (accuracy)"
+    assert display.ax_.get_xlabel() == "log-loss of held-out rows (accuracy)"
     assert [text.get_text() for text in display.ax_.texts] == [
         f"{c.error:.3f} ({100 * c.accuracy:.1f}%)" for c in considered
     ]
@@ -403,7 +403,7 @@ def test_candidates_of_numbers_are_squared_errors(wine):
     X, _ = wine
     ridge = MultipleKernelRidge().fit(X[:, 1:], X[:, 0])
     display = CandidatesDisplay.from_estimator(ridge)
-    assert display.ax_.get_xlabel() == "squared error of left-out rows"
+    assert display.ax_.get_xlabel() == "squared error of held-out rows"
     considered = ridge.learned_kernel_.considered
     assert [t.get_text() for t in display.ax_.texts] == [f"{c.error:.3f}" for c in considered]
 
@@ -411,10 +411,10 @@ def test_candidates_of_numbers_are_squared_errors(wine):
 @pytest.mark.parametrize(
     ("strength", "name"),
     [
-        (0.0, "learned weights, columns alike"),
-        (0.5, "learned weights, columns half scaled"),
-        (1.0, "learned weights, columns scaled"),
-        (2, "learned weights, columns scaled to the power 2"),
+        (0.0, "learned weights, unscaled"),
+        (0.5, "learned weights, half scaled"),
+        (1.0, "learned weights, scaled"),
+        (2, "learned weights, scaled to the power 2"),
     ],
 )
 def test_candidates_are_named_with_the_power_of_the_metric(strength, name):

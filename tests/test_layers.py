@@ -30,6 +30,7 @@ ORDER = (
     "inspection",
     "learn",
     "estimators",
+    "persistence",
     "export",
     "displays",
     "testing",

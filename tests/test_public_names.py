@@ -22,9 +22,12 @@ NAMES = [
     "Status",
     "align_kernels",
     "learn_kernel",
+    "load",
     "open_rows",
     "regularization_path",
     "reweigh_spectrum",
+    "save",
+    "trusted_types",
 ]
 
 

@@ -18,8 +18,8 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from discernel import MultipleKernelDiscriminant
+from discernel.compare import tables
 from discernel.compare.compare import file_data
-from discernel.compare.exports import Trace
 from discernel.compare.methods import METHODS
 from discernel.compare.plan import Cell, Data, Method, Splits
 from discernel.compare.report import figures, learned, words, write_report
@@ -31,6 +31,7 @@ from discernel.compare.tables import rank_methods, summarize
 from discernel.compare.tasks import divide
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.show import words as numbers
+from discernel.show.facts import Origin
 from discernel.show.svg import PALETTE, drawing, new_figure, to_svg
 
 N_DIVISIONS = 3
@@ -40,7 +41,7 @@ PATH = [[1.0, 0.6], [0.1, 0.2], [0.01, 0.3]]
 MACHINE = {"system": "Linux x86_64", "cores": 2, "discernel": "0.1", "python": "3.11"}
 
 
-TRACE = Trace(
+ORIGIN = Origin(
     source="file plants.csv",
     digest="0123456789abcdef",
     target="species",
@@ -135,7 +136,7 @@ def report(tmp_path_factory):
         tmp_path_factory.mktemp("report") / "report.html",
         title="Wine & more",
         words=["Why it was run."],
-        trace=TRACE,
+        origin=ORIGIN,
     )
 
 
@@ -224,7 +225,7 @@ def test_all_sections_are_there_and_in_the_contents(page):
 
 
 def test_figures_read_what_methods_write():
-    source = inspect.getsource(figures) + inspect.getsource(learned)
+    source = "".join(map(inspect.getsource, (figures, learned, tables)))
     read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', source))
     cell = Cell(Data("iris"), Method("discernel", "discriminant"), Splits(n=1), 0)
     written = METHODS["discriminant"](divide(cell), {}).details
@@ -328,8 +329,8 @@ def test_candidates_of_both_kinds_are_shown_each_in_its_own_table():
     ]
     by_folds, by_leaving_out = blocks("candidates", records)
     assert [row.cells for row in by_folds.rows] == [
-        ("equal weights, columns alike", "0.200", "90.0", "chosen in 1 of 2"),
-        ("learned weights, columns scaled as is best", "0.300", "80.0", "chosen in 1 of 2"),
+        ("equal weights, unscaled", "0.200", "90.0", "chosen in 1 of 2"),
+        ("learned weights, scaled as is best", "0.300", "80.0", "chosen in 1 of 2"),
     ]
     assert by_folds.header[:3] == ("candidate", "log-loss", "accuracy %")
     assert by_leaving_out.rows[0].cells == (
@@ -418,7 +419,7 @@ def test_numbers_are_those_of_the_tables(page):
                 continue
             ends = [entry.mean, entry.interval.low, entry.interval.high]
             assert re.findall(r"\d+\.\d", cell) == [f"{100 * value:.1f}" for value in ends]
-            assert ("tied" in cell) == (entry.standing == "level")
+            assert (table.verdict(entry) in cell) == (entry.standing in ("ahead", "level"))
     entries = rows_below(page, "All numbers")
     assert len(entries) == len(table.entries)
     for method, mean, *_, dataset in entries:
@@ -468,7 +469,7 @@ def test_environment_is_told(page):
 def test_the_page_says_where_it_comes_from(page):
     text = page.all("section", id="data")[0]["text"]
     facts = (
-        "file plants.csv", "0123456789abcdef", "species", TRACE.command, TRACE.created,
+        "file plants.csv", "0123456789abcdef", "species", ORIGIN.command, ORIGIN.created,
         "discernel 0.1, python 3.11", "delimiter ';'", "number, 2 missing", "numbers the rows",
     )  # fmt: skip
     for fact in facts:
@@ -504,9 +505,11 @@ def test_metrics_and_errors_are_explained(page):
 
 def test_names_are_text_whatever_they_hold(tmp_path):
     found = full_records([HOSTILE], ["discernel"]) + plain_records(HOSTILE, [HOSTILE])
-    origin = Trace(HOSTILE, columns={HOSTILE: HOSTILE}, class_counts={HOSTILE: 1}, notes=(HOSTILE,))
+    origin = Origin(
+        HOSTILE, columns={HOSTILE: HOSTILE}, class_counts={HOSTILE: 1}, notes=(HOSTILE,)
+    )
     path = tmp_path / "r.html"
-    write_report(found, path, title=HOSTILE, words=[HOSTILE], trace=origin)
+    write_report(found, path, title=HOSTILE, words=[HOSTILE], origin=origin)
     text = path.read_text(encoding="utf-8")
     page = Page(text)
     assert len(page.all("script")) == 1

@@ -20,6 +20,7 @@ from discernel.learn import (
     regularization_path,
     reweigh_spectrum,
 )
+from discernel.persistence import load, save, trusted_types
 from discernel.rows.open import open_rows
 
 __all__ = [
@@ -34,9 +35,12 @@ __all__ = [
     "Status",
     "align_kernels",
     "learn_kernel",
+    "load",
     "open_rows",
     "regularization_path",
     "reweigh_spectrum",
+    "save",
+    "trusted_types",
 ]
 
 __version__ = version("discernel")

@@ -6,11 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-import skops.io
 from numpy.testing import assert_allclose
 
-from discernel import MultipleKernelDiscriminant
-from discernel.cli.models import _OURS, _refuse_strange
+from discernel import MultipleKernelDiscriminant, load, save
 from discernel.kernels import (
     RBF,
     ChiSquared,
@@ -58,9 +56,6 @@ def test_a_model_of_many_sources_is_the_same_after_saving(tmp_path: Path) -> Non
         "molecule": Lookup(matrix, keys=table["id"]).on("id"),
     }
     clf = MultipleKernelDiscriminant(kernels, criterion="uniform").fit(table, y)
-    path = tmp_path / "model.skops"
-    path.write_bytes(skops.io.dumps(clf))
-    _refuse_strange(path)
-    read = skops.io.load(path, trusted=list(_OURS))
+    read = load(save(clf, tmp_path / "model.skops"))
     assert read.kernels_ == clf.kernels_
     assert_allclose(read.predict_proba(table), clf.predict_proba(table), rtol=1e-12)

@@ -284,7 +284,7 @@ def test_a_subclass_with_another_distance_scales_what_it_is_given(kind):
 
 def test_a_saved_model_keeps_them(tmp_path):
     pytest.importorskip("skops")
-    from discernel.cli.models import SavedModel, load_model, save_model
+    from discernel.persistence import SavedModel, read_model, write_model
     from discernel.rows.preparation import Preparation
 
     X = rows(60)
@@ -293,6 +293,6 @@ def test_a_saved_model_keeps_them(tmp_path):
     options = {"criterion": "uniform", "regularization": 0.1}
     pipeline = make_pipeline(StandardScaler(), MultipleKernelDiscriminant(kernels, **options))
     made = SavedModel(pipeline.fit(X, y), Preparation(("a", "b", "c", "d")), "y", "rows")
-    again = load_model(save_model(made, tmp_path / "model.skops")).pipeline
+    again = read_model(write_model(made, tmp_path / "model.skops")).pipeline
     np.testing.assert_array_equal(again.predict_proba(X), pipeline.predict_proba(X))
     assert again[-1].kernels == kernels

@@ -26,7 +26,10 @@ def test_weights_are_divided_by_their_sum(two_classes):
     learned = learn_kernel(grams, y, criterion=GivenWeights(given), regularization=0.01)
     np.testing.assert_allclose(learned.weights, given / 4.0, rtol=1e-15)
     assert (learned.criterion, learned.solver, learned.gap) == ("given", "none", None)
-    assert learned.certificate == "None needed: the weights are given, nothing was optimised."
+    assert (
+        learned.certificate
+        == "No certificate needed: the weights are given, nothing was optimised."
+    )
 
 
 def test_equal_weights_are_the_plain_average(two_classes):

@@ -11,8 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from discernel.cli import app as commands
-from discernel.cli.models import load_model
 from discernel.exceptions import InvalidInputError
+from discernel.persistence import read_model
 from discernel.rows.chunks import stack_rows
 from discernel.rows.labelled import open_file
 from discernel.streams import open_rows
@@ -162,7 +162,7 @@ def test_standard_input_of_the_command_line(tmp_path, name, monkeypatch):
     words = ["fit", "-", "-t", "y", "-o", "m.skops", "--criterion", "uniform"]
     result = CliRunner().invoke(commands.app, words, input=content)
     assert result.exit_code == 0, result.output
-    model = load_model("m.skops")
+    model = read_model("m.skops")
     rows = open_file(tmp_path / name, "y").dataset.X
     check(rows, model.pipeline[-1].encoder_, prepared=True)
     result = CliRunner().invoke(commands.app, ["predict", "m.skops", "-"], input=content)

@@ -73,7 +73,7 @@ _add(
 _add(
     "explain",
     explaining.explain_command,
-    "Say what matters, and why a row has its class.",
+    "Show what matters, and why a row has its class.",
     "discernel explain patients.skops",
     "discernel explain patients.skops new.csv --row 12 --row 40",
     "discernel explain patients.skops new.csv --json",
@@ -89,7 +89,7 @@ _add(
 _add(
     "report",
     reporting.report_command,
-    "Make a page of a model, or of all results.",
+    "Write a page about a model, or about results.",
     "discernel report patients.skops",
     "discernel report patients.skops --explain new.csv --row 12 -o page.html",
     "discernel report discernel-results/results.sqlite --metric log_loss",
@@ -97,7 +97,7 @@ _add(
 _add(
     "export",
     exporting.export_command,
-    "Write a model as ONNX, or as Python that needs NumPy alone.",
+    "Write a model as ONNX, or as Python with NumPy alone.",
     "discernel export patients.skops --to patients.onnx",
     "discernel export patients.skops --to score_patients.py",
 )
@@ -105,7 +105,7 @@ _add("demo", demonstrating.demo_command, "See what it does, in two minutes.", "d
 _add(
     "info",
     reporting.info_command,
-    "Show what is here, or in a model.",
+    "Show versions and data sets, or describe a model.",
     "discernel info",
     "discernel info patients.skops",
 )

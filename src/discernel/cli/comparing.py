@@ -29,15 +29,12 @@ from discernel.cli.shared import (
 )
 from discernel.compare.compare import DEFAULT_STORE, Comparison, compare
 from discernel.compare.entrants import DEFAULT_METHODS, DESCRIPTIONS
-from discernel.compare.exports import Trace, comparison_csv, comparison_json, trace
+from discernel.compare.exports import comparison_csv, comparison_json, origin_of
 from discernel.compare.metrics import METRICS
 from discernel.compare.report import write_report
 from discernel.compare.report.words import conclusion
-from discernel.show.writing import (
-    check_place,
-    refuse_same_file,
-    write_file,
-)
+from discernel.show.facts import Origin
+from discernel.show.writing import check_place, refuse_same_file, write_file
 
 __all__ = ["compare_command"]
 
@@ -47,15 +44,14 @@ def _quoted(names: Iterable[str]) -> str:
     return ", ".join(f'"{name}"' if " " in name else name for name in names)
 
 
-Rows = Annotated[
-    int | None, typer.Option(min=1, metavar="N", help="Only so many rows, drawn at random.")
-]
+Rows = Annotated[int | None, typer.Option(min=1, metavar="N", help="Use N rows, drawn at random.")]
 Divisions = Annotated[
-    int, typer.Option(min=1, metavar="N", help="How often rows are divided into two parts.")
+    int,
+    typer.Option(min=1, metavar="N", help="Number of random splits of the rows."),
 ]
-TrainSize = Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows to learn from.")]
+TrainSize = Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows that train.")]
 MetricName = Annotated[
-    str, typer.Option(metavar="NAME", help=f"What methods are ranked by: {', '.join(METRICS)}.")
+    str, typer.Option(metavar="NAME", help=f"The metric to rank by: {', '.join(METRICS)}.")
 ]
 MethodNames = Annotated[
     list[str] | None,
@@ -63,11 +59,12 @@ MethodNames = Annotated[
         "--method",
         "-m",
         metavar="NAME",
-        help=f"Only this one; may be repeated. By default {_quoted(DEFAULT_METHODS)}; there "
-        f"are also {_quoted(name for name in DESCRIPTIONS if name not in DEFAULT_METHODS)}.",
+        help=f"Only this method. May be repeated. By default {_quoted(DEFAULT_METHODS)}. Also: "
+        f"{_quoted(name for name in DESCRIPTIONS if name not in DEFAULT_METHODS)}; those of "
+        "other packages need to be installed, and are then compared by default.",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the first division.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of the first split.")]
 ReportFile = Annotated[
     Path | None, typer.Option(metavar="FILE", help="The page. (default: beside the store)")
 ]
@@ -104,9 +101,9 @@ def compare_command(
 ) -> None:
     """Compare discernel with forest, boosting, SVC and others on your data; write a report.
 
-    Rows are divided into two parts at random, several times. Every method
-    learns from the first part and predicts the second. Results are kept: the
-    same command, interrupted or not, goes on from what there is.
+    Rows are split into training and test rows at random, several times. Every
+    method learns from the training rows and predicts the test rows. Results
+    are kept: the same command, interrupted or not, continues from them.
     """
     with one_line_errors(f"Run the same command again: it goes on from {store}."):
         _check_places(data, store, {"report": report, "json": _path(json), "csv": _path(csv)})
@@ -124,7 +121,7 @@ def compare_command(
             progress=not quiet,
             started=lambda rows, notes: None if quiet else show.show_data(console, rows, notes),
         )
-        origin = trace(found, shlex.join(["discernel", *sys.argv[1:]]))
+        origin = origin_of(found, shlex.join(["discernel", *sys.argv[1:]]))
         page = _write_page(found, origin, report, store)
         if not quiet:
             show_comparing.show_comparison(console, found)
@@ -151,14 +148,14 @@ def _check_places(data: str, store: Path, written: dict[str, Path | None]) -> No
             check_place(what, path)
 
 
-def _write_page(found: Comparison, origin: Trace, report: Path | None, store: Path) -> Path:
+def _write_page(found: Comparison, origin: Origin, report: Path | None, store: Path) -> Path:
     """Write the report of a comparison, beside the store by default; return its place."""
     return write_report(
         found.records,
         store.parent / f"{found.dataset.name}.html" if report is None else report,
         title=f"{found.dataset.name}: learned kernels and baselines",
         metric=found.metric,
-        trace=origin,
+        origin=origin,
     )
 
 

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from discernel.cli.shared import Jobs, StoreFile, one_line_errors, out, say_where
 from discernel.compare.entrants import find_method
-from discernel.compare.metrics import METRICS, PredictionMetric
 from discernel.compare.plan import Data, Plan, Splits
 from discernel.compare.report import write_report
+from discernel.compare.report.learned import importance_block
 from discernel.compare.runner import run
 from discernel.compare.store import Record, Store
-from discernel.compare.tables import Entry, ResultTable, summarize
-from discernel.show.terminal import plain_table
+from discernel.compare.tables import Entry, ResultTable, mean_importances, summarize
+from discernel.show.terminal import plain_table, print_blocks
 from discernel.show.words import seconds
 from discernel.show.writing import make_folder_of
 
@@ -35,11 +36,20 @@ _DATA = {
 _ROWS = {"digits": 600}
 _METHODS = ("discernel", "forest", "boosting", "SVC grid")
 _DIVISIONS = 5
+_MOST_COLUMNS = 6
+#: What the verdict on a difference means.
+_CLEARLY = {
+    "worse": "more than chance",
+    "tied": "which may be chance",
+    "cannot tell": "with too few divisions to tell whether that is chance",
+    "failed": "where some fits failed",
+}
 
 
 def demo_command(
     divisions: Annotated[
-        int, typer.Option(min=1, metavar="N", help="How often rows are divided into two parts.")
+        int,
+        typer.Option(min=1, metavar="N", help="Number of random splits of the rows."),
     ] = _DIVISIONS,
     jobs: Jobs = None,
     store: StoreFile = Path("discernel-results") / "demo.sqlite",
@@ -86,51 +96,42 @@ def _introduce(n_divisions: int) -> None:
 
 
 def _show(records: list[Record]) -> None:
-    for name, words in (
-        ("accuracy", "Accuracy in %, the higher the better"),
-        ("log_loss", "Log-loss of the probabilities, the lower the better"),
-    ):
-        out.print(f"\n[bold]{words}[/]")
-        out.print(_numbers(summarize(records, name), METRICS[name]))
-    out.print("\n[bold]Time of a fit[/]")
-    out.print(_times(summarize(records, "accuracy")))
-    for words in _verdicts(summarize(records, "accuracy"), summarize(records, "log_loss")):
+    accuracy, log_loss = summarize(records, "accuracy"), summarize(records, "log_loss")
+    _print_table("Accuracy in %, the higher the better", accuracy, _mean)
+    _print_table("Log-loss of the probabilities, the lower the better", log_loss, _mean)
+    _print_table("Time of a fit", accuracy, lambda entry, _: Text(seconds(entry.seconds_fit, 2)))
+    for words in _verdicts(accuracy, log_loss):
         out.print(f"\n{words}")
-    _show_importances(records)
+    # The data set of which we know which columns matter.
+    found = mean_importances(accuracy.records["few_columns", "discernel"])
+    if found:
+        out.print()
+        block = importance_block("columns that matter in few columns", found[:_MOST_COLUMNS])
+        aside = "the four that decide, not the 16 of noise; share ± standard deviation"
+        print_blocks(out, [replace(block, aside=aside)])
     out.print(
         "\n[bold]Your own table:[/]  discernel compare data.csv --target COLUMN"
         "\n                 discernel fit data.csv --target COLUMN\n"
     )
 
 
-def _numbers(table: ResultTable, metric: PredictionMetric) -> Table:
+def _print_table(
+    title: str, table: ResultTable, show: Callable[[Entry, ResultTable], Text]
+) -> None:
+    """Print a row per data set and a column per method."""
     shown = plain_table("", *(f">{name}" for name in _METHODS))
     for dataset in table.datasets:
-        entries = {entry.method: entry for entry in table.of_dataset(dataset)}
-        best = table.ranked(dataset)[0].method
-        cells = [_cell(entries.get(name), metric, name == best) for name in _METHODS]
+        entries = [table.entries.get((dataset, name)) for name in _METHODS]
+        cells = [show(e, table) if e and e.values else Text("failed", "red") for e in entries]
         shown.add_row(_title(dataset), *cells)
-    return shown
+    out.print(f"\n[bold]{title}[/]")
+    out.print(shown)
 
 
-def _cell(entry: Entry | None, metric: PredictionMetric, best: bool) -> Text:
-    if entry is None or not entry.values:
-        return Text("failed", style="red")
-    return Text(metric.show(entry.mean), style="bold green" if best else "")
-
-
-def _times(table: ResultTable) -> Table:
-    shown = plain_table("", *(f">{name}" for name in _METHODS))
-    for dataset in table.datasets:
-        entries = {entry.method: entry for entry in table.of_dataset(dataset)}
-        shown.add_row(
-            _title(dataset),
-            *(
-                seconds(entries[name].seconds_fit, 2) if name in entries else ""
-                for name in _METHODS
-            ),
-        )
-    return shown
+def _mean(entry: Entry, table: ResultTable) -> Text:
+    """Return the mean of an entry, which stands out where it is the best."""
+    is_best = entry is table.ranked(entry.dataset)[0]
+    return Text(table.metric.show(entry.mean), style="bold green" if is_best else "")
 
 
 def _verdicts(accuracy: ResultTable, log_loss: ResultTable) -> list[str]:
@@ -139,40 +140,19 @@ def _verdicts(accuracy: ResultTable, log_loss: ResultTable) -> list[str]:
     def won(table: ResultTable) -> list[str]:
         return [name for name in table.datasets if table.ranked(name)[0].method == "discernel"]
 
-    lost = [name for name in accuracy.datasets if name not in won(accuracy)]
     said = [
         f"discernel has the best accuracy on {len(won(accuracy))} of {len(accuracy.datasets)}, and "
         f"the best log-loss on {len(won(log_loss))}."
     ]
-    for name in lost:
-        first = accuracy.ranked(name)[0]
-        ours = accuracy.entries[name, "discernel"]
-        said.append(
-            f"On {_title(name)}, {first.method} is better: "
-            f"{100 * first.mean:.1f} % against {100 * ours.mean:.1f} %."
-        )
+    for name in accuracy.datasets:
+        first, ours = accuracy.ranked(name)[0], accuracy.entries[name, "discernel"]
+        if first is not ours:
+            said.append(
+                f"On {_title(name)}, {first.method} has the better accuracy: "
+                f"{100 * first.mean:.1f} % against {100 * ours.mean:.1f} %, "
+                f"{_CLEARLY[accuracy.verdict(ours)]}."
+            )
     return said
-
-
-def _show_importances(records: list[Record]) -> None:
-    """Show which columns matter in the data set that we know it of."""
-    stored = [
-        record.result.details["feature_importances"]
-        for record in records
-        if record.cell.data.name == "few_columns" and record.cell.method.name == "discernel"
-        if record.result.details.get("feature_importances")
-    ]
-    if not stored:
-        return
-    means = {name: sum(each[name] for each in stored) / len(stored) for name in stored[0]}
-    ranked = sorted(means.items(), key=lambda item: -item[1])
-    table = plain_table("column", ">importance", "")
-    for name, share in ranked[:6]:
-        table.add_row(
-            name, f"{100 * share:.0f} %", Text("█" * round(30 * share / ranked[0][1]), "cyan")
-        )
-    out.print("\n[bold]What matters in few columns[/]: the four that decide, not the 16 of noise")
-    out.print(table)
 
 
 def _title(name: str) -> str:

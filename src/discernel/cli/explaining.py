@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -12,35 +11,39 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from discernel.cli import fusing, learning, models
-from discernel.cli.shared import AsJson, on_one_line, one_line_errors, out
+from discernel.cli import fusing, learning
+from discernel.cli.shared import (
+    AsJson,
+    ModelFile,
+    RowNumbers,
+    on_one_line,
+    one_line_errors,
+    out,
+    read_classifier,
+)
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
 from discernel.inspection.words import cell_text, output_of, speaking_rows
+from discernel.persistence import SavedModel, read_model
 from discernel.rows.views import sum_by
 from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
 from discernel.show.words import plural
 
-__all__ = ["explain_command", "explain_rows", "training_row"]
+__all__ = ["FIRST_ROWS", "choose_rows", "explain_command", "explain_rows", "training_row"]
 
-#: Rows that are explained on the terminal where none is named, and terms of each.
-_FIRST_ROWS, _MOST_TERMS = 3, 8
+#: Rows that are explained where none is named, and terms of each on the terminal.
+FIRST_ROWS, _MOST_TERMS = 3, 8
 #: What is shown of a model.
 _MATTERS = ("data", "importances", "sources")
 
 
 def explain_command(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `discernel fit` wrote.")],
+    model: ModelFile,
     data: Annotated[
         str | None,
         typer.Argument(metavar="DATA", help="Rows to explain: a file, or - for standard input."),
     ] = None,
-    row: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--row", "-r", min=1, metavar="N", help="Explain this row of DATA. May be repeated."
-        ),
-    ] = None,
+    row: RowNumbers = None,
     similar: Annotated[
         int,
         typer.Option(
@@ -52,21 +55,21 @@ def explain_command(
     views: fusing.WhereFiles = None,
     as_json: AsJson = False,
 ) -> None:
-    """Say which columns and sources matter, or why rows have the class they have.
+    """Show which columns and sources matter, or why rows have their predicted class.
 
-    What the columns add to the score of a typical row gives the score of the row. Without DATA,
-    importances of the model are shown. With --json there is a line per row, of all rows where none
-    is named.
+    The score of a row is that of a typical row plus a contribution of each column. Without DATA,
+    the importances of the model are shown. With --json there is one line per row, for all rows
+    unless some are named.
     """
     with one_line_errors():
-        loaded = models.load_model(model)
         if data is None:
             if row:
                 raise InvalidInputError("--row is a row of DATA. Name a file: explain MODEL DATA.")
-            _explain_model(loaded, as_json)
+            _explain_model(read_model(model), as_json)
             return
+        loaded = read_classifier(model)
         rows = learning.read_rows(loaded, data, join=fusing.joiner(views))
-        chosen = _chosen(row, len(rows.X), as_json)
+        chosen = choose_rows(row, len(rows.X), len(rows.X) if as_json else FIRST_ROWS)
         found = explain_rows(loaded, rows, chosen, similar)
         for each in found:
             if as_json:
@@ -77,16 +80,16 @@ def explain_command(
             typer.echo(f"\nThe first {len(chosen)} of {len(rows.X):,} rows; --row N for others.")
 
 
-def _chosen(wanted: Sequence[int] | None, n_rows: int, as_json: bool) -> list[int]:
-    """Return the positions of rows, or raise where there is no such row."""
+def choose_rows(wanted: Sequence[int] | None, n_rows: int, n_first: int) -> list[int]:
+    """Return the positions of rows, by default of the first ones, or raise a clear error."""
     if not wanted:
-        return list(range(n_rows if as_json else min(_FIRST_ROWS, n_rows)))
+        return list(range(min(n_first, n_rows)))
     if max(wanted) > n_rows:
         raise InvalidInputError(f"A row must be one of 1 to {n_rows:,}. Got {max(wanted)}.")
     return [number - 1 for number in dict.fromkeys(wanted)]
 
 
-def _explain_model(model: models.SavedModel, as_json: bool) -> None:
+def _explain_model(model: SavedModel, as_json: bool) -> None:
     facts = model.describe()
     if as_json:
         plain = facts.as_plain()
@@ -102,7 +105,7 @@ def _explain_model(model: models.SavedModel, as_json: bool) -> None:
 
 
 def explain_rows(
-    model: models.SavedModel, rows: learning.Rows, chosen: Sequence[int], n_similar: int = 5
+    model: SavedModel, rows: learning.Rows, chosen: Sequence[int], n_similar: int = 5
 ) -> list[dict[str, Any]]:
     """Return why rows have their scores, as plain data.
 
@@ -154,7 +157,7 @@ def _named(names: Any, values: Any) -> dict[str, Any]:
     return {str(name): None if absent else value for name, value, absent in pairs}
 
 
-def _cells(model: models.SavedModel, row: Any) -> dict[str, Any]:
+def _cells(model: SavedModel, row: Any) -> dict[str, Any]:
     """Return the cells of a row; dates as text."""
     cells = _named(row.index, row)
     for name in model.preparation.dates:
@@ -163,14 +166,14 @@ def _cells(model: models.SavedModel, row: Any) -> dict[str, Any]:
     return cells
 
 
-def _by_column(model: models.SavedModel, found: Contributions) -> tuple[list[str], Any]:
+def _by_column(model: SavedModel, found: Contributions) -> tuple[list[str], Any]:
     """Return the columns of the table and what they add; encoded ones are parts of them."""
     if found.columns is None:
         return list(model.preparation.columns), None
     return sum_by(model.columns, found.columns)
 
 
-def _similar(model: models.SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
+def _similar(model: SavedModel, X: Any, n: int) -> list[list[dict[str, Any]]]:
     """Return the training rows behind each prediction; none where the model does not keep them.
 
     First those that speak for it, at most n, then those that speak against it, at most half as

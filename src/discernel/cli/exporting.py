@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from discernel.cli import models
-from discernel.cli.shared import on_one_line, one_line_errors, say_where
+from discernel.cli.shared import ModelFile, on_one_line, one_line_errors, read_classifier, say_where
 from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
@@ -23,21 +22,21 @@ _MOST = 100
 
 
 def export_command(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `discernel fit` wrote.")],
+    model: ModelFile,
     to: Annotated[
         Path,
         typer.Option(
             "--to",
             metavar="FILE",
-            help="A file that ends with .onnx, or with .py for Python with NumPy alone, which has "
-            "its numbers in a file beside it that ends with .npz.",
+            help="A file that ends with .onnx, or with .py for Python with NumPy alone; its "
+            "numbers are then in a .npz file beside it.",
         ),
     ],
     float32: Annotated[
         bool,
         typer.Option(
             "--float32",
-            help="ONNX of single precision: half as large, probabilities off by some 1e-4.",
+            help="ONNX in single precision: half as large, probabilities differ by up to 1e-4.",
         ),
     ] = False,
 ) -> None:
@@ -54,7 +53,7 @@ def export_command(
         if float32 and to.suffix == ".py":
             raise InvalidInputError("--float32 is for ONNX. Leave it out for a Python file.")
         check_place("export", to)
-        loaded = models.load_model(model)
+        loaded = read_classifier(model)
         pipeline, names = loaded.pipeline, loaded.preparation.columns
         scorer = numpy_scorer(pipeline, names=names)
         if to.suffix == ".onnx":

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from discernel.cli import fusing, learning, many, models
+from discernel.cli import fusing, learning, many
 from discernel.cli.predictions import Predictions, write_predictions
 from discernel.cli.shared import (
     AsJson,
@@ -21,6 +21,7 @@ from discernel.cli.shared import (
     Drop,
     ManyData,
     MaxTime,
+    ModelFile,
     Numeric,
     Quiet,
     Scheduler,
@@ -30,10 +31,12 @@ from discernel.cli.shared import (
     on_one_line,
     one_line_errors,
     out,
+    read_classifier,
     say_where,
 )
 from discernel.compare.progress import row_bars
 from discernel.exceptions import InvalidInputError, LongFitWarning
+from discernel.persistence import SavedModel, write_model
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import file_stem, listed
 from discernel.show.terminal import print_blocks
@@ -58,7 +61,7 @@ Output = Annotated[
         "--output",
         "-o",
         metavar="FILE",
-        help="Where the model goes. (default: the name of the data, with .skops)",
+        help="The file of the model. (default: the name of the data, with .skops)",
     ),
 ]
 Views = Annotated[
@@ -79,7 +82,7 @@ def fit_command(
     categorical: Categorical = None,
     numeric: Numeric = None,
     criterion: Annotated[
-        Criteria, typer.Option(help="What makes a combination of kernels good.")
+        Criteria, typer.Option(help="What kernel weights are learned by.")
     ] = "auto",
     views: Views = None,
     max_time: MaxTime = None,
@@ -89,8 +92,8 @@ def fit_command(
 ) -> None:
     """Learn from a table with a column of classes, and save the model.
 
-    Delimiter, decimal sign, names and types are found and shown. Categories, missing cells and
-    dates are taken as they are; columns that number the rows are left out.
+    Delimiter, decimal sign, names and types are detected and shown. Categories, missing cells and
+    dates need no preparation; columns that number the rows are left out.
     """
     with one_line_errors():
         output = _default_output(data[0]) if output is None else output
@@ -109,7 +112,7 @@ def fit_command(
             with _speaking(quiet, as_json), learning.given_file(data[0]) as file:
                 meant = data_of(str(file), target, drop, categorical, numeric)
                 model, _, _ = learning.fit_model(meant, learner, command=_command(), quiet=quiet)
-        path = models.save_model(model, output)
+        path = write_model(model, output)
         if as_json:
             plain = model.describe().as_plain()
             typer.echo(json.dumps(plain | {"model": str(path.resolve())}, indent=1))
@@ -150,7 +153,7 @@ def _fit_chunks(
     learner: learning.Learner,
     scheduler: str | None,
     quiet: bool,
-) -> models.SavedModel:
+) -> SavedModel:
     """Return a model fitted to rows that are read twice, in chunks."""
     if categorical or numeric:
         raise InvalidInputError(
@@ -174,7 +177,7 @@ def _bars(titles: Sequence[str], quiet: bool) -> Iterator[Callable[[Any], None]]
 
 
 def predict_command(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="What `discernel fit` wrote.")],
+    model: ModelFile,
     data: ManyData,
     output: Annotated[
         Path | None,
@@ -188,27 +191,25 @@ def predict_command(
     ] = None,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="COLUMN", help="Hand a column on, beside identifiers. May be repeated."
-        ),
+        typer.Option(metavar="COLUMN", help="Copy a column to the output. May be repeated."),
     ] = None,
     views: fusing.WhereFiles = None,
     scheduler: Scheduler = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines in place of CSV.")] = (
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON lines instead of CSV.")] = (
         False
     ),
     quiet: Quiet = False,
 ) -> None:
     """Predict the classes of rows, with their probabilities.
 
-    Columns may be in any order, and there may be more. Those that tell rows apart are handed on.
-    A text that a spreadsheet would take for a formula has an apostrophe in front in CSV.
+    Columns may be in any order, and other columns are ignored. Identifiers are copied to the
+    output. In CSV, a text that a spreadsheet would run as a formula begins with an apostrophe.
     """
     with one_line_errors():
         refuse_same_file(model=model, data=file_of(data[0]), predictions=output)
         if output is not None:
             check_place("predictions", output)
-        loaded, where = models.load_model(model), _to_the_terminal if output is None else output
+        loaded, where = read_classifier(model), _to_the_terminal if output is None else output
         if many.are_many(data) or scheduler is not None:
             with _bars(["predicting"], quiet) as told:
                 parts = many.predict_many(loaded, data, told, scheduler, keep or ())
@@ -227,7 +228,7 @@ def predict_command(
             typer.echo(f"accuracy {n_right / n_known:.3f} on {n_known:,} rows", err=True)
 
 
-def _note_others(model: models.SavedModel, rows: learning.Rows) -> None:
+def _note_others(model: SavedModel, rows: learning.Rows) -> None:
     """Say which categories no training row had."""
     steps = [*model.pipeline, getattr(model.pipeline[-1], "encoder_", None)]
     encoders = [step for step in steps if isinstance(step, TableEncoder)]

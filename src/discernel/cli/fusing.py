@@ -11,9 +11,9 @@ import typer
 from sklearn.pipeline import make_pipeline
 
 from discernel.cli.learning import Learner, now
-from discernel.cli.models import Origin, SavedModel
 from discernel.compare.plan import Data
 from discernel.exceptions import InvalidInputError
+from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS
 from discernel.rows.formats import import_pandas
 from discernel.rows.labelled import digest, find_target, rows_with_labels
@@ -21,6 +21,7 @@ from discernel.rows.preparation import Preparation
 from discernel.rows.reading import read_table
 from discernel.rows.views import kernel_sources
 from discernel.rows.views_file import ViewsFile, build_kernels, join_files, read_views
+from discernel.show.facts import Origin
 
 __all__ = ["WhereFiles", "fit_views", "joiner"]
 

@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import discernel
-from discernel.cli.models import Origin, SavedModel
 from discernel.compare.methods import learner_kernels
 from discernel.compare.plan import Data
 from discernel.compare.tasks import Division, encoded_views
 from discernel.exceptions import InvalidInputError
+from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS, parse_duration
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
@@ -29,6 +29,7 @@ from discernel.rows.formats import listed
 from discernel.rows.labelled import digest, open_file
 from discernel.rows.preparation import Preparation, one_spelling
 from discernel.rows.reading import read_table
+from discernel.show.facts import Origin
 
 __all__ = [
     "Learner",

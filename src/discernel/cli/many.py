@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.pipeline import make_pipeline
 
 from discernel.cli.learning import Learner, Rows, now
-from discernel.cli.models import Origin, SavedModel
 from discernel.cli.predictions import Predictions
+from discernel.persistence import SavedModel
 from discernel.rows.chunks import Chunk, RowProgress
 from discernel.rows.files import FileSource
 from discernel.rows.formats import file_ending, uncompressed_size
@@ -20,6 +20,7 @@ from discernel.rows.labelled import find_target
 from discernel.rows.open import open_rows
 from discernel.rows.preparation import Preparation
 from discernel.rows.sources import Source
+from discernel.show.facts import Origin
 
 __all__ = ["are_many", "fit_many", "predict_many"]
 
@@ -105,7 +106,7 @@ def _origin(clf: Any, data: Sequence[str], command: str, preparation: Preparatio
     return Origin(
         " ".join(data),
         command=command,
-        fitted=now(),
+        created=now(),
         class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),
         columns=became | {n: f"left out: {why}" for n, why in left_out.items() if n in became},
         identifiers=() if encoder is None else encoder.identifiers,

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.cli.learning import Rows, count_right
-from discernel.cli.models import SavedModel
 from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.persistence import SavedModel
 from discernel.show.writing import csv_text, drafted
 
 __all__ = ["Predictions", "write_predictions"]

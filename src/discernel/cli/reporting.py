@@ -9,24 +9,29 @@ from typing import Annotated, Any
 
 import typer
 
-from discernel.cli import learning, models, show
-from discernel.cli.explaining import explain_rows, training_row
-from discernel.cli.shared import AsJson, StoreFile, one_line_errors, out, say_where
+from discernel.cli import learning, show
+from discernel.cli.explaining import FIRST_ROWS, choose_rows, explain_rows, training_row
+from discernel.cli.shared import (
+    AsJson,
+    RowNumbers,
+    StoreFile,
+    one_line_errors,
+    out,
+    read_classifier,
+    say_where,
+)
 from discernel.compare.compare import DEFAULT_STORE, stored_records
-from discernel.compare.exports import Trace
 from discernel.compare.metrics import METRICS
 from discernel.compare.report import write_report
 from discernel.compare.store import Store
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.words import cell_text
-from discernel.report.model import RowExplanation, write_model_report
+from discernel.persistence import SavedModel, read_model
+from discernel.report.model import RowExplanation, write_facts_report
 from discernel.show.terminal import print_blocks
 from discernel.show.writing import check_place, refuse_same_file
 
 __all__ = ["info_command", "report_command"]
-
-#: Rows that are explained where none is named.
-_FIRST_ROWS = 3
 
 
 def report_command(
@@ -46,25 +51,20 @@ def report_command(
     metric: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help=f"Of results, what methods are judged by: {', '.join(METRICS)}."
+            metavar="NAME", help=f"For results: the metric to rank by: {', '.join(METRICS)}."
         ),
     ] = "accuracy",
     explain: Annotated[
         str | None,
-        typer.Option(metavar="DATA", help="Of a model, explain rows of this file on the page."),
+        typer.Option(metavar="DATA", help="For a model: a file with rows to explain."),
     ] = None,
-    row: Annotated[
-        list[int] | None,
-        typer.Option(
-            "--row", "-r", min=1, metavar="N", help="Explain this row of DATA. May be repeated."
-        ),
-    ] = None,
+    row: RowNumbers = None,
 ) -> None:
-    """Make a page of a model, or of all that a file of results holds.
+    """Write a page about a model, or about all results in a file.
 
-    The page is one file that needs no other and no network. That of a model
-    says which columns matter, what to expect of new rows, and how it was
-    chosen; with --explain, why rows have the class they have.
+    The page is one HTML file that loads nothing else. That of a model says
+    which columns matter, what to expect of new rows, and how it was chosen;
+    with --explain, why rows have their predicted class.
     """
     with one_line_errors():
         page = output or what.with_suffix(".html")
@@ -95,37 +95,18 @@ def _is_model(path: Path) -> bool:
 def _report_model(
     path: Path, page: Path, title: str | None, explain: str | None, rows: Sequence[int]
 ) -> Path:
-    model = models.load_model(path)
     if rows and explain is None:
         raise InvalidInputError("--row is a row of the file that --explain names. Name one.")
-    origin = model.origin
-    return write_model_report(
-        model.pipeline,
-        page,
-        title=title or f"{model.dataset}: a model of {model.target}",
-        columns=model.columns,
-        trace=Trace(
-            source=origin.source,
-            digest=origin.digest,
-            target=model.target,
-            command=origin.command,
-            created=origin.fitted,
-            versions={"discernel": origin.version},
-            class_counts=origin.class_counts,
-            columns=origin.columns,
-            notes=origin.notes,
-        ),
-        explanations=[] if explain is None else _explained(model, explain, rows),
-    )
+    model = read_model(path)
+    named = model.dataset + f": a model that predicts {model.target}" * bool(model.target)
+    explained = [] if explain is None else _explained(read_classifier(path), explain, rows)
+    return write_facts_report(model.describe(), page, title or named, explained)
 
 
-def _explained(model: models.SavedModel, source: str, rows: Sequence[int]) -> list[RowExplanation]:
+def _explained(model: SavedModel, source: str, rows: Sequence[int]) -> list[RowExplanation]:
     given = learning.read_rows(model, source)
-    n_rows = len(given.X)
-    if rows and max(rows) > n_rows:
-        raise InvalidInputError(f"A row must be one of 1 to {n_rows:,}. Got {max(rows)}.")
-    chosen = [number - 1 for number in dict.fromkeys(rows)] or range(min(_FIRST_ROWS, n_rows))
-    return [_explanation(each) for each in explain_rows(model, given, list(chosen))]
+    chosen = choose_rows(rows, len(given.X), FIRST_ROWS)
+    return [_explanation(each) for each in explain_rows(model, given, chosen)]
 
 
 def _explanation(found: Mapping[str, Any]) -> RowExplanation:
@@ -188,12 +169,12 @@ def _open_store(path: Path) -> Store:
 def info_command(
     model: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL]", help="A model, of which all is said that it holds."),
+        typer.Argument(metavar="[MODEL]", help="A model to describe."),
     ] = None,
     store: StoreFile = DEFAULT_STORE,
     as_json: AsJson = False,
 ) -> None:
-    """Show versions, threads, data sets and where results are; or what a model holds."""
+    """Show versions, threads, data sets and where results are; or describe a model."""
     with one_line_errors():
         if model is not None:
             _show_file(model, as_json)
@@ -209,7 +190,7 @@ def info_command(
 
 
 def _show_file(path: Path, as_json: bool) -> None:
-    facts = models.load_model(path).describe()
+    facts = read_model(path).describe()
     if as_json:
         typer.echo(json.dumps(facts.as_plain(), indent=1))
     else:

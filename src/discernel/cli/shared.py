@@ -12,9 +12,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from discernel import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.compare.compare import file_data
 from discernel.compare.plan import Data
 from discernel.exceptions import DiscernelError, InvalidInputError
+from discernel.persistence import SavedModel, read_model
 from discernel.rows.formats import ENDINGS, ENDINGS_IN_WORDS, file_ending
 from discernel.show.words import one_line as on_one_line
 
@@ -27,8 +29,10 @@ __all__ = [
     "Jobs",
     "ManyData",
     "MaxTime",
+    "ModelFile",
     "Numeric",
     "Quiet",
+    "RowNumbers",
     "Scheduler",
     "StoreFile",
     "Target",
@@ -39,6 +43,7 @@ __all__ = [
     "on_one_line",
     "one_line_errors",
     "out",
+    "read_classifier",
     "say_where",
 ]
 
@@ -47,7 +52,7 @@ err = Console(stderr=True, highlight=False)
 
 #: What a command ends with.
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 an error, said in one line; 2 wrong words on the command line; "
+    "Exit codes: 0 done; 1 an error, told in one line; 2 unknown or invalid options; "
     "130 interrupted."
 )
 
@@ -108,7 +113,7 @@ MaxTime = Annotated[
     str | None,
     typer.Option(
         metavar="TIME",
-        help="The time there is, such as 90s, 10m or 1.5h: what is exact and takes longer is "
+        help="Time limit, such as 90s, 10m or 1.5h. Exact methods that would take longer are "
         "approximated.",
     ),
 ]
@@ -136,18 +141,28 @@ Numeric = Annotated[
     ),
 ]
 StoreFile = Annotated[
-    Path, typer.Option(metavar="FILE", help="File of results; a second run goes on from it.")
+    Path, typer.Option(metavar="FILE", help="File of results; a second run continues from it.")
 ]
 Jobs = Annotated[
     int | None,
     typer.Option(
-        "--jobs", "-j", min=1, metavar="N", help="Processes side by side. (default: 1 per core)"
+        "--jobs", "-j", min=1, metavar="N", help="Parallel processes. (default: 1 per core)"
     ),
 ]
 
 
+ModelFile = Annotated[
+    Path,
+    typer.Argument(metavar="MODEL", help="A file that `discernel fit` or discernel.save wrote."),
+]
+RowNumbers = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--row", "-r", min=1, metavar="N", help="Explain this row of DATA. May be repeated."
+    ),
+]
 Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Say nothing but errors and what was asked for.")
+    bool, typer.Option("--quiet", "-q", help="Print nothing but errors and requested output.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Write JSON to standard output.")]
 
@@ -182,6 +197,18 @@ def data_of(
             f"{source!r} is the name of a data set. Leave them out."
         )
     return Data(source, options={} if rows is None else {"rows": rows})
+
+
+def read_classifier(path: Path) -> SavedModel:
+    """Return a saved model that predicts one class per row, or raise a clear error."""
+    model = read_model(path)
+    learner = model.pipeline[-1]
+    if not isinstance(learner, (KernelDiscriminant, MultipleKernelDiscriminant)):
+        raise InvalidInputError(
+            f"The model must be a classifier. {path.name} holds {type(learner).__name__}; use it "
+            f"in Python: discernel.load({path.name!r})."
+        )
+    return model
 
 
 def file_of(source: str) -> Path | None:

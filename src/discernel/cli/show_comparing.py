@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
@@ -11,22 +12,21 @@ from rich.text import Text
 from discernel.cli.show import escape
 from discernel.compare.compare import Comparison
 from discernel.compare.metrics import METRICS, PredictionMetric
-from discernel.compare.report.tables import STANDINGS, drawn_range
+from discernel.compare.report.learned import importance_block
+from discernel.compare.report.tables import drawn_range
 from discernel.compare.report.words import DEFAULT, conclusion, span
 from discernel.compare.store import Record
 from discernel.compare.tables import Entry, failures, summarize
-from discernel.show.terminal import bar, plain_table
-from discernel.show.words import count, one_line, percent, plural, seconds
+from discernel.show.terminal import plain_table, print_blocks
+from discernel.show.words import count, seconds
 
 __all__ = ["show_comparison", "show_failures"]
 
 #: From how many columns on there is room for a drawing of the intervals.
 _WIDE = 110
 _DRAWING = 28
-_MOST_COLUMNS = 10
 #: What stands beside the metric that methods are ranked by: of these, three others.
 _SHOWN = ("accuracy", "balanced_accuracy", "roc_auc", "log_loss")
-_STANDINGS = {"behind": "worse", "level": "tied", "untested": "–", "failed": "failed"}
 
 
 def show_comparison(console: Console, found: Comparison) -> None:
@@ -40,7 +40,7 @@ def show_comparison(console: Console, found: Comparison) -> None:
         "method", f">{metric.short}", ">95 % interval", *drawing, *numbers, ">fit", "verdict"
     )
     for entry in ranking:
-        table.add_row(*_row(entry, ranking[0], axis, metric, beside))
+        table.add_row(*_row(entry, found.table.verdict(entry), axis, metric, beside))
     console.print()
     console.print(table)
     console.print()
@@ -70,16 +70,10 @@ def _show_importances(console: Console, found: Comparison) -> None:
     if found.importances is None:
         return
     method, columns = found.importances
-    shown, rest = columns[:_MOST_COLUMNS], columns[_MOST_COLUMNS:]
-    table = plain_table(f"~columns that matter to {one_line(method)}", ">share %", ">± sd", "")
-    for each in shown:
-        drawn = bar(each.mean / max(shown[0].mean, 1e-12))
-        table.add_row(escape(each.column), percent(each.mean), percent(each.spread), drawn)
-    if rest:
-        others = Text(plural(len(rest), "other column"), style="dim")
-        table.add_row(others, percent(sum(each.mean for each in rest)))
     console.print()
-    console.print(table)
+    block = importance_block(f"columns that matter to {method}", columns)
+    aside = "share ± standard deviation over divisions"
+    print_blocks(console, [replace(block, aside=aside).written()])
 
 
 def show_failures(console: Console, records: Sequence[Record]) -> None:
@@ -96,12 +90,12 @@ def show_failures(console: Console, records: Sequence[Record]) -> None:
 
 def _row(
     entry: Entry,
-    first: Entry,
+    verdict: str,
     axis: tuple[float, float] | None,
     metric: PredictionMetric,
     beside: Sequence[PredictionMetric],
 ) -> Iterator[Text | str]:
-    style = "bold" if entry is first else "dim" if entry.standing in ("behind", "failed") else ""
+    style = "bold" if verdict == "best" else "dim" if entry.standing in ("behind", "failed") else ""
     yield Text(entry.method, style=style)
     yield Text(metric.show(entry.mean), style=style)
     yield Text(span(entry.interval, metric), style=style)
@@ -110,8 +104,7 @@ def _row(
     for other in beside:
         yield Text(other.show(entry.means.get(other.name, math.nan)), style=style)
     yield Text(seconds(entry.seconds_fit, digits=2), style=style)
-    best = entry is first and entry.standing not in ("failed", "untested")
-    yield Text("best" if best else STANDINGS[entry.standing], style=style)
+    yield Text(verdict, style=style)
 
 
 def _scale(axis: tuple[float, float], metric: PredictionMetric) -> Text:

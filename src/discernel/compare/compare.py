@@ -21,7 +21,13 @@ from discernel.compare.metrics import find_metric
 from discernel.compare.plan import Data, Plan, Splits
 from discernel.compare.runner import Summary, run
 from discernel.compare.store import Record, Store
-from discernel.compare.tables import Entry, ResultTable, summarize
+from discernel.compare.tables import (
+    ColumnImportance,
+    Entry,
+    ResultTable,
+    mean_importances,
+    summarize,
+)
 from discernel.compare.tasks import read
 from discernel.exceptions import InvalidInputError
 from discernel.rows.datasets import Dataset
@@ -30,7 +36,6 @@ from discernel.show.writing import make_folder_of
 
 __all__ = [
     "DEFAULT_STORE",
-    "ColumnImportance",
     "Comparison",
     "check_divisible",
     "compare",
@@ -147,24 +152,6 @@ def check_divisible(dataset: Dataset, n_rows: int) -> None:
 
 
 @dataclass(frozen=True)
-class ColumnImportance:
-    """How much a column matters to a method, over divisions.
-
-    Attributes
-    ----------
-    column : str
-        Its name.
-    mean, spread : float
-        The mean of its importance, a share, and the standard deviation; this is NaN of one
-        division.
-    """
-
-    column: str
-    mean: float
-    spread: float
-
-
-@dataclass(frozen=True)
 class Comparison:
     """What `compare` found.
 
@@ -213,19 +200,10 @@ class Comparison:
 
         The most important column comes first. None where no method learned it.
         """
-        stored: dict[str, list[dict[str, float]]] = {}
-        for record in self.records:
-            found = record.result.details.get("feature_importances")
-            if found:
-                stored.setdefault(record.cell.method.name, []).append(found)
-        if not stored:
-            return None
-        method, every = next(iter(stored.items()))
-        columns = list(dict.fromkeys(name for each in every for name in each))
-        rows = np.array([[each.get(name, 0.0) for name in columns] for each in every])
-        spreads = rows.std(axis=0, ddof=1) if len(rows) > 1 else np.full(len(columns), np.nan)
-        numbers = zip(columns, rows.mean(axis=0).tolist(), spreads.tolist(), strict=True)
-        return method, sorted((ColumnImportance(*n) for n in numbers), key=lambda c: -c.mean)
+        for (_, method), records in self.table.records.items():
+            if found := mean_importances(records):
+                return method, found
+        return None
 
 
 # ---- the run -----------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 
 from discernel.arrays import memory_limit
+from discernel.compare.peers import PEERS
 from discernel.compare.plan import Method, Plan
 from discernel.exceptions import InvalidInputError, unknown_choice
 
@@ -36,7 +37,11 @@ _LEAVE_OUT = ("discriminant", "single")
 #: Kinds that keep the matrix of every kernel, and know no other way.
 _KEEP_MATRICES = ("single",)
 #: Training rows from which on kinds take hours: they are left out unless asked for by name.
-_SLOW_FROM = {"single": 2_000, "svc_grid": 10_000}
+_SLOW_FROM = {
+    "single": 2_000,
+    "svc_grid": 10_000,
+    **{kind: peer.slow_from for kind, peer in PEERS.items()},
+}
 
 
 def _learner(criterion: str) -> Method:
@@ -57,12 +62,13 @@ _DESCRIBED: tuple[tuple[Method, str], ...] = (
     (Method("boosting", "boosting"), "gradient boosting on histograms"),
     (Method("logistic", "logistic"), "logistic regression"),
     (Method("LDA", "lda"), "linear discriminant analysis"),
+    *((Method(peer.name, kind), peer.description) for kind, peer in PEERS.items()),
     (Method("majority", "majority"), "always the most frequent class"),
 )
 METHODS: tuple[Method, ...] = tuple(method for method, _ in _DESCRIBED)
 #: What each method is, by its name.
 DESCRIPTIONS: dict[str, str] = {method.name: words for method, words in _DESCRIBED}
-#: What is compared unless methods are named.
+#: What is compared unless methods are named: peers where they are installed.
 DEFAULT_METHODS: tuple[str, ...] = (
     "discernel",
     "rkda",
@@ -72,6 +78,7 @@ DEFAULT_METHODS: tuple[str, ...] = (
     "forest",
     "boosting",
     "logistic",
+    *(peer.name for peer in PEERS.values() if peer.is_installed),
     "majority",
 )
 
@@ -90,6 +97,11 @@ def find_method(name: str) -> Method:
 
     for method in METHODS:
         if bare(method.name) == ("discernel" if bare(name) == "auto" else bare(name)):
+            peer = PEERS.get(method.kind)
+            if peer is not None and not peer.is_installed:
+                raise InvalidInputError(
+                    f"{peer.name} must be installed to be compared. Run: pip install {peer.package}"
+                )
             return method
     raise unknown_choice("method", name, [method.name for method in METHODS])
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
 from discernel.compare.compare import Comparison
-from discernel.compare.machine import machine
 from discernel.compare.metrics import METRICS
 from discernel.compare.tables import Entry
+from discernel.show.facts import Origin
 from discernel.show.writing import csv_text
 
-__all__ = ["Trace", "comparison_csv", "comparison_json", "trace"]
+__all__ = ["comparison_csv", "comparison_json", "origin_of"]
 
 _NUMBERS = (
     "n_divisions",
@@ -31,44 +31,7 @@ _NUMBERS = (
 )
 
 
-@dataclass(frozen=True)
-class Trace:
-    """Where results come from, so that they can be had again.
-
-    Attributes
-    ----------
-    source : str
-        The file or data set.
-    digest : str
-        That of the content of the file; empty where there is none.
-    target : str
-        The column with the classes; empty where it is not one of a file.
-    command : str
-        The command that was run; empty where there was none.
-    created : str
-        When, in UTC.
-    versions : dict of str to str
-        Those of discernel, Python and what they compute with.
-    class_counts : dict of str to int
-        Rows of each class.
-    columns : dict of str to str
-        What became of each column of the file.
-    notes : tuple of str
-        How the file was read, what was done to it, and what was left out.
-    """
-
-    source: str
-    digest: str = ""
-    target: str = ""
-    command: str = ""
-    created: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    class_counts: Mapping[str, int] = field(default_factory=dict)
-    columns: Mapping[str, str] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
-
-
-def trace(found: Comparison, command: str = "") -> Trace:
+def origin_of(found: Comparison, command: str = "") -> Origin:
     """Return where a comparison comes from.
 
     Parameters
@@ -80,15 +43,12 @@ def trace(found: Comparison, command: str = "") -> Trace:
     """
     file = found.plan.datasets[0].file
     classes, counts = np.unique(np.asarray(found.dataset.y), return_counts=True)
-    facts = machine()
-    packages = ("discernel", "python", "numpy", "scipy", "scikit-learn")
-    return Trace(
+    return Origin(
         source=found.dataset.source if file else f"{found.dataset.name}, {found.dataset.source}",
         digest=str(file.get("digest", "")),
         target=str(file.get("target", "")),
         command=command,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
-        versions={name: str(facts[name]) for name in packages},
         class_counts={str(c): int(n) for c, n in zip(classes.tolist(), counts, strict=True)},
         columns=dict(found.columns),
         notes=found.notes,
@@ -98,14 +58,14 @@ def trace(found: Comparison, command: str = "") -> Trace:
 # ---- numbers -----------------------------------------------------------------------------------
 
 
-def comparison_json(found: Comparison, origin: Trace, conclusion: tuple[str, ...] = ()) -> str:
+def comparison_json(found: Comparison, origin: Origin, conclusion: tuple[str, ...] = ()) -> str:
     """Return a comparison as JSON; what is not known is null.
 
     Parameters
     ----------
     found : Comparison
         What `compare` returned.
-    origin : Trace
+    origin : Origin
         Where it comes from.
     conclusion : tuple of str
         What it means, in sentences.
@@ -126,7 +86,7 @@ def comparison_json(found: Comparison, origin: Trace, conclusion: tuple[str, ...
         "methods": [_numbers(entry) | {"values": _values(entry)} for entry in found.ranking],
         "importances": importances,
         "conclusion": list(conclusion),
-        "trace": asdict(origin),
+        "origin": asdict(origin),
     }
     return json.dumps(_known(content), indent=1, ensure_ascii=False) + "\n"
 

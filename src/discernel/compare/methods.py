@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from discernel.arrays import FloatArray
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
 from discernel.bank.products import is_constant
+from discernel.compare.peers import PEERS, PeerClassifier
 from discernel.compare.tasks import Division
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError, unknown_choice
@@ -380,43 +382,37 @@ def _calibrated(svm: SVC, outcome: Outcome, division: Division) -> Outcome:
     return replace(outcome, probabilities=platt.predict_proba(division.X_test), seconds_fit=seconds)
 
 
-def lda(division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit scikit-learn's linear discriminant analysis, shrunk where it would be singular."""
-    return fit_and_predict(
-        LinearDiscriminantAnalysis(**{"solver": "lsqr", "shrinkage": "auto"} | options), division
-    )
+# ---- classifiers with nothing to search --------------------------------------------------------
 
 
-def forest(division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit a random forest of 500 trees."""
-    given = {"n_estimators": 500, "random_state": division.seed} | options
-    return fit_and_predict(RandomForestClassifier(**given), division)
+def _classify(
+    make: Callable[..., Any],
+    defaults: Mapping[str, Any],
+    division: Division,
+    options: dict[str, Any],
+) -> Outcome:
+    """Fit a classifier with some defaults, which options replace; None is the seed of the cell."""
+    given = {name: division.seed if value is None else value for name, value in defaults.items()}
+    return fit_and_predict(make(**given | options), division)
 
 
-def boosting(division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit scikit-learn's gradient boosting on histograms, with its defaults."""
-    given = {"random_state": division.seed} | options
-    return fit_and_predict(HistGradientBoostingClassifier(**given), division)
-
-
-def logistic(division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit logistic regression, with scikit-learn's penalty."""
-    return fit_and_predict(LogisticRegression(**{"max_iter": 10_000} | options), division)
-
-
-def majority(division: Division, options: dict[str, Any]) -> Outcome:
-    """Predict the most frequent class, whatever the row, with the shares of the classes."""
-    return fit_and_predict(DummyClassifier(**{"strategy": "prior"} | options), division)
+def _peer(kind: str, division: Division, options: dict[str, Any]) -> Outcome:
+    """Fit a classifier of another package."""
+    return fit_and_predict(PeerClassifier(kind, division.seed, **options), division)
 
 
 #: From the kind of a method to what runs it.
 METHODS: dict[str, Callable[[Division, dict[str, Any]], Outcome]] = {
-    "boosting": boosting,
     "discriminant": discriminant,
-    "forest": forest,
-    "lda": lda,
-    "logistic": logistic,
-    "majority": majority,
     "single": single,
     "svc_grid": svc_grid,
+    "boosting": partial(_classify, HistGradientBoostingClassifier, {"random_state": None}),
+    "forest": partial(
+        _classify, RandomForestClassifier, {"n_estimators": 500, "random_state": None}
+    ),
+    # Shrunk where it would be singular.
+    "lda": partial(_classify, LinearDiscriminantAnalysis, {"solver": "lsqr", "shrinkage": "auto"}),
+    "logistic": partial(_classify, LogisticRegression, {"max_iter": 10_000}),
+    "majority": partial(_classify, DummyClassifier, {"strategy": "prior"}),
+    **{kind: partial(_peer, kind) for kind in PEERS},
 }

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from discernel.arrays import FloatArray
 from discernel.compare.metrics import METRICS, PredictionMetric, find_metric
 from discernel.compare.statistics import (
     ALPHA,
@@ -28,6 +29,7 @@ from discernel.compare.store import Record, Result
 from discernel.exceptions import InvalidInputError, unknown_choice
 
 __all__ = [
+    "ColumnImportance",
     "Entry",
     "Failure",
     "PairedComparison",
@@ -36,11 +38,21 @@ __all__ = [
     "compare_with",
     "failures",
     "heldout_ratio",
+    "mean_importances",
+    "named_rows",
     "rank_methods",
     "summarize",
 ]
 
 Standing = Literal["ahead", "level", "behind", "untested", "failed"]
+#: How a method stands to the best one, in a word.
+_VERDICTS = {
+    "ahead": "best",
+    "level": "tied",
+    "behind": "worse",
+    "untested": "cannot tell",
+    "failed": "failed",
+}
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,29 @@ class ResultTable:
             self.of_dataset(dataset),
             key=lambda entry: -self.metric.sign * entry.mean if entry.values else math.inf,
         )
+
+    def verdict(self, entry: Entry) -> str:
+        """Return how a method stands, in a word: the best mean is best, clearly so or not."""
+        is_best = entry.standing == "level" and entry is self.ranked(entry.dataset)[0]
+        return "best" if is_best else _VERDICTS[entry.standing]
+
+
+@dataclass(frozen=True)
+class ColumnImportance:
+    """How much a column matters to a method, over divisions.
+
+    Attributes
+    ----------
+    column : str
+        Its name.
+    mean, spread : float
+        The mean of its importance, a share, and the standard deviation, which is NaN of one
+        division.
+    """
+
+    column: str
+    mean: float
+    spread: float
 
 
 @dataclass(frozen=True)
@@ -372,6 +407,28 @@ def heldout_ratio(record: Record) -> float:
         return (1.0 - splits.train_size) / splits.train_size
     n_heldout = len(record.result.predictions.get("y_true", ()))
     return n_heldout / int(splits.train_size) if n_heldout else math.nan
+
+
+def mean_importances(records: Iterable[Record]) -> list[ColumnImportance]:
+    """Return how much columns matter, the most important first; empty where nobody learned it.
+
+    Parameters
+    ----------
+    records : iterable of Record
+        Those of one method on one data set. A column that a division has not counts as 0 there.
+    """
+    names, rows = named_rows(record.result.details.get("feature_importances") for record in records)
+    spreads = rows.std(axis=0, ddof=1) if len(rows) > 1 else np.full(len(names), np.nan)
+    means = rows.mean(axis=0) if len(rows) else np.empty(0)
+    found = map(ColumnImportance, names, means.tolist(), spreads.tolist())
+    return sorted(found, key=lambda each: -each.mean)
+
+
+def named_rows(stored: Iterable[Mapping[str, float] | None]) -> tuple[list[str], FloatArray]:
+    """Return all names that occur, and a row of numbers per division, 0 for names it has not."""
+    known = [each for each in stored if each]
+    names = list(dict.fromkeys(name for each in known for name in each))
+    return names, np.array([[each.get(name, 0.0) for name in names] for each in known])
 
 
 # ---- parts -----------------------------------------------------------------------------------

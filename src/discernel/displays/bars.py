@@ -19,6 +19,7 @@ from discernel.displays.common import (
     format_number,
     ink_color,
     place_legend,
+    rank_columns,
     wrap,
 )
 from discernel.exceptions import InvalidInputError, unknown_choice
@@ -149,37 +150,18 @@ class KernelWeightsDisplay(FitsDisplay):
         """
         if spread not in ("quartiles", "points", None):
             raise unknown_choice("spread", spread, ["quartiles", "points"])
-        names, columns, is_cut = self._lines(by, sort, check_count("max_bars", max_bars, 2))
-        self._start(ax, names)
-        means, self.spread_ = columns.mean(axis=0), None
-        options = {"color": class_colors(1)[0], "height": 0.65, **bar_options}
-        self.bars_ = self.ax_.barh(names, means, **options)
-        if is_cut:
-            self.bars_[-1].set_alpha(0.5)  # a sum of what has no line of its own
-        ends = self._draw_spread(names, columns, spread) if len(columns) > 1 else means
-        for name, mean, end in zip(names, means, ends, strict=True):
-            self._write(_weight_text(mean), end, name)
-        self.ax_.margins(x=0.2)
-        what = "kernel weight" if by == "kernel" else "weight of all kernels of a source"
-        self.ax_.set_xlabel(what if len(columns) == 1 else f"mean {what}")
-        self.ax_.set_ylim(max(self.ax_.get_yticks()) + 0.5, -0.5)
-        return self
-
-    def _lines(self, by: str, sort: bool, max_bars: int) -> tuple[list[str], FloatArray, bool]:
-        """Return names and weights from the top, and whether the last are those of others."""
         every_name, weights = self._weights_by(by)
-        means = weights.mean(axis=0)
-        order = np.argsort(-means, kind="stable")
-        n_shown = len(order)
-        if n_shown > max_bars:
-            n_shown = min(max_bars - 1, int(np.count_nonzero(means)))
-        shown, others = order[:n_shown], order[n_shown:]
-        shown = shown if sort else np.sort(shown)
-        names, columns = [wrap(every_name[i]) for i in shown], weights[:, shown]
-        if len(others):
-            names.append(f"{len(others)} others")
-            columns = np.column_stack([columns, weights[:, others].sum(axis=1)])
-        return names, columns, len(others) > 0
+        n_shown = weights.shape[1]
+        if n_shown > check_count("max_bars", max_bars, 2):
+            n_shown = min(max_bars - 1, int(np.count_nonzero(weights.mean(axis=0))))
+        names, columns, shown = rank_columns(every_name, weights, n_shown, "other", sort=sort)
+        means, self.spread_ = columns.mean(axis=0), None
+        self.bars_ = self._draw_ranked(ax, names, means, len(names) > len(shown), bar_options)
+        ends = self._draw_spread(names, columns, spread) if len(columns) > 1 else means
+        what = "kernel weight" if by == "kernel" else "weight of all kernels of a source"
+        what = what if len(columns) == 1 else f"mean {what}"
+        self._finish(names, list(map(_weight_text, means)), ends, what)
+        return self
 
     def _weights_by(self, by: str) -> tuple[list[str], FloatArray]:
         """Return the names and weights of all kernels, or of all sources."""
@@ -483,43 +465,27 @@ class ImportancesDisplay(FitsDisplay):
         ImportancesDisplay
             Itself.
         """
-        names, means, std = self._lines(check_count("n_columns", n_columns, 1))
-        self._start(ax, names)
-        options = {"color": class_colors(1)[0], "height": 0.65, **bar_options}
-        self.bars_ = self.ax_.barh(names, means, **options)
-        if len(names) > n_columns:
-            self.bars_[-1].set_alpha(0.5)  # a sum, not one column
+        n_shown = check_count("n_columns", n_columns, 1)
+        ranked = rank_columns(self.feature_names, self.importances, n_shown, "other column")
+        names, rows, shown = ranked
+        means, std = rows.mean(axis=0), np.full(len(names), np.nan)
+        if len(rows) > 1:
+            std = rows.std(axis=0, ddof=1)
+        elif self.std is not None:
+            std[: len(shown)] = self.std[shown]
+        self.bars_ = self._draw_ranked(ax, names, means, len(names) > len(shown), bar_options)
         known = np.flatnonzero(np.isfinite(std))
         low, high = np.maximum(means - std, 0.0), means + std  # but nothing below 0
         look = {"color": ink_color(), "linewidth": 1.5, "zorder": 3}
         places = [names[i] for i in known]
         self.spread_ = self.ax_.hlines(places, low[known], high[known], **look) if places else None
-        for name, mean, end in zip(names, means, means + np.nan_to_num(std), strict=True):
-            self._write("<0.1%" if 0 < mean < 0.0005 else f"{mean:.1%}", end, name)
-        self.ax_.margins(x=0.2)
-        self.ax_.set_xlim(left=0.0)
         about = "" if self.std is None else " ± standard error"
-        if len(self.importances) > 1:
-            about = " ± standard deviation over fits"
-        self.ax_.set_xlabel("importance" + about)
-        self.ax_.set_ylim(max(self.ax_.get_yticks()) + 0.5, -0.5)
-        return self
-
-    def _lines(self, n_columns: int) -> tuple[list[str], FloatArray, FloatArray]:
-        """Return names, means and spread from the top; NaN where the spread is not known."""
-        means = self.importances.mean(axis=0)
-        order = np.argsort(-means, kind="stable")
-        shown, others = order[:n_columns], order[n_columns:]
-        names, rows = [wrap(self.feature_names[i]) for i in shown], self.importances[:, shown]
-        if len(others):
-            names.append(plural(len(others), "other column"))
-            rows = np.column_stack([rows, self.importances[:, others].sum(axis=1)])
-        std = np.full(len(names), np.nan)
         if len(rows) > 1:
-            std = rows.std(axis=0, ddof=1)
-        elif self.std is not None:
-            std[: len(shown)] = self.std[shown]
-        return names, rows.mean(axis=0), std
+            about = " ± standard deviation over fits"
+        texts = ["<0.1%" if 0 < mean < 0.0005 else f"{mean:.1%}" for mean in means]
+        self._finish(names, texts, means + np.nan_to_num(std), "importance" + about)
+        self.ax_.set_xlim(left=0.0)
+        return self
 
 
 def _with_importances(estimator: Any) -> Any:
@@ -537,7 +503,7 @@ def _with_importances(estimator: Any) -> Any:
 
 
 class CandidatesDisplay(LearnedDisplay):
-    """Bars of what ``criterion="auto"`` considered: what left-out rows cost under each.
+    """Bars of what ``criterion="auto"`` considered: what held-out rows cost under each.
 
     With ``kernels="auto"``, that is the log-loss of held-out folds, for numbers the squared error;
     beside it stands the share of rows whose class was right. A more complex candidate (a metric,
@@ -556,7 +522,7 @@ class CandidatesDisplay(LearnedDisplay):
     figure_ : Figure
         The figure of the axes.
     error_bars_ : BarContainer
-        What left-out rows cost, from the top.
+        What held-out rows cost, from the top.
     pull_bars_ : BarContainer or None
         What is added for being away from equal weights; None with ``kernels="auto"``.
 
@@ -581,29 +547,13 @@ class CandidatesDisplay(LearnedDisplay):
             raise InvalidInputError("There must be at least one candidate. Got none.")
 
     @classmethod
-    def from_learned(cls, learned: LearnedKernel, *, ax: Any = None, **options: Any) -> Self:
-        """Draw what `learn_kernel` considered.
-
-        Parameters
-        ----------
-        learned : LearnedKernel
-            Learned with ``criterion="auto"``.
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-        **options
-            What `plot` takes.
-
-        Returns
-        -------
-        CandidatesDisplay
-            Drawn.
-        """
+    def _of(cls, learned: LearnedKernel) -> Self:
         if not learned.considered:
             raise InvalidInputError(
                 "Only criterion='auto' chooses among candidates. Got a kernel learned with "
                 f"criterion='{learned.criterion}', which considered nothing else."
             )
-        return cls(learned.considered).plot(ax, **options)
+        return cls(learned.considered)
 
     def plot(self, ax: Any = None, **bar_options: Any) -> Self:
         """Draw the bars, the chosen one at the top.
@@ -653,8 +603,8 @@ class CandidatesDisplay(LearnedDisplay):
         if not compared_by_folds(self.candidates):
             return "leave-one-out error + pull"
         if self.candidates[0].accuracy is None:
-            return "squared error of left-out rows"
-        return "log-loss of left-out rows (accuracy)"
+            return "squared error of held-out rows"
+        return "log-loss of held-out rows (accuracy)"
 
     def _draw_bars(self, y: NDArray[np.intp], bar_options: dict[str, Any]) -> None:
         """Draw errors, pulls to the right of them where there are any, and numbers."""

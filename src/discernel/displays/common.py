@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.inspection.explained import fitted_learner
 from discernel.learn import LearnedKernel
+from discernel.show.words import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,6 +33,7 @@ __all__ = [
     "make_axes",
     "place_legend",
     "pyplot",
+    "rank_columns",
     "wrap",
 ]
 
@@ -237,14 +240,70 @@ class FitsDisplay(Display):
             raise InvalidInputError("There must be at least one estimator. Got none.")
         return cls._of(estimators).plot(ax, **options)
 
+    def _draw_ranked(
+        self, ax: Any, names: list[str], means: FloatArray, is_cut: bool, look: dict[str, Any]
+    ) -> Any:
+        """Draw bars from the top and return them; the last one is paler where it is a sum."""
+        self._start(ax, names)
+        options = {"color": class_colors(1)[0], "height": 0.65, **look}
+        bars = self.ax_.barh(names, means, **options)
+        if is_cut:
+            bars[-1].set_alpha(0.5)
+        return bars
+
+    def _finish(self, names: list[str], texts: Sequence[str], ends: FloatArray, what: str) -> None:
+        """Write numbers behind the bars, say what they are, and leave room for both."""
+        for name, text, end in zip(names, texts, ends, strict=True):
+            self._write(text, end, name)
+        self.ax_.margins(x=0.2)
+        self.ax_.set_xlabel(what)
+        self.ax_.set_ylim(max(self.ax_.get_yticks()) + 0.5, -0.5)
+
+
+def rank_columns(
+    names: Sequence[str], rows: FloatArray, n_shown: int, others: str, *, sort: bool = True
+) -> tuple[list[str], FloatArray, NDArray[np.intp]]:
+    """Return names, numbers of every fit, and positions of the columns with the largest means.
+
+    All others are summed to one more column, which is called by their number and noun.
+    """
+    order = np.argsort(-rows.mean(axis=0), kind="stable")
+    shown, rest = order[:n_shown], order[n_shown:]
+    shown = shown if sort else np.sort(shown)
+    labels, columns = [wrap(names[i]) for i in shown], rows[:, shown]
+    if len(rest):
+        labels.append(plural(len(rest), others))
+        columns = np.column_stack([columns, rows[:, rest].sum(axis=1)])
+    return labels, columns, shown
+
 
 class LearnedDisplay(Display):
     """A display of what `LearnedKernel` says, whoever learned it."""
 
     @classmethod
     @abstractmethod
+    def _of(cls, learned: LearnedKernel) -> Self:
+        """Return the display of what was learned, not drawn, or raise where there is nothing."""
+
+    @classmethod
     def from_learned(cls, learned: LearnedKernel, *, ax: Any = None, **options: Any) -> Self:
-        """Draw what `learn_kernel` returned."""
+        """Draw what `learn_kernel` returned.
+
+        Parameters
+        ----------
+        learned : LearnedKernel
+            Learned by what the display is about.
+        ax : Axes or pair of Axes, optional
+            Where to draw; by default on a new figure.
+        **options
+            What `plot` takes.
+
+        Returns
+        -------
+        display
+            Drawn.
+        """
+        return cls._of(learned).plot(ax, **options)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **options: Any) -> Self:

@@ -108,13 +108,16 @@ class LearningPathDisplay(LearnedDisplay):
         LearningPathDisplay
             Drawn.
         """
+        return cls._of(learned, tol).plot(ax, **options)
+
+    @classmethod
+    def _of(cls, learned: LearnedKernel, tol: float | None = None) -> Self:
         if not learned.history:
             raise InvalidInputError(
                 f"There must be at least one iteration to draw. criterion='{learned.criterion}' "
                 "has none: its weights are not iterated for."
             )
-        display = cls(learned.history, tol=tol, regularization=learned.regularization)
-        return display.plot(ax, **options)
+        return cls(learned.history, tol=tol, regularization=learned.regularization)
 
     @classmethod
     def _asked(cls, learner: Any) -> dict[str, Any]:
@@ -303,25 +306,8 @@ class RegularizationPathDisplay(LearnedDisplay):
         return display.plot(ax, **options)
 
     @classmethod
-    def from_learned(cls, learned: LearnedKernel, *, ax: Any = None, **options: Any) -> Self:
-        """Draw the leave-one-out errors by which `learn_kernel` chose λ.
-
-        The weights of the chosen λ only are kept, so that none are drawn.
-
-        Parameters
-        ----------
-        learned : LearnedKernel
-            Learned with ``regularization="loo"`` and a criterion such as ``"rkda"``.
-        ax : Axes, optional
-            Where to draw; by default on a new figure.
-        **options
-            What `plot` takes.
-
-        Returns
-        -------
-        RegularizationPathDisplay
-            Drawn.
-        """
+    def _of(cls, learned: LearnedKernel) -> Self:
+        # The weights of the chosen λ only are kept, so that none are drawn.
         if not learned.leave_one_out:
             raise InvalidInputError(
                 "λ must have been chosen on a path, with regularization='loo' and a criterion "
@@ -329,8 +315,7 @@ class RegularizationPathDisplay(LearnedDisplay):
                 "learned with the weights. Use regularization_path to compute a path."
             )
         errors = learned.leave_one_out
-        display = cls(list(errors), list(errors.values()), chosen=learned.regularization)
-        return display.plot(ax, **options)
+        return cls(list(errors), list(errors.values()), chosen=learned.regularization)
 
     def plot(self, ax: Any = None, *, max_lines: int = 6, **line_options: Any) -> Self:
         """Draw weights and errors.

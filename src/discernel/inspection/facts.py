@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import platform
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -20,7 +18,7 @@ from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
 from discernel.model import Model
 from discernel.programs.solution import compared_by_folds
 from discernel.rows.views import kernel_sources, sum_by
-from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, SourceFacts
+from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, Origin, SourceFacts
 
 __all__ = ["given_names", "model_facts"]
 
@@ -31,7 +29,7 @@ def model_facts(
     name: str = "",
     target: str = "",
     columns: Sequence[str] | None = None,
-    origin: Mapping[str, Any] | None = None,
+    origin: Origin | None = None,
 ) -> ModelFacts:
     """Return all there is to say about a fitted model, as plain data.
 
@@ -46,9 +44,9 @@ def model_facts(
     columns : sequence of str, optional
         The column that each importance belongs to; those of one name are summed. By default the
         names of the columns.
-    origin : mapping, optional
-        Where the model comes from, as plain data. Its ``class_counts`` are of all rows, where a
-        model that read them in chunks knows those of a sample.
+    origin : Origin, optional
+        Where the model comes from. Its ``class_counts`` are of all rows, where a model that read
+        them in chunks knows those of a sample.
 
     Returns
     -------
@@ -66,8 +64,8 @@ def model_facts(
     explained = Explained.of(estimator, predicts=False)
     model, kind = explained.model, type(explained.learner).__name__
     streamed = model.facts.streamed
-    given = {} if origin is None else dict(origin)
-    counts = dict(given.get("class_counts") or _class_counts(model))
+    given = Origin() if origin is None else origin
+    counts = dict(given.class_counts or _class_counts(model))
     sample = ""
     if streamed is not None:
         sample = (
@@ -76,7 +74,6 @@ def model_facts(
         )
     expected = _expected(model)
     n_rows = sum(counts.values()) or (None if expected is None else expected.n_rows)
-    packages = ("discernel", "numpy", "scipy", "scikit-learn")
     return ModelFacts(
         **vars(model.facts.learned.describe(model.facts.names)),
         name=name or kind,
@@ -92,7 +89,6 @@ def model_facts(
         confusion=_confusion(model),
         plan=() if model.facts.plan is None else tuple(map(str, model.facts.plan.stages)),
         sample=sample,
-        versions={"python": platform.python_version()} | {each: version(each) for each in packages},
         origin=given,
     )
 
@@ -169,7 +165,7 @@ def _sources(estimator: Any, model: Model) -> tuple[SourceFacts, ...]:
 
 
 def _confusion(model: Model) -> dict[str, tuple[float, ...]]:
-    """Return left-out rows of each class by the class that was predicted."""
+    """Return held-out rows of each class by the class that was predicted."""
     classes = model.classes
     if classes is None or getattr(model.head, "expected", None) is None:
         return {}

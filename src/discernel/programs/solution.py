@@ -254,7 +254,7 @@ class Candidate:
     regularization : float
         λ.
     error : float
-        What left-out rows cost. With ``kernels="auto"`` the mean log-loss over folds, of numbers
+        What held-out rows cost. With ``kernels="auto"`` the mean log-loss over folds, of numbers
         the mean squared error; else the mean squared leave-one-out error of the class scores, of
         which 1 is that of knowing nothing.
     pull : float
@@ -262,7 +262,7 @@ class Candidate:
     strength : float
         The power of the learned scales of columns that the kernels are on; 0: no metric.
     accuracy : float or None
-        The share of left-out rows whose class was right, where it is known.
+        The share of held-out rows whose class was right, where it is known.
     """
 
     name: str
@@ -409,14 +409,14 @@ class LearnedKernel:
         """What is certified of the weights, in a sentence."""
         if self.considered:
             return (
-                "None: the weights were chosen by how well left-out rows are predicted, which has "
-                "no proof of being best. The criterion rkda has one."
+                "No certificate: the weights were chosen by how well held-out rows are predicted, "
+                "and a better choice cannot be ruled out. The criterion rkda has a certificate."
             )
         if self.solver == "none":
             how = "given" if self.criterion == "given" else "equal"
-            return f"None needed: the weights are {how}, nothing was optimised."
+            return f"No certificate needed: the weights are {how}, nothing was optimised."
         if self.gap is None or not np.isfinite(self.gap):
-            return f"None: {self.status}."
+            return f"No certificate: {self.status}."
         about = "" if self.rank is None else f", for kernels approximated with rank {self.rank}"
         return (
             f"No other weights of these kernels improve the criterion {self.criterion} by more "

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from discernel.compare.exports import Trace
 from discernel.inspection.facts import model_facts
 from discernel.inspection.words import speaking_rows
-from discernel.show.facts import Block, Row
+from discernel.show.facts import Block, ModelFacts, Origin, Row
 from discernel.show.page import Pages
 from discernel.show.words import percent, printable, signed
 from discernel.show.writing import check_place
 
-__all__ = ["RowExplanation", "write_model_report"]
+__all__ = ["RowExplanation", "write_facts_report", "write_model_report"]
 
 #: Columns on the first screen, and contributions of a row; the others are summed.
 _MOST_FIRST, _MOST_TERMS = 8, 20
@@ -64,7 +63,7 @@ def write_model_report(
     *,
     title: str = "A fitted model",
     columns: Sequence[str] | None = None,
-    trace: Trace | None = None,
+    origin: Origin | None = None,
     explanations: Sequence[RowExplanation] = (),
 ) -> Path:
     """Write a report of a fitted model: one HTML file that needs no other and no network.
@@ -80,7 +79,7 @@ def write_model_report(
     columns : sequence of str, optional
         What each importance belongs to; those of one name are summed. By default the names of the
         columns.
-    trace : Trace, optional
+    origin : Origin, optional
         Where the model comes from.
     explanations : sequence of RowExplanation
         Some rows, explained.
@@ -109,16 +108,25 @@ def write_model_report(
     >>> clf = MultipleKernelDiscriminant().fit(*load_wine(return_X_y=True))
     >>> with TemporaryDirectory() as folder:
     ...     page = write_model_report(clf, Path(folder) / "model.html").read_text("utf-8")
-    >>> "Which columns matter" in page
+    >>> "Columns that matter" in page
     True
     """
     check_place("report", path)
-    page = Pages("model.html.j2")
-    origin = None if trace is None else asdict(trace)
     facts = model_facts(estimator, columns=columns, origin=origin)
+    return write_facts_report(facts, path, title, explanations)
+
+
+def write_facts_report(
+    facts: ModelFacts, path: str | Path, title: str, explanations: Sequence[RowExplanation] = ()
+) -> Path:
+    """Write the facts about a model as a page; see `write_model_report`."""
+    page = Pages("model.html.j2")
     parts = {part.id: part for part in facts.blocks()}
     lead, following = parts.pop("data"), parts.pop("next")
+    expected = parts.pop("expected", None)
     matters = parts.get("importances") or parts.get("sources")
+    if matters is not None and len(matters.rows) <= _MOST_FIRST:
+        del parts[matters.id]  # the first screen has all of it
     named = [(part.id, part.heading) for part in parts.values()]
     rows = [("rows", "Some rows explained")] if explanations else []
     return page.write(
@@ -128,7 +136,7 @@ def write_model_report(
         contents=[("summary", "Summary"), *named, *rows],
         lead=f"{facts.estimator}: {lead.aside}.",
         notes=lead.sentences,
-        expected=parts.get("expected"),
+        expected=expected,
         matters=None if matters is None else matters.shortened(_MOST_FIRST),
         next=following,
         parts=list(parts.values()),

@@ -10,8 +10,10 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib.metadata import version
 from importlib.resources import files
 from json import loads
+from platform import python_version
 from typing import Any
 
 from discernel.show.words import percent, plural, written
@@ -23,10 +25,11 @@ __all__ = [
     "ImportanceFacts",
     "LearnedFacts",
     "ModelFacts",
+    "Origin",
     "Row",
     "SourceFacts",
     "facts_schema",
-    "origin_blocks",
+    "versions_here",
 ]
 
 #: Classes that are listed with their rows, and at most so many that a table of errors has.
@@ -113,6 +116,82 @@ class Block:
 # ---- facts -------------------------------------------------------------------------------------
 
 
+def versions_here() -> dict[str, str]:
+    """Return the versions of discernel, Python and what they compute with."""
+    first, *others = ("discernel", "numpy", "scipy", "scikit-learn")
+    here = {first: version(first), "python": python_version()}
+    return here | {package: version(package) for package in others}
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a model, or the results of a comparison, come from, so that they can be made again.
+
+    Attributes
+    ----------
+    source : str
+        The file or data set; empty where that is not known.
+    digest : str
+        The digest of the content of the file; empty where there is none.
+    command : str
+        The command that was run; empty where there was none.
+    created : str
+        When, in UTC.
+    target : str
+        The column with the classes; empty where the data are no file.
+    versions : dict of str to str
+        Those of discernel, Python and what they compute with.
+    class_counts : dict of str to int
+        Rows of each class.
+    columns : dict of str to str
+        How each column of the file was used.
+    identifiers : tuple of str
+        Columns that were left out because they number or name the rows.
+    notes : tuple of str
+        How the file was read, what was changed, and what was left out.
+    """
+
+    source: str = ""
+    digest: str = ""
+    command: str = ""
+    created: str = ""
+    target: str = ""
+    versions: Mapping[str, str] = field(default_factory=versions_here)
+    class_counts: Mapping[str, int] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=dict)
+    identifiers: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_rows(self) -> int:
+        """The rows of all classes."""
+        return sum(self.class_counts.values())
+
+    @property
+    def versions_text(self) -> str:
+        """The versions in one line."""
+        return ", ".join(f"{name} {number}" for name, number in self.versions.items())
+
+    def blocks(self) -> list[Block]:
+        """Return where it comes from and how each column was used; nothing where no source is."""
+        if not self.source:
+            return []
+        digest = self.digest and f"{self.digest} (first 16 digits of SHA-256)"
+        facts = [
+            ("data", self.source),
+            ("digest of the content", digest),
+            ("column with the classes", self.target),
+            ("command", self.command),
+            ("written", self.created),
+            ("versions", self.versions_text),
+        ]
+        found = [Block("origin", "where it comes from", rows=_pairs(facts))]
+        if self.columns:
+            header, rows = ("column", "use"), _pairs(list(self.columns.items()))
+            found.append(Block("columns", "how each column was used", "", rows, header))
+        return [block.written() for block in found]
+
+
 @dataclass(frozen=True)
 class ImportanceFacts:
     """The share of a column in what predictions lose without columns, and its standard error.
@@ -128,7 +207,7 @@ class ImportanceFacts:
 
 @dataclass(frozen=True)
 class SourceFacts:
-    """The weight of all kernels of a source, and what the source is worth to left-out rows."""
+    """The weight of all kernels of a source, and what the source is worth to held-out rows."""
 
     source: str
     weight: float
@@ -138,7 +217,7 @@ class SourceFacts:
 
 @dataclass(frozen=True)
 class CandidateFacts:
-    """A candidate of the default, the log-loss or squared error of left-out rows, and λ."""
+    """A candidate of the default, the log-loss or squared error of held-out rows, and λ."""
 
     name: str
     regularization: float
@@ -219,9 +298,9 @@ class LearnedFacts:
         by_folds = self.candidates[0].pull is None
         aside, sentences = "each row predicted without itself", [self.why_chosen]
         if by_folds:
-            aside = "on left-out rows; scaled: important columns count more"
+            aside = "on held-out rows; scaled: more important columns count more"
         elif self._is_regression:
-            sentences.append("R² is that of left-out rows: 0 is that of knowing nothing.")
+            sentences.append("R² is that of held-out rows: 0 is that of knowing nothing.")
         else:
             sentences.append("Squared error of the class scores: 1 is that of knowing nothing.")
         return [
@@ -314,10 +393,8 @@ class ModelFacts(LearnedFacts):
         The stages of the fit.
     sample : str
         What the kernel was learned on, where rows were read in chunks.
-    versions : dict of str to str
-        Those of discernel, Python and what they compute with.
-    origin : dict
-        Where the model comes from, and what became of each column.
+    origin : Origin
+        Where the model comes from: data, versions, and how each column was used.
     """
 
     format: int = 1
@@ -334,8 +411,7 @@ class ModelFacts(LearnedFacts):
     confusion: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     plan: tuple[str, ...] = ()
     sample: str = ""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    origin: Mapping[str, Any] = field(default_factory=dict)
+    origin: Origin = field(default_factory=Origin)
 
     def as_plain(self) -> dict[str, Any]:
         """Return dictionaries, lists, texts and numbers, as `facts_schema` describes them."""
@@ -347,7 +423,7 @@ class ModelFacts(LearnedFacts):
 
     def _blocks(self) -> list[Block]:
         found = [self._data(), *self._expected(), *self._matters(), *self._confusion()]
-        return [*found, *super()._blocks(), *origin_blocks(self.origin), self._next()]
+        return [*found, *super()._blocks(), *self.origin.blocks(), self._next()]
 
     def _matters(self) -> list[Block]:
         """Return how much columns and sources matter, as far as it is known."""
@@ -363,7 +439,7 @@ class ModelFacts(LearnedFacts):
             rows = tuple(_source_row(each, known) for each in self.sources)
             aside = "weight: how much of the kernels of each is used"
             if known:
-                aside = "worth: share of what left-out rows lose without it, ± standard error"
+                aside = "worth: share of what held-out rows lose without it, ± standard error"
             names = ("source", *(["worth"] if known else []), "weight")
             found.append(Block("sources", "sources", aside, rows, names, 1 + known))
         return found
@@ -380,7 +456,7 @@ class ModelFacts(LearnedFacts):
         named = [f"{name} {n:,} ({100 * n / total:.0f} %)" for name, n in ranked]
         rest = len(named) - _MOST_CLASSES
         counts = ", ".join(named[:_MOST_CLASSES]) + (f" and {rest} more" if rest > 0 else "")
-        said = [*self.origin.get("notes", ()), f"{self.target or 'classes'}: {counts}"]
+        said = [*self.origin.notes, f"{self.target or 'classes'}: {counts}"]
         return Block(
             "data",
             self.name,
@@ -421,7 +497,7 @@ class ModelFacts(LearnedFacts):
         for i, (name, counts) in enumerate(self.confusion.items()):
             right = percent(counts[i] / sum(counts)) if sum(counts) else "–"
             rows.append(Row((name, *(f"{number:,.6g}" for number in counts), right)))
-        aside = "left-out rows by true class (down) and predicted class (across)"
+        aside = "held-out rows by true class (down) and predicted class (across)"
         header = ("true class", *self.confusion, "right %")
         title = "right and wrong by class"
         return [Block("confusion", title, aside, tuple(rows), header, len(rows) + 1)]
@@ -445,8 +521,8 @@ class ModelFacts(LearnedFacts):
         return Block("next", "what to do next", sentences=tuple(steps))
 
     def _computed(self) -> list[tuple[str, str]]:
-        versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
         stages = [(f"stage {i}", stage) for i, stage in enumerate(self.plan, start=1)]
+        versions = "" if self.origin.source else self.origin.versions_text  # which it says itself
         return [*stages, ("versions", versions)]
 
 
@@ -466,33 +542,6 @@ def _source_row(each: SourceFacts, known: bool) -> Row:
 
 def _pairs(pairs: Sequence[tuple[str, str]]) -> tuple[Row, ...]:
     return tuple(Row(pair) for pair in pairs if pair[1])
-
-
-def origin_blocks(origin: Mapping[str, Any]) -> list[Block]:
-    """Return where a model or results come from, and what became of each column.
-
-    Parameters
-    ----------
-    origin : mapping
-        Plain data: source, digest, target, command, created or fitted, versions, columns.
-    """
-    if not origin:
-        return []
-    digest = origin["digest"] and f"{origin['digest']} (first 16 digits of SHA-256)"
-    versions = origin.get("versions") or {"discernel": origin.get("version", "")}
-    facts = (
-        ("data", origin["source"]),
-        ("digest of the content", digest),
-        ("column with the classes", origin.get("target", "")),
-        ("command", origin["command"]),
-        ("written", origin.get("created") or origin.get("fitted", "")),
-        ("versions", ", ".join(f"{name} {number}" for name, number in versions.items())),
-    )
-    found = [Block("origin", "where it comes from", rows=_pairs(facts))]
-    if origin["columns"]:
-        header, rows = ("column", "became"), _pairs(list(origin["columns"].items()))
-        found.append(Block("columns", "what became of each column", rows=rows, header=header))
-    return found
 
 
 def facts_schema() -> dict[str, Any]:

@@ -37,7 +37,8 @@ _CANDIDATES = {
     "loo": "weights by leave-one-out",
     "rkda": "weights by rkda",
 }
-_STRENGTHS = {0.0: "columns alike", 0.5: "columns half scaled", 1.0: "columns scaled"}
+#: How much a candidate scales columns by their importance.
+_STRENGTHS = {0.0: "unscaled", 0.5: "half scaled", 1.0: "scaled"}
 
 
 def printable(text: str) -> str:
@@ -87,10 +88,10 @@ def candidate_label(name: str, strength: float, by_folds: bool) -> str:
     Examples
     --------
     >>> candidate_label("average", 0.5, by_folds=True)
-    'equal weights, columns half scaled'
+    'equal weights, half scaled'
     """
     label = _CANDIDATES.get(name, name)
-    scaled = _STRENGTHS.get(strength, f"columns scaled to the power {strength:g}")
+    scaled = _STRENGTHS.get(strength, f"scaled to the power {strength:g}")
     return f"{label}, {scaled}" if by_folds else label
 
 

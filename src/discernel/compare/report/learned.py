@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -10,12 +11,17 @@ import numpy as np
 
 from discernel.arrays import FloatArray
 from discernel.compare.store import Record
-from discernel.compare.tables import ResultTable
+from discernel.compare.tables import (
+    ColumnImportance,
+    ResultTable,
+    mean_importances,
+    named_rows,
+)
 from discernel.rows.views import sum_by
 from discernel.show.facts import Block, Row
 from discernel.show.words import candidate_label, join, percent
 
-__all__ = ["LEARNED", "finished", "importance_blocks"]
+__all__ = ["LEARNED", "finished", "importance_block", "importance_blocks"]
 
 
 def finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
@@ -29,28 +35,49 @@ def finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
 
 def importance_blocks(table: ResultTable, dataset: str) -> Iterator[Block]:
     """Yield how much the columns matter; methods that learned the same share a table."""
-    shared: list[tuple[list[str], FloatArray, list[str]]] = []
+    shared: list[tuple[list[ColumnImportance], list[str]]] = []
     for method, records in finished(table, dataset).items():
-        names, rows = _named_rows(r.result.details.get("feature_importances") for r in records)
-        if not rows.size:
-            continue
-        for columns, other, methods in shared:
-            if columns == names and other.shape == rows.shape and np.allclose(other, rows):
-                methods.append(method)
-                break
-        else:
-            shared.append((names, rows, [method]))
-    for names, rows, methods in shared:
-        means, spread = rows.mean(axis=0), rows.std(axis=0, ddof=min(1, len(rows) - 1))
-        texts = [(f"{percent(m)} ± {percent(s)} %",) for m, s in zip(means, spread, strict=True)]
-        header = ("column", "share ± deviation")
-        yield _ranked(f"{join(methods)} on {dataset}", names, 100.0 * means, texts, header)
+        found = mean_importances(records)
+        same = next((methods for other, methods in shared if _alike(other, found)), None)
+        if same is not None:
+            same.append(method)
+        elif found:
+            shared.append((found, [method]))
+    for columns, methods in shared:
+        yield importance_block(f"{join(methods)} on {dataset}", columns)
+
+
+def _alike(first: Sequence[ColumnImportance], second: Sequence[ColumnImportance]) -> bool:
+    """Whether two methods have the same importances, but for rounding."""
+    if [each.column for each in first] != [each.column for each in second]:
+        return False
+    ours, theirs = ([(each.mean, each.spread) for each in found] for found in (first, second))
+    return np.allclose(ours, theirs, equal_nan=True)
+
+
+def importance_block(title: str, columns: Sequence[ColumnImportance]) -> Block:
+    """Return how much columns matter, as bars.
+
+    Parameters
+    ----------
+    title : str
+        To whom.
+    columns : sequence of ColumnImportance
+        The most important first.
+    """
+    spreads = ["" if math.isnan(each.spread) else f" ± {percent(each.spread)}" for each in columns]
+    rows = tuple(
+        Row((each.column, f"{percent(each.mean)}{spread} %"), 100.0 * each.mean)
+        for each, spread in zip(columns, spreads, strict=True)
+    )
+    header = ("column", "share ± deviation")
+    return Block("", title, "", rows, header, 1, header[0], "{:z.1f} %")
 
 
 def _weights(table: ResultTable, dataset: str, *, by_source: bool) -> Iterator[Block]:
     """Yield the weights of every method that learns them: of kernels, or of all of a source."""
     for method, records in finished(table, dataset).items():
-        names, rows = _named_rows(record.result.weights for record in records)
+        names, rows = named_rows(record.result.weights for record in records)
         if rows.size == 0 or np.ptp(rows) <= 1e-12:
             continue  # one kernel, or equal weights: nothing was learned
         sources: dict[str, str] = {}
@@ -75,13 +102,6 @@ def _kernel_weights(table: ResultTable, dataset: str) -> Iterator[Block]:
 
 def _source_weights(table: ResultTable, dataset: str) -> Iterator[Block]:
     return _weights(table, dataset, by_source=True)
-
-
-def _named_rows(stored: Any) -> tuple[list[str], FloatArray]:
-    """Return all names that occur, and a row of numbers per division, 0 for names it has not."""
-    known = [each for each in stored if each]
-    names = list(dict.fromkeys(name for each in known for name in each))
-    return names, np.array([[each.get(name, 0.0) for name in names] for each in known])
 
 
 def _ranked(
@@ -134,7 +154,7 @@ def _is_by_folds(found: Sequence[Sequence[Any]]) -> bool:
 
 def _line(entry: Sequence[Any], by_folds: bool) -> str:
     if by_folds and entry[0] == "weights":
-        return "learned weights, columns scaled as is best"
+        return "learned weights, scaled as is best"
     return candidate_label(entry[0], entry[4] if by_folds else 0.0, by_folds)
 
 
@@ -153,7 +173,7 @@ _NO_IMPORTANCES = (
 LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]]], ...] = (
     (
         "importances",
-        "Which columns matter",
+        "Columns that matter",
         "How much of what the method predicts changes with the column, as a share of all columns. "
         "Numbers are means over divisions, with one standard deviation. If two columns say the "
         "same, one may get the importance of both. Importance does not mean cause.",
@@ -174,7 +194,7 @@ LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]
     ),
     (
         "candidates",
-        "What the default considered",
+        "What was tried",
         "Before it learns from all training rows, the default tries several candidates on training "
         "rows that it leaves out, and chooses one, in every division anew: equal or learned "
         "weights of the kernels, and columns as they are or scaled by how much they matter. The "

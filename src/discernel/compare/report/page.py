@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from discernel.compare.exports import Trace
 from discernel.compare.report import figures
 from discernel.compare.report.learned import LEARNED
 from discernel.compare.report.tables import Section, closing_sections, first_screen, result_sections
 from discernel.compare.store import Record
 from discernel.compare.tables import ResultTable, summarize
-from discernel.show.facts import Block, Row, origin_blocks
+from discernel.show.facts import Block, Origin, Row
 from discernel.show.page import Pages
 from discernel.show.svg import drawing, to_svg
 from discernel.show.words import printable, written
@@ -89,7 +87,7 @@ def write_report(
     title: str = "Comparison of methods",
     words: Sequence[str] = (),
     metric: str = "accuracy",
-    trace: Trace | None = None,
+    origin: Origin | None = None,
 ) -> Path:
     """Write a report of an experiment: one HTML file that needs no other and no network.
 
@@ -108,8 +106,8 @@ def write_report(
         Paragraphs that stand before the summary: why it was run, what a reader must know.
     metric : str, default="accuracy"
         What methods are judged by: one of `discernel.compare.metrics.METRICS`.
-    trace : Trace, optional
-        Where the results come from; `discernel.compare.exports.trace` makes it.
+    origin : Origin, optional
+        Where the results come from; `discernel.compare.exports.origin_of` makes it.
 
     Returns
     -------
@@ -141,7 +139,6 @@ def write_report(
     check_place("report", path)
     page = Pages("report.html.j2")
     table = summarize(map(_shown, records), metric)
-    origin = {} if trace is None else written(asdict(trace))
     with drawing():
         drawn = _figures(table)
     learned = [
@@ -149,7 +146,8 @@ def write_report(
         for id_, heading, text, make in LEARNED
         if (blocks := tuple(each for dataset in table.datasets for each in make(table, dataset)))
     ]
-    sections = [*result_sections(table), *learned, *drawn, *_origin(origin)]
+    sections = [*result_sections(table), *learned, *drawn]
+    sections += [] if origin is None else _origin(origin)
     sections += closing_sections(table)
     return page.write(
         path,
@@ -202,14 +200,11 @@ def _with_dataset(picture: Picture, dataset: str | None) -> Picture:
     return replace(picture, title=f"{dataset}: {picture.title}")
 
 
-def _origin(origin: dict[str, Any]) -> list[Section]:
-    if not origin:
-        return []
-    counts, parts = origin["class_counts"], origin_blocks(origin)
-    if n_rows := sum(counts.values()):
-        rows = tuple(
-            Row((name, f"{n:,}", f"{100.0 * n / n_rows:.1f}")) for name, n in counts.items()
-        )
-        parts.insert(1, Block("classes", "rows of each class", "", rows, ("class", "rows", "%"), 2))
-    said = (*origin["notes"], *([_PREPARED] if origin["columns"] else []))
+def _origin(origin: Origin) -> list[Section]:
+    parts, counts = origin.blocks(), origin.class_counts.items()
+    if origin.n_rows:
+        rows = tuple(Row((c, f"{n:,}", f"{100 * n / origin.n_rows:.1f}")) for c, n in counts)
+        classes = Block("classes", "rows of each class", "", rows, ("class", "rows", "%"), 2)
+        parts.insert(1, classes.written())
+    said = (*written(origin.notes), *([_PREPARED] if origin.columns else []))
     return [Section("data", "Where this comes from", said, tuple(parts))]

@@ -24,7 +24,6 @@ from discernel.show.facts import Block, Row
 from discernel.show.words import join, memory, percent, probability, seconds, signed
 
 __all__ = [
-    "STANDINGS",
     "Race",
     "Section",
     "closing_sections",
@@ -33,14 +32,6 @@ __all__ = [
     "result_sections",
 ]
 
-#: How a method stands to the best, in a word.
-STANDINGS = {
-    "ahead": "best",
-    "level": "tied",
-    "behind": "worse",
-    "untested": "cannot tell",
-    "failed": "failed",
-}
 #: Columns on the first screen, and data sets with a figure there.
 _MOST_COLUMNS, _MOST_DATASETS = 8, 6
 
@@ -88,13 +79,13 @@ class Race:
         unit = 100.0 if metric.in_percent else 1.0
 
         def place(value: float) -> float:
-            return round(min(100.0, max(0.0, 100.0 * (value - low) / (high - low))), 2)
+            return round(100.0 * (value - low) / (high - low), 2)
 
         ticks = [
             {"at": place(tick / unit), "text": f"{tick:g}"}
             for tick in _round_numbers(unit * low, unit * high)
         ]
-        rows = [_racer(entry, entry is entries[0], metric, place) for entry in entries]
+        rows = [_racer(entry, table.verdict(entry), metric, place) for entry in entries]
         caption = f"{metric.heading} of all methods on {dataset}, with 95 % intervals"
         return cls(dataset, caption, metric.heading, ticks, rows)
 
@@ -117,9 +108,8 @@ def _round_numbers(low: float, high: float) -> list[float]:
     return [round(step * i, 9) for i in range(first, math.floor(round(high / step, 9)) + 1)]
 
 
-def _racer(entry: Entry, is_first: bool, metric: PredictionMetric, place: Any) -> dict[str, Any]:
+def _racer(entry: Entry, verdict: str, metric: PredictionMetric, place: Any) -> dict[str, Any]:
     interval = entry.interval
-    standing = "best" if is_first and entry.standing == "level" else STANDINGS[entry.standing]
     known = interval is not None and not math.isnan(interval.low)
     ends = f", {span(interval, metric)}" if known else ""
     failed = f", {entry.n_failed} failed" if entry.n_failed and entry.values else ""
@@ -127,12 +117,12 @@ def _racer(entry: Entry, is_first: bool, metric: PredictionMetric, place: Any) -
         "method": entry.method,
         "standing": entry.standing,
         "mean": None if interval is None else place(interval.mean),
-        "low": place(interval.low) if interval is not None and known else None,
-        "high": place(interval.high) if interval is not None and known else None,
+        "low": max(0.0, place(interval.low)) if interval is not None and known else None,
+        "high": min(100.0, place(interval.high)) if interval is not None and known else None,
         "text": metric.show_with_unit(entry.mean) if entry.values else "–",
-        "verdict": standing + failed,
+        "verdict": verdict + failed,
         "title": f"{entry.method}: {metric.label} {metric.show_with_unit(entry.mean)}{ends}; "
-        f"fit {seconds(entry.seconds_fit)}; {standing}{failed}",
+        f"fit {seconds(entry.seconds_fit)}; {verdict}{failed}",
     }
 
 
@@ -220,8 +210,8 @@ def result_sections(table: ResultTable) -> list[Section]:
     said = (
         "Methods predict rows that they did not learn from. Numbers are means over divisions, with "
         f"95 % intervals for {metric.label}, by which methods are judged; {better} is better. "
-        "Best: clearly better than all others. Tied: the best, or so near to it that the "
-        "difference may be chance. Divisions share training rows; intervals and tests allow for "
+        "Best: the best mean. Tied: so near to it that the difference may be chance. Worse: the "
+        "difference is not chance. Divisions share training rows; intervals and tests allow for "
         "that (Nadeau and Bengio), and tests for all pairs of methods on a data set (Holm)."
         + " An interval without length means that all divisions gave the same number, not that "
         "there is no doubt." * points,
@@ -261,7 +251,7 @@ def _overview_cell(table: ResultTable, dataset: str, method: str) -> str:
         return "not run"
     if entry.interval is None:
         return f"failed ({entry.n_failed})" if entry.n_failed else "–"
-    mark = {"ahead": " best", "level": " tied"}.get(entry.standing, "")
+    mark = f" {table.verdict(entry)}" if entry.standing in ("ahead", "level") else ""
     failed = f", {entry.n_failed} failed" if entry.n_failed else ""
     return f"{table.metric.show(entry.mean)} ({span(entry.interval, table.metric)}){mark}{failed}"
 
@@ -283,12 +273,12 @@ def _entries(table: ResultTable) -> Block:
                 memory(entry.peak_memory),
                 str(len(entry.values)),
                 str(entry.n_failed),
-                STANDINGS[entry.standing],
+                table.verdict(entry),
             )
             rows.append(Row((*cells, dataset) if several else cells))
     numbers = ["95 % interval", "p", *(each.heading for each in others)]
     header = ("method", metric.heading, *numbers, "fit", "memory", "divisions", "failed")
-    named = (*header, "standing", *(["data set"] if several else []))
+    named = (*header, "verdict", *(["data set"] if several else []))
     return Block("entries", "all numbers", "", tuple(rows), named, len(header) - 1)
 
 
