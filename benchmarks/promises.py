@@ -56,8 +56,8 @@ import discernel
 from discernel import MultipleKernelDiscriminant
 from discernel.datasets import load
 from discernel.kernels import RBF
-from discernel.rows.datasets.catalog import CATALOG
-from discernel.rows.datasets.sources import data_folder
+from discernel.rows.catalog import CATALOG
+from discernel.rows.datasets import data_folder
 
 #: Seeds per cell.
 SEEDS = {"noise": 80, "tables": 20, "few": 20, "weights": 20}

@@ -703,7 +703,7 @@ def export_cells() -> Iterator[Cell]:
     def onnx(name: str) -> Numbers:
         import onnxruntime
 
-        from discernel.export.formula import final_estimator, formula_of
+        from discernel.export.formula import final_estimator
         from discernel.export.onnx_model import feeds
 
         model, rows = models()[name]
@@ -711,7 +711,7 @@ def export_cells() -> Iterator[Cell]:
         session = onnxruntime.InferenceSession(
             graph.SerializeToString(), providers=["CPUExecutionProvider"]
         )
-        given = feeds(graph, formula_of(final_estimator(model)[0]), rows)
+        given = feeds(graph, numpy_scorer(final_estimator(model)[0]), rows)
         return {"probabilities": session.run(None, given)[1]}
 
     for name in MODELS[:-1]:

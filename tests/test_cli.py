@@ -38,7 +38,7 @@ from discernel.datasets import load
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.learn import Candidate
-from discernel.rows.files.files import digest
+from discernel.rows.labelled import digest
 from discernel.show.terminal import print_blocks
 
 FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]

@@ -234,12 +234,20 @@ def test_what_cannot_be_fitted_is_one_line(folder, words, expected):
 
 
 @pytest.mark.parametrize("words", [["data"], ["data/*"], ["data/0.csv", "data/1.csv"]])
-def test_other_delimiters_of_chunks_are_one_line(words):
+def test_other_delimiters_and_decimal_signs_are_found_in_chunks(words):
     Path("data").mkdir()
+    parts = np.array_split(np.arange(300), 2)
     for i in range(2):
-        table().to_csv(f"data/{i}.csv", sep=";", decimal=",", index=False)
-    result = invoke("fit", *words, "-t", "kind", "-o", "m.skops", code=1)
-    assert "or CSV with commas between cells and decimal points. 0.csv has ';'" in result.output
+        table().iloc[parts[i]].to_csv(f"data/{i}.csv", sep=";", decimal=",", index=False)
+    table().to_csv("rows.csv", index=False)
+    for data, model in ((words, "many.skops"), (["rows.csv", "rows.csv"], "twice.skops")):
+        invoke("fit", *data, "-t", "kind", "-o", model)
+        assert load_model(model).origin.columns["a"] == "number"
+        found = []
+        for rows in (["data"], ["rows.csv"]):
+            invoke("predict", model, *rows, "-o", "p.csv")
+            found.append(pd.read_csv("p.csv"))
+        pd.testing.assert_frame_equal(*found, rtol=1e-9)
 
 
 def test_a_bad_part_leaves_the_old_predictions(folder):

@@ -22,8 +22,8 @@ from discernel.datasets import (
 )
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF
-from discernel.rows.datasets.catalog import CATALOG, PRIVATE
-from discernel.rows.datasets.generators import WAVES_OF_CLASS, base_waves, make_monks
+from discernel.rows.catalog import CATALOG, PRIVATE
+from discernel.rows.generators import WAVES_OF_CLASS, base_waves, make_monks
 
 IN_FOLDER = [name for name, entry in CATALOG.items() if entry.file]
 AT_HAND = [name for name, entry in CATALOG.items() if entry.bundled and name != "olivetti"]

@@ -12,6 +12,7 @@ from discernel.kernels import RBF
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import Status
 from discernel.progress.deadline import (
+    NO_DEADLINE,
     Deadline,
     OutOfTimeError,
     active_deadline,
@@ -39,7 +40,7 @@ class Clock:
 
 
 def test_without_a_deadline_nothing_stops():
-    assert active_deadline() is None
+    assert active_deadline() is NO_DEADLINE
     assert seconds_left() == np.inf
     assert not is_late()
     assert not must_stop_learning()
@@ -57,7 +58,7 @@ def test_time_for_learning_ends_before_the_deadline():
         clock.now = 11.0
         with pytest.raises(OutOfTimeError):
             check_deadline()
-    assert active_deadline() is None
+    assert active_deadline() is NO_DEADLINE
 
 
 def test_a_factorisation_that_cannot_end_in_time_does_not_begin():
@@ -121,7 +122,7 @@ def make_features():
 
 
 def find_metric():
-    learn_metric(ROWS, np.eye(2)[LABELS], rounds=2)
+    learn_metric(ROWS, np.eye(2)[LABELS])
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_coordinates_that_tell_nothing_come_last():
     target = ClassTarget.from_labels(np.arange(90) % 3)
     rng, turned = np.random.default_rng(0), np.array([1.0, -1.0])
     scores = target.scores * turned + 0.5 * rng.standard_normal((90, 2))
-    found = _calibrated(scores, target, target.class_scores)
+    found, _ = _calibrated(scores, target, target.class_scores)
     reversed_ = (found.means == 0).all(axis=0)
     assert reversed_.tolist() == [False, True]
     np.testing.assert_array_equal(found.explained, [1.0, 0.0])
@@ -401,7 +401,7 @@ def test_roc_threshold_is_never_0_or_1(sign):
 
 
 def _fit_sharpness(discriminant, target):
-    return _best_factor(left_out_log_likelihood(discriminant), target)
+    return _best_factor(left_out_log_likelihood(discriminant, target), target)
 
 
 def test_where_many_rows_are_far_on_the_other_side_nothing_is_told():
@@ -409,7 +409,7 @@ def test_where_many_rows_are_far_on_the_other_side_nothing_is_told():
     right = np.where(target.codes == 1, 1.0, -1.0)
     wrong = np.where(np.arange(20) < 8, -1e6, 1e6) * right
     found = two_gaussians(wrong, codes=target.codes)
-    assert _fit_sharpness(found, target) * np.ptp(left_out_log_likelihood(found)) < 0.01
+    assert _fit_sharpness(found, target) * np.ptp(left_out_log_likelihood(found, target)) < 0.01
 
 
 def test_few_rows_on_the_right_side_are_no_reason_to_be_certain():
@@ -423,7 +423,10 @@ def test_few_rows_on_the_right_side_are_no_reason_to_be_certain():
         right = np.where(target.codes == 1, 1.0, -1.0)
         for distance in (1.0, 30.0):
             model = two_gaussians(right * distance / 2, distance, codes=target.codes)
-            factor, likelihood = _fit_sharpness(model, target), left_out_log_likelihood(model)
+            factor, likelihood = (
+                _fit_sharpness(model, target),
+                left_out_log_likelihood(model, target),
+            )
             odds = np.abs(likelihood[:, 1] - likelihood[:, 0]).mean()
             found.append(expit(-factor * odds))
             at_limit = expit(-np.exp(2.5) * odds)  # of the largest factor

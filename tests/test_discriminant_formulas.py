@@ -51,14 +51,16 @@ def test_the_sharpness_has_the_least_left_out_log_loss_with_the_shares_as_priors
     shares = np.bincount(y) / len(y)
 
     def loss(factor):
-        likelihood = left_out_log_likelihood(found)  # each row by the classes without it
+        likelihood = left_out_log_likelihood(
+            found, found.training
+        )  # each row by the classes without it
         posterior = factor * found.sharpness * likelihood + np.log(shares)
         posterior -= np.logaddexp.reduce(posterior, axis=1, keepdims=True)
         own, doubt = posterior[np.arange(len(y)), y], 1.0 / (len(y) + 2)
         return -((1.0 - doubt) * own + doubt * posterior[np.arange(len(y)), others]).mean()
 
     # Of one row in n + 2 it is the likeliest other class that is right, before the factor.
-    others = left_out_log_likelihood(found) + np.log(shares)
+    others = left_out_log_likelihood(found, found.training) + np.log(shares)
     others[np.arange(len(y)), y] = -np.inf
     others = others.argmax(axis=1)
 

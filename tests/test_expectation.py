@@ -78,7 +78,7 @@ def test_rows_are_predicted_by_the_classes_of_other_folds(n_classes):
     rng = np.random.default_rng(n_classes)
     target = ClassTarget.from_labels(np.arange(120) % n_classes)
     scores = target.scores + 0.8 * rng.standard_normal((120, n_classes - 1))
-    found = _calibrated(scores, target, target.class_scores)
+    found, _ = _calibrated(scores, target, target.class_scores)
     even = Decision(np.full(n_classes, 1.0 / n_classes), np.zeros(n_classes))
     folds, right = deal_folds(scores, target.codes, 5), []
     for fold in range(5):
@@ -97,7 +97,7 @@ def test_a_row_that_is_alone_in_its_class_counts_as_wrong():
     target = ClassTarget(np.arange(3), codes)
     rng = np.random.default_rng(0)
     scores = target.class_scores[codes] + 0.1 * rng.standard_normal((61, 2))
-    found = _calibrated(scores, target, target.class_scores)
+    found, _ = _calibrated(scores, target, target.class_scores)
     posterior = held_out_log_posterior(found, Decision(np.full(3, 1 / 3), np.zeros(3)))
     assert posterior[-1].argmax() != 2
     expected = Expectation.of(found, Decision(np.full(3, 1 / 3), np.zeros(3)), "folds")

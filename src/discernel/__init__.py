@@ -20,7 +20,7 @@ from discernel.learn import (
     regularization_path,
     reweigh_spectrum,
 )
-from discernel.rows.streams import open_rows
+from discernel.rows.open import open_rows
 
 __all__ = [
     "AKFDClassifier",

@@ -19,10 +19,10 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, softmax
 
 from discernel.arrays import FloatArray
-from discernel.arrays.sample_weights import SampleWeights, effective_number
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.criteria import LeastSquares
 from discernel.exceptions import InvalidInputError
-from discernel.targets import ClassTarget, Target, deal_folds
+from discernel.targets import SMALLEST_REST, ClassTarget, Target, deal_folds
 
 __all__ = [
     "LEAST_LOG",
@@ -50,8 +50,6 @@ _SMALLEST_VARIANCE = 1e-12
 #: Left-out rows lie reversed along a direction in which the fit is weaker than 1/n_samples. Below
 #: this share of that, there is nothing to be told.
 _HOPELESS = 0.1
-#: What is left of a class or a variance without a row, at least, as a share.
-_SMALLEST_REST = 1e-3
 #: Folds that rows are divided into to find out what to expect; more where a class has fewer rows.
 _FOLDS, _FOLDS_OF_FEW, _MANY_PER_CLASS = 5, 10, 30
 #: Root mean square of fitted scores, of targets of 1, that changes no probability by more.
@@ -105,10 +103,11 @@ class Discriminant:
     sharpness: float = 1.0
 
     @property
-    def row_weights(self) -> FloatArray:
-        """How much each of the training rows counts."""
-        weights = self.training_weights
-        return np.ones(len(self.training_codes)) if weights is None else weights
+    def training(self) -> ClassTarget:
+        """The classes of the training rows, and how much these count."""
+        given = self.training_weights
+        weights = None if given is None else SampleWeights(given)
+        return ClassTarget(np.arange(len(self.means)), self.training_codes, weights)
 
     def among(self, target: ClassTarget) -> Discriminant:
         """Return the discriminant with all classes of a target, also those without rows.
@@ -117,15 +116,14 @@ class Discriminant:
         """
         if len(self.means) == target.n_classes:
             return self
-        seen = np.flatnonzero(target.counts)
-        means = np.zeros((target.n_classes, self.means.shape[1]))
-        means[seen] = self.means
-        codes, given = seen[self.training_codes], self.class_scores
-        if given is None:
-            return replace(self, means=means, training_codes=codes)
-        class_scores = np.zeros((target.n_classes, given.shape[1]))
-        class_scores[seen] = given
-        return replace(self, means=means, training_codes=codes, class_scores=class_scores)
+        seen, given = np.flatnonzero(target.counts), self.class_scores
+        place = np.eye(target.n_classes)[:, seen]
+        return replace(
+            self,
+            means=place @ self.means,
+            training_codes=seen[self.training_codes],
+            class_scores=None if given is None else place @ given,
+        )
 
     def coordinates(self, scores: FloatArray) -> FloatArray:
         """Return fitted scores in discriminant coordinates, covariance the identity."""
@@ -217,30 +215,23 @@ def fit_discriminant(
         itself has seen labels and these would look too good, others.
     """
     if target.n_classes == 1:
-        return _of_one_class(fit, target)
-    basis = _span(fit, ridge, statistics)
-    if statistics == "training":
-        discriminant = replace(
-            _with_statistics(fit.fitted, _penalized_covariance(fit, target), target, basis),
-            dual_coef=fit.coef,
-            intercept=fit.intercept,
-        )
-        means = _class_means(fit.fitted, target)
+        found = _of_one_class(target)
+    elif statistics == "training":
+        means = target.means(fit.fitted)
         means[np.abs(means) < _INVISIBLE] = 0.0  # rounding errors of a kernel that is constant
-        return _without_misleading(discriminant, means, target)
-    scores, counted = held_out.of(fit, target)
-    scores = scores.copy()
-    # The fit without a row that is a class of its own knows nothing of this class, which would lie
-    # among the others: such rows have the scores of the fit to all.
-    for code in np.flatnonzero(target.counts == 1):
-        scores[counted.codes == code] = fit.fitted[target.codes == code]
-    scores = _within_reach(scores, target)
-    scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
-    return replace(
-        _calibrated(scores, counted, target.class_scores, basis),
-        dual_coef=fit.coef,
-        intercept=fit.intercept,
-    )
+        found = _with_statistics(fit.fitted, target, means, _span(fit, ridge, statistics), fit)
+    else:
+        scores, counted = held_out.of(fit, target)
+        scores = scores.copy()
+        # The fit without a row that is a class of its own knows nothing of this class, which would
+        # lie among the others: such rows have the scores of the fit to all.
+        for code in np.flatnonzero(target.counts == 1):
+            scores[counted.codes == code] = fit.fitted[target.codes == code]
+        scores = _within_reach(scores, target)
+        scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
+        basis = _span(fit, ridge, statistics)
+        found, _ = _calibrated(scores, counted, target.class_scores, basis)
+    return replace(found, dual_coef=fit.coef, intercept=fit.intercept)
 
 
 def _calibrated(
@@ -248,25 +239,28 @@ def _calibrated(
     target: ClassTarget,
     class_scores: FloatArray,
     basis: FloatArray | None = None,
-) -> Discriminant:
-    """Return the discriminant of held-out scores, with the sharpness that suits them."""
-    discriminant = _with_statistics(scores, _covariance(scores, target), target, basis)
-    discriminant = _without_misleading(discriminant, class_scores, target)
-    factor = _best_factor(left_out_log_likelihood(discriminant), target)
-    return replace(discriminant, sharpness=factor, class_scores=class_scores)
+) -> tuple[Discriminant, FloatArray]:
+    """Return the discriminant of held-out scores, with the sharpness that suits them.
+
+    And what it then says of these scores, by the statistics of the other rows: log p(x | class).
+    """
+    found = _with_statistics(scores, target, class_scores, basis)
+    likelihood = left_out_log_likelihood(found, target)
+    factor = _best_factor(likelihood, target)
+    return replace(found, sharpness=factor, class_scores=class_scores), factor * likelihood
 
 
-def _of_one_class(fit: LeastSquares, target: ClassTarget) -> Discriminant:
+def _of_one_class(target: ClassTarget) -> Discriminant:
     """Return the discriminant of a class without others: it has no scores and no coordinates."""
     weights, none = target.sample_weights, np.empty(0)
     return Discriminant(
-        dual_coef=fit.coef,
-        intercept=fit.intercept,
+        dual_coef=np.empty((target.n_samples, 0)),
+        intercept=none,
         means=np.empty((1, 0)),
         scalings=np.empty((0, 0)),
         center=none,
         explained=none,
-        training_scores=fit.fitted,
+        training_scores=np.empty((target.n_samples, 0)),
         training_codes=target.codes,
         training_weights=None if weights is None else weights.values,
         class_scores=np.empty((1, 0)),
@@ -281,8 +275,7 @@ def log_posteriors(scores: FloatArray, target: ClassTarget, truth: FloatArray) -
     those of the other rows. Where the classes of the scores lie reversed, compared with the truth,
     nothing is told.
     """
-    found = _calibrated(_within_reach(scores, target), target, _class_means(truth, target))
-    likelihood = found.sharpness * left_out_log_likelihood(found)
+    _, likelihood = _calibrated(_within_reach(scores, target), target, target.means(truth))
     return np.asarray(log_softmax(likelihood + np.log(target.shares), axis=1))
 
 
@@ -309,19 +302,16 @@ def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> Fl
     The rows are divided into folds. Means, covariance and sharpness for the rows of a fold are
     those of the other folds, so that nothing has seen a label that it is compared with.
     """
-    scores, codes = discriminant.training_scores, discriminant.training_codes
-    given, class_scores = discriminant.training_weights, discriminant.class_scores
+    scores, class_scores = discriminant.training_scores, discriminant.class_scores
     if class_scores is None:
         raise InvalidInputError(
             "Held-out rows must have been predicted to say what to expect of new ones. Got the "
             "statistics of training rows. Fit with statistics='loo'."
         )
-    weights = None if given is None else SampleWeights(given)
-    n_classes = len(discriminant.means)
-    found = np.full((len(codes), n_classes), -np.inf)
-    target = ClassTarget(np.arange(n_classes), codes, weights)
-    many = len(codes) >= _MANY_PER_CLASS * n_classes
-    folds = deal_folds(scores, codes, _FOLDS if many else _FOLDS_OF_FEW)
+    target = discriminant.training
+    found = np.full((target.n_samples, target.n_classes), -np.inf)
+    many = target.n_samples >= _MANY_PER_CLASS * target.n_classes
+    folds = deal_folds(scores, target.codes, _FOLDS if many else _FOLDS_OF_FEW)
     basis = None
     if discriminant.scalings.shape[1] < scores.shape[1]:
         basis = np.linalg.qr(discriminant.scalings)[0]
@@ -331,13 +321,13 @@ def held_out_log_posterior(discriminant: Discriminant, decision: Decision) -> Fl
         known = part.classes
         found[np.ix_(inside, known)] = 0.0
         if len(known) > 1:
-            other = _calibrated(scores[outside], part, class_scores[known], basis)
+            other, _ = _calibrated(scores[outside], part, class_scores[known], basis)
             posterior = other.log_posterior(scores[inside], decision.priors[known])
             found[np.ix_(inside, known)] = posterior
     return np.asarray(log_softmax(found, axis=1))
 
 
-def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
+def left_out_log_likelihood(discriminant: Discriminant, target: ClassTarget) -> FloatArray:
     """Return log p(x | class) of the rows that statistics are of, by those of the other rows.
 
     Up to a constant of the row, without the sharpness; of shape (n_rows, n_classes). Of many
@@ -351,58 +341,54 @@ def left_out_log_likelihood(discriminant: Discriminant) -> FloatArray:
     The covariance is I in discriminant coordinates z, of d degrees of freedom, as a share. Without
     a row of residual r, weight ω and class size m, all as shares, its class mean lies m/(m − ω)·r
     from it, and the covariance is (dI − a rrᵀ)/e with a = ωm/(m − ω), and e what d is without the
-    row; see `_freedom`.
+    row; see `ClassTarget.freedom`.
     """
-    codes, n_classes = discriminant.training_codes, len(discriminant.means)
+    codes, shares, sizes = target.codes, target.row_weights.shares, target.shares[target.codes]
     told = discriminant.means.any(axis=0)
     means = discriminant.means[:, told]
     z = discriminant.coordinates(discriminant.training_scores)[:, told]
     residuals, own = z - means[codes], (np.arange(len(codes)), codes)
-    shares = discriminant.row_weights / discriminant.row_weights.sum()
-    sizes = np.bincount(codes, shares, minlength=n_classes)[codes]
-    freedom, without = _freedom(shares, codes, n_classes)
-    stretch = sizes / np.maximum(sizes - shares, _SMALLEST_REST * sizes)
+    freedom, without = target.freedom
+    stretch = sizes / np.maximum(sizes - shares, SMALLEST_REST * sizes)
     lost = shares * stretch / freedom
-    left = np.maximum(1.0 - lost * np.sum(residuals**2, axis=1), _SMALLEST_REST)
+    left = np.maximum(1.0 - lost * np.sum(residuals**2, axis=1), SMALLEST_REST)
     inner = np.sum(residuals * z, axis=1)[:, None] - residuals @ means.T  # r · (z − mean)
     distances = np.sum(z**2, axis=1)[:, None] - 2.0 * z @ means.T + np.sum(means**2, axis=1)
     inner[own] *= stretch
     distances[own] *= stretch**2
     distances += (lost / left)[:, None] * inner**2
-    distances *= (np.maximum(without, _SMALLEST_REST * freedom) / freedom)[:, None]
-    lone = np.flatnonzero(np.bincount(codes)[codes] == 1)
+    distances *= (np.maximum(without, SMALLEST_REST * freedom) / freedom)[:, None]
+    lone = np.flatnonzero(target.counts[codes] == 1)
     distances[lone, codes[lone]] = np.inf
     return np.asarray(-0.5 * distances)
 
 
-def _freedom(
-    shares: FloatArray, codes: NDArray[np.intp], n_classes: int
-) -> tuple[float, FloatArray]:
-    """Return the degrees of freedom of the covariance within classes, and those without each row.
-
-    Weights that sum to 1 have 1 − Σ_c (Σω²/Σω over class c), by which Σω rrᵀ is divided so that it
-    is right on average. Of n equal weights, that is (n − n_classes)/n.
-    """
-    sizes, squares = (
-        np.bincount(codes, numbers, minlength=n_classes) for numbers in (shares, shares**2)
-    )
-    lost = np.divide(squares, sizes, out=np.zeros(n_classes), where=sizes > 0)
-    freedom = max(1.0 - float(lost.sum()), 1.0 / len(codes))
-    rest = np.maximum(sizes[codes] - shares, _SMALLEST_REST * sizes[codes])
-    own = np.maximum(squares[codes] - shares**2, 0.0) / rest
-    return freedom, freedom - shares + lost[codes] - own
-
-
 def _with_statistics(
-    scores: FloatArray, covariance: FloatArray, target: ClassTarget, basis: FloatArray | None
+    scores: FloatArray,
+    target: ClassTarget,
+    truth: FloatArray,
+    basis: FloatArray | None = None,
+    penalized: LeastSquares | None = None,
 ) -> Discriminant:
     """Return the discriminant of some scores, without the fit that they are of.
 
-    Coordinates whiten the covariance, on the span of the basis, and are then turned to where the
-    classes differ most.
+    Coordinates whiten the covariance within the classes, on the span of the basis, and are then
+    turned to where the classes differ most. Along some of them the classes may lie the other way
+    round than in ``truth``, the class scores that are fitted: there is nothing to be told there.
+    Taken at its word, such a coordinate would turn predictions round; it comes last, all means 0.
+
+    The covariance is that of the scores, or Wᵀ(S_w + λI)W in the coordinates of a penalized fit,
+    with the sample weights 1/ρ.
     """
-    means, share = _class_means(scores, target), target.shares
-    center = share @ means
+    means, share = target.means(scores), target.shares
+    center, residuals = share @ means, scores - means[target.codes]
+    if penalized is None:
+        counted = target.row_weights.shares
+        covariance = residuals.T @ (counted[:, None] * residuals) / target.freedom[0]
+    else:
+        counted = 1.0 / penalized.ridge
+        scatter = residuals.T @ (counted[:, None] * residuals)
+        covariance = (scatter + penalized.penalty) / counted.sum()
     deviations = np.sqrt(share)[:, None] * (means - center)
     if basis is not None:
         covariance, deviations = basis.T @ covariance @ basis, deviations @ basis
@@ -411,18 +397,21 @@ def _with_statistics(
     values = np.maximum(values, _SMALLEST_VARIANCE * (largest if largest > 0 else 1.0))
     whitening = vectors / np.sqrt(values)
     _, singular, rotation = np.linalg.svd(deviations @ whitening, full_matrices=False)
-    whitening = whitening if basis is None else basis @ whitening
+    scalings = (whitening if basis is None else basis @ whitening) @ rotation.T
     # A sign that does not depend on LAPACK: the last class is on the positive side.
-    scalings = whitening @ rotation[: len(values)].T
     scalings *= np.where((means[-1] - center) @ scalings < 0, -1.0, 1.0)
+    means = (means - center) @ scalings
+    agrees = target.sizes @ (means * ((truth - share @ truth) @ scalings)) > 0
+    explained = np.where(agrees, singular**2, 0.0)
+    total, order = float(explained.sum()), np.argsort(-explained, kind="stable")
     weights = target.sample_weights
     return Discriminant(
         dual_coef=np.empty((0, scores.shape[1])),
         intercept=np.zeros(scores.shape[1]),
-        means=(means - center) @ scalings,
-        scalings=scalings,
+        means=np.where(agrees, means, 0.0)[:, order],
+        scalings=scalings[:, order],
         center=center,
-        explained=_shares(singular[: len(values)] ** 2),
+        explained=explained[order] / (total if total > 0 else 1.0),
         training_scores=scores,
         training_codes=target.codes,
         training_weights=None if weights is None else weights.values,
@@ -440,44 +429,6 @@ def _within_reach(scores: FloatArray, target: ClassTarget) -> FloatArray:
     return np.asarray(scores * np.minimum(1.0, reach / np.maximum(lengths, reach)))
 
 
-def _covariance(scores: FloatArray, target: ClassTarget) -> FloatArray:
-    """Return the covariance of scores within the classes."""
-    residuals = scores - _class_means(scores, target)[target.codes]
-    weights, n = target.sample_weights, target.n_samples
-    shares = np.full(n, 1.0 / n) if weights is None else weights.shares
-    freedom, _ = _freedom(shares, target.codes, target.n_classes)
-    return np.asarray(residuals.T @ (shares[:, None] * residuals) / freedom)
-
-
-def _penalized_covariance(fit: LeastSquares, target: ClassTarget) -> FloatArray:
-    """Return Wᵀ(S_w + λI)W in the coordinates of the fit, with the sample weights 1/ρ."""
-    residuals = fit.fitted - _class_means(fit.fitted, target)[target.codes]
-    scatter = residuals.T @ (residuals / fit.ridge[:, None])
-    return np.asarray((scatter + fit.penalty) / np.sum(1.0 / fit.ridge))
-
-
-def _without_misleading(
-    discriminant: Discriminant, class_scores: FloatArray, target: ClassTarget
-) -> Discriminant:
-    """Return the discriminant without the coordinates along which held-out rows lie reversed.
-
-    Where the classes lie the other way round than in the scores that are fitted, there is nothing
-    to be told. Taken at its word, such a coordinate would turn predictions round.
-    """
-    fitted = (class_scores - target.shares @ class_scores) @ discriminant.scalings
-    agreement = target.sizes @ (discriminant.means * fitted)
-    if (agreement > 0).all():
-        return discriminant
-    explained = np.where(agreement > 0, discriminant.explained, 0.0)
-    order = np.argsort(-explained, kind="stable")  # what tells nothing comes last
-    return replace(
-        discriminant,
-        means=np.where(agreement > 0, discriminant.means, 0.0)[:, order],
-        scalings=discriminant.scalings[:, order],
-        explained=_shares(explained[order]),
-    )
-
-
 def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     """Return the factor of log-likelihoods with the least log-loss.
 
@@ -487,8 +438,8 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
     errors of 1/n: by Laplace's rule of succession, with the effective number of rows, that share
     counts as wrong. Convex in the factor.
     """
-    codes, weights, log_share = target.codes, target.sample_weights, np.log(target.shares)
-    rows, doubt = np.arange(len(codes)), 1.0 / (target.effective + 2.0)
+    codes, weights, log_share = target.codes, target.row_weights, np.log(target.shares)
+    rows, doubt, counted = np.arange(len(codes)), 1.0 / (weights.effective + 2.0), weights.shares
     # Of every class less those of the row's own: minus the log of its probability is then the
     # logarithm of a sum of exponentials. A row without a class is wrong whatever the factor.
     own = likelihood[rows, codes][:, None]
@@ -506,7 +457,7 @@ def _best_factor(likelihood: FloatArray, target: ClassTarget) -> float:
         top = terms.max(axis=1)
         np.exp(np.subtract(terms, top[:, None], out=terms), out=terms)
         lost = top + np.log(terms.sum(axis=1)) - doubt * (factor * gain + offset)
-        return float(_mean(lost, weights))
+        return float(counted @ lost)
 
     # From so small a factor that all classes look the same to e^2.5, classes far apart.
     least = -7.0 - np.log(max(1.0, float(np.abs(gain).max())))
@@ -517,17 +468,6 @@ def _log(probabilities: FloatArray) -> FloatArray:
     """Return logarithms; −inf of 0."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(probabilities))
-
-
-def _class_means(scores: FloatArray, target: ClassTarget) -> FloatArray:
-    weights = target.sample_weights
-    rows = scores if weights is None else scores * weights.roots[:, None]  # membership has the rest
-    return np.asarray(target.membership.T @ rows / target.sizes[:, None])
-
-
-def _mean(numbers: FloatArray, weights: SampleWeights | None) -> FloatArray:
-    """Return the mean over rows."""
-    return np.asarray(numbers.mean(axis=0) if weights is None else weights.shares @ numbers)
 
 
 def _span(fit: LeastSquares, ridge: FloatArray, statistics: Statistics) -> FloatArray | None:
@@ -543,26 +483,17 @@ def _span(fit: LeastSquares, ridge: FloatArray, statistics: Statistics) -> Float
     Statistics of the fit itself have no such limit: there, what is left out are rounding errors,
     of about ε/λ, and what is as small as not to be seen in probabilities.
     """
-    weights = fit.sample_weights
-    fitted = fit.fitted - _mean(fit.fitted, weights)
-    n_columns, total, effective = fitted.shape[1], float(len(fitted)), float(len(fitted))
+    fitted, n_columns = fit.fitted.copy(), fit.fitted.shape[1]
     if n_columns == 1:
         return None
-    if weights is not None:
-        fitted = fitted * weights.roots[:, None]
-        total, effective = weights.total, weights.effective
+    weights = row_weights(fit.sample_weights, len(fitted))
+    fitted = weights.scale(weights.center(fitted))
     _, singular, directions = np.linalg.svd(fitted, full_matrices=False)
-    if statistics == "loo":
-        least = _HOPELESS / effective
-    else:
+    least = _HOPELESS / weights.effective
+    if statistics == "training":
         least = max(_INVISIBLE, float(np.finfo(np.float64).eps / ridge.min()))
-    rank = max(1, int(np.count_nonzero(singular > least * np.sqrt(total))))
+    rank = max(1, int(np.count_nonzero(singular > least * np.sqrt(weights.total))))
     return None if rank == n_columns else np.asarray(directions[:rank].T)
-
-
-def _shares(variances: FloatArray) -> FloatArray:
-    total = float(variances.sum())
-    return variances / total if total > 0 else variances
 
 
 @dataclass(frozen=True)
@@ -597,15 +528,15 @@ class Expectation:
     @classmethod
     def of(cls, discriminant: Discriminant, decision: Decision, where: str) -> Expectation:
         """Return the expectation of what a discriminant and a decision say of their own rows."""
-        codes, weights = discriminant.training_codes, discriminant.row_weights
+        codes, weights = discriminant.training_codes, discriminant.training.row_weights
         posterior = held_out_log_posterior(discriminant, decision)
         right = (posterior + decision.offsets).argmax(axis=1) == codes
-        accuracy, n = float(np.average(right, weights=weights)), effective_number(weights)
-        low, high = _interval(accuracy, n)
+        accuracy = float(np.average(right, weights=weights.values))
+        low, high = _interval(accuracy, weights.effective)
         own = posterior[np.arange(len(codes)), codes]
         # A class with a single row is unknown to the other folds; the row is not infinitely wrong.
         own = np.where(np.isinf(own), LEAST_LOG, own)
-        loss = max(0.0, -float(np.average(own, weights=weights)))  # and not -0
+        loss = max(0.0, -float(np.average(own, weights=weights.values)))  # and not -0
         return cls(accuracy, low, high, loss, len(codes), where)
 
     def __repr__(self) -> str:
@@ -682,9 +613,8 @@ class Decision:
         probability = softmax(posterior, axis=1)[:, 1]
         order = np.argsort(probability, kind="stable")
         values, positive = probability[order], discriminant.training_codes[order] == 1
-        weights = discriminant.training_weights
-        ones = 1 if weights is None else weights[order]
-        negatives, positives = np.cumsum(~positive * ones), np.cumsum(positive * ones)
+        counted = discriminant.training.row_weights.values[order]
+        negatives, positives = np.cumsum(~positive * counted), np.cumsum(positive * counted)
         if not negatives[-1] * positives[-1]:
             return 0.5  # one class has all rows with weight, and any threshold will do
         gain = negatives / negatives[-1] - positives / positives[-1]
@@ -757,8 +687,7 @@ class ClassHead:
 
     def decide(self, scores: FloatArray) -> FloatArray:
         """Return the log-posteriors with costs; of two classes the odds of the second."""
-        decision = self.discriminant.log_posterior(scores, self.decision.priors)
-        decision += self.decision.offsets
+        decision = self.log_posterior(scores) + self.decision.offsets
         return decision[:, 1] - decision[:, 0] if decision.shape[1] == 2 else decision
 
     def linear_scores(
@@ -768,9 +697,9 @@ class ClassHead:
 
         Of the classes that have rows, and which these are.
         """
-        (slopes, constants), priors = self.discriminant.linear, self.decision.priors
-        seen = priors > 0
-        constant = intercept @ slopes + constants + _log(priors) + self.decision.offsets
+        (slopes, constants), decision = self.discriminant.linear, self.decision
+        seen = decision.priors > 0
+        constant = intercept @ slopes + constants + decision.log_priors + decision.offsets
         return coef @ slopes[:, seen], constant[seen], seen
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:

@@ -1,5 +1,5 @@
 """Tables of anything: from numbers, categories and missing cells to a matrix of numbers."""
 
-from discernel.rows.tables import TableEncoder
+from discernel.rows.encoder import TableEncoder
 
 __all__ = ["TableEncoder"]

@@ -16,16 +16,20 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
 from discernel.arrays import FloatArray
-from discernel.arrays.sample_weights import SampleWeights
+from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.exceptions import InvalidInputError
 
 __all__ = [
+    "SMALLEST_REST",
     "ClassTarget",
     "LabelsTarget",
     "RegressionTarget",
     "Target",
     "labels_without_weight",
 ]
+
+#: What is left of a class or a variance without a row, at least, as a share.
+SMALLEST_REST = 1e-3
 
 
 class Target(ABC):
@@ -64,17 +68,15 @@ class Target(ABC):
         """The class of each sample, from 0; all 0 where there are no classes."""
         return np.zeros(self.n_samples, dtype=np.intp)
 
-    @property
-    def row_weights(self) -> FloatArray:
-        """How much each sample counts, of shape (n_samples,)."""
-        weights = self.sample_weights
-        return np.ones(self.n_samples) if weights is None else weights.values
+    @cached_property
+    def row_weights(self) -> SampleWeights:
+        """How much each sample counts, whether given or the same for all."""
+        return row_weights(self.sample_weights, self.n_samples)
 
     @property
     def truth(self) -> FloatArray:
         """The scores without weights."""
-        weights = self.sample_weights
-        return self.scores if weights is None else self.scores / weights.roots[:, None]
+        return self.row_weights.unscale(self.scores)
 
     @abstractmethod
     def subset(self, rows: NDArray[np.intp]) -> Target:
@@ -193,19 +195,12 @@ class ClassTarget(Target):
     @cached_property
     def sizes(self) -> NDArray[Any]:
         """What the samples of each class weigh together; without weights, `counts`."""
-        if self.sample_weights is None:
-            return self.counts
-        return np.bincount(self.codes, self.sample_weights.values, minlength=self.n_classes)
+        return np.bincount(self.codes, self.row_weights.values, minlength=self.n_classes)
 
     @property
     def total(self) -> float:
         """The number of samples: of rows, or the sum of their weights."""
-        return self.n_samples if self.sample_weights is None else self.sample_weights.total
-
-    @property
-    def effective(self) -> float:
-        """The effective number of samples, (Σω)²/Σω² of their weights."""
-        return self.n_samples if self.sample_weights is None else self.sample_weights.effective
+        return self.row_weights.total
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -215,15 +210,13 @@ class ClassTarget(Target):
     @cached_property
     def membership(self) -> FloatArray:
         """1 where a sample is in a class, else 0; of shape (n_samples, n_classes)."""
-        return _weighted(np.eye(self.n_classes)[self.codes], self.sample_weights)
+        return self.row_weights.scale(np.eye(self.n_classes)[self.codes])
 
     @cached_property
     def indicator(self) -> FloatArray:
         """The matrix H of [Ye08]_, Eq. (24), of shape (n_samples, n_classes)."""
         roots = np.sqrt(self.shares)
-        if self.sample_weights is None:
-            return self.membership / roots - roots
-        return self.membership / roots - np.outer(self.sample_weights.roots, roots)
+        return self.membership / roots - np.outer(self.row_weights.roots, roots)
 
     @cached_property
     def scores(self) -> FloatArray:
@@ -257,7 +250,27 @@ class ClassTarget(Target):
     def mean_difference(self) -> FloatArray:
         """The vector a of [Kim06]_: 1/m₊ on the second class, −1/m₋ on the first."""
         found = self.signs / self.sizes[self.codes]
-        return _weighted(found[:, None], self.sample_weights)[:, 0]
+        return self.row_weights.scale(found[:, None])[:, 0]
+
+    def means(self, rows: FloatArray) -> FloatArray:
+        """Return the mean of each class, of numbers per sample: (n_classes, n_columns)."""
+        weighted = rows * self.row_weights.roots[:, None]  # membership has the other root
+        return np.asarray(self.membership.T @ weighted / self.sizes[:, None])
+
+    @cached_property
+    def freedom(self) -> tuple[float, FloatArray]:
+        """The degrees of freedom of the covariance within classes, and those without each sample.
+
+        Weights that sum to 1 have 1 − Σ_c (Σω²/Σω over class c), by which Σω rrᵀ is divided so that
+        it is right on average. Of n equal weights, that is (n − n_classes)/n.
+        """
+        weights, codes, sizes = self.row_weights.shares, self.codes, self.shares
+        squares = np.bincount(codes, weights**2, minlength=self.n_classes)
+        lost = np.divide(squares, sizes, out=np.zeros(self.n_classes), where=sizes > 0)
+        freedom = max(1.0 - float(lost.sum()), 1.0 / len(codes))
+        rest = np.maximum(sizes[codes] - weights, SMALLEST_REST * sizes[codes])
+        own = np.maximum(squares[codes] - weights**2, 0.0) / rest
+        return freedom, freedom - weights + lost[codes] - own
 
 
 @dataclass(frozen=True)
@@ -297,17 +310,14 @@ class RegressionTarget(Target):
     @cached_property
     def scores(self) -> FloatArray:
         """The columns, centred and of mean square 1, so that all count the same."""
-        if self.sample_weights is None:
-            centered = self.values - self.values.mean(axis=0)
-            return np.asarray(centered / np.sqrt(np.mean(centered**2, axis=0)))
-        shares = self.sample_weights.shares
-        centered = self.values - shares @ self.values
-        return _weighted(centered / np.sqrt(shares @ centered**2), self.sample_weights)
+        weights = self.row_weights
+        centered = weights.center(self.values.copy())
+        return weights.scale(centered / np.sqrt(weights.means((centered**2).T)))
 
     @property
     def weighted_values(self) -> FloatArray:
         """The numbers, multiplied by √ω."""
-        return _weighted(self.values, self.sample_weights)
+        return self.row_weights.scale(self.values.copy())
 
     def subset(self, rows: NDArray[np.intp]) -> RegressionTarget:
         """Return the target of some of the samples."""
@@ -372,11 +382,6 @@ class LabelsTarget(Target):
             for value in (False, True)
         ]
         return np.unique(np.concatenate([chosen, *first]))
-
-
-def _weighted(columns: FloatArray, weights: SampleWeights | None) -> FloatArray:
-    """Return columns times √ω."""
-    return columns if weights is None else columns * weights.roots[:, None]
 
 
 def _some(weights: SampleWeights | None, rows: NDArray[np.intp]) -> SampleWeights | None:

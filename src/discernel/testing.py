@@ -26,7 +26,7 @@ from discernel.bank import Bank, DenseBank, Normalization, System
 from discernel.criteria import Criterion, FisherRatio, Program, as_criterion, offers
 from discernel.exceptions import ConvergenceWarning
 from discernel.kernels import RBF, Kernel
-from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.evaluate import KernelSet
 from discernel.learn import Newton, Solution, Solver, Status, Task, learn_kernel
 from discernel.targets import ClassTarget, Target
 
@@ -106,7 +106,7 @@ def check_kernel(kernel: Kernel, X: Any = None, Z: Any = None) -> None:
 def _check_tiles(kernel: Kernel, X: Any, matrix: FloatArray) -> None:
     """Check what banks compute, prepared and tile by tile."""
     together = KernelSet([kernel, kernel])
-    rows = together.prepare(X) if can_prepare(X) and together.groups else X
+    rows = together.prepare(X)
     for tile, other in ((rows[:7], rows[4:20]), (rows[2:9], None)):
         columns = slice(4, 20) if other is not None else slice(2, 9)
         expected = matrix[:7, columns] if other is not None else matrix[2:9, columns]

@@ -8,6 +8,6 @@ def blend_of_rank(kernels, weights, X, rank, **options):
     """Return the bank of so many landmarks; n_samples or more makes all rows landmarks."""
 
     def draw(kernel):
-        return draw_landmarks(X, rank, "kmeans++", kernel=kernel)
+        return draw_landmarks(X, rank, kernel)
 
     return BlendBank.of_landmarks(kernels, weights, X, draw, rank=rank, **options)

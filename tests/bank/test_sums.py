@@ -10,7 +10,6 @@ from discernel.bank.sums import (
     SummedSystem,
     SumPass,
     check_room,
-    one_hot,
     sums_are_of_kernels,
 )
 from discernel.criteria import KernelLeastSquares
@@ -45,7 +44,7 @@ def features(X, smooth=False):
 def folding(phi, n_classes=3):
     def prepare(chunk):
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        return Labelled(chunk.X, one_hot(chunk.y, n_classes), weights)
+        return Labelled(chunk.X, np.eye(n_classes)[chunk.y], weights)
 
     return SumPass(phi, n_classes, prepare=prepare)
 
@@ -56,7 +55,7 @@ def summary_of(weighted=False, chunk_rows=64, smooth=False):
     return source.reduce(folding(features(X, smooth)))
 
 
-ARRAYS = ("features", "values", "squares", "cross", "weight", "diagonal", "n_rows")
+ARRAYS = ("all_values", "all_cross", "diagonal", "n_rows")
 
 
 def same(one, other, tol=1e-10):
@@ -77,9 +76,9 @@ def test_sums_are_those_of_all_rows(weighted, smooth):
     F, V = phi(X) if smooth else phi.kernel(X, phi.landmarks), np.eye(3)[y]
     assert found.n_rows == N
     assert np.isclose(found.weight, weights.sum())
-    assert np.allclose(found.features, weights @ F)
+    assert np.allclose(found.all_cross[:, 0], weights @ F)
     assert np.allclose(np.tril(found.products), np.tril(F.T @ (weights[:, None] * F)))
-    assert np.allclose(found.cross, F.T @ (weights[:, None] * V))
+    assert np.allclose(found.all_cross[:, 1:], F.T @ (weights[:, None] * V))
     assert np.allclose(found.values, weights @ V)
     assert np.isclose(found.diagonal, weights @ phi.kernel.diagonal(X))
 
@@ -136,12 +135,16 @@ def test_the_fit_is_that_of_all_rows_in_memory(weighted, lam, smooth):
     assert np.allclose(F @ beta + intercept, fit.fitted, rtol=0, atol=1e-8)
     assert np.allclose(phi.kernel(X, phi.landmarks) @ phi.expansion(beta), F @ beta, atol=1e-8)
     rows = np.arange(0, N, 3)
-    at = system.sampled(F[rows], (ones if given is None else given)[rows], table)
+    at = system.sampled(F[rows].copy(), (ones if given is None else given)[rows], table)
     fitted, left = at(lam)
     truth = target.scores / np.sqrt(ones)[:, None]
     assert np.allclose(fitted, fit.fitted[rows], rtol=0, atol=1e-8)
     left_out = truth[rows] - (truth[rows] - fitted) / left[:, None]
     assert np.allclose(left_out, fit.leave_one_out[rows], rtol=0, atol=1e-8)
+    beta, same_left = system.influence(
+        F[rows].copy(), (ones if given is None else given)[rows], lam
+    )
+    assert np.allclose(same_left, left, rtol=0, atol=1e-10)  # weights of any scale
     penalty = system.penalty(table, lam)
     assert np.allclose(penalty, fit.penalty * (unit / own), rtol=1e-6)
 

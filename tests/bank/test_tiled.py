@@ -84,7 +84,7 @@ def test_a_ladder_is_one_exponential_and_its_powers(rows, monkeypatch):
     monkeypatch.setattr(
         Decay, "write", lambda self, base, out: exponentials.append(1) or plain(self, base, out)
     )
-    found = dict(KernelSet(kernels).matrices(rows))
+    found = dict(KernelSet(kernels).matrices(KernelSet(kernels).prepare(rows)))
     assert len(exponentials) == 1
     for position, kernel in enumerate(kernels):
         np.testing.assert_allclose(found[position], kernel(rows), rtol=1e-10, atol=1e-299)
@@ -93,7 +93,7 @@ def test_a_ladder_is_one_exponential_and_its_powers(rows, monkeypatch):
 
 def test_widths_off_the_ladder_are_exponentials_of_their_own(rows):
     kernels = [RBF(width=1.0), RBF(width=1.7), RBF(width=2.0), Exponential(width=1.0)]
-    for position, matrix in KernelSet(kernels).matrices(rows):
+    for position, matrix in KernelSet(kernels).matrices(KernelSet(kernels).prepare(rows)):
         np.testing.assert_allclose(matrix, kernels[position](rows), rtol=1e-13)
 
 

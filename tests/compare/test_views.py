@@ -12,7 +12,7 @@ import pytest
 from discernel import MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace, Lookup, NGram, Spectrum, Standardized, WhereKnown
-from discernel.rows.files.views import build_kernels, join_files, read_views
+from discernel.rows.views_file import build_kernels, join_files, read_views
 from discernel.views import source_weights
 
 N = 40

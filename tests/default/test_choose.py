@@ -75,12 +75,14 @@ def test_what_is_chosen_comes_first(few, candidates):
     averages = {found.strength: found for found in candidates if found.name == "average"}
     best = averages[0.0]
     for strength in (0.5, 1.0):
-        if clearly_better(losses_of(few, averages[strength]), losses_of(few, best), sample.shares):
+        if clearly_better(
+            losses_of(few, averages[strength]), losses_of(few, best), sample.weights.shares
+        ):
             best = averages[strength]
     assert best.strength > 0  # here a metric helps
     learned = next(found for found in candidates if found.name == "weights")
     assert learned.strength == best.strength
-    is_better = clearly_better(losses_of(few, learned), losses_of(few, best), sample.shares)
+    is_better = clearly_better(losses_of(few, learned), losses_of(few, best), sample.weights.shares)
     expected = learned if is_better else best
     assert candidates[0] is expected
 
@@ -92,8 +94,8 @@ def test_candidates_say_what_they_cost(few, candidates):
         predicted = fit.predictor(found.weights)(found.regularization)
         losses, right = row_losses(predicted, sample.scores, sample.target)
         np.testing.assert_allclose(losses_of(few, found), losses)
-        assert found.error == pytest.approx(sample.shares @ losses, rel=1e-3)
-        assert found.accuracy == pytest.approx(sample.shares @ right, abs=0.02)
+        assert found.error == pytest.approx(sample.weights.shares @ losses, rel=1e-3)
+        assert found.accuracy == pytest.approx(sample.weights.shares @ right, abs=0.02)
         assert found.pull == 0.0
 
 

@@ -25,7 +25,7 @@ def propose(X, y):
 def with_a_metric_of_all_rows(proposal):
     """Return the candidates that a metric would have that has seen the rows of the folds."""
     sample = proposal.sample
-    metric = learn_metric(sample.rows, sample.scores, sample.weights)
+    metric = learn_metric(sample.rows, sample.scores, sample.weights.values)
     return choose(sample, [metric] * sample.n_folds, pull=5.0).candidates
 
 

@@ -1,5 +1,7 @@
 """Fits of a sum of kernels in single precision, against kernels, banks and fits in double."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -24,7 +26,7 @@ GIVEN = {
 
 def double_precision(sample, outside, inside, scales, weights, regularization):
     """Return what the kernels themselves predict for rows inside, fitted to those outside."""
-    rows, known = sample.rows * scales, sample.weights[outside]
+    rows, known = sample.rows * scales, sample.weights.values[outside]
     kernels = MENU.kernels(rows[outside])
     counted = SampleWeights(known)
     bank = DenseBank(
@@ -44,7 +46,7 @@ def held_out_ridge(sample, outside, inside, scales, dtype):
     order = np.concatenate([outside, inside])
     shape = MENU.n_kernels, len(order), len(outside)
     stack = MENU.matrices((sample.rows * scales)[order], len(outside), np.empty(shape, dtype=dtype))
-    return Ridge(stack, sample.scores[order], sample.weights[order])
+    return Ridge(stack, sample.scores[order], sample.weights.values[order])
 
 
 def first_division(sample):
@@ -71,11 +73,10 @@ def test_predictions_do_not_know_the_rows_of_the_fold():
     outside, inside = first_division(sample)
     ridge = held_out_ridge(sample, outside, inside, SCALES, SINGLE)
     expected = ridge.predict(ridge.combined(EQUAL), 1e-2)
-    scores, weights = sample.scores.copy(), sample.weights.copy()
+    scores, weights = sample.scores.copy(), sample.weights.values.copy()
     scores[inside], weights[inside] = 100.0, 7.0
-    other = type(sample)(
-        sample.rows, scores, weights, sample.target, sample.positions, sample.folds
-    )
+    target = replace(sample.target, sample_weights=SampleWeights(weights))
+    other = replace(sample, scores=scores, target=target)
     ridge = held_out_ridge(other, outside, inside, SCALES, SINGLE)
     np.testing.assert_array_equal(ridge.predict(ridge.combined(EQUAL), 1e-2), expected)
 
@@ -99,7 +100,7 @@ def test_errors_and_their_gradients_equal_differences(given, regularization, dty
 
     def value(weights):
         found = double_precision(sample, outside, inside, SCALES, weights, regularization)
-        return sample.weights[inside] @ np.sum((found - sample.scores[inside]) ** 2, axis=1)
+        return sample.weights.values[inside] @ np.sum((found - sample.scores[inside]) ** 2, axis=1)
 
     found = held_out_ridge(sample, outside, inside, SCALES, dtype).error(SOME, regularization)
     assert found.value == pytest.approx(value(SOME), rel=rtol)

@@ -18,7 +18,7 @@ def draw(X, target, most=50, n_folds=5, seed=0):
 
 def contents(sample):
     """Return all that a sample is of, as one matrix."""
-    folds, weights = sample.folds[:, None], sample.weights[:, None]
+    folds, weights = sample.folds[:, None], sample.weights.values[:, None]
     return np.hstack([sample.rows, sample.scores, weights, folds])
 
 
@@ -56,13 +56,13 @@ def test_every_row_is_drawn_once_with_its_weight(whole):
     target = make_target("classes", X, y, given)
     sample = draw(X, target, most=1000)
     np.testing.assert_array_equal(np.sort(sample.positions), np.arange(60))
-    np.testing.assert_allclose(sample.weights, (given / given.mean())[sample.positions])
-    np.testing.assert_allclose(sample.shares.sum(), 1.0)
+    np.testing.assert_allclose(sample.weights.values, (given / given.mean())[sample.positions])
+    np.testing.assert_allclose(sample.weights.shares.sum(), 1.0)
     # Scores are those of the target, without the roots of the weights in them.
     unweighted = target.scores / target.sample_weights.roots[:, None]
     np.testing.assert_allclose(sample.scores, unweighted[sample.positions])
-    np.testing.assert_allclose(sample.shares @ sample.scores, 0.0, atol=1e-12)
-    np.testing.assert_allclose(sample.target.sample_weights.shares, sample.shares)
+    np.testing.assert_allclose(sample.weights.shares @ sample.scores, 0.0, atol=1e-12)
+    np.testing.assert_allclose(sample.target.sample_weights.shares, sample.weights.shares)
 
 
 @pytest.mark.parametrize("kind", KINDS)

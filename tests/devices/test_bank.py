@@ -117,7 +117,7 @@ def test_room_for_a_precise_diagonal_is_foreseen(X, device, monkeypatch):
 
 def test_too_little_memory_is_foreseen(X, device, monkeypatch):
     monkeypatch.setattr(type(device), "free_bytes", lambda self: 20_000)
-    with pytest.raises(InvalidInputError, match=r"need at least .* GB on .* are free"):
+    with pytest.raises(InvalidInputError, match=r"rows of .* must fit on .* GB are free"):
         DeviceBank(KERNELS["widths"], X, device=device)
 
 

@@ -37,7 +37,10 @@ SCALES = np.array([1.0, 0.5, 0.3, 0.0, 0.2])
 def test_a_ridge_is_the_same(sample, device):
     outside, inside = next(sample.divisions())
     order, n = np.concatenate([outside, inside]), len(outside)
-    rows, known = (sample.rows * SCALES)[order], (sample.scores[order], sample.weights[order])
+    rows, known = (
+        (sample.rows * SCALES)[order],
+        (sample.scores[order], sample.weights.values[order]),
+    )
     stack = MENU.matrices(rows, n, np.empty((MENU.n_kernels, len(rows), n)))
     here = Ridge(stack, *known)
     there = Ridge(MENU.matrices_on_device(rows, n, device), *known, device)
@@ -56,7 +59,7 @@ def test_a_ridge_is_the_same(sample, device):
 
 
 def test_a_metric_is_the_same_to_its_digits(sample, device):
-    given = sample.rows, sample.scores, sample.weights
+    given = sample.rows, sample.scores, sample.weights.values
     here, there = learn_metric(*given), learn_metric(*given, device=device)
     assert_allclose(there.scales, here.scales, atol=5e-4)
 

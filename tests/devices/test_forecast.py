@@ -29,8 +29,8 @@ def rows():
     return X, (np.sin(2 * X[:, 0]) + X[:, 1] > 0).astype(int)
 
 
-def slow_to_factor(*_, refined=None):
-    return Speed(1.0, 1.0, 1) if refined is None else SPEED
+def slow_to_factor(*_):
+    return Speed(1.0, SPEED.entry, 1)
 
 
 def fit(rows, torch_tensor, **options):
@@ -129,18 +129,19 @@ def test_too_short_a_time_for_what_has_no_low_rank_stops_the_solver(rows, tensor
     assert clf.learned_kernel_.status is Status.OUT_OF_TIME
 
 
-def test_sums_there_cost_what_the_device_does_with_all_rows(device):
-    here = Speed(product=2e11, entry=2e-8, n_threads=16)
-    options = {"chooses": True, "n_programs": 0.0, "sums_on_device": True}
+def test_sums_there_cost_what_the_device_does_with_all_rows(device, monkeypatch):
+    here, product = Speed(product=2e11, entry=2e-8, n_threads=16), 1e14
+    monkeypatch.setattr("discernel.plan.costs.device_product_rate", lambda *_, single: product)
+    options = {"chooses": True, "n_programs": 0.0, "sums_on_device": True, "rank": 3_000}
     few, many = (
-        replace(problem(n, device, **options), speeds={"here": here, "sums": SPEED})
+        replace(problem(n, device, **options), speeds={"here": here, "device": SPEED})
         for n in (100_000, 10_000_000)
     )
-    costs = [forecast(each, "lowrank", rank=3_000).seconds for each in (few, many)]
-    added = 9.9e6 * 3_000 * (SPEED.entry + 2.0 * 3_000 / SPEED.product)
+    costs = [forecast(each, "lowrank").seconds for each in (few, many)]
+    added = 9.9e6 * 3_000 * (SPEED.entry + 2.0 * 3_000 / product)
     assert costs[1] - costs[0] == pytest.approx(added)
     on_host = replace(many, device=None)
-    assert forecast(on_host, "lowrank", rank=3_000).seconds > 10 * costs[1]
+    assert forecast(on_host, "lowrank").seconds > 10 * costs[1]
 
 
 def test_iterative_never_factors(rows, tensor, monkeypatch):

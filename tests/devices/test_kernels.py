@@ -42,6 +42,7 @@ from discernel.kernels import (
     resolve_kernels,
 )
 from discernel.kernels import device as device_kernels
+from discernel.kernels.pairs import SQUARED
 
 torch = pytest.importorskip("torch")
 strict = pytest.importorskip("array_api_strict")
@@ -273,11 +274,9 @@ def test_temporaries_are_strips(torch_as_device, monkeypatch):
 
 def test_the_kernels_of_a_sum_share_distances(torch_as_device, monkeypatch):
     made = []
-    pairs = device_kernels.DeviceKernels._pairs
+    tile_on = type(SQUARED).tile_on
     monkeypatch.setattr(
-        device_kernels.DeviceKernels,
-        "_pairs",
-        lambda self, *a: made.append(a[0]) or pairs(self, *a),
+        type(SQUARED), "tile_on", lambda self, *a: made.append(a[0]) or tile_on(self, *a)
     )
     (RBF(width=1.0) + RBF(width=2.0) + RBF(width=4.0) * Exponential(width=1.0))(torch.rand(9, 2))
     assert len(made) == 1
@@ -454,7 +453,7 @@ def test_kernels_are_the_value_objects_they_were():
     assert list(inspect.signature(RBF.resolve).parameters) == ["self", "X", "frame", "known"]
     assert Student.__call__.__doc__.startswith("Return 1 / (1 + ")
     assert Student.__call__.__qualname__ == "Student.__call__"
-    assert Pairwise.resolve.__doc__.startswith("Fix a gamma")
+    assert Pairwise.resolve.__doc__.startswith("Return the kernel")
     for kernel in (*NUMBERS.values(), *COUNTS.values()):
         again = pickle.loads(pickle.dumps(kernel))
         assert again == kernel

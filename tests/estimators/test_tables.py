@@ -290,11 +290,23 @@ def test_labels_are_checked_as_ever():
         MultipleKernelDiscriminant().fit(X, None)
     with pytest.raises(InvalidInputError, match="1 sample"):
         MultipleKernelDiscriminant().fit(X[:1], y[:1])
-    dates = X.assign(day=pd.Timestamp("2020-01-01"))
-    with pytest.raises(
-        InvalidInputError, match=r"'day' must hold numbers or categories.*days since"
-    ):
-        MultipleKernelDiscriminant().fit(dates, y)
+
+
+def test_dates_are_learned_from_and_are_one_column():
+    X, y = table()
+    late = np.arange(len(X)) >= len(X) // 2
+    days = pd.date_range("2020-01-01", periods=len(X), freq="97h")
+    X = X.assign(day=days)
+    y = np.where(late, "late", "early")
+    clf = MultipleKernelDiscriminant(**QUICK).fit(X, y)
+    assert clf.encoder_.columns_[-1].parts == ("days", "year", "month", "weekday", "hour")
+    assert clf.score(X, y) > 0.95
+    assert clf.feature_importances_.shape == (X.shape[1],)
+    assert clf.feature_importances_.argmax() == X.shape[1] - 1
+    text = X.assign(day=days.strftime("%Y-%m-%d %H:%M"))
+    np.testing.assert_allclose(clf.predict_proba(text), clf.predict_proba(X), atol=1e-12)
+    again = MultipleKernelDiscriminant(**QUICK).fit(text, y)
+    np.testing.assert_allclose(again.predict_proba(text), clf.predict_proba(X), atol=1e-9)
 
 
 def test_columns_left_out_are_told_once_at_the_line_that_fits():

@@ -88,9 +88,11 @@ def check(clf, X, y):
     lone = list(clf.classes_).index("blue")
     discriminant = clf.discriminant_
     rows = discriminant.training_codes == lone
-    assert np.isneginf(left_out_log_likelihood(discriminant)[rows, lone]).all()
-    assert clf.expected_.accuracy <= 1.0 - discriminant.row_weights[rows].sum() / (
-        discriminant.row_weights.sum()
+    assert np.isneginf(
+        left_out_log_likelihood(discriminant, discriminant.training)[rows, lone]
+    ).all()
+    assert clf.expected_.accuracy <= 1.0 - discriminant.training.row_weights.values[rows].sum() / (
+        discriminant.training.row_weights.total
     )
     assert np.isfinite(clf.expected_.log_loss)
     assert np.isfinite([clf.expected_.low, clf.expected_.high]).all()

@@ -17,8 +17,8 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from discernel import KernelDiscriminant, MultipleKernelDiscriminant, open_rows
 from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError, MissingExtraError, NumericalError
-from discernel.export import register_onnx, to_onnx
-from discernel.export.formula import final_estimator, formula_of
+from discernel.export import numpy_scorer, register_onnx, to_onnx
+from discernel.export.formula import final_estimator
 from discernel.export.onnx_model import feeds
 from discernel.kernels import RBF, Exponential, Function, Laplace, Linear, Polynomial
 from tests.export.models import CASES, KERNELS, OTHERS, lacking, other_table, single
@@ -37,7 +37,7 @@ def session(graph):
 
 
 def run(graph, model, rows):
-    return session(graph).run(None, feeds(graph, formula_of(final_estimator(model)[0]), rows))
+    return session(graph).run(None, feeds(graph, numpy_scorer(final_estimator(model)[0]), rows))
 
 
 def assert_same(graph, model, rows, atol=1e-6):

@@ -73,7 +73,7 @@ def test_parts_add_up_and_sparse_rows_are_the_same(rng):
 @pytest.mark.parametrize("kernel", [Linear().on([0, 2]), Polynomial(degree=2)])
 def test_features_are_explained_too(kernel, rng):
     features = ExactMap(kernel, 6)
-    part = FeaturePart(kernel, features, rng.normal(size=(features.rank, 1)))
+    part = FeaturePart(features, rng.normal(size=(features.rank, 1)))
     x, reference = rng.normal(size=(2, 1, 6))
     found, exact = column_values([part], x, reference, np.arange(6), 6)
     assert exact

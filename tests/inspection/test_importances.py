@@ -9,7 +9,7 @@ from discernel.bank import LowRank
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import source_importances
 from discernel.inspection.explained import Explained
-from discernel.inspection.importances import _Sources, _targets
+from discernel.inspection.sources import _Sources, _targets
 from discernel.kernels import RBF, Laplace, Linear, Polynomial
 from discernel.targets import ClassTarget
 from tests.inspection.brute import shapley
@@ -77,7 +77,7 @@ def test_sources_of_kernels_are_those_of_fits_without_each_row(criterion, n_clas
 
 
 def test_groups_of_columns_are_shapley_values_of_fits_without_each_row(monkeypatch):
-    monkeypatch.setattr("discernel.inspection.importances._SPLIT_ENTRIES", 400)  # several blocks
+    monkeypatch.setattr("discernel.inspection.sources._SPLIT_ENTRIES", 400)  # several blocks
     X, y = make_rows(24)
     kernels = [RBF(gamma=0.1), 2.0 * Laplace(gamma=0.2), Linear()]
     clf = MultipleKernelDiscriminant(kernels, criterion="uniform", regularization=0.02).fit(X, y)
@@ -197,7 +197,7 @@ def test_rows_that_a_model_does_not_keep_are_given():
 
 
 def test_many_rows_are_drawn(monkeypatch):
-    monkeypatch.setattr("discernel.inspection.importances._MOST_ROWS", 250)
+    monkeypatch.setattr("discernel.inspection.sources._MOST_ROWS", 250)
     X, y = make_rows(400)
     clf = MultipleKernelDiscriminant(VIEWS, criterion="rkda").fit(X, y)
     assert source_importances(clf).n_rows == 250

@@ -7,9 +7,9 @@ import pytest
 import scipy.sparse as sp
 
 from discernel.exceptions import InvalidInputError
-from discernel.kernels import RBF, Cosine, Exponential, Laplace, Linear, Polynomial, Standardized
+from discernel.kernels import RBF, Cosine, Laplace, Linear, Polynomial, Standardized
 from discernel.kernels.adapters import Function
-from discernel.kernels.features import ExactMap, FourierMap, NystromMap, exact_rank
+from discernel.kernels.features import ExactMap, NystromMap, exact_rank
 
 RNG = np.random.default_rng(0)
 X = 3.0 + RNG.standard_normal((90, 4))
@@ -69,11 +69,10 @@ def test_a_linear_function_of_features_is_a_sum_of_kernels_at_landmarks():
     np.testing.assert_allclose(nystrom(NEW) @ beta, expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("made", ["nystrom", "fourier", "exact"])
+@pytest.mark.parametrize("made", ["nystrom", "exact"])
 def test_rows_are_taken_in_blocks_and_maps_are_pickled(monkeypatch, made):
     feature_map = {
         "nystrom": lambda: NystromMap(KERNELS[:4], FACTORS[:4], X[:25]),
-        "fourier": lambda: FourierMap(RBF(width=2.0), 4, 30),
         "exact": lambda: ExactMap(Polynomial(degree=2), 4),
     }[made]()
     whole = feature_map(NEW)
@@ -91,8 +90,7 @@ def test_sparse_rows_have_the_features_of_dense_ones():
     features = nystrom(sparse)
     expected = NystromMap(kernels, np.ones(3), dense[:20])(dense)
     np.testing.assert_allclose(features @ features.T, expected @ expected.T, atol=1e-9)
-    maps = [ExactMap(Cosine(), 12), ExactMap(Polynomial(), 12), FourierMap(RBF(width=1.0), 12, 8)]
-    for feature_map in maps:
+    for feature_map in [ExactMap(Cosine(), 12), ExactMap(Polynomial(), 12)]:
         np.testing.assert_allclose(feature_map(sparse), feature_map(dense), atol=1e-12)
 
 
@@ -113,54 +111,6 @@ def test_a_row_that_is_not_finite_is_named():
     broken[5, 1] = np.nan
     with pytest.raises(InvalidInputError, match=r"RBF\(width=1\) is nan between new row 5"):
         NystromMap([RBF(width=1.0)], [1.0], X[:10])(broken)
-
-
-# ---- Fourier -----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("orthogonal", [True, False])
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        RBF(width=2.0),
-        RBF(gamma=0.3).on([0, 3]),
-        Laplace(width=4.0),
-        2.5 * Laplace(gamma=0.2, scales=(1.0, 0.0, 0.5, 2.0)),
-        Standardized(RBF(length_scale=1.5)).resolve(X).named("a"),
-        Standardized(3.0 * RBF(width=2.0)).resolve(X),
-    ],
-    ids=repr,
-)
-def test_fourier_features_are_the_kernel_on_average(kernel, orthogonal):
-    total, n_draws = np.zeros((37, 90)), 30
-    for seed in range(n_draws):
-        fourier = FourierMap(kernel, 4, 400, orthogonal=orthogonal, random_state=seed)
-        total += fourier(NEW) @ fourier(X).T / n_draws
-    largest = kernel.diagonal(X).max()
-    # The mean of 30 · 200 cosines: five times its standard error.
-    np.testing.assert_allclose(total, kernel(NEW, X), atol=5 * largest / np.sqrt(30 * 200))
-    np.testing.assert_allclose(np.square(fourier(NEW)).sum(axis=1), kernel.diagonal(NEW))
-
-
-def test_orthogonal_frequencies_have_the_smaller_error():
-    def error(orthogonal):
-        maps = [
-            FourierMap(RBF(width=3.0), 4, 64, orthogonal=orthogonal, random_state=s)
-            for s in range(40)
-        ]
-        return np.mean([np.square(f(NEW) @ f(X).T - RBF(width=3.0)(NEW, X)).mean() for f in maps])
-
-    assert error(True) < 0.8 * error(False)
-
-
-def test_what_has_no_fourier_features_is_refused():
-    with pytest.raises(InvalidInputError, match=r"RBF and Laplace kernels.*Use NystromMap"):
-        FourierMap(Exponential(width=1.0), 4, 10)
-    with pytest.raises(InvalidInputError, match=r"even. Got 3"):
-        FourierMap(RBF(width=1.0), 4, 3)
-    np.testing.assert_array_equal(
-        FourierMap(RBF(width=1.0), 4, 10)(X), FourierMap(RBF(width=1.0), 4, 10)(X)
-    )
 
 
 # ---- exact -------------------------------------------------------------------------------------

@@ -110,8 +110,6 @@ def test_gradients_equal_differences(kernel):
     found = kernel.gradient(X, COEF, Z)
     assert found.shape == (13, 4, 3)
     np.testing.assert_allclose(found, differences(kernel, X, COEF, Z), atol=1e-8)
-    again = kernel.gradient(X, COEF, Z, gram=kernel(X, Z))
-    np.testing.assert_allclose(again, found, rtol=1e-10, atol=1e-13)
 
 
 @pytest.mark.parametrize("kernel", [*KERNELS, *WRAPPED], ids=repr)
@@ -124,8 +122,6 @@ def test_squared_gradients_are_means_of_squares_of_gradients(kernel, entries, mo
     found = kernel.squared_gradient(X, COEF, Z)
     assert found.shape == (4,)
     np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-15)
-    known = kernel.squared_gradient(X, COEF, Z, gram=kernel(X, Z))
-    np.testing.assert_allclose(known, expected, rtol=1e-10, atol=1e-15)
     np.testing.assert_allclose(kernel.gradient(X, X[:, :2]), own, rtol=1e-8, atol=1e-10)
 
 
@@ -189,9 +185,7 @@ def test_rows_are_at_distance_0_from_themselves(entries, monkeypatch):
 
 def test_blocks_are_bounded_whatever_is_large():
     for n, m, columns, outputs in ((5000, 3000, 2, 1), (5000, 10, 1500, 2)):
-        made = Expansion.of(
-            np.zeros((n, columns)), np.zeros((m, outputs)), np.zeros((m, columns)), None
-        )
+        made = Expansion.of(np.zeros((n, columns)), np.zeros((m, outputs)), np.zeros((m, columns)))
         longest = max(rows.stop - rows.start for rows in made.blocks)
         assert longest * max(m, columns * outputs) <= 2**21
         assert 1 < len(made.blocks) < 10
@@ -215,15 +209,13 @@ def test_one_far_row_does_not_matter(kernel, size):
 def test_single_precision(kernel):
     rows, others, coef = (a.astype(np.float32) for a in (X, Z, COEF))
     expected = kernel.gradient(rows.astype(float), coef.astype(float), others.astype(float))
-    gram = kernel(rows, others).astype(np.float32)
-    for known in ({}, {"gram": gram}):
-        found = kernel.gradient(rows, coef, others, **known)
-        assert found.dtype == np.float32
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=5e-6)
-        squared = kernel.squared_gradient(rows, coef, others, **known)
-        assert squared.dtype == np.float64
-        np.testing.assert_allclose(squared, (expected**2).sum(axis=2).mean(axis=0), rtol=1e-4)
-    assert kernel.gradient(rows, coef, others, gram=gram.astype(float)).dtype == np.float64
+    found = kernel.gradient(rows, coef, others)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=5e-6)
+    squared = kernel.squared_gradient(rows, coef, others)
+    assert squared.dtype == np.float64
+    np.testing.assert_allclose(squared, (expected**2).sum(axis=2).mean(axis=0), rtol=1e-4)
+    assert kernel.gradient(rows, coef.astype(float), others).dtype == np.float64
 
 
 def test_ranks_of_many_rows_are_wide_enough():
@@ -278,8 +270,6 @@ def test_what_does_not_fit_is_refused():
         kernel.gradient(X, COEF[:5], Z)
     with pytest.raises(InvalidInputError, match=r"one row of coefficients .* here 13"):
         kernel.squared_gradient(X, COEF)
-    with pytest.raises(InvalidInputError, match=r"gram must have .* here \(13, 9\)"):
-        kernel.gradient(X, COEF, Z, gram=np.ones((9, 13)))
     with pytest.raises(InvalidInputError, match="dense rows"):
         kernel.gradient(sp.csr_array(X), COEF, Z)
     with pytest.raises(InvalidInputError, match=r"one scale per column, here 4\. Got 2"):

@@ -286,7 +286,7 @@ def test_a_subclass_with_another_distance_scales_what_it_is_given(kind):
 def test_a_saved_model_keeps_them(tmp_path):
     pytest.importorskip("skops")
     from discernel.cli.models import SavedModel, load_model, save_model
-    from discernel.rows.files.preparation import Preparation
+    from discernel.rows.preparation import Preparation
 
     X = rows(60)
     y = (X[:, 1] > 0).astype(int)

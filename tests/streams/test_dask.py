@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from discernel.bank.sums import Labelled, SumPass, one_hot
+from discernel.bank.sums import Labelled, SumPass
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Linear
 from discernel.kernels.features import NystromMap
@@ -73,7 +73,7 @@ def collections():
 class Preparing:
     def __call__(self, chunk):
         weights = np.ones(chunk.n_rows) if chunk.weights is None else chunk.weights
-        return Labelled(np.asarray(chunk.X), one_hot(chunk.y, 2), weights)
+        return Labelled(np.asarray(chunk.X), np.eye(2)[chunk.y], weights)
 
 
 def summing(X):
@@ -118,7 +118,7 @@ def test_the_order_in_which_tasks_are_done_changes_no_bit():
 
 
 def test_merging_changes_nothing_that_another_task_made():
-    from discernel.rows.streams.dask import Layout, Sent, _merged, _Summary
+    from discernel.rows.dask import Layout, Sent, _merged, _Summary
 
     X, y, _ = task()
     fold = summing(X)
@@ -136,7 +136,7 @@ def test_a_summary_is_dropped_once_it_is_merged(monkeypatch):
     """Of 100 partitions, no more summaries are alive than two levels of the tree need."""
     import weakref
 
-    import discernel.rows.streams.dask as module
+    import discernel.rows.dask as module
 
     alive, most = weakref.WeakSet(), 0
 

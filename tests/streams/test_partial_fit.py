@@ -66,7 +66,7 @@ def test_calls_give_the_fit_of_all_rows_with_these_landmarks():
     state = clf.model_.stream.state
     F, V = summed(state.features, X), np.eye(3)[np.searchsorted(clf.classes_, y)]
     assert np.allclose(np.tril(state.sums.products), np.tril(F.T @ F), rtol=0, atol=1e-8)
-    assert np.allclose(state.sums.cross, F.T @ V, rtol=0, atol=1e-8)
+    assert np.allclose(state.sums.all_cross[:, 1:], F.T @ V, rtol=0, atol=1e-8)
     F = state.features(X)
     unit = SummedSystem(state.sums, state.features).unit
     shares = V.mean(axis=0)
@@ -220,7 +220,7 @@ def test_rows_that_wait_are_our_own():
 def test_rows_of_a_call_may_be_more_than_a_chunk_would_have(monkeypatch):
     X, y = rings()
     clf = explicit().partial_fit(X[:FIRST], y[:FIRST])
-    monkeypatch.setattr("discernel.rows.streams.sources.memory_limit", lambda: 2**17)
+    monkeypatch.setattr("discernel.rows.sources.memory_limit", lambda: 2**17)
     assert clf.partial_fit(X[FIRST:], y[FIRST:]).streamed_.n_rows == 900
 
 

@@ -9,10 +9,10 @@ import pytest
 from scipy import sparse
 
 from discernel.exceptions import InvalidInputError
-from discernel.rows.files.files import open_file
-from discernel.rows.streams.chunks import stack_rows
-from discernel.rows.streams.formats import MISSING_VALUES
-from discernel.rows.streams.sources import rows_of_a_chunk
+from discernel.rows.cells import MISSING_VALUES
+from discernel.rows.chunks import stack_rows
+from discernel.rows.labelled import open_file
+from discernel.rows.sources import rows_of_a_chunk
 from discernel.streams import open_rows
 
 
@@ -141,7 +141,7 @@ def test_text_that_comes_late_in_a_column_of_numbers_is_named(tmp_path):
     lines = [f"{i}.5,a" for i in range(n)] + ["old,b"]
     path.write_text("age,y\n" + "\n".join(lines) + "\n")
     source = open_rows(path, "y")
-    with pytest.raises(InvalidInputError, match=r"long\.csv must be .*'old'"):
+    with pytest.raises(InvalidInputError, match=r"long\.csv.*'age' .*'old' in line 400002"):
         list(source.chunks())
 
 
@@ -231,7 +231,7 @@ def test_what_cannot_be_rows_is_refused(make, words):
 
 
 def test_little_memory_makes_small_chunks_or_a_clear_error(monkeypatch):
-    monkeypatch.setattr("discernel.rows.streams.sources.memory_limit", lambda: 2**20)
+    monkeypatch.setattr("discernel.rows.sources.memory_limit", lambda: 2**20)
     assert rows_of_a_chunk(1, 10**6) == 2**20 // 64 // 8
     with pytest.raises(InvalidInputError, match="A row must fit into"):
         rows_of_a_chunk(10**6, None)

@@ -10,7 +10,7 @@ from scipy import sparse
 from discernel.exceptions import InvalidInputError
 from discernel.learn.sample import row_keys
 from discernel.learn.survey import SurveyPass, codes_of
-from discernel.rows.streams.chunks import Chunk, Place
+from discernel.rows.chunks import Chunk, Place
 from discernel.streams import open_rows
 from discernel.tables import TableEncoder
 
@@ -105,7 +105,7 @@ def test_a_value_that_comes_late_has_a_column_of_its_own_and_row_numbers_are_kno
 
 
 def test_too_many_values_are_left_to_the_sample(monkeypatch):
-    monkeypatch.setattr("discernel.rows.tables.facts._MOST_VALUES", 2)
+    monkeypatch.setattr("discernel.rows.cells._MOST_VALUES", 2)
     found = survey_of(open_rows(mixed(), "y", chunk_rows=100))
     assert found.facts[1].counts is None
     with pytest.warns(UserWarning, match="number the rows"):

@@ -14,8 +14,7 @@ from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
 from discernel.export import _scorer, numpy_scorer, to_onnx
 from discernel.export._scorer import as_word, is_missing
 from discernel.export.onnx_model import feeds
-from discernel.kernels import columns
-from discernel.rows.tables.cells import LARGEST, _word, read_column
+from discernel.rows.cells import LARGEST, MISSING_VALUES, _word, read_column
 from discernel.tables import TableEncoder
 
 BIG = 2**60 + 1  # no float
@@ -42,10 +41,17 @@ def test_equal_values_have_one_text_in_the_model_and_in_its_scorer(word):
 
 
 @pytest.mark.parametrize(
-    "cell", [None, np.nan, np.float32("nan"), Decimal("NaN"), pd.NA, pd.NaT, 0.0, "", False, "nan"]
+    "cell",
+    [
+        *(None, np.nan, np.float32("nan"), Decimal("NaN"), pd.NA, pd.NaT, 0.0, "", False, "nan"),
+        *("n/a", "red"),
+    ],
 )
 def test_the_same_cells_are_missing_in_the_model_and_in_its_scorer(cell):
-    assert is_missing(cell) == columns.is_missing(cell)
+    assert _scorer.MISSING_VALUES == MISSING_VALUES
+    assert is_missing(cell) == bool(
+        read_column(pd.DataFrame({"c": [cell]}, dtype=object), 0, "c").missing[0]
+    )
 
 
 # ---- one category ------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from discernel.exceptions import DiscernelWarning, InvalidInputError, LeftOutColumnWarning
 from discernel.kernels.columns import column_spreads
-from discernel.rows.tables.cells import is_plain
+from discernel.rows.cells import is_plain
 from discernel.tables import TableEncoder
 
 FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame}
@@ -350,6 +350,18 @@ def test_things_that_are_neither_numbers_nor_text_are_left_out_and_told():
     nested = pl.DataFrame({"x": [1, 2, 2], "l": [[1], [2], [3]], "s": [{"a": 1}, {"a": 2}, None]})
     with pytest.warns(LeftOutColumnWarning, match="'l': neither numbers nor text"):
         assert list(TableEncoder().fit(nested).left_out) == ["l", "s"]
+    times = pl.DataFrame(
+        {
+            "x": range(4),
+            "long": [datetime.timedelta(k) for k in range(4)],
+            "hour": [datetime.time(k) for k in range(4)],
+        }
+    )
+    with pytest.warns(LeftOutColumnWarning, match="'long': neither numbers nor text, but timedelt"):
+        assert list(TableEncoder().fit(times).left_out) == ["long", "hour"]
+    periods = pd.DataFrame({"x": range(4), "day": DAYS.to_period("D"), "long": DAYS - DAYS[0]})
+    with pytest.warns(LeftOutColumnWarning, match="'day': neither numbers nor text, but Period"):
+        assert list(TableEncoder().fit(periods).left_out) == ["day", "long"]
 
 
 # ---- what is refused ---------------------------------------------------------------------------
@@ -357,28 +369,91 @@ def test_things_that_are_neither_numbers_nor_text_are_left_out_and_told():
 DAYS = pd.date_range("2020-01-01", periods=4)
 DATES = {
     "datetime64": pd.DataFrame({"x": range(4), "day": DAYS}),
-    "timedelta": pd.DataFrame({"x": range(4), "day": DAYS - DAYS[0]}),
     "zone": pd.DataFrame({"x": range(4), "day": DAYS.tz_localize("UTC")}),
     "Timestamp": pd.DataFrame({"x": range(4), "day": DAYS.astype(object)}),
     "date": pd.DataFrame({"x": range(4), "day": [day.date() for day in DAYS]}),
     "category": pd.DataFrame({"x": range(4), "day": pd.Categorical(DAYS)}),
-    "period": pd.DataFrame({"x": range(4), "day": DAYS.to_period("D")}),
     "arrow": pd.DataFrame({"x": range(4), "day": DAYS}).convert_dtypes(dtype_backend="pyarrow"),
     "Datetime": pl.DataFrame({"x": range(4), "day": DAYS.to_pydatetime().tolist()}),
     "Date": pl.DataFrame({"x": range(4), "day": [day.date() for day in DAYS]}),
-    "Duration": pl.DataFrame({"x": range(4), "day": [datetime.timedelta(k) for k in range(4)]}),
-    "Time": pl.DataFrame({"x": range(4), "day": [datetime.time(k) for k in range(4)]}),
 }
 
 
 @pytest.mark.parametrize("kind", DATES)
-def test_dates_are_refused_with_what_to_do(kind):
-    with pytest.raises(
-        InvalidInputError, match=r"The column 'day' must hold.*such as .*days since"
-    ):
-        TableEncoder().fit(DATES[kind])
-    with pytest.raises(InvalidInputError, match=r"'x0' must hold.*days since"):
-        TableEncoder().fit(DAYS.to_numpy()[:, None])
+def test_dates_of_any_type_become_numbers(kind):
+    encoder = TableEncoder().fit(DATES[kind])
+    names = ["x", "day (days)", "day (weekday)"]
+    assert encoder.get_feature_names_out().tolist() == names
+    assert encoder.source.tolist() == [0, 1, 1]
+    expected = np.column_stack([range(4), 18262.0 + np.arange(4), [2, 3, 4, 5]])
+    np.testing.assert_array_equal(encoder.transform(DATES[kind]), expected)
+    text = pd.DataFrame({"x": range(4), "day": ["2020-01-01", "2020-01-02", "n/a", "2020-01-04"]})
+    assert encoder.transform(text)[2].tolist() == [2, 18263.5, 3.5]
+
+
+def test_dates_of_an_array_become_numbers():
+    encoder = TableEncoder().fit(DAYS.to_numpy()[:, None])
+    assert encoder.get_feature_names_out().tolist() == ["x0 (days)", "x0 (weekday)"]
+
+
+WRITTEN = {
+    "2024-01-31": ["2020-01-31T06:30Z", "2021-02-28", None, "2020-03-01 07:30:00+01:00"],
+    "31.01.2024": ["31.01.2020 6:30", "28.02.2021", "", "1.3.2020 06:30"],
+    "31/01/2024": ["31/01/2020 06:30", "28/02/2021 00:00", "?", "01/03/2020 06:30:00"],
+    "01/31/2024": ["01/31/2020 06:30", "02/28/2021", "NA", "03/01/2020 06:30"],
+    "2024/01/31": ["2020/01/31 06:30", "2021/02/28", np.nan, "2020/03/01 06:30"],
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_dates_of_text_become_the_same_numbers(written):
+    X = pd.DataFrame({"x": [1.0, 2.0, 4.0, 5.0], "when": pd.Series(WRITTEN[written], dtype=object)})
+    times = pd.to_datetime(["2020-01-31 06:30", "2021-02-28 00:00", None, "2020-03-01 06:30"])
+    encoder, typed = TableEncoder().fit(X), TableEncoder().fit(X.assign(when=times))
+    assert encoder.columns_[1].written == written
+    assert encoder.columns_[1].parts == ("days", "year", "month", "weekday", "hour")
+    np.testing.assert_array_equal(encoder.transform(X), typed.transform(X.assign(when=times)))
+    row = encoder.transform(X)[0]
+    assert row.tolist() == [1.0, 18292 + 6.5 / 24, 2020, 1, 4, 6.5]
+    with pytest.raises(InvalidInputError, match=r"'when' must hold dates .* 'soon' in row 1, and"):
+        encoder.transform(X.assign(when=["", "soon", "", ""]))
+    with pytest.raises(InvalidInputError, match=r"'when' must hold dates .* '3' in row 0"):
+        encoder.transform(X.assign(when=3))
+
+
+def test_text_that_may_be_days_or_months_first_stays_text():
+    X = pd.DataFrame({"x": range(4), "when": ["01/02/2020", "03/04/2020"] * 2})
+    assert TableEncoder().fit(X).columns_[1].values == ("01/02/2020", "03/04/2020")
+
+
+def test_parts_that_do_not_vary_and_one_date_are_left_out():
+    X = pd.DataFrame(
+        {
+            "x": range(4),
+            "day": pd.to_datetime(["2020-01-01"] * 2 + ["2020-01-08"] * 2),
+            "same": DAYS[0],
+        }
+    )
+    encoder = TableEncoder().fit(X)
+    assert encoder.get_feature_names_out().tolist() == ["x", "day (days)"]
+    assert encoder.left_out == {"same": "one date"}
+    assert TableEncoder().fit(X[["same"]]).transform(X[["same"]]).shape == (4, 1)
+
+
+def test_dates_beside_others_are_refused():
+    X = pd.DataFrame({"x": range(4), "day": [*DAYS[:3], "soon"]})
+    with pytest.raises(InvalidInputError, match=r"'day' must hold text or dates, not both"):
+        TableEncoder().fit(X)
+
+
+def test_texts_for_missing_cells_are_missing():
+    X = pd.DataFrame(
+        {"a": [1.5, "n/a", 2.5, "?", 3.5], "c": ["u", "NA", "v", "u", "v"]}, dtype=object
+    )
+    encoder = TableEncoder().fit(X)
+    missing = pd.DataFrame({"a": [1.5, None, 2.5, None, 3.5], "c": ["u", None, "v", "u", "v"]})
+    assert encoder.get_feature_names_out().tolist()[:2] == ["a", "a is missing"]
+    np.testing.assert_array_equal(encoder.transform(X), TableEncoder().fit_transform(missing))
 
 
 @pytest.mark.parametrize("bad", [np.inf, -np.inf])

@@ -98,13 +98,18 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
-#: What a thread is at: inside `in_threads` it starts no others.
-_THREAD = threading.local()
+class _Thread(threading.local):
+    """What a thread is at: inside `in_threads` it starts no others."""
+
+    is_busy = False
+
+
+_THREAD = _Thread()
 
 
 def free_threads(n_samples: int) -> int:
     """Return how many threads work on matrices of this size is worth; one within `in_threads`."""
-    if n_samples < _ONE_THREAD_BELOW or getattr(_THREAD, "is_busy", False):
+    if n_samples < _ONE_THREAD_BELOW or _THREAD.is_busy:
         return 1
     return int(joblib.cpu_count())
 
@@ -164,7 +169,7 @@ def in_threads(
     stopped, deadline = threading.Event(), active_deadline()
 
     def run(part: Part) -> None:
-        was_busy, _THREAD.is_busy = getattr(_THREAD, "is_busy", False), True
+        was_busy, _THREAD.is_busy = _THREAD.is_busy, True
         try:
             with keep_deadline(deadline):  # a new thread knows of none
                 for job in waiting:

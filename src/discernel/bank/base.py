@@ -11,13 +11,14 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import Cholesky, FloatArray
 from discernel.arrays.sample_weights import SampleWeights, row_weights
+from discernel.bank.products import Normalization
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
 from discernel.exceptions import InvalidInputError
 
@@ -186,14 +187,14 @@ class Matrices(ABC):
         return lambda ridge: self._factored(copied, ridge)
 
     def _factored(
-        self, fill: Callable[[FloatArray], FloatArray], ridge: float | FloatArray
+        self, fill: Callable[[FloatArray], FloatArray], ridge: float | FloatArray, tol: float = 0.0
     ) -> System:
         """Return the system of a matrix in some memory; of full rank where the ridge is 0."""
-        memory = self.workspace.take(self.n_samples)
         null = None if np.any(ridge) else self.row_weights.roots
-        system = CholeskySystem(lambda: fill(memory), ridge, null)
-        self.workspace.give_back_with(system, memory)
-        return system
+        return self.workspace.lend(
+            self.n_samples,
+            lambda memory: CholeskySystem(lambda: fill(memory), ridge, null, tol),
+        )
 
     def _without_workspace(self) -> Self:
         """Return a copy that shares everything but memory."""
@@ -257,6 +258,7 @@ class Bank(Matrices):
 
     n_candidates: int
     names: list[str]
+    normalization: Normalization = "centered_trace"
     kept: NDArray[np.intp]
     scales: FloatArray
     #: Which training rows are landmarks of the features of all kernels, where that is known.
@@ -281,13 +283,14 @@ class Bank(Matrices):
 
     def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
         """Return the inverse of `system`, for about the price of three factorisations."""
+
+        def make(memory: FloatArray) -> Inverse:
+            matrix = self.combined(weights, memory)
+            matrix[np.diag_indices_from(matrix)] += ridge
+            return Inverse(Cholesky(matrix).inverse(), self.inner)
+
         self.workspace.last = None
-        memory = self.workspace.take(self.n_samples)
-        matrix = self.combined(weights, memory)
-        matrix[np.diag_indices_from(matrix)] += ridge
-        inverse = Inverse(Cholesky(matrix).inverse(), self.inner)
-        self.workspace.give_back_with(inverse, memory)
-        return inverse
+        return self.workspace.lend(self.n_samples, make)
 
     @abstractmethod
     def inner_products(self) -> FloatArray:
@@ -346,6 +349,11 @@ class Bank(Matrices):
 
     def _weights_of(self, rows: NDArray[np.intp]) -> SampleWeights | None:
         return None if self.sample_weights is None else self.sample_weights.subset(rows)
+
+    def _part_options(self, rows: NDArray[np.intp]) -> dict[str, Any]:
+        """Return the options of the bank of some of the samples."""
+        weights = self._weights_of(rows)
+        return {"normalization": self.normalization, "part": True, "sample_weights": weights}
 
     def _centering(self, row_means: FloatArray, grand_mean: float) -> Centering:
         """Return the centring of a kernel whose rows have some means."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from discernel.arrays import Cholesky, FloatArray
+from discernel.arrays import Cholesky, FloatArray, draw_rows
 from discernel.bank.products import row_means
 from discernel.exceptions import (
     InvalidGramError,
@@ -80,7 +80,13 @@ def check_values(
     The row means are computed anyway, and tell without another pass whether all is finite.
     """
     for index, (gram, name) in enumerate(zip(stack, names, strict=True)):
-        _check_finite(gram, means[index], name)
+        # The mean of a row with NaN or inf is not finite.
+        if not np.isfinite(means[index]).all() and not np.isfinite(gram).all():
+            row, column = np.argwhere(~np.isfinite(gram))[0]
+            raise InvalidInputError(
+                f"Kernel matrices must not contain NaN or infinity. {name} has "
+                f"{gram[row, column]} at row {row}, column {column}. Clean or impute the data."
+            )
         if trusted is None or not trusted[index]:
             check_symmetric(gram, name)
             _check_definite(gram, name, _CHECKED_ROWS)
@@ -90,16 +96,6 @@ def check_no_indefinite(stack: FloatArray, names: Sequence[str]) -> None:
     """Raise `InvalidGramError` if a matrix of the stack is clearly indefinite, on all its rows."""
     for gram, name in zip(stack, names, strict=True):
         _check_definite(gram, name, len(gram))
-
-
-def _check_finite(gram: FloatArray, means: FloatArray, name: str) -> None:
-    # The mean of a row with NaN or inf is not finite.
-    if not np.isfinite(means).all() and not np.isfinite(gram).all():
-        row, column = np.argwhere(~np.isfinite(gram))[0]
-        raise InvalidInputError(
-            f"Kernel matrices must not contain NaN or infinity. {name} has "
-            f"{gram[row, column]} at row {row}, column {column}. Clean or impute the data."
-        )
 
 
 def check_symmetric(gram: Any, name: str, xp: Any = np, size: int = _TILE) -> None:
@@ -133,9 +129,8 @@ def _tile_and_mirror(gram: Any, top: int, left: int, size: int) -> tuple[Any, An
 
 
 def _check_definite(gram: FloatArray, name: str, max_rows: int) -> None:
-    if len(gram) > max_rows:
-        rows = np.sort(np.random.default_rng(0).choice(len(gram), max_rows, replace=False))
-        gram = gram[np.ix_(rows, rows)]
+    rows = draw_rows(np.arange(len(gram)), max_rows)
+    gram = gram if len(rows) == len(gram) else gram[np.ix_(rows, rows)]
     # G + tI is positive definite exactly if no eigenvalue is below −t: one Cholesky factorisation
     # where eigenvalues would cost thirty.
     tolerance = _INDEFINITE * float(np.abs(gram).sum(axis=0).max())

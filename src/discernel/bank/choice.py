@@ -128,10 +128,7 @@ class Tiled(_AskedBank):
 class Iterative(Tiled):
     """Systems solved by conjugate gradients, of tiles: no matrix of all rows is ever made.
 
-    Parameters
-    ----------
-    memory : str or int, default="256MiB"
-        The room for tiles that are kept, in bytes or as ``"2GB"``.
+    Parameters are those of `Tiled`.
 
     Examples
     --------
@@ -146,10 +143,7 @@ class Iterative(Tiled):
 class Distributed(Tiled):
     """Tiles on the workers of a Dask cluster, each of which has all rows.
 
-    Parameters
-    ----------
-    memory : str or int, default="256MiB"
-        The room for tiles that each worker keeps, in bytes or as ``"2GB"``.
+    Parameters are those of `Tiled`; the memory is that of each worker.
 
     Examples
     --------

@@ -13,7 +13,7 @@ from discernel.arrays import Buffers, Device, FloatArray, n_rows
 from discernel.bank.base import Centering
 from discernel.kernels import Kernel
 from discernel.kernels.device import DeviceSum
-from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.features import FeatureMap
 from discernel.kernels.weighted import WeightedKernels
 
@@ -21,8 +21,7 @@ from discernel.kernels.weighted import WeightedKernels
 def gram_stack(kernels: Sequence[Kernel], X: Any) -> FloatArray:
     """Return the raw Gram matrices, of shape (n_kernels, n_samples, n_samples)."""
     stack, evaluated = np.empty((len(kernels), n_rows(X), n_rows(X))), KernelSet(kernels)
-    rows = evaluated.prepare(X) if can_prepare(X) and evaluated.groups else X
-    for position, matrix in evaluated.matrices(rows, buffers=Buffers()):
+    for position, matrix in evaluated.matrices(evaluated.prepare(X), buffers=Buffers()):
         stack[position] = matrix
     return stack
 
@@ -58,38 +57,21 @@ class CombinedKernel:
     def __call__(self, X: Any) -> FloatArray:
         """Return the centred kernel between the rows of X and the training rows."""
         n_samples = X.shape[1] if self.rows is None else n_rows(self.rows)
-        cross = np.zeros((n_rows(X), n_samples))
-
-        def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
-            cross[rows, columns] += matrix
-
-        self._sum.each_tile(X, self.rows, n_samples, use)
-        self._sum.check_finite(X, self.rows, cross)
+        cross = np.empty((n_rows(X), n_samples))
+        self._sum.write(X, self.rows, cross)
         return self.centering.apply(cross)
 
     def product(self, X: Any, vectors: FloatArray) -> FloatArray:
         """Return the centred kernel times ``vectors``, in memory that grows by the result only."""
         vectors, offset = self.centering.of_product(vectors)
+        centred = self.centering.ignores_constants
         if self.device is not None and isinstance(X, np.ndarray):
-            centred = self.centering.ignores_constants
-            found = self._there.product(X, vectors, sum_to_zero=centred) - offset
+            found = self._there.product(X, vectors, sum_to_zero=centred)
             self._sum.check_finite(X, self.rows, found)
-            return found
-        out = np.zeros((n_rows(X), vectors.shape[1]))
-
-        def use(rows: slice, columns: slice, matrix: FloatArray, buffers: Buffers) -> None:
-            # Without what all entries of a row share, products do not lose its digits.
-            if self.centering.ignores_constants:
-                first = buffers("first", (len(matrix), 1))
-                if columns.start == 0:
-                    first[:] = matrix[:, :1]
-                matrix -= first
-            out[rows] += np.matmul(matrix, vectors[columns])
-
-        self._sum.each_tile(X, self.rows, len(vectors), use)
-        self._sum.check_finite(X, self.rows, out)
-        out -= offset
-        return out
+        else:
+            found = self._sum.product(X, self.rows, vectors, sum_to_zero=centred)
+        found -= offset
+        return found
 
     @cached_property
     def _there(self) -> DeviceSum:

@@ -20,10 +20,11 @@ from discernel.bank.conjugate import Solved, solve_refined
 from discernel.bank.iterative import IterativeBank, RefinedSystem
 from discernel.bank.system import Inverse, System
 from discernel.bank.tiled import Threads, TiledBank
-from discernel.bank.tiles import Tile, TilePass
+from discernel.bank.tiles import Centered, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel
 from discernel.kernels.device import STRIP_ENTRIES, DeviceKernels
+from discernel.kernels.weighted import slices
 
 #: Rows of a part up to which NumPy is as fast.
 _FEW_ROWS = 500
@@ -117,33 +118,38 @@ class Strips(Threads):
             yield slice(start, stop), slice(start, n)
             start = stop
 
-    def _rows_of(self, n_columns: int) -> int:
-        return max(1, self.entries // n_columns)
+    def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
+        out, places = np.empty((len(at), self.n_samples)), slice(0, len(at))
+        chosen = DeviceKernels(self.kernels, self.rows[at], self._device)
+        for rows in slices(slice(0, self.n_samples), max(1, self.entries // len(at))):
+            total = self._there.weighted_sum(rows, places, factors, chosen)
+            self._subtract((rows, at), total, factors, centered)
+            out[:, rows] = as_host(centered.weigh((rows, at), total, self.put)).T
+        return out
 
     def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
         wanted = None if task.active is None else task.active.tolist()
         out = self._device.zeros(task.shape, single=self._is_single)
-        for tile in tiles:
-            rows, columns = tile
-            found: Any
+        for rows, columns in tiles:
+            tile = rows, columns
             if task.factors is None:
                 found = self._less_means(tile, self._there.strips(rows, columns, wanted))
             else:
-                found = self._sum(rows, columns, task.factors)
-                for i, off in self.taken_off.items():
-                    if task.factors[i]:
-                        found = off.times(task.factors[i])(tile, found, self.put)
-                if task.centered is not None:
-                    task.centered.subtract(tile, found, self.put)
+                total = self._there.weighted_sum(rows, columns, task.factors)
+                self._subtract(tile, total, task.factors, task.centered)
+                found = iter([(0, total)])
             task.work(tile, found, out)
         return as_host(out)
 
-    def _sum(self, rows: slice, columns: Any, factors: FloatArray) -> Any:
-        """Return Σ f_i G_i between some rows and a range of columns, or those at some places."""
-        if not isinstance(columns, np.ndarray):
-            return self._there.weighted_sum(rows, columns, factors)
-        chosen = DeviceKernels(self.kernels, self.rows[columns], self._device)
-        return self._there.weighted_sum(rows, slice(0, len(columns)), factors, chosen)
+    def _subtract(
+        self, tile: Any, total: Any, factors: FloatArray, centered: Centered | None
+    ) -> None:
+        """Take means off a tile of Σ f_i G_i: those of nearly constant kernels, and of the sum."""
+        for i, off in self.taken_off.items():
+            if factors[i]:
+                off.subtract(tile, total, self.put, factors[i])
+        if centered is not None:
+            centered.subtract(tile, total, self.put)
 
 
 class DeviceSystem(RefinedSystem):
@@ -151,14 +157,8 @@ class DeviceSystem(RefinedSystem):
 
     Parameters
     ----------
-    bank : DeviceBank
-        Of the K_i.
-    weights : ndarray of shape (n_kernels,)
-        The w_i.
-    ridge : ndarray of shape (n_samples,)
-        Above 0.
-    tol : float
-        The length of a residual over that of its right-hand side, at which it is solved.
+    bank, weights, ridge, tol
+        As of `RefinedSystem`; the bank is a `DeviceBank`.
     coarse : bool
         Whether a coarse factor of single precision is good enough to refine with.
     """
@@ -362,16 +362,12 @@ class DeviceBank(IterativeBank):
 
 def _room_for_strips(X: FloatArray, device: Device) -> int:
     """Return the entries of a strip that the device has room for, or raise a clear error."""
+    rows = 24 * X.size  # in both precisions, twice each for distances
+    device.check_room(
+        rows + 8 * _STRIPS * len(X),
+        f"{len(X):,} rows of {X.shape[1]:,} columns",
+        "take some of the rows, or leave the device out: bank='lowrank' of NumPy needs least.",
+    )
     free = device.free_bytes()
-    if free is None:
-        return STRIP_ENTRIES
-    # Rows are there in both precisions, twice each for distances.
-    left = free - 24 * X.size
-    if left < 8 * _STRIPS * len(X):
-        needed = 24 * X.size + 8 * _STRIPS * len(X)
-        raise InvalidInputError(
-            f"{len(X):,} rows of {X.shape[1]:,} columns need at least {needed / 1e9:.2g} GB on "
-            f"{device.where}, of which {free / 1e9:.2g} GB are free. Free some, take some "
-            "of the rows, or leave the device out: bank='lowrank' of NumPy needs least."
-        )
-    return int(min(STRIP_ENTRIES, left // (8 * 2 * _STRIPS)))
+    room = STRIP_ENTRIES if free is None else (free - rows) // (16 * _STRIPS)
+    return int(min(STRIP_ENTRIES, room))

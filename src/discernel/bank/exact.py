@@ -87,9 +87,7 @@ class ExactBank(Bank):
             return
         weights, rows = self.sample_weights, self.row_weights
         taken = {int(i): self._row_means[i].copy() for i in cancelling}
-        self._engine = self._engine.less(
-            {i: Centered(means, weights, scaled=False) for i, means in taken.items()}
-        )
+        self._engine = self._engine.less({i: Centered(m, weights) for i, m in taken.items()})
         self._means[cancelling] = self._engine.row_means(rows, cancelling)[cancelling]
         for i, means in taken.items():
             left = diagonals[i] - means - (means - rows.means(means))
@@ -203,11 +201,5 @@ class DenseBank(ExactBank):
         stack = np.empty((self.n_kernels, len(rows), len(rows)))
         for position, index in enumerate(self.kept):
             stack[position] = self._grams[index][np.ix_(rows, rows)]
-        return DenseBank(
-            stack,
-            self._kept_names,
-            trusted=[True] * self.n_kernels,
-            normalization=self.normalization,
-            part=True,
-            sample_weights=self._weights_of(rows),
-        )
+        trusted, options = [True] * self.n_kernels, self._part_options(rows)
+        return DenseBank(stack, self._kept_names, trusted=trusted, **options)

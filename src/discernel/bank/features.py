@@ -29,15 +29,12 @@ from discernel.kernels.evaluate import KernelSet
 from discernel.kernels.features import (
     ExactMap,
     FeatureMap,
-    How,
     NystromMap,
     draw_landmarks,
     exact_rank,
 )
 from discernel.kernels.weighted import WeightedKernels, slices
 
-#: How landmarks are drawn; benchmarks/low_rank.py compares.
-_LANDMARKS: How = "kmeans++"
 #: An exact map is taken where its rank is within so much of what the spectrum asks for.
 _NEARLY, _SPARE = 1.25, 8
 #: Rows whose features are made, and that are rotated, at a time.
@@ -64,17 +61,8 @@ class FeatureBank(Bank):
         normalised as if they were whole, but for their means.
     maps : sequence of FeatureMap, optional
         What the features were made by; without, new rows are predicted by kernels.
-    normalization : {"centered_trace", "trace"}, default="centered_trace"
-        What is made equal for all kernels.
-    part : bool, default=False
-        Whether the rows are a part of the training set, on which a kernel may be constant.
-    sample_weights : SampleWeights, optional
-        How much rows count; by default all the same.
-
-    Warns
-    -----
-    DroppedKernelWarning
-        If a kernel is constant on the training set; it is left out.
+    normalization, part, sample_weights
+        As of `ExactBank`.
 
     Notes
     -----
@@ -122,20 +110,21 @@ class FeatureBank(Bank):
         self._maps = None if maps is None else [maps[i] for i in self.kept]
         self._features, self._mean, self._ranks = features, mean, np.array(ranks, dtype=np.intp)
         if len(self.kept) < len(ranks):
-            self._take(self._positions(self.kept), self._ranks[self.kept])
+            self._take([self._blocks[i] for i in self.kept])
         roots = np.sqrt(np.repeat(self.scales, self._ranks))
         self._features *= roots[:, None]
         self._mean *= roots
 
-    def _positions(self, kernels: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Return the positions of the features of some kernels, one kernel after another."""
-        blocks = _split(np.arange(self._ranks.sum()), self._ranks)
-        return np.concatenate([np.arange(0), *(blocks[i] for i in kernels)])
+    @property
+    def _blocks(self) -> list[NDArray[np.intp]]:
+        """The positions of the features of single kernels."""
+        return _split(np.arange(self.rank), self._ranks)
 
-    def _take(self, features: NDArray[np.intp], ranks: NDArray[np.intp]) -> None:
-        """Keep some of the features, in new memory."""
+    def _take(self, blocks: list[NDArray[np.intp]]) -> None:
+        """Keep the features at some positions, those of one kernel after another, in new memory."""
+        features = np.concatenate([np.arange(0), *blocks])
         self._features, self._mean = self._features[features], self._mean[features]
-        self._ranks = ranks
+        self._ranks = np.array([len(block) for block in blocks], dtype=np.intp)
         self.__dict__.pop("_gram", None)
 
     @property
@@ -171,9 +160,7 @@ class FeatureBank(Bank):
         return cls(features, ranks, names, diagonals=diagonals, maps=maps, **options)
 
     @classmethod
-    def of_rank(
-        cls, kernels: Sequence[Kernel], X: Any, rank: int, how: How = _LANDMARKS, **options: Any
-    ) -> FeatureBank:
+    def of_rank(cls, kernels: Sequence[Kernel], X: Any, rank: int, **options: Any) -> FeatureBank:
         """Return the bank of kernels whose ranks sum to about ``rank``, by their spectra.
 
         A rank of n_kernels · n_samples or more makes all rows landmarks.
@@ -188,7 +175,7 @@ class FeatureBank(Bank):
         else:
             ranks = share_rank(spectra_of(kernels, X), rank, n)
         mean = WeightedKernels(list(kernels), np.full(len(kernels), 1.0 / len(kernels)))
-        landmarks = draw_landmarks(X, max(ranks), how, kernel=mean)
+        landmarks = draw_landmarks(X, max(ranks), mean)
         landmarks = np.random.default_rng(0).permutation(landmarks)
         maps: list[FeatureMap] = []
         for kernel, own in zip(kernels, ranks, strict=True):
@@ -219,10 +206,8 @@ class FeatureBank(Bank):
 
     def halved(self) -> FeatureBank:
         """Return the bank of half of the landmarks, normalised as this one is."""
-        blocks = _split(np.arange(self.rank), self._ranks)
-        few = [block[one.halved] for block, one in zip(blocks, self._known_maps, strict=True)]
-        part = self._without_workspace()
-        part._take(np.concatenate(few), np.array([len(rows) for rows in few]))
+        maps, part = self._known_maps, self._without_workspace()
+        part._take([block[one.halved] for block, one in zip(self._blocks, maps, strict=True)])
         part._traces = np.array([np.vdot(factor, factor) for factor in part._factors])
         part._maps = None
         return part
@@ -361,14 +346,12 @@ class FeatureBank(Bank):
             self._ranks.tolist(),
             self._kept_names,
             diagonals=self._diagonals[:, rows] if self.needs_ridge else None,
-            normalization=self.normalization,
-            part=True,
-            sample_weights=self._weights_of(rows),
+            **self._part_options(rows),
         )
 
     def select(self, positions: NDArray[np.intp]) -> Self:
         part = self._select(positions, "_traces", "_left", "_diagonals")
-        part._take(self._positions(positions), self._ranks[positions])
+        part._take([self._blocks[i] for i in positions])
         part._maps = None if self._maps is None else [self._maps[i] for i in positions]
         return part
 
@@ -395,7 +378,8 @@ def true_traces(
     pairs = float(few.sum() ** 2 - few @ few)
     all_pairs, total = float(counts.sum() ** 2 - counts @ counts), float(counts.sum())
     raw, centered = np.empty(len(kernels)), np.empty(len(kernels))
-    for position, gram in KernelSet(kernels).matrices(rows):
+    together = KernelSet(kernels)
+    for position, gram in together.matrices(together.prepare(rows)):
         diagonal = kernels[position].diagonal(X)
         between = float(few @ gram @ few) - float((few**2) @ np.diagonal(gram))
         between *= all_pairs / pairs if len(drawn) < len(counts) else 1.0
@@ -494,10 +478,8 @@ class BlendBank(FeatureBank):
             From the sum of kernels, normalised, to the positions of landmarks.
         rank : int
             How many rows the means of kernels are taken from, if more than 2,000.
-        normalization : {"centered_trace", "trace"}, default="centered_trace"
-            What is made equal for all kernels.
-        sample_weights : SampleWeights, optional
-            How much rows count; by default all the same.
+        normalization, sample_weights
+            As of `ExactBank`.
         """
         names = kernel_names(kernels)
         raw, centered = true_traces(kernels, X, sample_weights, max(rank, _ROWS_OF_MEANS))

@@ -304,9 +304,6 @@ class IterativeBank(TiledBank):
 
     # ---- systems -----------------------------------------------------------------------------
 
-    def rough_system(self, weights: FloatArray, ridge: float) -> System:
-        return self._last_or_new(weights, ridge, self.tols[1])
-
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         weights = weights.copy()
         return lambda ridge: self._new_system(weights, np.full(self.n_samples, ridge), self.tols[0])

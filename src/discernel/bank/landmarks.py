@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from discernel.kernels.columns import divided_columns
 from discernel.kernels.device import STRIP_ENTRIES, DeviceSum
 from discernel.kernels.features import NystromMap
 from discernel.kernels.terms import single_atom
+from discernel.kernels.weighted import slices
 
 __all__ = ["LandmarksOnDevice"]
 
@@ -31,21 +34,18 @@ class LandmarksOnDevice:
 
     def __init__(self, features: NystromMap, device: Device, *, whole: bool = True) -> None:
         kernel = features.kernel
-        self._features, self._device, self._rank = features, device, features.rank
+        self._features, self._device, self._whole = features, device, whole
         self._sum = DeviceSum(kernel.kernels, kernel.coefficients, features.landmarks, device)
-        self._inverse: Any = None
-        self._whole = whole
 
-    def _turned(self, values: Any) -> Any:
-        """Return φ(x) of every k(Z, x)."""
-        if self._inverse is None:
-            lower = self._device.put(self._features.lower)
-            self._inverse = self._device.triangular_inverse(lower)
-        return self._device.xp.matmul(values, self._inverse.T)
+    @cached_property
+    def _inverse(self) -> Any:
+        return self._device.triangular_inverse(self._device.put(self._features.lower))
 
-    def _parts(self, n: int) -> list[slice]:
-        step = max(1, STRIP_ENTRIES // self._rank)
-        return [slice(first, min(first + step, n)) for first in range(0, n, step)]
+    def _parts(self, X: FloatArray, whole: bool) -> Iterator[tuple[slice, Any]]:
+        """Yield some rows at a time, and their φ(x), or k(Z, x), there."""
+        for rows in slices(slice(0, len(X)), max(1, STRIP_ENTRIES // self._features.rank)):
+            found = self._sum.matrix(X[rows])
+            yield rows, self._device.xp.matmul(found, self._inverse.T) if whole else found
 
     def features(self, X: FloatArray) -> FloatArray:
         """Return φ(x) of rows, of shape (n_rows, rank), here.
@@ -55,37 +55,31 @@ class LandmarksOnDevice:
         X : ndarray of shape (n_rows, n_columns)
             Rows.
         """
-        found = [as_host(self._turned(self._sum.matrix(X[part]))) for part in self._parts(len(X))]
-        return np.concatenate(found) if found else np.empty((0, self._rank))
+        found = np.empty((len(X), self._features.rank))
+        for rows, features in self._parts(X, True):
+            found[rows] = as_host(features)
+        return found
 
-    def sums(
-        self, X: FloatArray, values: FloatArray, weights: FloatArray
-    ) -> tuple[FloatArray, FloatArray, Any]:
-        """Return Σωφ and Σωφvᵀ, here, and Σωφφᵀ, there.
+    def sums(self, X: FloatArray, weighted: FloatArray) -> tuple[FloatArray, Any]:
+        """Return Σωφuᵀ, here, and Σωφφᵀ, there.
 
         Parameters
         ----------
         X : ndarray of shape (n_rows, n_columns)
             Rows.
-        values : ndarray of shape (n_rows, n_values)
-            The v.
-        weights : ndarray of shape (n_rows,)
-            The ω.
+        weighted : ndarray of shape (n_rows, n_values)
+            Their ωu, of which the first column is ω.
         """
-        matmul, put = self._device.xp.matmul, self._device.put
-        products = self._device.zeros((self._rank, self._rank))
-        small = self._device.zeros((self._rank, 1 + values.shape[1]))
-        for part in self._parts(len(X)):
-            some = weights[part, None]
-            features = self._sum.matrix(X[part])
-            if self._whole:
-                features = self._turned(features)
-            small = small + matmul(features.T, put(np.hstack([some, some * values[part]])))
-            if (some != 1.0).any():
-                features = features * put(np.sqrt(some))
-            products = products + matmul(features.T, features)
-        here = as_host(small)
-        return here[:, 0], here[:, 1:], products
+        xp, put, rank = self._device.xp, self._device.put, self._features.rank
+        products = self._device.zeros((rank, rank))
+        cross = self._device.zeros((rank, weighted.shape[1]))
+        for rows, features in self._parts(X, self._whole):
+            cross = cross + xp.matmul(features.T, put(weighted[rows]))
+            weights = weighted[rows, :1]
+            if (weights != 1.0).any():
+                features = features * put(np.sqrt(weights))
+            products = products + xp.matmul(features.T, features)
+        return as_host(cross), products
 
     # ---- gradients ---------------------------------------------------------------------------
 

@@ -53,10 +53,8 @@ def make_bank(
         The candidates, resolved.
     X : array-like of shape (n_samples, n_features)
         The training rows.
-    normalization : {"centered_trace", "trace"}
-        What is made equal for all kernels.
-    sample_weights : SampleWeights, optional
-        How much rows count; by default all the same.
+    normalization, sample_weights
+        As of `ExactBank`.
     device : Device, optional
         Where kernels are computed, unless they are of low rank; by default here.
     """
@@ -98,10 +96,8 @@ def bank_of_matrices(
         One array, or a list of matrices, of any library.
     names : sequence of str, optional
         Their names, for messages.
-    normalization : {"centered_trace", "trace"}, default="centered_trace"
-        What is made equal for all kernels.
-    sample_weights : SampleWeights, optional
-        How much rows count; by default all the same.
+    normalization, sample_weights
+        As of `ExactBank`.
     present : ndarray of int, optional
         The rows that count at all; by default all.
     device : Device, optional

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 
 from discernel.arrays import (
     Device,
@@ -23,6 +22,7 @@ from discernel.arrays import (
 from discernel.bank.landmarks import LandmarksOnDevice
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
+from discernel.kernels.weighted import slices
 
 __all__ = [
     "FeatureSums",
@@ -30,7 +30,6 @@ __all__ = [
     "SumPass",
     "SummedSystem",
     "check_room",
-    "one_hot",
     "sums_are_of_kernels",
 ]
 
@@ -81,7 +80,7 @@ def sums_are_of_kernels(features: NystromMap) -> bool:
 
 
 class FeatureSums:
-    """Sums over rows of weights ω, features φ and values v; those of two parts add up.
+    """Sums over rows of weights ω, features φ and values u = (1, v); those of two parts add up.
 
     Where `sums_are_of_kernels`, k(Z, x) stands for φ.
 
@@ -96,51 +95,31 @@ class FeatureSums:
     ----------
     n_rows : int
         The rows.
-    weight : float
-        Σω.
-    features : ndarray of shape (rank,)
-        Σωφ.
-    products : ndarray of shape (rank, rank)
-        Σωφφᵀ; only the lower triangle is meant.
-    values : ndarray of shape (n_values,)
-        Σωv.
-    squares : ndarray of shape (n_values,)
-        Σωv².
-    cross : ndarray of shape (rank, n_values)
-        Σωφvᵀ.
     diagonal : float
         Σωk(x, x).
+    all_values : ndarray of shape (1 + n_values,)
+        Σωu: Σω, then Σωv.
+    all_cross : ndarray of shape (rank, 1 + n_values)
+        Σωφuᵀ: Σωφ, then Σωφvᵀ.
+    products : ndarray of shape (rank, rank)
+        Σωφφᵀ; only the lower triangle is meant.
     """
 
     def __init__(self, rank: int, n_values: int) -> None:
-        self.n_rows, self.weight, self.diagonal = 0, 0.0, 0.0
-        self.features = np.zeros(rank)
+        self.n_rows, self.diagonal = 0, 0.0
+        self.all_values, self.all_cross = np.zeros(1 + n_values), np.zeros((rank, 1 + n_values))
         self._products: FloatArray = np.zeros((rank, rank), order="F")
         self._waiting: Any = None
-        self.values, self.squares = np.zeros(n_values), np.zeros(n_values)
-        self.cross = np.zeros((rank, n_values))
 
-    def add(self, features: FloatArray, rows: Labelled, diagonal: FloatArray) -> None:
-        """Add rows.
+    @property
+    def weight(self) -> float:
+        """Σω."""
+        return float(self.all_values[0])
 
-        Parameters
-        ----------
-        features : ndarray of shape (n_rows, rank)
-            Their features, which are overwritten.
-        rows : Labelled
-            The rows.
-        diagonal : ndarray of shape (n_rows,)
-            k(x, x) of each.
-        """
-        weights, weighted = rows.weights, rows.weights[:, None] * rows.values
-        self.add_values(rows, diagonal)
-        self.features += weights @ features
-        self.cross += features.T @ weighted
-        if (weights != 1.0).any():
-            features *= np.sqrt(weights)[:, None]
-        self._products = scipy.linalg.blas.dsyrk(
-            1.0, features.T, beta=1.0, c=self.products, lower=1, overwrite_c=1
-        )
+    @property
+    def values(self) -> FloatArray:
+        """Σωv, of shape (n_values,)."""
+        return self.all_values[1:]
 
     @property
     def products(self) -> FloatArray:
@@ -150,63 +129,42 @@ class FeatureSums:
             self._waiting = None
         return self._products
 
-    def add_products(self, features: FloatArray, cross: FloatArray, products: Any) -> None:
-        """Add sums over rows that were computed on a device.
+    def add_values(self, weighted: FloatArray, diagonal: float) -> None:
+        """Add what needs no features of rows: their ωu, one a row, and their Σωk(x, x)."""
+        self.n_rows += len(weighted)
+        self.all_values += weighted.sum(axis=0)
+        self.diagonal += diagonal
 
-        Parameters
-        ----------
-        features : ndarray of shape (rank,)
-            Σωφ.
-        cross : ndarray of shape (rank, n_values)
-            Σωφvᵀ.
-        products : array of shape (rank, rank)
-            Σωφφᵀ, which stays there until it is asked for.
-        """
-        self.features += features
-        self.cross += cross
+    def add_features(self, features: FloatArray, weighted: FloatArray) -> None:
+        """Add rows' features, which are overwritten, and their ωu, one a row each."""
+        self.all_cross += features.T @ weighted
+        weights = weighted[:, 0]
+        if (weights != 1.0).any():
+            features *= np.sqrt(weights)[:, None]
+        self._products = scipy.linalg.blas.dsyrk(
+            1.0, features.T, beta=1.0, c=self.products, lower=1, overwrite_c=1
+        )
+
+    def add_products(self, cross: FloatArray, products: Any) -> None:
+        """Add Σωφuᵀ and Σωφφᵀ of a device, where the latter stays until it is asked for."""
+        self.all_cross += cross
         self._waiting = products if self._waiting is None else self._waiting + products
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_products": self.products, "_waiting": None}
 
-    def add_values(self, rows: Labelled, diagonal: FloatArray) -> None:
-        """Add what needs no features of rows.
-
-        Parameters
-        ----------
-        rows : Labelled
-            The rows.
-        diagonal : ndarray of shape (n_rows,)
-            k(x, x) of each.
-        """
-        weights, weighted = rows.weights, rows.weights[:, None] * rows.values
-        self.n_rows += len(weights)
-        self.weight += float(weights.sum())
-        self.values += weighted.sum(axis=0)
-        self.squares += np.einsum("ij,ij->j", weighted, rows.values)
-        self.diagonal += float(weights @ diagonal)
-
     def __iadd__(self, other: FeatureSums) -> FeatureSums:
         self.n_rows += other.n_rows
-        self.weight += other.weight
         self.diagonal += other.diagonal
-        for name in ("features", "products", "values", "squares", "cross"):
-            array = getattr(self, name)
-            array += getattr(other, name)
+        self.all_values += other.all_values
+        self.all_cross += other.all_cross
+        self.products[:] += other.products
         return self
 
     def decay(self, factor: float) -> FeatureSums:
-        """Let all rows so far count less, and return the summary.
-
-        Parameters
-        ----------
-        factor : float
-            What their weights are multiplied by.
-        """
-        self.weight *= factor
+        """Multiply the weights of all rows so far by a factor, and return the sums."""
         self.diagonal *= factor
-        for name in ("features", "products", "values", "squares", "cross"):
-            array = getattr(self, name)
+        for array in (self.all_values, self.all_cross, self.products):
             array *= factor
         return self
 
@@ -236,25 +194,24 @@ class SumPass:
         return FeatureSums(self.features.rank, self.n_values)
 
     def add(self, state: FeatureSums, chunk: Any) -> FeatureSums:
-        rows = self.prepare(chunk)
-        if self.device is not None and isinstance(rows.X, np.ndarray):
-            state.add_values(rows, self.features.kernel.diagonal(rows.X))
-            state.add_products(*self.there.sums(rows.X, rows.values, rows.weights))
+        rows, kernel = self.prepare(chunk), self.features.kernel
+        X, rank, write = rows.X, self.features.rank, self.features.write
+        weighted = rows.weights[:, None] * np.insert(rows.values, 0, 1.0, axis=1)
+        state.add_values(weighted, float(rows.weights @ kernel.diagonal(X)))
+        if self.device is not None and isinstance(X, np.ndarray):
+            state.add_products(*self.there.sums(X, weighted))
             return state
-        rank, write = self.features.rank, self.features.write
         if sums_are_of_kernels(self.features):
 
             def write(X: Any, out: FloatArray) -> None:
-                self.features.kernel.write(X, self.features.landmarks, out)
+                kernel.write(X, self.features.landmarks, out)
 
         step = rows_for_threads(8 * rank, _THREAD_BYTES)
-        block = np.empty((min(step, n_rows(rows.X)), rank))
-        for first in range(0, n_rows(rows.X), step):
-            part = slice(first, first + step)
-            some = Labelled(rows.X[part], rows.values[part], rows.weights[part])
-            found = block[: n_rows(some.X)]
-            write(some.X, found)
-            state.add(found, some, self.features.kernel.diagonal(some.X))
+        block = np.empty((min(step, n_rows(X)), rank))
+        for part in slices(slice(0, n_rows(X)), step):
+            found = block[: part.stop - part.start]
+            write(X[part], found)
+            state.add_features(found, weighted[part])
         return state
 
     @cached_property
@@ -276,7 +233,8 @@ class SummedSystem:
     """Minimise Σω‖t − f(x) − b‖²/λ + ‖f‖² for any λ, from the sums of all rows.
 
     Over functions f(x) = φ(x)·β, in units in which the centred kernel of all rows has trace 1: the
-    same as `KernelLeastSquares` for the kernel φ(x)·φ(z) over the centred trace of k.
+    same as `KernelLeastSquares` for the kernel φ(x)·φ(z) over the centred trace of k. Targets are
+    made of values by a ``table`` of shape (n_values, n_targets): t = v·table.
 
     Parameters
     ----------
@@ -299,18 +257,17 @@ class SummedSystem:
 
     def __init__(self, summary: FeatureSums, features: NystromMap) -> None:
         self.weight, self._scale = float(summary.n_rows), summary.n_rows / summary.weight
-        self._values_sum = self._scale * summary.values
-        mean = summary.features / summary.weight
-        cross = self._scale * summary.cross - np.outer(mean, self._values_sum)
+        self._mean_values = summary.values / summary.weight
+        cross = self._scale * summary.all_cross
+        cross[:, 1:] -= np.outer(cross[:, 0], self._mean_values)
         products = self._scale * np.tril(summary.products)
         products += np.tril(products, -1).T
-        products -= self.weight * np.outer(mean, mean)
+        products -= np.outer(cross[:, 0], cross[:, 0] / self.weight)
         if sums_are_of_kernels(features):
-            mean, cross = (_solved(features.lower, each) for each in (mean, cross))
-            products = _solved(features.lower, products)
+            cross, products = (_solved(features.lower, each) for each in (cross, products))
             products = _solved(features.lower, products.T)
-        self.mean, self._cross = mean, cross
-        self.unit = self._scale * summary.diagonal - self.weight * float(mean @ mean)
+        self.mean, self._cross = cross[:, 0] / self.weight, cross[:, 1:]
+        self.unit = self._scale * summary.diagonal - self.weight * float(self.mean @ self.mean)
         if not self.unit > 0:
             raise InvalidInputError(
                 "The kernel must vary over the rows, but it is constant on all of them. Check the "
@@ -322,18 +279,15 @@ class SummedSystem:
         self.captured = min(1.0, float(self._values.sum()))
 
     def fit(self, table: FloatArray, regularization: float) -> tuple[FloatArray, FloatArray]:
-        """Return β and b with which f(x) + b = φ(x)·β + b.
-
-        Parameters
-        ----------
-        table : ndarray of shape (n_values, n_targets)
-            How targets are made of values: t = v·table.
-        regularization : float
-            λ.
-        """
+        """Return β and b with which f(x) + b = φ(x)·β + b, for one λ."""
         turned = self._right(table) / (self._values + regularization)[:, None]
         beta = self._vectors @ turned / self.unit
-        return beta, self._target_mean(table) - self.mean @ beta
+        return beta, self._mean_values @ table - self.mean @ beta
+
+    def penalty(self, table: FloatArray, regularization: float) -> FloatArray:
+        """Return ‖f‖², between all pairs of targets."""
+        turned = self._right(table) / (self._values + regularization)[:, None]
+        return np.asarray(turned.T @ turned / self.unit)
 
     def influence(
         self, features: FloatArray, weights: FloatArray, regularization: float
@@ -356,16 +310,10 @@ class SummedSystem:
         left : ndarray of shape (n_rows,)
             1 less the fit at the row itself.
         """
-        features -= self.mean
-        turned = np.matmul(features, self._vectors)
+        turned, weights = self._turned(features), self._scale * weights
         shrunk = turned * weights[:, None] / (self.unit * (self._values + regularization))
         leverage = np.einsum("ij,ij->i", turned, shrunk) + weights / self.weight
         return np.asarray(self._vectors @ shrunk.T), 1.0 - leverage
-
-    def penalty(self, table: FloatArray, regularization: float) -> FloatArray:
-        """Return ‖f‖², between all pairs of targets."""
-        turned = self._right(table) / (self._values + regularization)[:, None]
-        return np.asarray(turned.T @ turned / self.unit)
 
     def sampled(
         self, features: FloatArray, weights: FloatArray, table: FloatArray
@@ -373,33 +321,23 @@ class SummedSystem:
         """Return a function of λ: the fit for some of the rows, and the share left without each.
 
         That share is 1 − h, with h the leverage of a row: the error of the fit without the row is
-        that of the fit over the share.
-
-        Parameters
-        ----------
-        features : ndarray of shape (n_rows, rank)
-            Features of rows that are among those of the sums; overwritten.
-        weights : ndarray of shape (n_rows,)
-            What they weigh in the sums.
-        table : ndarray of shape (n_values, n_targets)
-            How targets are made of values.
+        that of the fit over the share. Parameters are those of `influence`.
         """
-        features -= self.mean
-        turned = np.matmul(features, self._vectors)
-        right, constant = self._right(table), self._target_mean(table)
-        weights = self._scale * weights
+        turned, right = self._turned(features), self._right(table)
+        constant, weights = self._mean_values @ table, self._scale * weights
 
         def at(regularization: float) -> tuple[FloatArray, FloatArray]:
             shrunk = 1.0 / (self.unit * (self._values + regularization))
             fitted = turned @ (shrunk[:, None] * right) + constant
             squared = np.einsum("ij,j,ij->i", turned, shrunk, turned, optimize=False)
-            leverage = weights * (squared + 1.0 / self.weight)
-            return fitted, 1.0 - leverage
+            return fitted, 1.0 - weights * (squared + 1.0 / self.weight)
 
         return at
 
-    def _target_mean(self, table: FloatArray) -> FloatArray:
-        return np.asarray(self._values_sum @ table / self.weight)
+    def _turned(self, features: FloatArray) -> FloatArray:
+        """Return centred features along the eigenvectors."""
+        features -= self.mean
+        return np.asarray(np.matmul(features, self._vectors))
 
     def _right(self, table: FloatArray) -> FloatArray:
         """Return Σω(φ − mean)tᵀ along the eigenvectors."""
@@ -427,10 +365,3 @@ def check_room(rank: int) -> None:
             f"{needed / 1e9:,.1f} GB. This machine has {memory / 1e9:,.1f} GB. Take fewer "
             "landmarks."
         )
-
-
-def one_hot(codes: NDArray[np.intp], n_classes: int) -> FloatArray:
-    """Return 1 where a row is in a class, else 0."""
-    found = np.zeros((len(codes), n_classes))
-    found[np.arange(len(codes)), codes] = 1.0
-    return found

@@ -5,13 +5,15 @@ from __future__ import annotations
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import numpy as np
 
 from discernel.arrays import Cholesky, FloatArray, matmul, self_product_less
 from discernel.bank.conjugate import PartialFactor
 from discernel.exceptions import NumericalError
+
+Made = TypeVar("Made")
 
 #: Pivots below this share of the largest entry, times the number of rows, are rounding.
 _ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
@@ -72,6 +74,8 @@ class CholeskySystem(System):
         of the weights of samples. N is then Σ w_i K_i + c rrᵀ. Its inverse is that of Σ w_i K_i
         across r, which is all that fits with an intercept take from it: that they are the limit
         of λ → 0.
+    tol : float, default=0
+        What the precision of the matrix leaves of a right-hand side.
 
     Notes
     -----
@@ -85,8 +89,9 @@ class CholeskySystem(System):
         make: Callable[[], FloatArray],
         ridge: float | FloatArray,
         null: FloatArray | None = None,
+        tol: float = 0.0,
     ) -> None:
-        self._make, self._ridge, self._null = make, ridge, null
+        self._make, self._ridge, self._null, self.tol = make, ridge, null, tol
         self._factor: Cholesky | None = self._factored()
         self._inverse_diagonal: FloatArray | None = None
 
@@ -192,15 +197,15 @@ class Workspace:
         self.factor: tuple[FloatArray, PartialFactor] | None = None
         self.subspace: tuple[FloatArray, FloatArray] | None = None
 
-    def take(self, n: int) -> FloatArray:
-        """Return memory for a matrix of n rows."""
-        return self.spare.pop() if self.spare else np.empty((n, n))
+    def lend(self, n: int, make: Callable[[FloatArray], Made]) -> Made:
+        """Return what is made in memory for a matrix of n rows, which is spare when it is gone."""
+        spare = self.spare  # not `self`: it holds the last system, which would never be gone
+        memory = spare.pop() if spare else np.empty((n, n))
+        made = make(memory)
 
-    def give_back_with(self, owner: object, memory: FloatArray) -> None:
-        """Make memory spare when its owner is gone; one matrix is enough."""
-        weakref.finalize(owner, _keep, self.spare, memory)
+        def keep() -> None:
+            if not spare:  # one is enough
+                spare.append(memory)
 
-
-def _keep(spare: list[FloatArray], memory: FloatArray) -> None:
-    if not spare:
-        spare.append(memory)
+        weakref.finalize(made, keep)
+        return made

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from copy import copy
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import joblib
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Buffers, FloatArray, in_threads, larger_tiles, n_rows
+from discernel.arrays import (
+    Buffers,
+    FloatArray,
+    draw_rows,
+    in_threads,
+    larger_tiles,
+    n_rows,
+)
 from discernel.bank.base import Bank
 from discernel.bank.checks import check_grams
 from discernel.bank.combined import gram_stack
@@ -24,7 +32,8 @@ from discernel.bank.system import System
 from discernel.bank.tiles import Centered, Engine, Found, Tile, TilePass
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel, kernel_names
-from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.evaluate import KernelSet
+from discernel.kernels.weighted import slices
 
 #: Rows and columns of a tile: 1 MiB, of which a core holds two or three in its cache.
 _ROWS, _COLUMNS = 256, 512
@@ -46,21 +55,15 @@ class Threads(Engine):
     def __init__(
         self, kernels: Sequence[Kernel], X: Any, n_threads: int, cache_bytes: float
     ) -> None:
-        self.kernels, self.n_samples = KernelSet(kernels), n_rows(X)
-        self._is_prepared = can_prepare(X)
-        self.rows: Any = self.kernels.prepare(X) if self._is_prepared else X
+        self.kernels, self.n_samples, self.n_kernels = KernelSet(kernels), n_rows(X), len(kernels)
+        self.rows = self.kernels.prepare(X)
         self._n_threads, self._tile_shape = n_threads, _tile_shape(cache_bytes, n_threads)
         self.taken_off: dict[int, Centered] = {}
         self._is_single, self.passes = False, Counter[str]()
 
-    @property
-    def n_kernels(self) -> int:  # type: ignore[override]
-        """The number of kernels."""
-        return len(self.kernels.kernels)
-
     def of(self, positions: NDArray[np.intp]) -> Self:
         made, old = copy(self), positions.tolist()
-        made.kernels, taken = self.kernels.of(old), self.taken_off
+        made.kernels, made.n_kernels, taken = self.kernels.of(old), len(old), self.taken_off
         made.taken_off = {new: taken[i] for new, i in enumerate(old) if i in taken}
         return made
 
@@ -69,7 +72,7 @@ class Threads(Engine):
 
         It is faster for kernels of squared distances. Nearly constant ones need all digits.
         """
-        if not self._is_prepared or any(i in self.taken_off for i in active):
+        if any(i in self.taken_off for i in active):
             return None
         rows = self.rows.single({self.kernels.keys[i] for i in active})
         if rows is None:
@@ -125,19 +128,15 @@ class Threads(Engine):
             parts[0] += part
         return parts[0]
 
-    def _rows_of(self, n_columns: int) -> int:
-        """Return how many rows of some columns are made at a time."""
-        return _STRIP
-
     def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
         """Return some columns of Σ f_i G_i, centred, of shape (n_columns, n_samples)."""
-        n, out = self.n_samples, np.empty((len(at), self.n_samples))
+        out = np.empty((len(at), self.n_samples))
 
-        def work(tile: Any, total: Any, _: Any) -> None:
-            out[:, tile[0]] = self.host(centered.weigh(tile, total, self.put)).T
+        def work(tile: Any, found: Found, _: Any) -> None:
+            for _, total in found:
+                out[:, tile[0]] = centered.weigh(tile, total, self.put).T
 
-        step = self._rows_of(len(at))
-        strips = [(slice(start, min(start + step, n)), at) for start in range(0, n, step)]
+        strips = [(rows, at) for rows in slices(slice(0, self.n_samples), _STRIP)]
         self._run(TilePass(work, factors=factors, centered=centered), strips)
         return out
 
@@ -148,13 +147,13 @@ def _in_single(array: FloatArray) -> Any:
 
 def _add_weighted(
     total: FloatArray, matrices: Found, factors: FloatArray, buffers: Buffers
-) -> FloatArray:
-    """Add Σ f_i G_i of a tile to a total, in place, and return it."""
+) -> Found:
+    """Add Σ f_i G_i of a tile to a total, in place, and yield 0 and the total."""
     term = buffers("term", (total.shape[0], total.shape[1]))
     for position, matrix in matrices:
         np.multiply(matrix, factors[position], out=term, casting="same_kind")
         total += term
-    return total
+    yield 0, total
 
 
 class TiledBank(ExactBank):
@@ -187,6 +186,8 @@ class TiledBank(ExactBank):
     the result and of a few tiles a thread.
     """
 
+    #: Rough systems are of single precision.
+    tols: ClassVar[tuple[float, float]] = 0.0, 1e-3
     _engine: Threads
 
     def __init__(
@@ -203,7 +204,7 @@ class TiledBank(ExactBank):
         self._n_threads = (n_threads or int(joblib.cpu_count())) if safe else 1
         names = kernel_names(kernels)
         _tile_shape(cache_bytes, self._n_threads)  # before any work
-        _check_kernels(self._all, names, X)
+        _check_kernels(self._all, names, draw_rows(X, _CHECKED_ROWS))
         diagonals = np.array([kernel.diagonal(X) for kernel in kernels])
         super().__init__(self._make_engine(), names, diagonals, **options)
 
@@ -232,25 +233,21 @@ class TiledBank(ExactBank):
         )
 
     def check_definite(self) -> None:
-        mine = [kernel for kernel in self._engine.kernels.kernels if not kernel.trusted]
-        if mine:
-            check_grams(gram_stack(mine, self._X), kernel_names(mine), None)
+        _check_kernels(self._engine.kernels.kernels, self._kept_names, self._X)
 
     # ---- systems and parts -------------------------------------------------------------------
 
-    def rough_system(self, weights: FloatArray, ridge: float) -> System:
-        if ridge < _SINGLE_RIDGE:
-            return self.system(weights, ridge)
+    def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         n, plain = self.n_samples, self._without_workspace()
 
         def fill(memory: FloatArray) -> FloatArray:
             half: Any = memory.view(np.float32).ravel()[: n * n].reshape(n, n)
             return plain.combined(weights, half)
 
-        try:
-            return self._factored(fill, ridge)
-        except NumericalError:
-            return self.system(weights, ridge)
+        if tol > 0 and diagonal.min() >= _SINGLE_RIDGE:
+            with suppress(NumericalError):  # its digits were too few
+                return self._factored(fill, diagonal, tol)
+        return super()._new_system(weights, diagonal, 0.0)
 
     def subset(self, rows: NDArray[np.intp]) -> Bank:
         """Return the same kernels on some of the samples, as a stack where that is small.
@@ -258,11 +255,7 @@ class TiledBank(ExactBank):
         Small beside the two matrices of all samples that are needed anyway, too.
         """
         kernels, kind = self._engine.kernels.kernels, self._kind_of_part(len(rows))
-        options: dict[str, Any] = {
-            "normalization": self.normalization,
-            "part": True,
-            "sample_weights": self._weights_of(rows),
-        }
+        options = self._part_options(rows)
         if kind is not None:
             options |= {"n_threads": self._n_threads, "cache_bytes": self._cache_bytes}
             return kind(kernels, self._X[rows], **options)
@@ -276,14 +269,11 @@ class TiledBank(ExactBank):
         return None if small else TiledBank
 
 
-def _check_kernels(kernels: list[Kernel], names: list[str], X: Any) -> None:
+def _check_kernels(kernels: Sequence[Kernel], names: list[str], X: Any) -> None:
     """Check on some rows that kernels of the user's are kernels."""
     mine = [i for i, kernel in enumerate(kernels) if not kernel.trusted]
     if mine:
-        n = min(n_rows(X), _CHECKED_ROWS)
-        rows = np.sort(np.random.default_rng(0).choice(n_rows(X), n, replace=False))
-        stack = gram_stack([kernels[i] for i in mine], X[rows])
-        check_grams(stack, [names[i] for i in mine], None)
+        check_grams(gram_stack([kernels[i] for i in mine], X), [names[i] for i in mine], None)
 
 
 def _tile_shape(cache_bytes: float, n_threads: int) -> tuple[int, int]:

@@ -33,45 +33,32 @@ Found = Iterator[tuple[int, Any]]
 class Centered:
     """Take means off tiles, and multiply them by the roots of the weights of rows: D C G Cᵀ D.
 
+    Tiles are changed in place, and returned. ``put`` makes an array of their library from one of
+    NumPy.
+
     Parameters
     ----------
     means : ndarray of shape (n_samples,)
         The means of the rows of the whole matrix.
     weights : SampleWeights or None
         How much rows count.
-    scaled : bool, default=True
-        Whether to multiply by the roots.
     """
 
-    def __init__(
-        self, means: FloatArray, weights: SampleWeights | None, *, scaled: bool = True
-    ) -> None:
-        self.means = means
-        self._roots = weights.roots if scaled and weights is not None else None
+    def __init__(self, means: FloatArray, weights: SampleWeights | None) -> None:
+        self.means, self._roots = means, None if weights is None else weights.roots
         self._across = means - row_weights(weights, len(means)).means(means)
 
-    def times(self, factor: float) -> Centered:
-        """Return what does the same to a matrix times a factor."""
-        made = copy(self)
-        made.means, made._across = factor * self.means, factor * self._across
-        return made
-
-    def __call__(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
-        """Do both to the values of a tile in place, and return them.
-
-        ``put`` makes an array of the library of the values from one of NumPy.
-        """
-        return self.weigh(tile, self.subtract(tile, values, put), put)
-
-    def subtract(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
-        """Take means off the values of a tile, in place, and return them."""
+    def subtract(
+        self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any], by: float = 1.0
+    ) -> Any:
+        """Take the means of a matrix, times a factor, off the values of a tile."""
         rows, columns = tile
-        values -= put(self.means[rows, None])
-        values -= put(self._across[None, columns])
+        values -= put(by * self.means[rows, None])
+        values -= put(by * self._across[None, columns])
         return values
 
     def weigh(self, tile: tuple[Any, Any], values: Any, put: Callable[[FloatArray], Any]) -> Any:
-        """Multiply the values of a tile by the roots of weights, in place, and return them."""
+        """Multiply the values of a tile by the roots of weights."""
         rows, columns = tile
         if self._roots is not None:
             values *= put(self._roots[rows, None])
@@ -86,8 +73,8 @@ class TilePass:
     Attributes
     ----------
     work : callable
-        Called with a tile, the positions and matrices of kernels there, or their sum, which it may
-        change, and an array to add to.
+        Called with a tile, the positions and matrices of kernels there, or 0 and their sum, which
+        it may change, and an array to add to.
     shape : tuple of int
         The shape of the array.
     active : ndarray of int or None
@@ -102,7 +89,7 @@ class TilePass:
         What takes means off the sum.
     """
 
-    work: Callable[[Tile, Any, Any], None]
+    work: Callable[[Tile, Found, Any], None]
     shape: tuple[int, ...] = (0,)
     active: NDArray[np.intp] | None = None
     factors: FloatArray | None = None
@@ -159,7 +146,7 @@ class Engine(ABC):
         for position, matrix in found:
             off = self.taken_off.get(position)
             # In other memory: the next kernel may be its square.
-            yield position, matrix if off is None else off(tile, 1.0 * matrix, self.put)
+            yield position, matrix if off is None else off.subtract(tile, 1.0 * matrix, self.put)
 
     def host(self, array: Any) -> FloatArray:
         """Return an array of the library of the tiles as one of NumPy."""
@@ -188,11 +175,11 @@ class Stored(Engine):
         wanted = range(self.n_kernels) if task.active is None else task.active.tolist()
         for start in range(0, n, step):
             rows, columns = slice(start, min(start + step, n)), slice(start, n)
-            found: Any = ((i, self.matrices[i][rows, columns]) for i in wanted)
+            found = ((i, self.matrices[i][rows, columns]) for i in wanted)
             task.work((rows, columns), found if factors is None else self._sum(task), out)
         return out
 
-    def _sum(self, task: TilePass) -> FloatArray:
+    def _sum(self, task: TilePass) -> Found:
         total, whole = task.memory, slice(0, self.n_samples)
         total.fill(0.0)
         for matrix, factor in zip(self.matrices, task.factors, strict=True):  # type: ignore[arg-type]
@@ -200,7 +187,7 @@ class Stored(Engine):
                 scipy.linalg.blas.daxpy(matrix.ravel(), total.ravel(), a=factor)
         if task.centered is not None:
             task.centered.subtract((whole, whole), total, self.put)
-        return np.asarray(total)
+        yield 0, total
 
     def of(self, positions: NDArray[np.intp]) -> Stored:
         return Stored([self.matrices[i] for i in positions], self.n_samples)
@@ -215,7 +202,7 @@ class Stored(Engine):
         """Return the engine with centred copies in the place of some matrices."""
         matrices, whole = list(self.matrices), (slice(None), slice(None))
         for i, off in taken.items():
-            copied = off(whole, 1.0 * matrices[i], self.put)
+            copied = off.subtract(whole, 1.0 * matrices[i], self.put)
             matrices[i] = 0.5 * (copied + copied.T)
         return Stored(matrices, self.n_samples)
 
@@ -231,9 +218,15 @@ def _split(tile: Tile) -> tuple[int, slice]:
 
 
 def product(
-    engine: Engine, vectors: FloatArray, active: NDArray[np.intp] | None = None
+    engine: Engine,
+    vectors: FloatArray,
+    active: NDArray[np.intp] | None = None,
+    factors: FloatArray | None = None,
 ) -> FloatArray:
-    """Return every G_iV, of shape (n_kernels, n_samples, n_vectors); 0 where not active."""
+    """Return every G_iV, of shape (n_kernels, n_samples, n_vectors); 0 where not active.
+
+    With factors Σ f_i G_i V alone, of shape (1, n_samples, n_vectors): one product a tile.
+    """
     V, matmul = engine.put(vectors), engine.matmul
 
     def work(tile: Tile, matrices: Found, out: Any) -> None:
@@ -243,7 +236,8 @@ def product(
             if rest.start < rest.stop:
                 out[i, rest, :] += matmul(matrix[:, own:].T, V[rows, :])
 
-    return engine.run(TilePass(work, (engine.n_kernels, *vectors.shape), active))
+    n_found = engine.n_kernels if factors is None else 1
+    return engine.run(TilePass(work, (n_found, *vectors.shape), active, factors))
 
 
 def compress(engine: Engine, basis: FloatArray) -> FloatArray:
@@ -296,7 +290,7 @@ def inner_products(engine: Engine, means: FloatArray, weights: SampleWeights | N
         for i, matrix in matrices:
             values = stack[i, :, :]
             values[:, :] = matrix
-            centered[i](tile, values, put)
+            centered[i].weigh(tile, centered[i].subtract(tile, values, put), put)
             if own > 0 and rest.start < rest.stop:  # it counts for its mirror image too
                 values[:, own:] *= 2.0**0.5
         flat = xp.reshape(stack, (p, -1))
@@ -309,12 +303,13 @@ def combine(engine: Engine, factors: FloatArray, centered: Centered, out: Any) -
     """Write Σ f_i G_i, centred, to a matrix of the library of the engine, and return it."""
     put = engine.put
 
-    def work(tile: Tile, total: Any, _: Any) -> None:
+    def work(tile: Tile, found: Found, _: Any) -> None:
         (rows, columns), (own, rest) = tile, _split(tile)
-        total = centered.weigh(tile, total, put)
-        if total is not out:
-            out[rows, columns] = total
-            out[rest, rows] = total[:, own:].T
+        for _, total in found:
+            total = centered.weigh(tile, total, put)
+            if total is not out:
+                out[rows, columns] = total
+                out[rest, rows] = total[:, own:].T
 
     engine.run(TilePass(work, factors=factors, memory=out, centered=centered))
     return out
@@ -328,15 +323,7 @@ def around_one(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def combined_product(engine: Engine, factors: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return Σ f_i G_i V: one pass, and one product a tile."""
+    """Return Σ f_i G_i V, also in single precision."""
     vectors, lengths = around_one(vectors)
-    V, matmul = engine.put(vectors), engine.matmul
-
-    def work(tile: Tile, total: Any, out: Any) -> None:
-        (rows, columns), (own, rest) = tile, _split(tile)
-        out[rows, :] += matmul(total, V[columns, :])
-        if rest.start < rest.stop:
-            out[rest, :] += matmul(total[:, own:].T, V[rows, :])
-
-    found = engine.run(TilePass(work, vectors.shape, factors=factors))
+    found = product(engine, vectors, factors=factors)[0]
     return np.asarray(found.astype(np.float64) * lengths)

@@ -155,19 +155,18 @@ def _named(names: Any, values: Any) -> dict[str, Any]:
 
 
 def _cells(model: models.SavedModel, row: Any) -> dict[str, Any]:
-    """Return the cells of a row; days since 1970 as the date that they are."""
+    """Return the cells of a row; dates as text."""
     cells = _named(row.index, row)
-    for column in model.preparation.dates:
-        name = f"{column} (days)"
-        if cells.get(name) is not None:
-            cells[name] = str(np.datetime64(int(cells[name]), "D"))
+    for name in model.preparation.dates:
+        if cells[name] is not None:
+            cells[name] = str(cells[name]).removesuffix(" 00:00:00")
     return cells
 
 
 def _by_column(model: models.SavedModel, found: Contributions) -> tuple[list[str], Any]:
     """Return the columns of the table and what they add; encoded ones are parts of them."""
     if found.columns is None:
-        return list(model.preparation.feature_names), None
+        return list(model.preparation.columns), None
     return sum_by(model.columns, found.columns)
 
 

@@ -13,7 +13,7 @@ from discernel.cli.shared import on_one_line, one_line_errors, say_where
 from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
-from discernel.rows.files.formats import listed
+from discernel.rows.formats import listed
 from discernel.show.writing import check_place, refuse_same_file, write_file
 
 __all__ = ["export_command"]
@@ -55,7 +55,7 @@ def export_command(
             raise InvalidInputError("--float32 is for ONNX. Leave it out for a Python file.")
         check_place("export", to)
         loaded = models.load_model(model)
-        pipeline, names = loaded.pipeline, loaded.preparation.feature_names
+        pipeline, names = loaded.pipeline, loaded.preparation.columns
         scorer = numpy_scorer(pipeline, names=names)
         if to.suffix == ".onnx":
             graph = to_onnx(pipeline, names=names, dtype="float32" if float32 else "float64")

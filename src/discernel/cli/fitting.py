@@ -34,9 +34,8 @@ from discernel.cli.shared import (
 )
 from discernel.compare.progress import row_bars
 from discernel.exceptions import InvalidInputError, LongFitWarning
-from discernel.rows.files.formats import listed, printable
-from discernel.rows.streams.formats import file_stem
-from discernel.rows.tables import TableEncoder
+from discernel.rows.encoder import TableEncoder
+from discernel.rows.formats import file_stem, listed, printable
 from discernel.show.terminal import print_blocks
 from discernel.show.writing import check_place, refuse_same_file
 

@@ -15,12 +15,12 @@ from discernel.cli.models import Origin, SavedModel
 from discernel.compare.plan import Data
 from discernel.exceptions import InvalidInputError
 from discernel.plan import FEW_ROWS
-from discernel.rows.files.files import digest, find_target, rows_with_labels
-from discernel.rows.files.formats import import_pandas
-from discernel.rows.files.preparation import Preparation
-from discernel.rows.files.reading import read_table
-from discernel.rows.files.views import ViewsFile, build_kernels, join_files, read_views
+from discernel.rows.formats import import_pandas
+from discernel.rows.labelled import digest, find_target, rows_with_labels
+from discernel.rows.preparation import Preparation
+from discernel.rows.reading import read_table
 from discernel.rows.views import kernel_sources
+from discernel.rows.views_file import ViewsFile, build_kernels, join_files, read_views
 
 __all__ = ["WhereFiles", "fit_views", "joiner"]
 

@@ -24,11 +24,11 @@ from discernel.compare.tasks import Division, encoded_views
 from discernel.exceptions import InvalidInputError
 from discernel.plan import FEW_ROWS, parse_duration
 from discernel.rows.datasets import Dataset, load
-from discernel.rows.files.files import digest, open_file
-from discernel.rows.files.formats import listed
-from discernel.rows.files.preparation import Preparation, one_spelling
-from discernel.rows.files.reading import read_table
-from discernel.rows.tables import TableEncoder
+from discernel.rows.encoder import TableEncoder
+from discernel.rows.formats import listed
+from discernel.rows.labelled import digest, open_file
+from discernel.rows.preparation import Preparation, one_spelling
+from discernel.rows.reading import read_table
 
 __all__ = [
     "Learner",

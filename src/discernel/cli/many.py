@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from functools import partial
-from glob import glob
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +13,20 @@ from sklearn.pipeline import make_pipeline
 from discernel.cli.learning import Learner, Rows, now
 from discernel.cli.models import Origin, SavedModel
 from discernel.cli.predictions import Predictions
-from discernel.exceptions import InvalidInputError
-from discernel.rows.files.columns import identifiers
-from discernel.rows.files.dates import PARTS, date_format, split_dates
-from discernel.rows.files.files import find_target
-from discernel.rows.files.preparation import Preparation
-from discernel.rows.streams import Chunk, RowProgress, Source, open_rows
-from discernel.rows.streams.files import FileSource
-from discernel.rows.streams.formats import file_ending, open_bytes, uncompressed_size
-from discernel.rows.streams.sources import ChangedSource
-from discernel.rows.tables.encoder import EncodedNumbers
+from discernel.rows.chunks import Chunk, RowProgress
+from discernel.rows.columns import date_parts_of, identifiers
+from discernel.rows.files import FileSource
+from discernel.rows.formats import file_ending, uncompressed_size
+from discernel.rows.labelled import find_target
+from discernel.rows.open import open_rows
+from discernel.rows.preparation import Preparation
+from discernel.rows.sources import Source
 
 __all__ = ["are_many", "fit_many", "predict_many"]
 
 #: Bytes of a file that is read in chunks.
 _LARGE = 200 * 2**20
-_ENDINGS = (".csv", ".parquet")
+_ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")
 
 
 def are_many(data: Sequence[str]) -> bool:
@@ -78,53 +73,25 @@ def fit_many(
     command : str
         The command line, to be remembered.
     """
-    _refuse_other_delimiters(data[0])
     columns = open_rows(list(data)).columns or []
     target = find_target(columns, target, data[0])
     with _opened(data, scheduler, target, drop) as source:
-        dates = _find_dates(source)
-        rows = ChangedSource(source, partial(split_dates, dates=dates)) if dates else source
-        clf = learner.make(callback=told).fit(rows)
+        clf = learner.make(callback=told).fit(source)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
-    used = tuple(source.columns or ())
-    categories = tuple(column for column in _categories(clf) if column in used)
-    preparation = Preparation(used, categories, dates=dates)
+    preparation = _preparation(clf, tuple(source.columns or ()))
     origin = _origin(clf, data, command, preparation)
     return SavedModel(make_pipeline(clf), preparation, target, name, origin)
 
 
-def _find_dates(source: Source) -> dict[str, tuple[str, ...]]:
-    """Return the columns of dates, by the first rows: how they are written, and all parts."""
-    first: Any = next((chunk.X for chunk in source.chunks() if chunk.n_rows), {})
-    written = {name: date_format(first[name]) for name in first}
-    # Dates of a type of their own may be text in the file of rows to predict.
-    return {n: (how or "ISO8601", *PARTS) for n, how in written.items() if how is not None}
-
-
-def _refuse_other_delimiters(given: str) -> None:
-    """Raise where a CSV file has a delimiter that chunks are not read by."""
-    path = Path(given)
-    files = sorted(path.rglob("*")) if path.is_dir() else map(Path, sorted(glob(given)))
-    first = next((file for file in files if file_ending(file) == ".csv" and file.is_file()), None)
-    if first is None:
-        return
-    names: set[str] = set()
-    with suppress(OSError, EOFError, zlib.error), open_bytes(first) as file:  # its reader says it
-        names = set(file.readline().decode(errors="replace"))
-    if "," not in names and (signs := names & set(";|\t")):
-        raise InvalidInputError(
-            "Files that are read in chunks must be Parquet, or CSV with commas between cells and "
-            f"decimal points. {first.name} has {min(signs)!r} between its names. Write it as "
-            "Parquet, or fit one file of at most 200 MB."
-        )
-
-
-def _categories(clf: Any) -> tuple[str, ...]:
-    """Return the columns that are not numbers, and those that are left out, whatever they are."""
+def _preparation(clf: Any, columns: tuple[str, ...]) -> Preparation:
+    """Return what columns are taken for; those that are left out are read as text."""
     if clf.encoder_ is None:
-        return ()
-    numbers = {c.position for c in clf.encoder_.columns_ if isinstance(c, EncodedNumbers)}
-    return tuple(n for i, n in enumerate(clf.feature_names_in_.tolist()) if i not in numbers)
+        return Preparation(columns)
+    found = {columns[each.position]: each for each in clf.encoder_.columns_}
+    dates = {name: each.written for name, each in found.items() if each.kind == "date"}
+    numbers = {name for name, each in found.items() if each.kind == "number"}
+    text = tuple(name for name in columns if name not in dates and name not in numbers)
+    return Preparation(columns, text, dates=dates)
 
 
 def _origin(clf: Any, data: Sequence[str], command: str, preparation: Preparation) -> Origin:
@@ -132,7 +99,8 @@ def _origin(clf: Any, data: Sequence[str], command: str, preparation: Preparatio
     left_out = {} if clf.encoder_ is None else clf.encoder_.left_out
     became = dict.fromkeys(preparation.columns, "number")
     became |= dict.fromkeys(preparation.categories, "category")
-    became |= {name: f"date, as {', '.join(PARTS)}" for name in preparation.dates}
+    dates = {} if clf.encoder_ is None else date_parts_of(clf.encoder_)
+    became |= {name: f"date, as {', '.join(parts)}" for name, parts in dates.items()}
     return Origin(
         " ".join(data),
         command=command,
@@ -141,7 +109,7 @@ def _origin(clf: Any, data: Sequence[str], command: str, preparation: Preparatio
         columns=became | {n: f"left out: {why}" for n, why in left_out.items() if n in became},
         identifiers=identifiers(left_out),
         notes=tuple(
-            f"{name!r} is taken as dates: {', '.join(PARTS)}" for name in preparation.dates
+            f"{name!r} is taken as dates: {', '.join(parts)}" for name, parts in dates.items()
         ),
     )
 

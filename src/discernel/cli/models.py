@@ -16,16 +16,16 @@ from sklearn.pipeline import Pipeline
 import discernel
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.inspection.facts import model_facts
-from discernel.rows.files.formats import import_pandas
-from discernel.rows.files.preparation import Preparation
-from discernel.rows.tables import TableEncoder
+from discernel.rows.encoder import TableEncoder
+from discernel.rows.formats import import_pandas
+from discernel.rows.preparation import Preparation
 from discernel.show.facts import ModelFacts
 from discernel.show.writing import check_place, write_file
 
 __all__ = ["Origin", "SavedModel", "load_model", "save_model"]
 
 #: Raised with every change that an older version could not read.
-_FORMAT = 4
+_FORMAT = 5
 #: The first skops that builds nothing it was not told to trust.
 _SKOPS = (0, 12)
 #: Our own parts of a model.
@@ -68,17 +68,18 @@ _OURS = (
     "discernel.model.model.Facts",
     "discernel.model.model.KeptRows",
     "discernel.model.model.Model",
-    "discernel.model.model.RowReader",
+    "discernel.rows.reader.RowReader",
     "discernel.programs.solution.Candidate",
     "discernel.programs.solution.LearnedKernel",
     "discernel.programs.solution.Progress",
     "discernel.default.metric.Metric",
     "discernel.plan.costs.Stage",
     "discernel.plan.plan.FitPlan",
-    "discernel.rows.tables.encoder.EncodedNumbers",
-    "discernel.rows.tables.encoder.EncodedValues",
-    "discernel.rows.tables.encoder.LeftOut",
-    "discernel.rows.tables.encoder.TableEncoder",
+    "discernel.rows.encoder.EncodedDates",
+    "discernel.rows.encoder.EncodedNumbers",
+    "discernel.rows.encoder.EncodedValues",
+    "discernel.rows.encoder.LeftOut",
+    "discernel.rows.encoder.TableEncoder",
 )
 #: All that a model may be made of: plain data, arrays, two parts of scikit-learn, and ours.
 _TRUSTED = frozenset(
@@ -187,7 +188,7 @@ class SavedModel:
     @property
     def columns(self) -> list[str]:
         """The column of the table which each column that the last step is given is part of."""
-        names, first = list(self.preparation.feature_names), self.pipeline[0]
+        names, first = list(self.preparation.columns), self.pipeline[0]
         return [names[i] for i in first.source] if isinstance(first, TableEncoder) else names
 
     def describe(self) -> ModelFacts:
@@ -318,9 +319,10 @@ def _checked(stored: Any, path: Path) -> SavedModel:
     if not isinstance(model.target, str) or not isinstance(model.dataset, str):
         raise TypeError("the names of target and data set must be text")
     # Whatever else is missing, or does not go together, breaks the prediction of a row.
+    text, dates = model.preparation.categories, model.preparation.dates
     cells: dict[str, list[Any]] = {
-        name: ["" if name in model.preparation.categories else 0.0]
-        for name in model.preparation.feature_names
+        name: [None if name in dates else "" if name in text else 0.0]
+        for name in model.preparation.columns
     }
     if any(kernel.takes_missing for kernel in model.pipeline[-1].kernels_):
         cells = {name: [None] for name in cells}  # which any source may be

@@ -15,8 +15,7 @@ from rich.console import Console
 from discernel.compare.compare import file_data
 from discernel.compare.plan import Data
 from discernel.exceptions import DiscernelError, InvalidInputError
-from discernel.rows.files.formats import ENDINGS, ENDINGS_IN_WORDS
-from discernel.rows.streams.formats import file_ending
+from discernel.rows.formats import ENDINGS, ENDINGS_IN_WORDS, file_ending
 from discernel.show.words import one_line as on_one_line
 
 __all__ = [

@@ -15,9 +15,8 @@ from threadpoolctl import threadpool_info
 
 import discernel
 from discernel.compare.machine import package_version
-from discernel.rows.datasets import Dataset
-from discernel.rows.datasets.catalog import CATALOG, CatalogEntry
-from discernel.rows.datasets.sources import FOLDER_VARIABLE, data_folder
+from discernel.rows.catalog import CATALOG, CatalogEntry
+from discernel.rows.datasets import FOLDER_VARIABLE, Dataset, data_folder
 from discernel.show.terminal import plain_table
 from discernel.show.words import one_line, plural
 

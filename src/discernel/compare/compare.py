@@ -25,7 +25,7 @@ from discernel.compare.tables import Entry, ResultTable, summarize
 from discernel.compare.tasks import read
 from discernel.exceptions import InvalidInputError
 from discernel.rows.datasets import Dataset
-from discernel.rows.files.files import digest, open_file
+from discernel.rows.labelled import digest, open_file
 from discernel.show.writing import make_folder_of
 
 __all__ = [
@@ -60,7 +60,7 @@ def file_data(
     Parameters
     ----------
     path : str or Path
-        See `discernel.rows.files.files.open_file`, here and for the next four.
+        See `discernel.rows.labelled.open_file`, here and for the next four.
     target : str, optional
         The column with the labels.
     drop : sequence of str

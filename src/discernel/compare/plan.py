@@ -35,7 +35,7 @@ class Data:
         is learned on the training rows.
     file : dict
         Where the rows are read from if not from `discernel.datasets`: the parameters of
-        `discernel.rows.files.files.open_file`.
+        `discernel.rows.labelled.open_file`.
     options : dict
         ``rows``: only so many rows, drawn at random.
     """

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from discernel.exceptions import missing_extra
-from discernel.rows.files.formats import printable
-from discernel.rows.streams import RowProgress
+from discernel.rows.chunks import RowProgress
+from discernel.rows.formats import printable
 
 __all__ = ["Bar", "progress_bar", "row_bars"]
 

@@ -16,9 +16,9 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from discernel.compare.plan import Cell, Data
 from discernel.compare.toys import TOYS
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, unknown_choice
+from discernel.rows.cells import is_plain
 from discernel.rows.datasets import Dataset, load
-from discernel.rows.tables import TableEncoder
-from discernel.rows.tables.cells import is_plain
+from discernel.rows.encoder import TableEncoder
 
 __all__ = [
     "Division",
@@ -78,7 +78,7 @@ def read(data: Data) -> Dataset:
     if not data.file:
         return _load(data.name)
     # Only `compare` makes such data; a user's file is read by its own rules.
-    from discernel.rows.files.files import open_file
+    from discernel.rows.labelled import open_file
 
     return open_file(name=data.name, **data.file).dataset
 
@@ -170,7 +170,7 @@ def encoded_views(encoder: TableEncoder, views: Mapping[str, slice]) -> dict[str
 
 
 def _frame(data: Dataset) -> Any:
-    from discernel.rows.files.formats import import_pandas
+    from discernel.rows.formats import import_pandas
 
     return import_pandas().DataFrame(np.asarray(data.X), columns=list(data.feature_names))
 

@@ -98,7 +98,7 @@ class CrossFit:
                 shape = MENU.n_kernels, len(rows), n
                 stack = np.empty(shape, dtype=dtype) if stack is None else stack
                 stack = MENU.matrices(rows, n, stack)
-            return Ridge(stack, sample.scores[order], sample.weights[order], device)
+            return Ridge(stack, sample.scores[order], sample.weights.values[order], device)
 
         olds = [None] * len(metrics) if memory is None else [fold.stack for fold in memory.folds]
         #: One fit per fold, which is held out.
@@ -134,7 +134,7 @@ class CrossFit:
 
         λ that are too small for the precision are passed over.
         """
-        predicted_with, shares = self.predictor(weights), self.sample.shares
+        predicted_with, shares = self.predictor(weights), self.sample.weights.shares
         found: dict[float, Scored] = {}
 
         def loss(regularization: float) -> float:
@@ -166,8 +166,8 @@ class CrossFit:
         the candidate; perhaps without the errors of a fold.
         """
         folds = [fold for number, fold in enumerate(self.folds) if number != without]
-        by_row = self.sample.weights
-        n_numbers = by_row.sum() * self.sample.scores.shape[1]
+        counted = self.sample.weights
+        n_numbers = counted.total * self.sample.scores.shape[1]
 
         def at(weights: FloatArray, regularization: float) -> ErrorPoint:
             found = each(lambda fold: fold.error(weights, regularization), folds, self._device)
@@ -179,7 +179,7 @@ class CrossFit:
             start.weights,
             start.regularization,
             pull=pull,
-            n_samples=effective_number(by_row),
+            n_samples=counted.effective,
             max_evaluations=_EVALUATIONS,
             worthwhile=_WORTHWHILE,
         )
@@ -249,30 +249,33 @@ def choose(
     lambdas = _LAMBDAS if regularization is None else (regularization,)
     # Some λ that users give are too small for single precision.
     dtype = np.float32 if regularization is None else np.float64
-    fits = _try_strengths(sample, metrics, lambdas, dtype, device)
-    tried = [fit.tried for fit in fits]
-    ranking = _ranked(tried, sample.shares)
-    best = ranking[0].candidate
+    make, shares = partial(CrossFit, sample, metrics, device=device), sample.weights.shares
+    tried: list[list[Scored]] = []
+    fit, start, falls = None, None, True
+    for strength in STRENGTHS:
+        if not falls or (tried and must_stop_learning()):
+            break  # more of a metric that does no good does none either
+        fit = make(strength, dtype=dtype, memory=fit)
+        fit.best("average", uniform(MENU.n_kernels), lambdas, start)
+        tried.append(fit.tried)
+        ranking, falls = _ranked(tried, shares)
+        start = ranking[0].candidate.regularization
     without = [
-        _ranked(tried, np.where(sample.folds == fold, 0.0, sample.shares))[0].candidate
+        _ranked(tried, np.where(sample.folds == fold, 0.0, shares))[0][0].candidate
         for fold in range(sample.n_folds)
     ]
-    if device is None:
-        # Weights and predictions are no choice between few things: in single precision their third
-        # and fifth digits would depend on the machine, and on the units of the columns.
-        fits.clear()
-        fit = CrossFit(sample, metrics, best.strength, dtype=np.float64)
-        ranking[0] = fit.best("average", best.weights, (best.regularization,))
-        best = ranking[0].candidate
-    else:
-        fit = next(fit for fit in fits if fit.strength == best.strength)
-    candidates = [scored.candidate for scored in ranking]
+    # Weights and predictions are no choice between few things: in single precision their third and
+    # fifth digits would depend on the machine, and on the units of the columns.
+    fit, best = None, ranking[0].candidate
+    fit = make(best.strength, dtype=np.float64)
+    ranking[0] = fit.best("average", best.weights, (best.regularization,))
+    best, *others = candidates = [scored.candidate for scored in ranking]
     if must_stop_learning():
         return Selection(candidates, without)
     found = fit.best("weights", fit.learn_weights(best, pull), lambdas, best.regularization)
     learned = found.candidate
-    if not clearly_better(found.losses, ranking[0].losses, sample.shares):
-        return Selection([best, learned, *candidates[1:]], without)
+    if not clearly_better(found.losses, ranking[0].losses, shares):
+        return Selection([best, learned, *others], without)
     for fold, one in enumerate(without if is_whole else ()):
         weights = fit.learn_weights(best, pull, without=fold)
         like = learned if one.strength == best.strength else one
@@ -280,45 +283,21 @@ def choose(
     return Selection([learned, *candidates], without)
 
 
-def _try_strengths(
-    sample: Sample,
-    metrics: Sequence[Metric],
-    lambdas: Sequence[float],
-    dtype: type[np.floating[Any]],
-    device: Device | None,
-) -> list[CrossFit]:
-    """Return the fits of strengths with equal weights, as long as the loss falls."""
-    fits: list[CrossFit] = []
-    equal, start, before = uniform(MENU.n_kernels), None, np.inf
-    for strength in STRENGTHS:
-        if fits and must_stop_learning():
-            break
-        # Matrices of the fit before are overwritten, where they are ours.
-        memory = fits[-1] if fits and device is None else None
-        fit = CrossFit(sample, metrics, strength, dtype=dtype, memory=memory, device=device)
-        fits.append(fit)
-        loss = fit.best("average", equal, lambdas, start).candidate.error
-        if loss >= before:
-            break  # more of a metric that does no good does none either
-        before = loss
-        start = _ranked([fit.tried for fit in fits], sample.shares)[0].candidate.regularization
-    return fits
-
-
-def _ranked(tried: list[list[Scored]], shares: FloatArray) -> list[Scored]:
+def _ranked(tried: list[list[Scored]], shares: FloatArray) -> tuple[list[Scored], bool]:
     """Return the best of each strength, the chosen one first, by some shares of the rows.
 
-    The chosen one is the first that no other is clearly better than.
+    The chosen one is the first that no other is clearly better than. And whether the loss falls
+    from each strength to the next; those after one where it does not are left out.
     """
     shares = shares / shares.sum()
     found: list[Scored] = []
     before = np.inf
     for group in tried:
         losses = [float(shares @ one.losses) for one in group]
-        best = group[int(np.argmin(losses))]
+        best, loss = group[int(np.argmin(losses))], min(losses)
         clearly = bool(found) and clearly_better(best.losses, found[0].losses, shares)
         found.insert(0 if clearly else len(found), best)
-        if min(losses) >= before:
-            break
-        before = min(losses)
-    return found
+        if loss >= before:
+            return found, False
+        before = loss
+    return found, True

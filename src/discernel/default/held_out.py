@@ -15,13 +15,13 @@ import numpy as np
 
 from discernel.arrays import FloatArray
 from discernel.bank import Bank
-from discernel.criteria import GivenWeights, KernelLeastSquares, LeastSquares, Uniform
-from discernel.default.propose import Proposal, scaled_kernels
+from discernel.criteria import GivenWeights, LeastSquares, Uniform
+from discernel.default.propose import Proposal, kept_weights, scaled_kernels
 from discernel.default.sample import Positions
 from discernel.kernels import Kernel
 from discernel.programs.solution import LearnedKernel
 from discernel.progress.deadline import must_stop_learning
-from discernel.targets import ClassTarget, Target, deal_folds
+from discernel.targets import Target, deal_folds
 
 __all__ = ["Relearner", "cross_fitted_scores"]
 
@@ -81,15 +81,6 @@ class Relearner:
     bank_of: Callable[[list[Kernel]], Bank]
 
     @property
-    def folds(self) -> Positions | None:
-        """The folds of the proposal, where it has all rows."""
-        if self.proposal is None or len(self.proposal.sample.positions) < self.target.n_samples:
-            return None
-        folds = np.empty(self.target.n_samples, dtype=np.intp)
-        folds[self.proposal.sample.positions] = self.proposal.sample.folds
-        return folds
-
-    @property
     def learns(self) -> bool:
         """Whether anything that has seen labels has to be learned anew."""
         n = self.target.n_samples
@@ -129,7 +120,7 @@ class Relearner:
             return self._relearned(self.bank, outside)
         metric = proposal.metric_without(fold, self.X, self.target, outside)
         chosen = proposal.chosen
-        own = proposal.without[fold] if self.folds is not None else chosen
+        own = proposal.without[fold] if proposal.is_whole else chosen
 
         def scaled(strength: float) -> Bank:
             scales = metric.of_strength(strength)
@@ -144,22 +135,18 @@ class Relearner:
         refits = []
         for one in [own] if is_same else [own, chosen]:
             bank = scaled(one.strength)
-            weights, ratio = one.weights[bank.kept], one.regularization / chosen.regularization
-            refits.append(Refit(bank, weights / weights.sum(), self.regularization * ratio))
+            lam = self.regularization * (one.regularization / chosen.regularization)
+            refits.append(Refit(bank, kept_weights(one.weights, bank), lam))
         return tuple(refits)
 
     def left_out_scores(self, refit: Refit) -> FloatArray:
         """Return the leave-one-out scores of all rows with a kernel."""
-        target = self.target
-        ridge = self.request.criterion.sample_ridge(target, refit.regularization)
-        system = refit.bank.system(refit.weights, ridge)
-        return KernelLeastSquares(
-            system, ridge, target.scores, target.sample_weights
-        ).left_out_scores
+        given = (refit.bank, refit.weights, self.target, refit.regularization)
+        return np.asarray(self.request.criterion.least_squares(*given).left_out_scores)
 
     def _relearned(self, bank: Bank, outside: Positions) -> tuple[Refit, ...]:
         target = self.target.subset(outside)
-        if isinstance(target, ClassTarget) and target.n_classes < 2:
+        if not target.scores.shape[1]:
             # The only row of the other class is in the fold: it counts as wrong, whatever is done.
             return (Refit(self.bank, self.weights, self.regularization),)
         request = self.request
@@ -178,9 +165,11 @@ def cross_fitted_scores(relearner: Relearner, fit: LeastSquares) -> tuple[FloatA
 
     Rows are told apart by the fit of the model.
     """
-    target, folds, rng = relearner.target, relearner.folds, np.random.RandomState(0)
+    target, proposal, rng = relearner.target, relearner.proposal, np.random.RandomState(0)
     n, few = target.n_samples, target.n_samples <= _FEW
-    if folds is None:
+    if proposal is not None and proposal.is_whole:
+        folds = proposal.sample.folds[np.argsort(proposal.sample.positions)]
+    else:
         n_folds = next((k for most, k in _FOLDS.items() if n <= most), 2)
         folds = deal_folds(fit.fitted, target.strata, n_folds)
         folds = folds if few else -folds  # one half is predicted, from the other

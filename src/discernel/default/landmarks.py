@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Cholesky, FloatArray, draw_rows, matmul, n_rows
-from discernel.bank.woodbury import feature_gram
+from discernel.arrays import Cholesky, FloatArray, draw_rows, n_rows
+from discernel.bank.woodbury import WoodburySystem
 from discernel.kernels.features import draw_landmarks
 from discernel.kernels.weighted import WeightedKernels
 from discernel.targets import Target
@@ -29,14 +29,14 @@ def residual_landmarks(
     target: Target,
     rank: int,
     regularization: float,
-    random_state: int = 0,
 ) -> NDArray[np.intp]:
     """Return the positions of different rows that a fit of some rank needs most, rising.
 
     A third of them is drawn uniformly. Then a row comes in proportion to what it adds to the fit,
     as far as its neighbours do not know: ‖B_i‖²E_ii, with the dual B = (T − f(X))/λ of the fit so
     far and what its features leave of k(x, x), E. Narrow kernels have far more directions than
-    landmarks; those that a boundary between classes does not need are spared.
+    landmarks; those that a boundary between classes does not need are spared. The same rows give
+    the same landmarks.
 
     Parameters
     ----------
@@ -50,10 +50,8 @@ def residual_landmarks(
         How many landmarks.
     regularization : float
         λ, about that of the fit to all rows.
-    random_state : int, default=0
-        The same seed and rows give the same landmarks.
     """
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     drawn = draw_rows(np.arange(n_rows(X)), _POOL * rank)
     pool = drawn[draw_landmarks(X[drawn], len(drawn))]
     if len(pool) <= rank:
@@ -93,8 +91,5 @@ def _needs(
     features = Cholesky(small).half_solve(np.asfortranarray(columns.T))
     left = np.maximum(own - np.einsum("ij,ij->j", features, features), 0.0)
     features -= features.mean(axis=1, keepdims=True)
-    gram = feature_gram(features)
-    gram[np.diag_indices_from(gram)] += ridge
-    beta = Cholesky(gram).solve(matmul(features, targets))
-    dual = targets - matmul(features.T, np.ascontiguousarray(beta))
+    dual = ridge * WoodburySystem(features, ridge).solve_once(targets)
     return np.asarray(np.einsum("ij,ij->i", dual, dual) * left)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, TypeAlias
@@ -22,7 +23,7 @@ from discernel.kernels.device import DeviceKernels
 from discernel.kernels.distance import median_distance
 from discernel.kernels.evaluate import KernelSet
 
-__all__ = ["MEDIAN_ROWS", "MENU", "Array", "Menu"]
+__all__ = ["MEDIAN_ROWS", "MENU", "Array", "Menu", "stack_on_device"]
 
 #: Of single or double precision.
 Array: TypeAlias = NDArray[Any]
@@ -81,10 +82,17 @@ class Menu:
         """Return what `matrices` does, in double precision on a device."""
         fitted = rows[:n_fitted]
         rows = rows - typical_row(fitted)  # only the linear kernel depends on the origin
-        kernels = KernelSet(self.kernels(fitted))
-        there = DeviceKernels(kernels, kernels.prepare(rows), device)
-        found = dict(there.strips(slice(0, len(rows)), slice(0, n_fitted)))
-        return device.xp.stack([found[i] for i in range(len(found))])
+        return stack_on_device(self.kernels(fitted), rows, n_fitted, device)
+
+
+def stack_on_device(
+    kernels: Sequence[Kernel], rows: FloatArray, n_fitted: int, device: Device
+) -> Any:
+    """Return the matrices of kernels from rows to the first of them, made on a device."""
+    known = KernelSet(kernels)
+    there = DeviceKernels(known, known.prepare(rows), device)
+    found = dict(there.strips(slice(0, len(rows)), slice(0, n_fitted)))
+    return device.xp.stack([found[i] for i in range(len(kernels))])
 
 
 def _medians(rows: FloatArray) -> tuple[float, float]:

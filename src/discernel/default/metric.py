@@ -14,13 +14,10 @@ from typing import Any
 import numpy as np
 
 from discernel.arrays import Device, FloatArray, as_host, draw_rows, typical_row
-from discernel.default.menu import MEDIAN_ROWS
+from discernel.default.menu import MEDIAN_ROWS, stack_on_device
 from discernel.default.ridge import Ridge
-from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF
-from discernel.kernels.device import DeviceKernels
 from discernel.kernels.distance import median_distance
-from discernel.kernels.evaluate import KernelSet
 from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
 
 __all__ = ["Metric", "learn_metric"]
@@ -29,6 +26,8 @@ __all__ = ["Metric", "learn_metric"]
 #: leave-one-out error that is smaller by 1 %.
 _LAMBDAS = lambda_grid(-1.0, -4.0, per_decade=1)
 _RULE = Rule(worthwhile=0.01, tries_both_sides=False, skips_failures=True)
+#: Fits, each on the scales of the one before.
+_ROUNDS = 3
 #: Differences of scores that are rounding errors, as a share of the scores.
 _ROUNDING = 1e-6
 #: Digits of a scale: single precision knows few more, and on another machine they are others.
@@ -65,7 +64,6 @@ def learn_metric(
     scores: Any,
     sample_weight: FloatArray | None = None,
     *,
-    rounds: int = 3,
     device: Device | None = None,
 ) -> Metric:
     """Return scales of columns, learned from the gradients of a kernel fit.
@@ -80,8 +78,6 @@ def learn_metric(
     sample_weight : ndarray of shape (n_rows,), optional
         How much each row counts, whatever their sum. Leave-one-out, by which λ is chosen, leaves
         out the row.
-    rounds : int, default=3
-        Fits; the first has all scales 1.
     device : Device, optional
         Where to compute; by default here.
 
@@ -92,15 +88,10 @@ def learn_metric(
 
     Notes
     -----
-    In single precision. A round takes one matrix of n_rows², one or some factorisations and
-    n_outputs · n_rows² · n_columns multiplications.
+    In single precision. The first round has all scales 1. A round takes one matrix of n_rows², one
+    or some factorisations and n_outputs · n_rows² · n_columns multiplications.
     """
     X, scores = np.asarray(X, dtype=np.float32), np.asarray(scores, dtype=np.float64)
-    if X.ndim != 2 or scores.ndim != 2 or len(X) != len(scores):
-        raise InvalidInputError(
-            "X and scores must be matrices with one row per sample. "
-            f"Got shapes {X.shape} and {scores.shape}."
-        )
     scales, regularization = np.ones(X.shape[1]), None
     if len(X) < 2:
         return Metric(scales)
@@ -108,7 +99,7 @@ def learn_metric(
     differences = np.abs(scores - np.average(scores, axis=0, weights=weights))
     # Of what is constant, nothing is left but rounding errors.
     scores = scores * (differences.max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0))
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         gradient, regularization = _squared_gradient(
             X, scores, weights, scales, regularization, device
         )
@@ -134,9 +125,12 @@ def _squared_gradient(
     rows = np.asarray(X * scales, dtype=np.float64)
     gamma = median_distance(draw_rows(rows, MEDIAN_ROWS)) ** -2
     kernel = RBF(gamma=gamma)
-    gram = kernel(rows).astype(np.float32) if device is None else _on_device(kernel, rows, device)
-    ridge = Ridge(gram[None, :, :], scores, weights, device)
-    (coef, regularization), xp = _fit(ridge, regularization), ridge.xp
+    if device is None:
+        stack = kernel(rows).astype(np.float32)[None, :, :]
+    else:
+        stack = stack_on_device([kernel], rows, len(rows), device)
+    ridge = Ridge(stack, scores, weights, device)
+    (coef, regularization), xp, gram = _fit(ridge, regularization), ridge.xp, stack[0, :, :]
     values = ridge.put(rows - typical_row(rows))[:, None, :]
     fitted, counts = xp.matmul(gram, coef)[:, :, None], ridge.put(weights[:, None, None])
     total, step = np.zeros(rows.shape[1]), max(1, _AT_ONCE // rows.size)
@@ -156,10 +150,3 @@ def _fit(ridge: Ridge, regularization: float | None) -> tuple[Any, float]:
         error = partial(ridge.leave_one_out_error, combined)
         regularization = search_lambda(_LAMBDAS, error, _RULE, start=0).regularization
     return ridge.coef(combined, regularization), regularization
-
-
-def _on_device(kernel: RBF, rows: FloatArray, device: Device) -> Any:
-    """Return the matrix of a kernel, made on a device."""
-    kernels, every = KernelSet([kernel]), slice(0, len(rows))
-    ((_, gram),) = DeviceKernels(kernels, kernels.prepare(rows), device).strips(every, every)
-    return gram

@@ -77,6 +77,8 @@ class Proposal:
     dependent : ndarray of int
         The training rows whose labels had a part in the metric of the kernels; none where that is
         no metric at all.
+    is_whole : bool
+        Whether the sample has all training rows.
     """
 
     kernels: list[Kernel]
@@ -87,6 +89,7 @@ class Proposal:
     fold_metrics: list[Metric]
     spreads: tuple[float, ...]
     dependent: Positions
+    is_whole: bool
 
     @property
     def chosen(self) -> Candidate:
@@ -110,7 +113,7 @@ class Proposal:
 
         That of the fold where the sample has all rows.
         """
-        if len(self.sample.positions) == len(X):
+        if self.is_whole:
             return self.fold_metrics[fold]
         rows, part = divided_columns(X[outside], self.spreads), target.subset(outside)
         rng = np.random.RandomState(0)
@@ -126,7 +129,7 @@ class Proposal:
         chosen, given = self.chosen, request.given_regularization
         if given == 0.0:
             bank.check_factored()
-        weights = _of_kept(chosen.weights, bank)
+        weights = kept_weights(chosen.weights, bank)
         lam = self._regularization(bank, target) if given is None else given
         progress = Progress(0, chosen.error, None, int(np.count_nonzero(weights)), given)
         if request.callback is not None:
@@ -202,8 +205,8 @@ def propose_kernels(
     n, hurries = len(rows), must_stop_learning()
     most = max(FIRST_ROWS if hurries else rows_to_choose_on(n), 3 * target.scores.shape[1])
     sample = draw_sample(rows, target, most=most, n_folds=_FOLDS, rng=rng)
-    wider = sample
-    if n > len(sample.rows) and not hurries:
+    wider, is_whole = sample, len(sample.rows) == n
+    if not is_whole and not hurries:
         wider = draw_sample(rows, target, most=max(_MOST_FOR_METRIC, most), n_folds=1, rng=rng)
     jobs = [(sample, outside) for outside, _ in sample.divisions()]
     jobs.append((wider, np.arange(len(wider.rows))))
@@ -217,7 +220,7 @@ def propose_kernels(
         pull=pull,
         regularization=regularization,
         device=device,
-        is_whole=len(sample.positions) == n,
+        is_whole=is_whole,
     )
     strength = choice.candidates[0].strength
     return Proposal(
@@ -229,6 +232,7 @@ def propose_kernels(
         fold_metrics=fold_metrics,
         spreads=spreads,
         dependent=wider.positions if strength > 0 else wider.positions[:0],
+        is_whole=is_whole,
     )
 
 
@@ -239,7 +243,7 @@ def rows_to_choose_on(n_rows: int) -> int:
 
 def _learned_metric(device: Device | None, job: tuple[Sample, Positions]) -> Metric:
     sample, rows = job
-    X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights[rows]
+    X, scores, weights = sample.rows[rows], sample.scores[rows], sample.weights.values[rows]
     return learn_metric(X, scores, weights, device=device)
 
 
@@ -261,7 +265,7 @@ def menu_kernels(X: FloatArray, spreads: tuple[float, ...]) -> list[Kernel]:
     return scaled_kernels(np.ones(rows.shape[1]), spreads, rows)
 
 
-def _of_kept(weights: FloatArray, bank: Bank) -> FloatArray:
+def kept_weights(weights: FloatArray, bank: Bank) -> FloatArray:
     """Return the weights of the kernels that vary on the rows of a bank."""
     kept = weights[bank.kept]
     total = float(kept.sum())
@@ -272,15 +276,14 @@ def _best_regularization(
     bank: Bank, target: Target, chosen: Candidate, counted: Positions
 ) -> float:
     """Return the λ near that of a candidate with the least leave-one-out loss of some rows."""
-    system, part = bank.systems(_of_kept(chosen.weights, bank)), target.subset(counted)
-    weights, truth = target.sample_weights, target.truth
-    shares = None if part.sample_weights is None else part.sample_weights.shares
+    system, part = bank.systems(kept_weights(chosen.weights, bank)), target.subset(counted)
+    weights, truth, shares = target.sample_weights, target.truth, part.row_weights.shares
     lambdas: list[float] = [max(factor * chosen.regularization, _LEAST) for factor in _FACTORS]
 
     def loss(regularization: float) -> float:
         ridge = np.full(bank.n_samples, regularization)
         fit = KernelLeastSquares(system(ridge), ridge, target.scores, weights)
         found, _ = row_losses(fit.leave_one_out[counted], truth[counted], part)
-        return float(np.average(found, weights=shares))
+        return float(shares @ found)
 
     return search_lambda(lambdas, loss, start=_START).regularization

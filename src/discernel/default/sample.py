@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, typical_row
+from discernel.arrays.sample_weights import SampleWeights
 from discernel.targets import Target, by_appearance, deal
 
 __all__ = ["Sample", "draw_sample"]
@@ -26,8 +27,6 @@ class Sample:
         Columns in comparable units, less a typical row.
     scores : ndarray of shape (n_rows, n_outputs)
         What is to be predicted.
-    weights : ndarray of shape (n_rows,)
-        How much each row counts.
     target : Target
         The target of these rows.
     positions : ndarray of shape (n_rows,)
@@ -38,15 +37,14 @@ class Sample:
 
     rows: FloatArray
     scores: FloatArray
-    weights: FloatArray
     target: Target
     positions: Positions
     folds: Positions
 
     @property
-    def shares(self) -> FloatArray:
-        """The weights, summing to 1."""
-        return np.asarray(self.weights / self.weights.sum())
+    def weights(self) -> SampleWeights:
+        """How much each row counts."""
+        return self.target.row_weights
 
     @property
     def n_folds(self) -> int:
@@ -81,7 +79,6 @@ def draw_sample(
         # Far from the origin, single precision would see no differences at all.
         rows=drawn - typical_row(drawn),
         scores=target.truth[positions],
-        weights=target.row_weights[positions],
         target=target.part(positions),  # with the codes of all classes
         positions=positions,
         folds=deal(strata[chosen], min(n_folds, len(chosen))),

@@ -23,7 +23,7 @@ from discernel.displays.common import (
 )
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.inspection import Contributions, contributions
-from discernel.inspection.explained import column_names, fitted_learner
+from discernel.inspection.explained import Explained, fitted_learner
 from discernel.inspection.facts import given_names
 from discernel.inspection.words import output_of, terms_of
 from discernel.learn import Candidate, LearnedKernel
@@ -452,7 +452,8 @@ class ImportancesDisplay(FitsDisplay):
 
     @classmethod
     def _of(cls, estimators: Sequence[Any]) -> Self:
-        names = [column_names(estimator) for estimator in estimators]
+        found = [Explained.of(estimator, predicts=False) for estimator in estimators]
+        names = [each.column_names for each in found]
         if any(other != names[0] for other in names):
             raise InvalidInputError(
                 f"The estimators must have the same columns. Got {names[0]} and others."

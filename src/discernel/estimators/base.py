@@ -32,8 +32,8 @@ from discernel.learn.rows import Setting
 from discernel.learn.stages import fit_in_stages
 from discernel.learn.training import are_precomputed, take_sparse, takes_tables
 from discernel.model import Model
-from discernel.rows.streams import Chunk, Source
-from discernel.rows.streams.chunks import is_dask, is_frame
+from discernel.rows.chunks import Chunk, is_dask, is_frame
+from discernel.rows.sources import Source
 from discernel.show.notebook import notebook_html
 
 __all__ = ["BaseKernelEstimator", "by_chunks", "like_input", "make_model", "score_any", "view"]
@@ -377,7 +377,7 @@ def by_chunks(method: Method) -> Method:
 
         if isinstance(X, Source):
             return X.map(work)
-        from discernel.rows.streams.lazy import lazily
+        from discernel.rows.dask import lazily
 
         work.__name__ = method.__name__
         rows = X._meta if is_frame(X) else np.empty((0, X.shape[1]))

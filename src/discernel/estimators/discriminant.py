@@ -12,7 +12,7 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discernel.arrays import FloatArray, check_given, on_host
-from discernel.criteria import KernelLeastSquares, takes_two_classes
+from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, make_model, score_any, view
 from discernel.exceptions import InvalidInputError, unknown_choice
@@ -23,15 +23,15 @@ from discernel.learn.rows import (
     FitRun,
     Setting,
     held_out_scores,
-    learn_rows,
+    learn_training,
     rows_vary,
     working,
 )
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
-from discernel.model.importances import importances_of
-from discernel.rows.streams import Source, open_rows
-from discernel.rows.streams.chunks import is_dask
+from discernel.rows.chunks import is_dask
+from discernel.rows.open import open_rows
+from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
 
 __all__ = ["BaseKernelDiscriminant", "KernelDiscriminant", "MultipleKernelDiscriminant"]
@@ -136,32 +136,25 @@ class BaseKernelDiscriminant(
         work: FitRun,
     ) -> Model:
         """Return the model of rows in memory, all kept or in a bank of features."""
-        X, target, n_columns = training.X, given.seen, training.reader.n_features
-        learning = learn_rows(
-            setting, X, training.kernels, target, request, n_columns, work.planned
-        )
-        ridge = request.criterion.sample_ridge(target, learning.learned.regularization)
-        system = learning.bank.system(learning.weights, ridge)
-        fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
-        held_out, reader = HeldOutScores(), learning.reader(training)
+        target = given.seen
+        learning = learn_training(setting, training, target, request, work)
+        fit, held_out = learning.fit(target), HeldOutScores()
         if self.statistics == "loo":
             held_out = held_out_scores(learning, fit, target)(target, slice(None))
-        found = fit_discriminant(fit, ridge, target, self.statistics, held_out)
+        found = fit_discriminant(fit, fit.ridge, target, self.statistics, held_out)
         found = replace(found, dual_coef=learning.coef(found.dual_coef))
         head = self._make_head(found, decision, given, held_out.where)
-        importances = learning.importances or importances_of(
-            X, learning.kernel, learning.coef, reader, head, fit, target.codes, held_out.rows
-        )
-        return Model(
-            reader,
-            learning.kernel,
-            found.dual_coef,
-            found.intercept,
+        return learning.model(
+            training,
+            work,
+            fit,
             head,
-            given.classes,
-            learning.facts(work, importances),
-            training.kept(target.classes[target.codes], learning.kept),
-            setting.device,
+            target.codes,
+            coef=found.dual_coef,
+            intercept=found.intercept,
+            classes=given.classes,
+            labels=target.classes[target.codes],
+            rows=held_out.rows,
         )
 
     def _make_head(
@@ -197,7 +190,7 @@ class BaseKernelDiscriminant(
         source = open_rows(X, y, weights=sample_weight)
         if setting.bank.kind != "distributed":
             return source, None, None
-        from discernel.rows.streams.dask import gathered
+        from discernel.rows.dask import gathered
 
         return gathered(source)  # of which every worker will have all
 

@@ -27,10 +27,9 @@ from discernel.estimators.base import (
     view,
 )
 from discernel.exceptions import InvalidInputError, caller_stacklevel
-from discernel.learn.rows import Learning, Setting, held_out_scores, learn_rows, working
+from discernel.learn.rows import Learning, Setting, held_out_scores, learn_training, working
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
-from discernel.model.importances import importances_of
 from discernel.targets import ClassTarget, LabelsTarget
 
 __all__ = ["LabelsHead", "MultiLabelKernelDiscriminant"]
@@ -214,32 +213,25 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         y, request = y.toarray() if hasattr(y, "toarray") else y, setting.request
         one_class = sample_weight is not None and np.asarray(y).ndim == 1
         training = check_training(self, X, y, sample_weight, labels=one_class, multi_output=True)
-        X, reader = training.X, training.reader
         has, weights, classes, is_multilabel = self._indicate(training)
         varies = _check_labels(has, classes if is_multilabel else None)
         target = LabelsTarget(has[:, varies], weights)
         request.check_target(target)
-        with working(setting, X, reader.kernels, target) as work:
-            learning = learn_rows(
-                setting, X, reader.kernels, target, request, reader.n_features, work.planned
-            )
+        with working(setting, training.X, training.kernels, target) as work:
+            learning = learn_training(setting, training, target, request, work)
             found, fit = _fit_labels(learning, target)
         share = has.mean(axis=0) if weights is None else weights.shares @ has
         share[has.all(axis=0)] = 1.0  # without rounding
         head = LabelsHead(dict(zip(varies.tolist(), found, strict=True)), share, is_multilabel)
-        reader, labels = learning.reader(training), has[:, varies].astype(np.intp)
-        importances = learning.importances or importances_of(
-            X, learning.kernel, learning.coef, reader, head, fit, labels
-        )
-        return Model(
-            reader,
-            learning.kernel,
-            np.hstack([one.dual_coef for one in found]),
-            np.concatenate([one.intercept for one in found]),
+        return learning.model(
+            training,
+            work,
+            fit,
             head,
-            classes,
-            learning.facts(work, importances),
-            device=setting.device,
+            has[:, varies].astype(np.intp),
+            coef=np.hstack([one.dual_coef for one in found]),
+            intercept=np.concatenate([one.intercept for one in found]),
+            classes=classes,
         )
 
     def _indicate(

@@ -9,17 +9,16 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from discernel.arrays import FloatArray
-from discernel.criteria import KernelLeastSquares
 from discernel.estimators.base import (
     BaseKernelEstimator,
     like_input,
     make_model,
     score_any,
 )
-from discernel.learn.rows import Setting, learn_rows, working
+from discernel.learn.rows import Setting, learn_training, working
 from discernel.learn.training import check_training
 from discernel.model import Model
-from discernel.model.importances import importances_of, squared_losses
+from discernel.model.importances import squared_losses
 from discernel.targets import RegressionTarget
 
 __all__ = ["MultipleKernelRidge", "NumberHead"]
@@ -140,31 +139,15 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         """
         options: dict[str, Any] = {"y_numeric": True, "multi_output": True}
         training = check_training(self, X, y, sample_weight, labels=False, **options)
-        X, y = training.X, np.asarray(training.y, dtype=np.float64)
+        y = np.asarray(training.y, dtype=np.float64)
         target, request = RegressionTarget.from_values(y, training.weights), setting.request
         request.check_target(target)
-        reader = training.reader
-        with working(setting, X, reader.kernels, target) as work:
-            learning = learn_rows(
-                setting, X, reader.kernels, target, request, reader.n_features, work.planned
-            )
-            ridge = np.full(target.n_samples, learning.learned.regularization)
-            system = learning.bank.system(learning.weights, ridge)
-            fit = KernelLeastSquares(system, ridge, target.weighted_values, target.sample_weights)
-            head, reader = NumberHead(fit.leave_one_out, y.ndim == 2), learning.reader(training)
-            importances = learning.importances or importances_of(
-                X, learning.kernel, learning.coef, reader, head, fit, fit.truth
-            )
-        return Model(
-            reader,
-            learning.kernel,
-            learning.coef(fit.coef),
-            fit.intercept,
-            head,
-            facts=learning.facts(work, importances),
-            kept=training.kept(y, learning.kept),
-            device=setting.device,
-        )
+        with working(setting, training.X, training.kernels, target) as work:
+            learning = learn_training(setting, training, target, request, work)
+            fit = learning.fit(target, target.weighted_values)
+            head, coef = NumberHead(fit.leave_one_out, y.ndim == 2), learning.coef(fit.coef)
+            found: dict[str, Any] = {"coef": coef, "intercept": fit.intercept, "labels": y}
+            return learning.model(training, work, fit, head, fit.truth, **found)
 
     @property
     def dual_coef_(self) -> FloatArray:

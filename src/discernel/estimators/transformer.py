@@ -12,13 +12,12 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from discernel.arrays import FloatArray, n_rows
 from discernel.bank import Centering, CombinedKernel
-from discernel.criteria import KernelLeastSquares
 from discernel.estimators.base import BaseKernelEstimator, like_input, make_model, view
 from discernel.exceptions import InvalidInputError
-from discernel.learn.rows import Setting, learn_rows, working
+from discernel.learn.rows import Setting, learn_training, working
 from discernel.learn.training import check_training
 from discernel.model import Model
-from discernel.model.importances import importances_of, squared_losses
+from discernel.model.importances import squared_losses
 from discernel.targets import ClassTarget
 
 __all__ = ["KernelHead", "LearnedKernelTransformer"]
@@ -128,35 +127,23 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         given, n_samples, request = (X, y), _num_samples(X), setting.request
         training = check_training(self, X, y, sample_weight)
         every_row: Any = None if training.places is None else check_training(self, *given).X
-        X, reader, weights = training.X, training.reader, training.weights
-        target = ClassTarget.from_labels(training.y, weights)
+        target = ClassTarget.from_labels(training.y, training.weights)
         request.check_target(target)
-        with working(setting, X, reader.kernels, target) as work:
-            learning = learn_rows(
-                setting, X, reader.kernels, target, request, reader.n_features, work.planned
-            )
-            ridge = request.criterion.sample_ridge(target, learning.learned.regularization)
-            system = learning.bank.system(learning.weights, ridge)
-            fit = KernelLeastSquares(system, ridge, target.scores, weights)
-            head, reader = KernelHead(n_samples, target.total), learning.reader(training)
-            importances = learning.importances or importances_of(
-                X, learning.kernel, learning.coef, reader, head, fit, fit.truth
-            )
-        kernel = learning.kernel
-        if training.places is not None and isinstance(kernel, CombinedKernel):
-            if reader.encoder is not None:  # which has seen rows with weight only
-                every_row = reader.read(given[0])
-            kernel = _on_all_rows(kernel, every_row, training.places)
-            n_given = every_row.shape[1] if reader.present else reader.n_features
-            reader = replace(reader, present=None, n_features=n_given)
-        return Model(
-            reader,
-            kernel,
-            np.empty((0, 0)),
-            np.empty(0),
-            head,
-            facts=learning.facts(work, importances),
-            device=setting.device,
+        with working(setting, training.X, training.kernels, target) as work:
+            learning = learn_training(setting, training, target, request, work)
+            fit, head = learning.fit(target), KernelHead(n_samples, target.total)
+            none: dict[str, Any] = {"coef": np.empty((0, 0)), "intercept": np.empty(0)}
+            model = learning.model(training, work, fit, head, fit.truth, **none)
+        kernel, reader = model.kernel, model.reader
+        if training.places is None or not isinstance(kernel, CombinedKernel):
+            return model
+        if reader.encoder is not None:  # which has seen rows with weight only
+            every_row = reader.read(given[0])
+        n_given = every_row.shape[1] if reader.present else reader.n_features
+        return replace(
+            model,
+            reader=replace(reader, present=None, n_features=n_given),
+            kernel=_on_all_rows(kernel, every_row, training.places),
         )
 
     @like_input

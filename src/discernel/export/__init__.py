@@ -1,6 +1,7 @@
 """Models outside of discernel: as ONNX, or as a Python file that needs NumPy alone."""
 
+from discernel.export.formula import numpy_scorer
 from discernel.export.onnx_model import register_onnx, to_onnx
-from discernel.export.scoring import numpy_scorer, write_scorer
+from discernel.export.scoring import write_scorer
 
 __all__ = ["numpy_scorer", "register_onnx", "to_onnx", "write_scorer"]

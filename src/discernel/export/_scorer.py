@@ -38,6 +38,8 @@ Floats = NDArray[np.float64]
 FORMAT = 2
 #: Numbers that a model takes are at most this large: sums of their squares are finite.
 LARGEST = 1e150
+#: Texts that stand for a missing cell.
+MISSING_VALUES = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?")
 #: Entries of a matrix between some new rows and all stored ones.
 _BLOCK = 2**20
 #: exp(−690) is 1e-300; below it processors are slow.
@@ -288,6 +290,8 @@ class ValueColumn:
 
 def is_missing(cell: Any) -> bool:
     # Cells of pandas without a value are known by name: pandas need not be installed.
+    if isinstance(cell, str):
+        return cell in MISSING_VALUES
     is_nan = isinstance(cell, (float, np.floating, Decimal)) and cell != cell
     return cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.arrays import FloatArray, as_rows, is_sparse, typical_row
+from discernel.arrays import FloatArray, as_dense, as_rows, is_sparse, typical_row
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError
 from discernel.export._scorer import (
@@ -27,12 +28,12 @@ from discernel.export._scorer import (
 from discernel.kernels import Kernel, WhereKnown
 from discernel.kernels.columns import Table
 from discernel.kernels.features import ExactMap
-from discernel.kernels.terms import IDENTITY, Atom, Seen, Term
-from discernel.model.parts import KernelPart, score_parts
-from discernel.rows.tables import TableEncoder
-from discernel.rows.tables.encoder import EncodedNumbers, EncodedValues
+from discernel.kernels.terms import IDENTITY, Atom, Seen, Term, View
+from discernel.model import Model
+from discernel.model.parts import FeaturePart, KernelPart, ScorePart, score_parts
+from discernel.rows.encoder import EncodedNumbers, TableEncoder
 
-__all__ = ["EXPORTED", "final_estimator", "formula_of", "input_names"]
+__all__ = ["EXPORTED", "final_estimator", "input_names", "numpy_scorer"]
 
 #: What can be exported.
 EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant)
@@ -56,40 +57,64 @@ def final_estimator(model: Any) -> tuple[Any, list[Any]]:
     return clf, [step for step in before if step is not None and step != "passthrough"]
 
 
-def formula_of(model: Any, names: Sequence[str] | None = None) -> Scorer:
-    """Return what a fitted model predicts with, or raise; its columns may be called otherwise."""
-    clf, before = final_estimator(model)
-    n_columns = clf.n_features_in_ if clf.encoder_ is None else len(clf.encoder_.is_code)
-    discriminant, decision = clf.discriminant_, clf.decision_
-    parts, offset = score_parts(clf.combined_kernel_, discriminant.dual_coef)
-    sums = [one for part in parts for one in _sums(part, n_columns)]
-    slope, bias = discriminant.linear
+def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
+    """Return an object that predicts as a fitted model does, with NumPy alone.
+
+    Parameters
+    ----------
+    clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
+        Fitted. A pipeline is a `StandardScaler` and one of these. Kernels are RBF,
+        Laplace, Exponential, Linear, Polynomial and Cosine, and what is made of them; others are
+        refused.
+    names : sequence of str, optional
+        What the columns are called; by default as in training, and ``x0``, ``x1`` and so on where
+        that was an array.
+
+    Returns
+    -------
+    Scorer
+        With ``predict`` and ``predict_proba``. Rows are an array, a dataframe, a dictionary of
+        columns or a list of dictionaries; missing cells of tables are None or NaN.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from discernel import KernelDiscriminant
+    >>> X, y = load_iris(return_X_y=True)
+    >>> scorer = numpy_scorer(KernelDiscriminant().fit(X, y))
+    >>> scorer.predict([[5.1, 3.5, 1.4, 0.2]]).tolist()
+    [0]
+    """
+    learner, before = final_estimator(clf)
+    model: Model = learner.model_
+    reader, head = model.reader, model.head
+    assert model.kernel is not None
+    parts, offset = score_parts(model.kernel, model.coef)
+    sums = [one for part in parts for one in _sums(part, len(reader.given_columns))]
+    slope, bias = head.discriminant.linear
+    taken, columns = _columns(reader.encoder, input_names([*before, learner][0], names))
     return Scorer(
-        _labels(clf.classes_),
-        input_names([*before, clf][0], names),
+        _labels(learner.classes_),
+        taken,
         _scaling(before),
-        _columns(clf.encoder_),
-        clf.model_.reader.medians,
+        columns,
+        reader.medians,
         tuple(sums),
-        discriminant.intercept - offset,
+        model.intercept - offset,
         slope,
-        bias + decision.log_priors,
-        decision.offsets,
+        bias + head.decision.log_priors,
+        head.decision.offsets,
     )
 
 
 # ---- scores ------------------------------------------------------------------------------------
 
 
-def _sums(part: Any, n_columns: int) -> list[KernelSum]:
-    """Return a `ScorePart` of rows as sums over stored rows."""
+def _sums(part: ScorePart, n_columns: int) -> list[KernelSum]:
+    """Return a part of scores as sums over stored rows."""
     if isinstance(part, KernelPart):
         return _kernel_sums(part, n_columns)
-    if not isinstance(part.features, ExactMap):
-        raise InvalidInputError(
-            "A model of low rank can be exported if its features are exact or of Nyström. Got "
-            f"{type(part.features).__name__}. Fit again without it."
-        )
+    assert isinstance(part, FeaturePart)
     return [_feature_sum(part.features, part.coef, n_columns)]
 
 
@@ -108,9 +133,7 @@ def _kernel_sums(part: KernelPart, n_columns: int) -> list[KernelSum]:
                 plain.append(Term(weight * factor, atoms))
     stored = _dense(part.rows)
     sums = [_sum(plain, stored, part.coef, part.centered)] if plain else []
-    for weight, where, seen in lacking:
-        sums += _known_sums(where, seen, weight, stored, part.coef)
-    return sums
+    return [*sums, *(_known_sum(*each, stored, part.coef) for each in lacking)]
 
 
 def _check_terms(kernel: Kernel, terms: Sequence[Term]) -> None:
@@ -131,21 +154,18 @@ def _dense(rows: Any) -> FloatArray:
             "A model can be exported if its kernels see numbers only. This one was fitted to a "
             "table with other columns, for callables. Fit again without them."
         )
-    if is_sparse(rows):
-        n_bytes = 8 * rows.shape[0] * rows.shape[1]
-        if n_bytes > _MOST_BYTES:
-            raise InvalidInputError(
-                "An exported model holds its training rows as a dense array, which must be below "
-                f"{_MOST_BYTES / 2**30:.0f} GiB. Got {rows.shape[0]:,} sparse rows of "
-                f"{rows.shape[1]:,} columns. Fit to fewer columns, or with bank='lowrank'."
-            )
-        rows = rows.toarray()
-    return np.asarray(as_rows(rows))
+    if is_sparse(rows) and 8 * rows.shape[0] * rows.shape[1] > _MOST_BYTES:
+        raise InvalidInputError(
+            "An exported model holds its training rows as a dense array, which must be below "
+            f"{_MOST_BYTES / 2**30:.0f} GiB. Got {rows.shape[0]:,} sparse rows of "
+            f"{rows.shape[1]:,} columns. Fit to fewer columns, or with bank='lowrank'."
+        )
+    return np.asarray(as_dense(as_rows(rows)))
 
 
-def _known_sums(
-    where: WhereKnown, view: Seen, weight: float, rows: FloatArray, coef: FloatArray
-) -> list[KernelSum]:
+def _known_sum(
+    weight: float, where: WhereKnown, view: Seen, rows: FloatArray, coef: FloatArray
+) -> KernelSum:
     """Return Σ_j k(x, z_j) coef_j of a source that rows x and z_j may lack.
 
     Of a row z that lacks it, k(x, z) is the mean of k(x, r) over the training rows r that have it,
@@ -154,120 +174,91 @@ def _known_sums(
     known = where._fixed()
     if known.medians is None:
         raise InvalidInputError(f"{where.name} must see numbers to be exported. Got other columns.")
-    within = where.kernel.terms()
     filled, lacks = where._filled(view.of(rows))
-    there, absent = filled[~lacks], coef[lacks].sum(axis=0)
+    there, own, absent = filled[~lacks], coef[~lacks], coef[lacks].sum(axis=0)
     means = known.means if known.has(there) else where.kernel(there, known.rows).mean(axis=1)
-    scores = weight * (means @ coef[~lacks] + known.means.mean() * absent)
-    parts = [
-        (there, coef[~lacks]),
-        (known.rows, np.tile(absent / len(known.rows), (len(known.rows), 1))),
-    ]
-    if known.has(there):  # one sum is enough
-        parts = [(there, parts[0][1] + parts[1][1])]
-    sums = []
-    for position, (stored, own) in enumerate(parts):
-        terms = [Term(weight * factor, atoms) for factor, atoms in within]
-        made = _sum(terms, stored, own, balanced=False, of=view.columns)
-        lack = Lack(view.columns, known.medians, scores if position == 0 else 0.0 * scores)
-        sums.append(replace(made, lack=lack))
-    return sums
+    scores = weight * (means @ own + known.means.mean() * absent)
+    share = np.tile(absent / len(known.rows), (len(known.rows), 1))
+    if known.has(there):
+        own = own + share
+    else:
+        there, own = np.vstack([there, known.rows]), np.vstack([own, share])
+    terms = [Term(weight * factor, atoms) for factor, atoms in where.kernel.terms()]
+    made = _sum(terms, there, own, balanced=False)
+    pairs = tuple(replace(each, columns=view.columns[each.columns]) for each in made.pairs)
+    return replace(made, pairs=pairs, lack=Lack(view.columns, known.medians, scores))
 
 
-def _sum(
-    terms: list[Term],
-    rows: FloatArray,
-    coef: FloatArray,
-    balanced: bool,
-    of: NDArray[np.intp] | None = None,
-) -> KernelSum:
+def _sum(terms: list[Term], rows: FloatArray, coef: FloatArray, balanced: bool) -> KernelSum:
     """Return a sum over stored rows; atoms of the same distances or inner products share them.
 
-    ``balanced`` says whether coefficients sum to 0, and ``of`` which columns of new rows the stored
-    rows have, by default all.
+    ``balanced`` says whether coefficients sum to 0.
     """
-    pairs: list[Pairs] = []
-    places: dict[tuple[Any, ...], int] = {}
-    sharpest: dict[tuple[Any, ...], float] = {}
+    sharpest: dict[tuple[str, View], float] = {}
     for atom in (atom for term in terms for atom in term.atoms):
         sharpest[_key(atom)] = max(sharpest.get(_key(atom), 0.0), atom.function.numbers[0])
+    pairs = [_pairs(*key, rows, sharp) for key, sharp in sharpest.items()]
+    places = {key: place for place, key in enumerate(sharpest)}
     made = []
     for number, atoms in terms:
-        factors = []
-        for atom in atoms:
-            key = _key(atom)
-            if key not in places:
-                places[key] = len(pairs)
-                found = _pairs(atom, rows, sharpest[key])
-                pairs.append(found if of is None else replace(found, columns=of[found.columns]))
-            factors.append(Factor(places[key], atom.function.kind, atom.function.numbers))
+        factors = (Factor(places[_key(a)], a.function.kind, a.function.numbers) for a in atoms)
         # A constant is (0·p + 1)¹ of any pairs.
         made.append((number, tuple(factors) or (Factor(0, "power", (0.0, 1.0, 1.0)),)))
     return KernelSum(tuple(pairs), tuple(made), np.ascontiguousarray(coef), balanced)
 
 
-def _key(atom: Atom) -> tuple[Any, ...]:
+def _key(atom: Atom) -> tuple[str, View]:
     """Return what atoms have in common that share pairs."""
     # Next to distance 0, the root of a squared distance by products has half of the digits.
     by_column = atom.function.kind == "exp of root"
-    return "squared by column" if by_column else atom.pair.kind, atom.view
+    return "squared by column" if by_column else str(atom.pair.kind), atom.view
 
 
-def _pairs(atom: Atom, rows: FloatArray, sharpest: float) -> Pairs:
-    """Return what an atom is a function of, with the stored rows as it sees them."""
-    kind, view = _key(atom)[0], atom.view.seen(rows.shape[1])
-    seen, origin = view.of(rows), view.origin
+def _pairs(kind: str, view: View, rows: FloatArray, sharpest: float) -> Pairs:
+    """Return what atoms are functions of, with the stored rows as they see them."""
+    columns, factors, origin = seen = view.seen(rows.shape[1])
+    stored = seen.of(rows)
     if kind.startswith("squared"):
         # Products of rows far from the origin lose the digits that all of them share.
-        origin = typical_row(seen)
-    seen = np.ascontiguousarray(seen - origin)
+        origin = typical_row(stored)
+    stored = np.ascontiguousarray(stored - origin)
     if kind == "squared":
-        farthest = float(np.max(np.sum(seen**2, axis=1)))
-        if seen.shape[1] == 1 or sharpest * farthest > _COARSE:
+        farthest = float(np.max(np.sum(stored**2, axis=1)))
+        if stored.shape[1] == 1 or sharpest * farthest > _COARSE:
             kind = "squared by column"
     if kind == "cosine":
-        lengths = np.sqrt(np.sum(seen**2, axis=1, keepdims=True))
-        seen = seen / np.where(lengths > 0, lengths, 1.0)
-    return Pairs(kind, view.columns, view.factors, origin, seen, np.zeros(len(seen)))
+        lengths = np.sqrt(np.sum(stored**2, axis=1, keepdims=True))
+        stored = stored / np.where(lengths > 0, lengths, 1.0)
+    return Pairs(kind, columns, factors, origin, stored, np.zeros(len(stored)))
 
 
 # ---- features ----------------------------------------------------------------------------------
 
 
 def _feature_sum(one: ExactMap, coef: FloatArray, n_columns: int) -> KernelSum:
-    """Return φ(x)·coef of a map as a sum over rows."""
-    root, view = float(np.sqrt(one.factor)), one.atom.view.seen(n_columns)
-    if one.monomials is not None:
-        return _monomial_sum(one, view, root * coef)
-    # φ(x) is the row, or its direction: a row of coefficients is what a stored row would be.
-    pairs = _seen(one, view, np.ascontiguousarray(coef.T), np.zeros(coef.shape[1]))
-    product = root, (Factor(0, "power", (1.0, 0.0, 1.0)),)
-    return KernelSum((pairs,), (product,), np.eye(coef.shape[1]), balanced=False)
+    """Return φ(x)·coef of a map as a sum over rows: products of inner products with them.
 
-
-def _seen(one: ExactMap, view: Seen, rows: FloatArray, added: FloatArray) -> Pairs:
-    assert one.atom.pair.kind is not None
-    return Pairs(one.atom.pair.kind, view.columns, view.factors, view.origin, rows, added)
-
-
-def _monomial_sum(one: ExactMap, view: Seen, coef: FloatArray) -> KernelSum:
-    """Return the features of a polynomial kernel: each is a product of inner products.
-
-    Those of a row with unit vectors, and constants where a monomial has fewer variables.
+    Of the row, or its direction, coefficients are what a stored row would be. A feature of a
+    polynomial kernel is a product of inner products with unit vectors, and of constants where its
+    monomial has fewer variables.
     """
-    assert one.monomials is not None
-    indices, roots = one.monomials
-    gamma, coef0, _ = one.atom.function.numbers
-    n_columns, first = len(view.columns), int(coef0 > 0)  # the constant comes first
-    pairs = []
-    for chosen in indices.T:
-        rows, added = np.zeros((len(chosen), n_columns)), np.zeros(len(chosen))
-        is_variable = chosen >= first
-        rows[is_variable, chosen[is_variable] - first] = np.sqrt(gamma)
-        added[~is_variable] = np.sqrt(coef0)
-        pairs.append(_seen(one, view, rows, added))
+    kind, seen = str(one.atom.pair.kind), one.atom.view.seen(n_columns)
+    root, pairs = float(np.sqrt(one.factor)), []
+    if one.monomials is None:
+        pairs, coef = [(np.ascontiguousarray(coef.T), np.zeros(coef.shape[1]))], np.eye(len(coef.T))
+    else:
+        indices, counts = one.monomials
+        gamma, coef0, _ = one.atom.function.numbers
+        first, coef = int(coef0 > 0), counts[:, None] * coef  # the constant comes first
+        for chosen in indices.T:
+            rows, added = np.zeros((len(chosen), len(seen.columns))), np.zeros(len(chosen))
+            is_variable = chosen >= first
+            rows[is_variable, chosen[is_variable] - first] = np.sqrt(gamma)
+            added[~is_variable] = np.sqrt(coef0)
+            pairs.append((rows, added))
     factors = tuple(Factor(i, "power", (1.0, 0.0, 1.0)) for i in range(len(pairs)))
-    return KernelSum(tuple(pairs), ((1.0, factors),), roots[:, None] * coef, balanced=False)
+    made = tuple(Pairs(kind, *seen, *each) for each in pairs)
+    return KernelSum(made, ((root, factors),), coef, balanced=False)
 
 
 # ---- rows --------------------------------------------------------------------------------------
@@ -303,22 +294,28 @@ def _scaling(before: list[Any]) -> tuple[FloatArray, FloatArray] | None:
     return np.asarray(mean, dtype=np.float64), np.asarray(scale, dtype=np.float64)
 
 
-def _columns(encoder: TableEncoder | None) -> tuple[NumberColumn | ValueColumn, ...] | None:
+def _columns(
+    encoder: TableEncoder | None, names: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[NumberColumn | ValueColumn, ...] | None]:
+    """Return the columns that an exported model takes, and what becomes of each that it uses.
+
+    Parts of dates, such as ``when (days)``, are taken in place of dates.
+    """
     if encoder is None:
-        return None
+        return tuple(names), None
+    taken = [[name] for name in names]
+    for column in encoder.columns_:
+        taken[column.position] = column.input_names(names[column.position])
+    first = [0, *accumulate(map(len, taken))]
     made: list[NumberColumn | ValueColumn] = []
     for column in encoder.columns_:
-        if type(column) is EncodedNumbers:
-            made.append(NumberColumn(column.position, column.median, column.tells_missing))
-        elif type(column) is EncodedValues:
-            values = tuple(str(value) for value in column.values)
-            made.append(ValueColumn(column.position, values, column.is_text, column.tells_missing))
-        else:
-            raise InvalidInputError(
-                "A table can be exported if its columns are numbers, categories or text. Got "
-                f"{type(column).__name__}. Fit again without column {column.position}."
-            )
-    return tuple(made)
+        for place, each in enumerate(column.inputs, start=first[column.position]):
+            if isinstance(each, EncodedNumbers):
+                made.append(NumberColumn(place, each.median, each.tells_missing))
+            else:
+                values = tuple(str(value) for value in each.values)
+                made.append(ValueColumn(place, values, each.is_text, each.tells_missing))
+    return tuple(name for some in taken for name in some), tuple(made)
 
 
 def _labels(classes: NDArray[Any]) -> NDArray[Any]:

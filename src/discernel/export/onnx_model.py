@@ -16,6 +16,7 @@ from discernel.exceptions import (
     unknown_choice,
 )
 from discernel.export._scorer import (
+    MISSING_VALUES,
     Factor,
     Floats,
     KernelSum,
@@ -27,7 +28,7 @@ from discernel.export._scorer import (
     cells_of,
     is_missing,
 )
-from discernel.export.formula import EXPORTED, final_estimator, formula_of, input_names
+from discernel.export.formula import EXPORTED, final_estimator, input_names, numpy_scorer
 
 __all__ = ["register_onnx", "to_onnx"]
 
@@ -41,6 +42,8 @@ _OPTIONS = {
     "output_class_labels": [False, True],
     "nocl": [False],
 }
+#: The axis of columns, as ONNX takes it.
+_COLUMNS = np.array([1])
 #: How far probabilities may be off where they are checked.
 _FAR = {"float64": 1e-6, "float32": 1e-2}
 
@@ -131,8 +134,8 @@ def to_onnx(
         raise unknown_choice("dtype", dtype, list(_FAR))
     found, before = final_estimator(clf)
     # Says what is wrong with it, before any work. Tables come to the classifier itself.
-    formula = formula_of(found, None if before else names)
-    columns = input_names([*before, found][0], names)
+    formula = numpy_scorer(found, names=None if before else names)
+    columns = input_names(before[0], names) if before else formula.names
     skl2onnx = _skl2onnx()
     register_onnx()
     model = skl2onnx.convert_sklearn(
@@ -261,16 +264,14 @@ def _is_double(inputs: Sequence[Any]) -> bool:
 
 def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Write the graph of a model, as skl2onnx asks a converter to."""
-    formula = formula_of(operator.raw_operator)
+    formula = numpy_scorer(operator.raw_operator)
     graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
     rows = _features(graph, operator.inputs, formula)
     scores = [_scores(graph, rows, each, len(formula.names)) for each in formula.sums]
-    score = graph.node("Sum", *scores, graph.constant(formula.intercept[None, :]))
-    linear = graph.node("MatMul", score, graph.constant(formula.slope))
-    logs = graph.node("Add", linear, graph.constant(formula.bias[None, :]))
-    moved = graph.node("Add", logs, graph.constant(formula.offsets[None, :]))
-    best = graph.node("ArgMax", moved, axis=1, keepdims=0)
-    labels = graph.constant(_check_labels(formula.classes))
+    score = graph.node("Sum", *scores, formula.intercept[None, :])
+    logs = graph.node("Add", graph.node("MatMul", score, formula.slope), formula.bias[None, :])
+    moved = graph.node("Add", logs, formula.offsets[None, :])
+    best, labels = graph.node("ArgMax", moved, axis=1, keepdims=0), _check_labels(formula.classes)
     graph.node("Gather", labels, best, axis=0, out=operator.outputs[0].full_name)
     graph.node("Softmax", logs, axis=1, out=operator.outputs[1].full_name)
 
@@ -279,23 +280,19 @@ class _Graph:
     """Nodes and constants of one precision, with names that are found for them."""
 
     def __init__(self, scope: Any, container: Any, dtype: type[np.floating[Any]]) -> None:
-        self._scope, self._container, self.dtype = scope, container, dtype
-        self._known: dict[tuple[Any, ...], str] = {}
-
-    @property
-    def kind(self) -> int:
-        """What ONNX calls the precision."""
         from onnx import TensorProto
 
-        return int(TensorProto.DOUBLE if self.dtype is np.float64 else TensorProto.FLOAT)
+        self._scope, self._container, self.dtype = scope, container, dtype
+        self._known: dict[tuple[Any, ...], str] = {}
+        #: What ONNX calls the precision.
+        self.kind = int(TensorProto.DOUBLE if dtype is np.float64 else TensorProto.FLOAT)
 
-    def constant(self, array: NDArray[Any]) -> str:
-        """Return the name of an array; floats get the precision of the graph."""
+    def constant(self, value: Any) -> str:
+        """Return the name of an array or a number; floats get the precision of the graph."""
         from onnx import TensorProto, numpy_helper
 
-        array = np.asarray(array)
-        if array.dtype.kind == "f":
-            array = array.astype(self.dtype)
+        array = np.asarray(value)
+        array = array.astype({"f": self.dtype, "i": np.int64}.get(array.dtype.kind, array.dtype))
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
             name = self._known[key] = self._scope.get_unique_variable_name("discernel")
@@ -307,24 +304,21 @@ class _Graph:
                 self._container.add_initializer(name, tensor.data_type, array.shape, tensor)
         return self._known[key]
 
-    def number(self, value: float) -> str:
-        """Return the name of a number."""
-        return self.constant(np.array(value))
-
     def times(self, matrix: str, value: float, n_columns: int) -> str:
         """Return a matrix times a number, which is written once per column.
 
         onnxruntime takes a single one for a part of the product beside it, in single precision.
         """
-        return self.node("Mul", matrix, self.constant(np.full((1, n_columns), value)))
+        return self.node("Mul", matrix, np.full((1, n_columns), value))
 
-    def node(self, kind: str, *inputs: str, out: str | None = None, **options: Any) -> str:
-        """Add a node and return the name of its output."""
+    def node(self, kind: str, *inputs: Any, out: str | None = None, **options: Any) -> str:
+        """Add a node of inputs, names or constants, and return the name of its output."""
+        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
         out = out or self._scope.get_unique_variable_name("discernel")
         is_ml = kind == "LabelEncoder"
         self._container.add_node(
             kind,
-            list(inputs),
+            names,
             [out],
             op_domain="ai.onnx.ml" if is_ml else "",
             op_version=_ML_VERSION if is_ml else _VERSION,
@@ -343,8 +337,7 @@ def _features(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> str:
         X = _joined(graph, inputs)
         if formula.medians is None:
             return X
-        medians = graph.constant(formula.medians[None, :])
-        return graph.node("Where", graph.node("IsNaN", X), medians, X)
+        return graph.node("Where", graph.node("IsNaN", X), formula.medians[None, :], X)
     given = _one_by_one(graph, inputs, formula)
     parts = [
         part
@@ -371,8 +364,7 @@ def _one_by_one(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> list[s
         if _has_values(formula):
             raise _wrong_inputs(formula, len(inputs))
         X = _joined(graph, inputs)
-        places = [graph.constant(np.array([i], dtype=np.int64)) for i in positions]
-        return [graph.node("Gather", X, place, axis=1) for place in places]
+        return [graph.node("Gather", X, np.array([i]), axis=1) for i in positions]
     if len(inputs) == len(formula.names):
         inputs = [inputs[i] for i in positions]
     elif len(inputs) != len(columns):
@@ -383,8 +375,7 @@ def _one_by_one(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> list[s
         if column.is_number:
             name = graph.node("Cast", name, to=graph.kind)
         elif isinstance(variable.type, BooleanTensorType):
-            words = (graph.constant(np.array([word])) for word in ("True", "False"))
-            name = graph.node("Where", name, *words)
+            name = graph.node("Where", name, np.array(["True"]), np.array(["False"]))
         elif not is_text:  # categories that are numbers, such as 1, 2 and 3
             _refuse_fractions(column, formula)
             whole = graph.node("Cast", name, to=TensorProto.INT64)
@@ -416,12 +407,12 @@ def _encoded(graph: _Graph, name: str, column: Any) -> list[str]:
     """Return the columns of numbers that a column of a table becomes."""
     if column.is_number:
         missing = graph.node("IsNaN", name)
-        filled = graph.node("Where", missing, graph.number(column.median), name)
+        filled = graph.node("Where", missing, column.median, name)
         told = [graph.node("Cast", missing, to=graph.kind)] if column.tells_missing else []
         return [filled, *told]
     other = len(column.values)
     codes = {value: code for code, value in enumerate(column.values)}
-    codes.setdefault("", other + column.tells_missing)
+    codes |= dict.fromkeys(MISSING_VALUES, other + column.tells_missing)
     found = graph.node(
         "LabelEncoder",
         name,
@@ -429,8 +420,8 @@ def _encoded(graph: _Graph, name: str, column: Any) -> list[str]:
         values_int64s=list(codes.values()),
         default_int64=other,
     )
-    every = np.arange(other + 1 + column.tells_missing, dtype=np.int64)[None, :]
-    return [graph.node("Cast", graph.node("Equal", found, graph.constant(every)), to=graph.kind)]
+    every = np.arange(other + 1 + column.tells_missing)[None, :]
+    return [graph.node("Cast", graph.node("Equal", found, every), to=graph.kind)]
 
 
 # ---- scores ------------------------------------------------------------------------------------
@@ -442,13 +433,13 @@ def _scores(graph: _Graph, rows: str, each: KernelSum, n_columns: int) -> str:
         return _known_scores(graph, rows, each)
     medians, lack = np.zeros((1, n_columns)), each.lack
     medians[0, lack.columns] = lack.medians
-    filled = graph.node("Where", graph.node("IsNaN", rows), graph.constant(medians), rows)
+    filled = graph.node("Where", graph.node("IsNaN", rows), medians, rows)
     scores = _known_scores(graph, filled, each)
-    cells = graph.node("Gather", rows, graph.constant(lack.columns), axis=1)
+    cells = graph.node("Gather", rows, lack.columns, axis=1)
     missing = graph.node("Cast", graph.node("IsNaN", cells), to=graph.kind)
-    count = graph.node("ReduceSum", missing, graph.constant(np.ones(1, dtype=np.int64)), keepdims=1)
-    lacks = graph.node("Greater", count, graph.number(len(lack.columns) - 0.5))
-    return graph.node("Where", lacks, graph.constant(lack.scores[None, :]), scores)
+    count = graph.node("ReduceSum", missing, _COLUMNS, keepdims=1)
+    lacks = graph.node("Greater", count, len(lack.columns) - 0.5)
+    return graph.node("Where", lacks, lack.scores[None, :], scores)
 
 
 def _known_scores(graph: _Graph, rows: str, each: KernelSum) -> str:
@@ -463,60 +454,55 @@ def _known_scores(graph: _Graph, rows: str, each: KernelSum) -> str:
         terms.append(graph.times(product, number, n_stored))
     total = graph.node("Sum", *terms) if len(terms) > 1 else terms[0]
     if each.balanced:
-        first = graph.node("Gather", total, graph.constant(np.zeros(1, dtype=np.int64)), axis=1)
-        total = graph.node("Sub", total, first)
-    return graph.node("MatMul", total, graph.constant(each.coef))
+        total = graph.node("Sub", total, graph.node("Gather", total, np.array([0]), axis=1))
+    return graph.node("MatMul", total, each.coef)
 
 
 def _function(graph: _Graph, pairs: str, factor: Factor, n_stored: int) -> str:
     a, *rest = factor.numbers
     if factor.kind == "power":
         linear = graph.times(pairs, a, n_stored) if a != 1 else pairs
-        moved = graph.node("Add", linear, graph.number(rest[0])) if rest[0] else linear
-        return graph.node("Pow", moved, graph.number(rest[1])) if rest[1] != 1 else moved
+        moved = graph.node("Add", linear, rest[0]) if rest[0] else linear
+        return graph.node("Pow", moved, rest[1]) if rest[1] != 1 else moved
     distance = graph.node("Sqrt", pairs) if factor.kind == "exp of root" else pairs
     return graph.node("Exp", graph.times(distance, -a, n_stored))
 
 
 def _pairs(graph: _Graph, rows: str, pairs: Pairs) -> str:
     """Return the distances or inner products of new rows and stored ones."""
-    new = graph.node("Gather", rows, graph.constant(pairs.columns), axis=1)
+    new = graph.node("Gather", rows, pairs.columns, axis=1)
     if pairs.kind == "inner" and not pairs.origin.any():
         return _inner(graph, new, pairs.factors * pairs.rows, pairs.added)
     if (pairs.factors != 1).any():
-        new = graph.node("Mul", new, graph.constant(pairs.factors[None, :]))
+        new = graph.node("Mul", new, pairs.factors[None, :])
     if pairs.origin.any():
-        new = graph.node("Sub", new, graph.constant(pairs.origin[None, :]))
+        new = graph.node("Sub", new, pairs.origin[None, :])
     if pairs.kind in ("city", "squared by column"):
         return _by_column(graph, new, pairs.rows, "Abs" if pairs.kind == "city" else "Mul")
     if pairs.kind == "squared":
         return _squared(graph, new, pairs.rows)
     if pairs.kind == "cosine":
         # A row of zeros has a cosine of 0 with all others.
-        least = graph.number(float(np.finfo(graph.dtype).tiny))
-        length = graph.node("Max", graph.node("Sqrt", _lengths(graph, new)), least)
-        new = graph.node("Div", new, length)
+        length = graph.node("Sqrt", _lengths(graph, new))
+        new = graph.node("Div", new, graph.node("Max", length, np.finfo(graph.dtype).tiny))
     return _inner(graph, new, pairs.rows, pairs.added)
 
 
 def _inner(graph: _Graph, new: str, rows: Floats, added: Floats) -> str:
     """Return ⟨x, z⟩ and what is added to it."""
-    inner = graph.node("MatMul", new, graph.constant(rows.T))
-    return graph.node("Add", inner, graph.constant(added[None, :])) if added.any() else inner
+    inner = graph.node("MatMul", new, rows.T)
+    return graph.node("Add", inner, added[None, :]) if added.any() else inner
 
 
 def _lengths(graph: _Graph, rows: str) -> str:
     """Return the squared length of each row."""
-    axes = graph.constant(np.ones(1, dtype=np.int64))
-    return graph.node("ReduceSum", graph.node("Mul", rows, rows), axes, keepdims=1)
+    return graph.node("ReduceSum", graph.node("Mul", rows, rows), _COLUMNS, keepdims=1)
 
 
 def _squared(graph: _Graph, new: str, rows: Floats) -> str:
     """Return ‖x‖² − 2⟨x, z⟩ + ‖z‖², at least 0."""
-    products = graph.node("MatMul", new, graph.constant(-2.0 * rows.T))
-    lengths = graph.constant(np.sum(rows**2, axis=1)[None, :])
-    total = graph.node("Sum", products, _lengths(graph, new), lengths)
-    return graph.node("Max", total, graph.number(0.0))
+    products, lengths = graph.node("MatMul", new, -2.0 * rows.T), np.sum(rows**2, axis=1)[None, :]
+    return graph.node("Max", graph.node("Sum", products, _lengths(graph, new), lengths), 0.0)
 
 
 def _by_column(graph: _Graph, new: str, rows: Floats, kind: str) -> str:
@@ -524,15 +510,13 @@ def _by_column(graph: _Graph, new: str, rows: Floats, kind: str) -> str:
 
     A scan over columns: memory is that of the result, not that of all differences.
     """
-    n_rows = graph.node(
-        "Slice", graph.node("Shape", new), *(graph.constant(np.array([i])) for i in (0, 1))
-    )
-    shape = graph.node("Concat", n_rows, graph.constant(np.array([len(rows)])), axis=0)
+    n_rows = graph.node("Slice", graph.node("Shape", new), np.array([0]), np.array([1]))
+    shape = graph.node("Concat", n_rows, np.array([len(rows)]), axis=0)
     return graph.node(
         "Scan",
-        graph.node("Expand", graph.number(0.0), shape),
+        graph.node("Expand", 0.0, shape),
         graph.node("Transpose", new, perm=[1, 0]),
-        graph.constant(rows.T),
+        rows.T,
         body=_step(graph.kind, kind),
         num_scan_inputs=2,
     )

@@ -15,41 +15,10 @@ from numpy.typing import NDArray
 from discernel.exceptions import InvalidInputError
 from discernel.export import _scorer
 from discernel.export._scorer import Scorer
-from discernel.export.formula import formula_of
+from discernel.export.formula import numpy_scorer
 from discernel.show.writing import check_place, refuse_same_file, write_file
 
-__all__ = ["numpy_scorer", "write_scorer"]
-
-
-def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
-    """Return an object that predicts as a fitted model does, with NumPy alone.
-
-    Parameters
-    ----------
-    clf : KernelDiscriminant, MultipleKernelDiscriminant or Pipeline
-        Fitted. A pipeline is a `StandardScaler` and one of these. Kernels are RBF,
-        Laplace, Exponential, Linear, Polynomial and Cosine, and what is made of them; others are
-        refused.
-    names : sequence of str, optional
-        What the columns are called; by default as in training, and ``x0``, ``x1`` and so on where
-        that was an array.
-
-    Returns
-    -------
-    Scorer
-        With ``predict`` and ``predict_proba``. Rows are an array, a dataframe, a dictionary of
-        columns or a list of dictionaries; missing cells of tables are None or NaN.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from discernel import KernelDiscriminant
-    >>> X, y = load_iris(return_X_y=True)
-    >>> scorer = numpy_scorer(KernelDiscriminant().fit(X, y))
-    >>> scorer.predict([[5.1, 3.5, 1.4, 0.2]]).tolist()
-    [0]
-    """
-    return formula_of(clf, names)
+__all__ = ["write_scorer"]
 
 
 def write_scorer(

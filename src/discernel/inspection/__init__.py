@@ -1,8 +1,8 @@
 """Why a row has the score it has: contributions that add up, and the training rows behind it."""
 
 from discernel.inspection.contributions import Contributions, contributions
-from discernel.inspection.importances import SourceImportances, source_importances
 from discernel.inspection.similar import SimilarRows, similar_rows
+from discernel.inspection.sources import SourceImportances, source_importances
 from discernel.inspection.words import explain_in_words
 
 __all__ = [

@@ -13,12 +13,11 @@ from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.inspection.explained import Explained, Scoring, column_groups
 from discernel.inspection.games import games_of
-from discernel.kernels import Kernel
-from discernel.model import RowReader
 from discernel.model.parts import ScorePart
 from discernel.model.rows import has_columns, typical_rows
-from discernel.rows.streams import Source
-from discernel.rows.streams.chunks import is_dask
+from discernel.rows.chunks import is_dask
+from discernel.rows.reader import RowReader
+from discernel.rows.sources import Source
 from discernel.rows.views import kernel_sources, sum_by
 
 __all__ = ["Contributions", "contributions"]
@@ -142,17 +141,22 @@ def contributions(
         player = model.reader.given_columns
         columns, exact = column_values(parts, rows, references, player, len(listed))
         columns = _closed(columns, rise)
-    if groups is not None:
-        source_names, sources = _grouped(columns, groups, listed)
+    if groups is None:
+        names = kernel_sources(model.reader.kernels)
+        of = kernel_sources([kernel for part in parts for kernel in part.kernels])
     else:
-        source_names, sources = _by_source(model.reader.kernels, parts, each)
+        names, group = column_groups(groups, listed)
+        assert columns is not None
+        each, of = columns, [names[i] for i in group]
+    absent = np.zeros((*each.shape[:-1], len(names)))  # what a source without kernels adds
+    names, sources = sum_by([*names, *of], np.concatenate([absent, each], axis=-1))
     return Contributions(
         scores=scores,
         baseline=baseline,
         columns=columns,
         sources=_closed(sources, rise),
         column_names=listed,
-        source_names=source_names,
+        source_names=names,
         classes=scoring.classes,
         cells=explained.cells(X) if listed else None,
         exact=exact,
@@ -192,32 +196,6 @@ def column_values(
                 exact &= add(values[i], X[i : i + 1], references[k : k + 1])
     values /= n_references
     return np.ascontiguousarray(values.transpose(0, 2, 1)), exact
-
-
-def _by_source(
-    kernels: list[Kernel], parts: list[ScorePart], each: FloatArray
-) -> tuple[list[str], FloatArray]:
-    """Return what sources add, from what kernels do; those without weight add 0."""
-    given = kernel_sources(kernels)
-    active = kernel_sources([kernel for part in parts for kernel in part.kernels])
-    absent = np.zeros((*each.shape[:-1], len(given)))
-    return sum_by([*given, *active], np.concatenate([absent, each], axis=-1))
-
-
-def _grouped(
-    columns: FloatArray | None, groups: Mapping[str, Any], names: list[str]
-) -> tuple[list[str], FloatArray]:
-    """Return what groups of columns add."""
-    if columns is None:
-        raise InvalidInputError(
-            "groups are of columns, which these rows do not have: kernels are precomputed, or rows "
-            "are no table. Leave groups out: every kernel is a source."
-        )
-    labels, group = column_groups(groups, names)
-    sums = np.zeros((*columns.shape[:2], len(labels)))
-    for column, place in enumerate(group):
-        sums[:, :, place] += columns[:, :, column]
-    return labels, sums
 
 
 def _closed(parts: FloatArray, total: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -24,7 +25,6 @@ __all__ = [
     "Explained",
     "Scoring",
     "column_groups",
-    "column_names",
     "fitted_learner",
 ]
 
@@ -33,11 +33,10 @@ __all__ = [
 
 
 class Explained(NamedTuple):
-    """A fitted estimator that learned a kernel, and the steps of a pipeline before and after it."""
+    """A fitted estimator that learned a kernel, and the steps of a pipeline before it."""
 
     learner: Any
     before: Pipeline | None
-    after: list[Any]
 
     @classmethod
     def of(cls, estimator: Any, *, predicts: bool = True) -> Explained:
@@ -60,7 +59,7 @@ class Explained(NamedTuple):
                 "The last step of a pipeline is explained, which must be an estimator of "
                 f"discernel. Got {type(steps[-1]).__name__} after {type(learner).__name__}."
             )
-        return cls(learner, inner[:last] if last else None, steps[last + 1 :])
+        return cls(learner, inner[:last] if last else None)
 
     @property
     def model(self) -> Model:
@@ -82,14 +81,13 @@ class Explained(NamedTuple):
         Those of a dataframe, through the steps of a pipeline before it where these have names for
         what they return; else "column 0", "column 1", ...
         """
-        names, before = getattr(self.learner, "feature_names_in_", None), self.before
+        reader, before = self.model.reader, self.before
+        names = reader.names
         if names is None and before is not None and hasattr(before, "feature_names_in_"):
-            try:
+            with suppress(AttributeError, ValueError):  # a step that has no names to give
                 names = before.get_feature_names_out()
-            except (AttributeError, ValueError):  # a step that has no names to give
-                names = None
         if names is None:
-            names = [f"column {i}" for i in range(self.learner.n_features_in_)]
+            return [f"column {i}" for i in range(reader.n_features or 0)]
         return [str(name) for name in names]
 
     def cells(self, X: Any) -> NDArray[np.object_]:
@@ -115,11 +113,6 @@ def fitted_learner(estimator: Any) -> Any:
     return Explained.of(estimator, predicts=False).learner
 
 
-def column_names(estimator: Any) -> list[str]:
-    """Return the names of the columns that the learner in an estimator was given."""
-    return Explained.of(estimator, predicts=False).column_names
-
-
 def column_groups(
     groups: Mapping[str, Any], names: Sequence[str]
 ) -> tuple[list[str], NDArray[np.intp]]:
@@ -128,6 +121,11 @@ def column_groups(
     The columns of a group are given by name or position, as kernels take them in ``.on``. Columns
     of no group make one more, "other columns".
     """
+    if not names:
+        raise InvalidInputError(
+            "groups are of columns, which these rows do not have: kernels are precomputed, or rows "
+            "are no table. Leave groups out: every kernel is a source."
+        )
     if not (isinstance(groups, Mapping) and groups):
         raise InvalidInputError(
             "groups must be a dictionary of names to columns, such as "

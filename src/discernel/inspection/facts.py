@@ -14,9 +14,10 @@ import numpy as np
 from discernel.default.menu import MENU
 from discernel.discriminant import held_out_log_posterior
 from discernel.exceptions import InvalidInputError
-from discernel.inspection.explained import column_names, fitted_learner
-from discernel.inspection.importances import source_importances
+from discernel.inspection.explained import Explained
+from discernel.inspection.sources import source_importances
 from discernel.kernels import RBF, Laplace, Linear, as_kernels, kernel_names
+from discernel.model import Model
 from discernel.programs.solution import compared_by_folds
 from discernel.rows.views import kernel_sources, sum_by
 from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, SourceFacts
@@ -62,8 +63,8 @@ def model_facts(
     >>> facts.n_rows, facts.n_columns, facts.classes
     (178, 13, {'0': 59, '1': 71, '2': 48})
     """
-    learner = fitted_learner(estimator)
-    model, kind = learner.model_, type(learner).__name__
+    explained = Explained.of(estimator, predicts=False)
+    model, kind = explained.model, type(explained.learner).__name__
     streamed = model.facts.streamed
     given = {} if origin is None else dict(origin)
     counts = dict(given.get("class_counts") or _class_counts(model))
@@ -86,7 +87,7 @@ def model_facts(
         classes=counts,
         expected=expected,
         majority=_majority(counts),
-        importances=_importances(estimator, model, columns),
+        importances=_importances(explained, columns),
         sources=_sources(estimator, model),
         confusion=_confusion(model),
         plan=() if model.facts.plan is None else tuple(map(str, model.facts.plan.stages)),
@@ -96,13 +97,13 @@ def model_facts(
     )
 
 
-def _class_counts(model: Any) -> dict[str, int]:
+def _class_counts(model: Model) -> dict[str, int]:
     """Return the rows of each class; none where a row has no class of its own."""
-    discriminant = getattr(model.head, "discriminant", None)
-    if discriminant is None:
+    discriminant, classes = getattr(model.head, "discriminant", None), model.classes
+    if discriminant is None or classes is None:
         return {}
-    rows = np.bincount(discriminant.training_codes, minlength=len(model.classes))
-    return {str(label): int(n) for label, n in zip(model.classes, rows, strict=True)}
+    rows = np.bincount(discriminant.training_codes, minlength=len(classes))
+    return {str(label): int(n) for label, n in zip(classes, rows, strict=True)}
 
 
 def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
@@ -116,7 +117,7 @@ def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
     return {"class": largest, "share": float(shares.max()), "log_loss": entropy}
 
 
-def _expected(model: Any) -> ExpectedFacts | None:
+def _expected(model: Model) -> ExpectedFacts | None:
     """Return what to expect of new rows; None where no training row was predicted as if new."""
     found, labels = getattr(model.head, "expected", None), model.kept.labels
     if found is not None:
@@ -136,15 +137,15 @@ def _expected(model: Any) -> ExpectedFacts | None:
 
 
 def _importances(
-    estimator: Any, model: Any, columns: Sequence[str] | None
+    explained: Explained, columns: Sequence[str] | None
 ) -> tuple[ImportanceFacts, ...]:
     """Return the columns, the most important first; empty where rows have none."""
-    if model.facts.importances is None:
+    found = explained.model.facts.importances
+    if found is None:
         return ()
-    both = np.stack(model.facts.importances.found)
-    given = column_names(estimator) if columns is None else list(columns)
+    both, given = np.stack(found.found), [] if columns is None else list(columns)
     if len(given) != both.shape[1]:
-        given = column_names(estimator)
+        given = explained.column_names
     parts, (names, (shares, errors)) = Counter(given), sum_by(given, both)
     return tuple(
         ImportanceFacts(names[i], float(shares[i]), float(errors[i]), parts[names[i]])
@@ -152,7 +153,7 @@ def _importances(
     )
 
 
-def _sources(estimator: Any, model: Any) -> tuple[SourceFacts, ...]:
+def _sources(estimator: Any, model: Model) -> tuple[SourceFacts, ...]:
     """Return the sources, where there are several."""
     given = kernel_sources(model.reader.kernels)
     names, weights = sum_by(given, model.facts.learned.weights)
@@ -167,16 +168,17 @@ def _sources(estimator: Any, model: Any) -> tuple[SourceFacts, ...]:
     return tuple(found)
 
 
-def _confusion(model: Any) -> dict[str, tuple[float, ...]]:
+def _confusion(model: Model) -> dict[str, tuple[float, ...]]:
     """Return left-out rows of each class by the class that was predicted."""
-    if getattr(model.head, "expected", None) is None:
+    classes = model.classes
+    if classes is None or getattr(model.head, "expected", None) is None:
         return {}
     discriminant, decision = model.head.discriminant, model.head.decision
     posterior = held_out_log_posterior(discriminant, decision)
     predicted = (posterior + decision.offsets).argmax(axis=1)
-    table = np.zeros((len(model.classes), len(model.classes)))
-    np.add.at(table, (discriminant.training_codes, predicted), discriminant.row_weights)
-    return dict(zip(map(str, model.classes), map(tuple, table.tolist()), strict=True))
+    table, counted = np.zeros((len(classes), len(classes))), discriminant.training.row_weights
+    np.add.at(table, (discriminant.training_codes, predicted), counted.values)
+    return dict(zip(map(str, classes), map(tuple, table.tolist()), strict=True))
 
 
 def given_names(learner: Any) -> list[str]:

@@ -158,9 +158,6 @@ class Pairwise(Kernel):
         matrix = pairwise_kernels(X, Z, metric=self.metric, **dict(self.options))
         return np.asarray(matrix, dtype=np.float64)
 
-    def diagonal(self, X: Any) -> FloatArray:
-        return np.array([self(X[i : i + 1])[0, 0] for i in range(X.shape[0])])
-
     def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
         # A gamma that was left open is scikit-learn's default: 1 for chi2, else one over features.
         options = dict(self.options)
@@ -177,9 +174,6 @@ class Pairwise(Kernel):
             for name, value in self.options
             if isinstance(value, Real) and name != "degree"
         }
-
-    def _with_parameters(self, values: dict[str, float]) -> Kernel:
-        return replace(self, options=tuple({**dict(self.options), **values}.items()))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -209,13 +203,8 @@ def equal_pairs(X: Any, Z: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     stacked = np.ascontiguousarray(np.vstack([X, Z]), dtype=np.float64) + 0.0  # no -0.0
     as_bytes = stacked.view(np.dtype((np.void, stacked.dtype.itemsize * stacked.shape[1])))
     _, codes = np.unique(as_bytes.ravel(), return_inverse=True)
-    left, right = codes[: n_rows(X)], codes[n_rows(X) :]
-    order = np.argsort(right, kind="stable")
-    first = np.searchsorted(right[order], left, side="left")
-    counts = np.searchsorted(right[order], left, side="right") - first
-    rows = np.repeat(np.arange(len(left)), counts)
-    within = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return rows, order[np.repeat(first, counts) + within]
+    rows, columns = np.nonzero(codes[: n_rows(X), None] == codes[n_rows(X) :])
+    return rows, columns
 
 
 def _frozen(value: Any) -> Hashable:

@@ -8,7 +8,7 @@ computes is said by its `Kernel.terms`, and everything that computes with kernel
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from numbers import Real
 from operator import attrgetter, methodcaller
 from types import FunctionType
@@ -18,14 +18,13 @@ import numpy as np
 
 from discernel.arrays import FloatArray, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.kernels.calls import any_array, any_rows, is_whole
+from discernel.kernels.calls import any_rows, is_whole
 from discernel.kernels.columns import (
     Table,
     column_indices,
     column_spreads,
     describe_columns,
     divided_columns,
-    has_floats,
     take_columns,
 )
 from discernel.kernels.expansion import Expansion, gradients, scale_derivative
@@ -59,6 +58,9 @@ __all__ = [
 
 #: What is known about the training rows; that of some columns stands under their positions.
 Known: TypeAlias = dict[Hashable, Any]
+
+#: What stands between the field of a part of a kernel and the name of a number in it.
+_BETWEEN = {"settings": "__", "parameters": "."}
 
 #: Rows of which the diagonal is computed at a time where only whole matrices are known.
 _DIAGONAL_ROWS = 64
@@ -96,14 +98,14 @@ class Kernel:
     #: Whether rows may be a sparse matrix.
     takes_sparse: bool = True
 
-    #: Whether the kernel picks columns of a table itself.
-    picks_columns: bool = False
-
     #: Whether what it is given for rows is a stack of matrices.
     precomputed: bool = False
 
     #: Whether several threads may compute it at once.
     thread_safe: bool = True
+
+    #: Whether the text of the kernel needs brackets within a larger one.
+    needs_brackets: ClassVar[bool] = False
 
     #: The settings that the kernel matrix can be differentiated by, where they are numbers.
     differentiable: ClassVar[tuple[str, ...]] = ()
@@ -161,7 +163,7 @@ class Kernel:
 
     def _grouped(self) -> str:
         """Return the text of the kernel as part of a larger one, in brackets if need be."""
-        return repr(self)
+        return f"({self!r})" if self.needs_brackets else repr(self)
 
     @property
     def source(self) -> Restricted | None:
@@ -218,7 +220,7 @@ class Kernel:
 
     # ---- derivatives -------------------------------------------------------------------------
 
-    @any_array
+    @any_rows
     def derivative(self, parameter: str, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the derivative of the kernel matrix by one of its `parameters`."""
         self._check_parameters([parameter])
@@ -227,7 +229,7 @@ class Kernel:
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         raise NotImplementedError
 
-    @any_array
+    @any_rows
     def scale_derivative(self, column: int, X: Any, Z: Any | None = None) -> FloatArray:
         """Return ∂K/∂s_l, the derivative of the kernel matrix by one of the kernel's ``scales``.
 
@@ -242,8 +244,8 @@ class Kernel:
         """
         return scale_derivative(self, column, X, Z)
 
-    @any_array
-    def gradient(self, X: Any, coef: Any, Z: Any | None = None, *, gram: Any = None) -> Array:
+    @any_rows
+    def gradient(self, X: Any, coef: Any, Z: Any | None = None) -> Array:
         """Return the gradients of f_c(x) = Σ_j coef_jc k(x, z_j) at the rows x of X.
 
         Parameters
@@ -254,8 +256,6 @@ class Kernel:
             The coefficients, one column per output.
         Z : array-like of shape (n_rows_Z, n_features), optional
             The rows z_j; by default those of X.
-        gram : ndarray of shape (n_rows, n_rows_Z), optional
-            ``kernel(X, Z)``, if it is known, which saves time.
 
         Returns
         -------
@@ -263,18 +263,12 @@ class Kernel:
             ∂f_c/∂x_l. Of single precision if all that is given is. Where a kernel has a tip, the
             term is 0: at distance 0 (`Exponential`), or where a column is equal (`Laplace`).
         """
-        blocks = [block for _, block in gradients(self, Expansion.of(X, coef, Z, gram))]
+        blocks = [block for _, block in gradients(self, Expansion.of(X, coef, Z))]
         return np.concatenate(blocks, axis=1).transpose(1, 2, 0)
 
-    @any_array
+    @any_rows
     def squared_gradient(
-        self,
-        X: Any,
-        coef: Any,
-        Z: Any | None = None,
-        *,
-        gram: Any = None,
-        row_weights: Any = None,
+        self, X: Any, coef: Any, Z: Any | None = None, *, row_weights: Any = None
     ) -> FloatArray:
         """Return the mean over the rows x of X of Σ_c (∂f_c/∂x_l)², of shape (n_features,).
 
@@ -283,12 +277,12 @@ class Kernel:
 
         Parameters
         ----------
-        X, coef, Z, gram
+        X, coef, Z
             As in `gradient`.
         row_weights : array-like of shape (n_rows,), optional
             How much each row of X counts in the mean; by default all the same.
         """
-        expansion = Expansion.of(X, coef, Z, gram)
+        expansion = Expansion.of(X, coef, Z)
         n, total = len(expansion.X), np.zeros(expansion.X.shape[1])
         counts = np.ones(n) if row_weights is None else np.asarray(row_weights, dtype=np.float64)
         for rows, block in gradients(self, expansion):
@@ -337,8 +331,8 @@ class Kernel:
             if not self.takes_any_rows:
                 raise X.no_numbers(self.name)
             numbers = X.numbers
-        # A sum is quick, and NaN where a cell is.
-        if has_floats(numbers) and np.isnan(numbers.sum()):
+        is_dense = isinstance(numbers, np.ndarray) and numbers.dtype.kind == "f"
+        if is_dense and np.isnan(numbers.sum()):  # which is quick, and NaN where a cell is
             row = np.isnan(numbers).any(axis=1).argmax()
             raise InvalidInputError(
                 f"{self.name} takes no missing cells, but row {row} has one in its columns. Impute "
@@ -473,11 +467,6 @@ class _Composite(Kernel):
         """The kernels that it is made of, by the names of their fields."""
         raise NotImplementedError
 
-    def _prefixed_parts(self, separator: str) -> list[tuple[str, str, Kernel]]:
-        """Return the field of every part, what names in it begin with, and the part."""
-        alone = len(self.parts) == 1
-        return [(f, "" if alone else f + separator, part) for f, part in self.parts.items()]
-
     def _seen(self, view: View) -> View:
         """Return what the kernels in it see of what a view shows."""
         return view
@@ -489,39 +478,37 @@ class _Composite(Kernel):
         same = all(new[field] is part for field, part in self.parts.items())
         return self if same else dataclasses.replace(self, **new)  # type: ignore[type-var]
 
-    def _with_values(
-        self, values: dict[str, Any], separator: str, change: Callable[..., Kernel]
-    ) -> Kernel:
+    def _prefixed(self, kind: str) -> list[tuple[str, str, Kernel]]:
+        """Return the field of every part, what its settings or parameters begin with, the part."""
+        alone, between = len(self.parts) == 1, _BETWEEN[kind]
+        return [(f, "" if alone else f + between, part) for f, part in self.parts.items()]
+
+    def _inner(self, kind: str) -> dict[str, Any]:
+        """Return the settings or parameters of the parts, by the names that they have here."""
+        found, of = self._prefixed(kind), attrgetter(kind)
+        return {p + name: value for _, p, part in found for name, value in of(part).items()}
+
+    def _with(self, kind: str, values: dict[str, Any]) -> Kernel:
         """Return the kernel with other values of its own and of its parts."""
         new = {name: values.pop(name) for name in self._setting_names() if name in values}
-        for field, prefix, part in self._prefixed_parts(separator):
-            inner = {name: values[name] for name in values if name.startswith(prefix)}
-            new[field] = change(part, **{name[len(prefix) :]: inner[name] for name in inner})
+        for field, prefix, part in self._prefixed(kind):
+            inner = {n.removeprefix(prefix): values[n] for n in values if n.startswith(prefix)}
+            new[field] = methodcaller(f"with_{kind}", **inner)(part)
         return dataclasses.replace(self, **new)  # type: ignore[type-var]
 
     @property
     def parameters(self) -> dict[str, float]:
-        inner = {
-            prefix + name: value
-            for _, prefix, part in self._prefixed_parts(".")
-            for name, value in part.parameters.items()
-        }
-        return inner | super().parameters
+        return self._inner("parameters") | super().parameters
 
     def _with_parameters(self, values: dict[str, float]) -> Kernel:
-        return self._with_values(values, ".", Kernel.with_parameters)
+        return self._with("parameters", values)
 
     @property
     def settings(self) -> dict[str, Any]:
-        inner = {
-            prefix + name: value
-            for _, prefix, part in self._prefixed_parts("__")
-            for name, value in part.settings.items()
-        }
-        return inner | super().settings
+        return self._inner("settings") | super().settings
 
     def _with_settings(self, values: dict[str, Any]) -> Kernel:
-        return self._with_values(values, "__", Kernel.with_settings)
+        return self._with("settings", values)
 
     def _setting_names(self) -> list[str]:
         return [name for name in super()._setting_names() if name not in self.parts]
@@ -537,6 +524,13 @@ class _Composite(Kernel):
     def _shifted(self, X: Any, view: View) -> Kernel:
         return self._map("_shifted", X, self._seen(view)) if self.may_shift else self
 
+    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
+        """Return the derivative of the part that the parameter belongs to."""
+        found = self._prefixed("parameters")
+        prefix, part = next((p, part) for _, p, part in found if parameter.startswith(p))
+        rows = self._seen(View()).of_both(X, Z)
+        return part.derivative(parameter.removeprefix(prefix), *rows)
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Wrapper(_Composite):
@@ -549,18 +543,11 @@ class Wrapper(_Composite):
         return {"kernel": self.kernel}
 
     @property
-    def picks_columns(self) -> bool:  # type: ignore[override]
-        return self.kernel.picks_columns
-
-    @property
     def source(self) -> Restricted | None:
         return self.kernel.source
 
     def _terms(self, view: View) -> Terms:
         return self.kernel.terms(self._seen(view))
-
-    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        return self.kernel.derivative(parameter, *self._seen(View()).of_both(X, Z))
 
     def __repr__(self) -> str:
         return repr(self.kernel)
@@ -580,17 +567,11 @@ class Named(Wrapper):
         return self.kernel._grouped()
 
 
-class _Compound(_Composite):
-    """A kernel whose text needs brackets within a larger one."""
-
-    def _grouped(self) -> str:
-        return f"({self!r})"
-
-
 @dataclasses.dataclass(frozen=True, repr=False)
-class Scaled(_Compound, Wrapper):
+class Scaled(Wrapper):
     """A kernel times a positive number."""
 
+    needs_brackets = True
     differentiable = ("factor",)
 
     factor: float
@@ -608,18 +589,18 @@ class Scaled(_Compound, Wrapper):
         return tuple(Term(self.factor * c, atoms) for c, atoms in self.kernel.terms(view))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        if parameter == "factor":
-            return self.kernel(X, Z)
-        return self.factor * self.kernel.derivative(parameter, X, Z)
+        is_own = parameter == "factor"
+        return self.kernel(X, Z) if is_own else self.factor * super()._derivative(parameter, X, Z)
 
     def __repr__(self) -> str:
         return f"{self.factor:g} * {self.kernel._grouped()}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Offset(_Compound, Wrapper):
+class Offset(Wrapper):
     """A kernel plus a positive constant."""
 
+    needs_brackets = True
     differentiable = ("constant",)
 
     constant: float
@@ -640,16 +621,17 @@ class Offset(_Compound, Wrapper):
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         if parameter == "constant":
             return np.ones((n_rows(X), n_rows(X if Z is None else Z)))
-        return self.kernel.derivative(parameter, X, Z)
+        return super()._derivative(parameter, X, Z)
 
     def __repr__(self) -> str:
         return f"{self.kernel!r} + {self.constant:g}"
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Power(_Compound, Wrapper):
+class Power(Wrapper):
     """A kernel to the power of an integer of at least 1: the product of so many of it."""
 
+    needs_brackets = True
     may_shift = False
 
     exponent: int
@@ -670,7 +652,7 @@ class Power(_Compound, Wrapper):
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         outer = self.exponent * self.kernel(X, Z) ** (self.exponent - 1)
-        return np.asarray(outer * self.kernel.derivative(parameter, X, Z))
+        return np.asarray(outer * super()._derivative(parameter, X, Z))
 
     def __repr__(self) -> str:
         return f"{self.kernel._grouped()} ** {self.exponent}"
@@ -684,8 +666,6 @@ class Restricted(Wrapper):
     label: str | None = None
     #: What the columns were called before they were positions.
     described: str | None = dataclasses.field(default=None, metadata={"private": True})
-
-    picks_columns = True
 
     @property
     def source(self) -> Restricted | None:
@@ -773,8 +753,10 @@ class Standardized(Wrapper):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class _Pair(_Compound):
+class _Pair(_Composite):
     """A kernel made of two others, whose parameters are called ``left.*`` and ``right.*``."""
+
+    needs_brackets = True
 
     left: Kernel
     right: Kernel
@@ -790,10 +772,6 @@ class Sum(_Pair):
     def _terms(self, view: View) -> Terms:
         return self.left.terms(view) + self.right.terms(view)
 
-    def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        side, _, name = parameter.partition(".")
-        return self.parts[side].derivative(name, X, Z)
-
     def __repr__(self) -> str:
         return f"{self.left!r} + {self.right!r}"
 
@@ -807,9 +785,8 @@ class Product(_Pair):
         return multiply(self.left.terms(view), self.right.terms(view))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
-        side, _, name = parameter.partition(".")
-        other = self.right if side == "left" else self.left
-        return self.parts[side].derivative(name, X, Z) * other(X, Z)
+        other = self.right if parameter.startswith("left.") else self.left
+        return super()._derivative(parameter, X, Z) * other(X, Z)
 
     def __repr__(self) -> str:
         return f"{self.left._grouped()} * {self.right._grouped()}"

@@ -13,7 +13,7 @@ import numpy as np
 from discernel.arrays import as_host, as_rows, check_given, device_errors, device_of, is_sparse
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["any_array", "any_rows", "is_positive", "is_whole", "refuse_sparse"]
+__all__ = ["any_rows", "is_positive", "is_whole", "refuse_sparse"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -21,15 +21,28 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 _HERE = frozenset({np.ndarray, type(None), dict, str, int})
 
 
-def any_array(method: Method) -> Method:
-    """Return a method of kernels, written for NumPy, that takes arrays of other libraries too.
+def any_rows(method: Method) -> Method:
+    """Return a method of kernels, written for NumPy, that takes rows of any library.
 
     What it returns is then an array of the library and device of its rows. Kernel matrices are
-    computed there as far as kernels can be; all else, of the size of the rows, by NumPy.
+    computed there as far as kernels can be; all else, of the size of the rows, by NumPy. Rows of
+    one dimension, and sparse ones if need be, are refused. Two rows of one dimension each give a
+    number: this is how scikit-learn calls its kernels.
     """
+    is_call = method.__name__ == "__call__"
 
     @wraps(method)
     def dispatched(self: Any, *given: Any, **named: Any) -> Any:
+        X = given[0] if given else None
+        if not (type(X) is np.ndarray and X.ndim == 2):
+            refuse_sparse(self, X)
+            if getattr(X, "ndim", 2) == 1 and not self.precomputed:
+                pair = (*given, *named.values())
+                if is_call and len(pair) == 2 and all(_is_row(self, x) for x in pair):
+                    rows = [x.to_numpy() if hasattr(x, "to_numpy") else x for x in pair]
+                    return float(dispatched(self, *(x[None, :] for x in rows))[0, 0])
+                if not self.takes_any_rows:
+                    as_rows(X)  # which says what is wrong
         if not named and _HERE.issuperset(map(type, given)):
             return method(self, *given)
         device = check_given(*given, *named.values())
@@ -41,7 +54,7 @@ def any_array(method: Method) -> Method:
             if device_of(each) is not None:
                 bound.arguments[name] = brought.setdefault(id(each), as_host(each))
         with device_errors(device, smaller="Take fewer rows at a time"):
-            if method.__name__ == "__call__" and not device.is_host:
+            if is_call and not device.is_host:
                 from discernel.kernels.device import device_matrix  # which imports kernels
 
                 X, Z = (*bound.args[1:], None)[:2]
@@ -51,33 +64,6 @@ def any_array(method: Method) -> Method:
             return device.returned(method(*bound.args, **bound.kwargs))
 
     return cast(Method, dispatched)
-
-
-def any_rows(method: Method) -> Method:
-    """Return a method of kernels that takes rows of any library first, and refuses other things.
-
-    That is, rows of one dimension, and sparse ones if need be. Two rows of one dimension each give
-    a number: this is how scikit-learn calls its kernels.
-    """
-    anywhere = any_array(method)
-
-    @wraps(method)
-    def checked(self: Any, *given: Any, **named: Any) -> Any:
-        X = given[0] if given else None
-        if type(X) is np.ndarray and X.ndim == 2:
-            return anywhere(self, *given, **named)
-        refuse_sparse(self, X)
-        if getattr(X, "ndim", 2) == 1 and not self.precomputed:
-            pair = (*given, *named.values())
-            is_call = method.__name__ == "__call__" and len(pair) == 2
-            if is_call and all(_is_row(self, x) for x in pair):
-                rows = [x.to_numpy() if hasattr(x, "to_numpy") else x for x in pair]
-                return float(anywhere(self, *(x[None, :] for x in rows))[0, 0])
-            if not self.takes_any_rows:
-                as_rows(X)  # which says what is wrong
-        return anywhere(self, *given, **named)
-
-    return cast(Method, checked)
 
 
 def _is_row(kernel: Any, x: Any) -> bool:

@@ -26,7 +26,6 @@ __all__ = [
     "describe_columns",
     "divided_columns",
     "frame_column",
-    "has_floats",
     "is_missing",
     "is_mixed",
     "replace_rows",
@@ -121,11 +120,6 @@ def _holds_numbers(column: NDArray[Any]) -> bool:
 def as_cells(X: Any) -> NDArray[Any]:
     """Return rows as an array; the items of a sequence as objects."""
     return np.asarray(X) if hasattr(X, "shape") else np.fromiter(X, dtype=object, count=len(X))
-
-
-def has_floats(X: Any) -> bool:
-    """Whether rows are an array of floats."""
-    return isinstance(X, np.ndarray) and X.dtype.kind == "f"
 
 
 def is_missing(cell: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,109 +9,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, ShiftedRows
+from discernel.arrays import FloatArray
 from discernel.arrays.device import Device, as_host
 from discernel.kernels.base import Combination, Kernel
-from discernel.kernels.evaluate import KernelSet, PreparedRows, can_prepare
-from discernel.kernels.terms import Key, PairKind, Term, combine
+from discernel.kernels.evaluate import KernelSet, PreparedRows, is_dense
+from discernel.kernels.objects import SimilarityKernel
+from discernel.kernels.terms import Term, combine
 from discernel.kernels.weighted import slices
 
 __all__ = ["STRIP_ENTRIES", "DeviceKernels", "DeviceSum", "MatrixOnDevice", "device_matrix"]
 
 #: Entries of the matrices that are made at a time: far more than a device does at once.
 STRIP_ENTRIES = 2**27
-
-
-# ---- pairwise matrices ---------------------------------------------------------------------------
-
-
-class _Rows(ABC):
-    """Rows on a device, of which a pairwise matrix is made."""
-
-    #: Whether the matrix of rows with themselves has zeros on its diagonal.
-    zero_with_itself = False
-
-    @abstractmethod
-    def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
-        """Return the pairwise matrix between some of these rows and some others."""
-
-
-class _Products(_Rows):
-    """⟨x, z⟩."""
-
-    def __init__(self, values: Any, device: Device) -> None:
-        self._values, self._matmul = values, device.xp.matmul
-
-    def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
-        return self._matmul(self._values[rows, :], other._values[columns, :].T)
-
-
-class _Sums(_Rows):
-    """‖x − z‖₁ or ‖x − z‖², as sums of differences, which lose no digits."""
-
-    zero_with_itself = True
-
-    def __init__(self, values: Any, device: Device, *, squared: bool) -> None:
-        self._values, self._xp, self._squared = values, device.xp, squared
-        self._fused = device.fused()
-        if self._fused is not None:
-            self._values = values.T.contiguous()
-
-    def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
-        X, Z = self._values, other._values
-        if self._fused is not None:
-            return self._fused.sums_of_differences(X[:, rows], Z[:, columns], self._squared)
-        total: Any = 0.0
-        for column in range(X.shape[1]):
-            part = X[rows, column : column + 1] - Z[columns, column : column + 1].T
-            total = total + (part * part if self._squared else self._xp.abs(part))
-        return total
-
-
-class _Squares(_Rows):
-    """‖x − z‖², by one product: see `ShiftedRows`."""
-
-    zero_with_itself = True
-
-    def __init__(self, rows: ShiftedRows, device: Device, single: bool) -> None:
-        values = rows.values
-        left = np.column_stack([-2.0 * values[:, :-2], values[:, -1], values[:, -2]])
-        self._left, self._right = device.put(left, single=single), device.put(values, single=single)
-        self._matmul, self._sums = device.xp.matmul, None
-        # Of two far rows, and of single numbers, a product would lose what they share.
-        if rows.given is not None or len(rows.origin) == 1:
-            given = values[:, :1] if rows.given is None else rows.given - rows.origin
-            self._sums = _Sums(device.put(given, single=single), device, squared=True)
-
-    def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
-        if self._sums is not None and other._sums is not None:
-            return self._sums.pairs(rows, other._sums, columns)
-        return self._matmul(self._left[rows, :], other._right[columns, :].T)
-
-
-class _Host(_Rows):
-    """A pairwise matrix that only NumPy can make."""
-
-    def __init__(self, pair: PairKind, rows: Any, device: Device, single: bool) -> None:
-        self._pair, self._rows, self._device, self._single = pair, rows, device, single
-
-    def pairs(self, rows: slice, other: Any, columns: slice) -> Any:
-        made = self._pair.tile(self._rows[rows], other._rows[columns], None)
-        return self._device.put(made, single=self._single)
-
-
-def _rows_on(pair: PairKind, rows: Any, device: Device, single: bool) -> _Rows:
-    """Return prepared rows on a device."""
-    if pair.kind == "squared":
-        return _Squares(rows, device, single)
-    if pair.kind == "city":
-        return _Sums(device.put(rows, single=single), device, squared=False)
-    if pair.kind in ("inner", "cosine"):
-        return _Products(device.put(rows, single=single), device)
-    return _Host(pair, rows, device, single)
-
-
-# ---- kernels -------------------------------------------------------------------------------------
 
 
 class DeviceKernels:
@@ -140,7 +48,8 @@ class DeviceKernels:
         self.kernels, self.device, self.single = kernels, device, single
         self._host, self._fused = rows, device.fused()
         self._bases = {
-            key: _rows_on(key[0], rows.bases[key], device, single) for key in kernels.groups
+            (pair, view): pair.put(rows.bases[pair, view], device, single)
+            for pair, view in kernels.groups
         }
         decays = [kernels.decay(position) for position in range(len(kernels.kernels))]
         #: The rates of kernels that are the exponential of their pairwise matrix times a number.
@@ -165,9 +74,6 @@ class DeviceKernels:
             The same kernels with the rows that the columns belong to; by default these.
         """
         wanted = range(len(self.kernels.kernels)) if active is None else set(active)
-        for position in self.kernels.direct:
-            if position in wanted:
-                yield position, self._from_host(position, rows, columns, other or self)
         for positions, base in self._groups(rows, columns, wanted, other):
             yield from ((position, self._made_of(position, base)) for position in positions)
 
@@ -181,10 +87,6 @@ class DeviceKernels:
         """Return Σ f_i k_i, with one factor per kernel, as `strips` are; it may be changed."""
         shape = rows.stop - rows.start, columns.stop - columns.start
         total = self.device.zeros(shape, single=self.single)
-        for position in self.kernels.direct:
-            if factors[position]:
-                matrix = self._from_host(position, rows, columns, other or self)
-                total += matrix * float(factors[position])
         wanted = set(np.flatnonzero(factors).tolist())
         for positions, base in self._groups(rows, columns, wanted, other):
             if self._fused is not None and self._rates.keys() >= set(positions):
@@ -198,34 +100,33 @@ class DeviceKernels:
     def _groups(
         self, rows: slice, columns: slice, wanted: Any, other: DeviceKernels | None
     ) -> Iterator[tuple[list[int], Any]]:
-        """Yield the wanted kernels of one pairwise matrix, and this matrix."""
+        """Yield the wanted kernels of one pairwise matrix, and this matrix.
+
+        A kernel that shares nothing stands alone, with its own matrix.
+        """
+        there = self if other is None else other
+        for position in self.kernels.direct:
+            if position in wanted:
+                given = self._host.rows[rows], there._host.rows[columns]
+                matrix = self.kernels.direct_matrix(position, *given)
+                yield [position], self.device.put(matrix, single=self.single)
         for key, steps in self.kernels.groups.items():
             positions = [i for i, _ in steps if i in wanted]
-            if positions:
-                yield positions, self._pairs(key, rows, columns, other)
-
-    def _pairs(self, key: Key, rows: slice, columns: slice, other: DeviceKernels | None) -> Any:
-        left = self._bases[key]
-        if other is not None:
-            return left.pairs(rows, other._bases[key], columns)
-        found = left.pairs(rows, left, columns)
-        if left.zero_with_itself and rows.start == columns.start:
-            found = self.device.clear_diagonal(found)  # not what rounding leaves there
-        return found
+            if not positions:
+                continue
+            (pair, _), left, right = key, self._bases[key], there._bases[key]
+            found = pair.tile_on(self.device, left, rows, right, columns, self.single)
+            if other is None and pair.is_distance and rows.start == columns.start:
+                found = self.device.clear_diagonal(found)  # not what rounding leaves there
+            yield positions, found
 
     def _made_of(self, position: int, base: Any) -> Any:
+        if self.kernels.keys[position] is None:
+            return base
         if self._fused is not None and position in self._rates:
             return self._fused.exponential(base, self._rates[position])
         xp = self.device.xp
         return combine(self.kernels.terms[position], lambda atom: atom.function.on_device(base, xp))
-
-    def _from_host(self, position: int, rows: slice, columns: slice, other: DeviceKernels) -> Any:
-        left, right = self._host.rows[rows], other._host.rows[columns]
-        kernel = self.kernels.kernels[position]
-        if isinstance(kernel, MatrixOnDevice):
-            return kernel.block(left, right, single=self.single)
-        matrix = self.kernels.direct_matrix(position, left, right)
-        return self.device.put(matrix, single=self.single)
 
 
 class DeviceSum:
@@ -281,7 +182,7 @@ def device_matrix(kernel: Kernel, X: Any, Z: Any | None, device: Device) -> Any 
 
     None where only NumPy can make it. Without Z, rows are those of X on both sides.
     """
-    if not (can_prepare(X) and (Z is None or can_prepare(Z))):
+    if not (is_dense(X) and (Z is None or is_dense(Z))):
         return None
     terms = kernel.terms()
     atoms = list(dict.fromkeys(atom for term in terms for atom in term.atoms))
@@ -328,7 +229,7 @@ def _blocks(n: int, m: int, entries: int, *, with_itself: bool) -> Iterable[tupl
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MatrixOnDevice(Kernel):
+class MatrixOnDevice(SimilarityKernel):
     """A matrix on a device, as a kernel between the numbers of its rows.
 
     What it is given for rows is an array of shape (n_rows, 1) with these numbers, so that a part
@@ -357,16 +258,25 @@ class MatrixOnDevice(Kernel):
     def __repr__(self) -> str:
         return f"MatrixOnDevice({self.label!r})"
 
-    def __call__(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return as_host(self.block(X, X if Z is None else Z, single=False))
+    def rows(self, X: Any, like: Any | None = None) -> Any:
+        return np.asarray(X[:, 0], dtype=np.int64)
+
+    def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        return as_host(self._block(X, X if Z is None else Z, single=False))
+
+    def tile_on(
+        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
+    ) -> Any:
+        return self._block(left[rows], right[columns], single=single)
 
     def diagonal(self, X: Any) -> FloatArray:
-        return as_host(self.device.xp.linalg.diagonal(self.matrix)).astype(np.float64)[_numbers(X)]
+        whole: FloatArray = as_host(self.device.xp.linalg.diagonal(self.matrix)).astype(np.float64)
+        return np.asarray(whole[self.rows(X)])
 
-    def block(self, X: FloatArray, Z: FloatArray, *, single: bool) -> Any:
+    def _block(self, left: NDArray[np.int64], right: NDArray[np.int64], *, single: bool) -> Any:
         """Return what is between rows of some numbers and of others, on the device."""
         xp, found = self.device.xp, self.matrix
-        for axis, rows in enumerate((_numbers(X), _numbers(Z))):
+        for axis, rows in enumerate((left, right)):
             if len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
                 some = slice(int(rows[0]), int(rows[0]) + len(rows))
                 found = found[some, :] if axis == 0 else found[:, some]
@@ -375,7 +285,3 @@ class MatrixOnDevice(Kernel):
                 found = xp.take(found, there, axis=axis)
         dtype = xp.float32 if single else xp.float64
         return found if found.dtype == dtype else xp.astype(found, dtype)
-
-
-def _numbers(X: FloatArray) -> NDArray[np.int64]:
-    return np.asarray(X[:, 0], dtype=np.int64)

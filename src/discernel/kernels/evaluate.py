@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays import Buffers, FloatArray, ShiftedRows
+from discernel.arrays import Buffers, FloatArray, n_rows
 from discernel.kernels.base import Kernel
 from discernel.kernels.columns import Table
 from discernel.kernels.pairs import Called
@@ -22,7 +22,7 @@ from discernel.kernels.terms import (
     single_atom,
 )
 
-__all__ = ["KernelSet", "PreparedRows", "can_prepare"]
+__all__ = ["KernelSet", "PreparedRows", "is_dense"]
 
 #: From this many squarings on, an exponential is as cheap.
 _MOST_SQUARINGS = 6
@@ -35,14 +35,14 @@ _TINY, _SINGLE_TINY = math.exp(0.5 * LEAST_EXPONENT), math.exp(0.5 * LEAST_SINGL
 Step = tuple[int, int | None]
 
 
-def can_prepare(X: Any) -> bool:
-    """Whether rows are dense, of numbers or of anything, so that `KernelSet.prepare` takes them."""
+def is_dense(X: Any) -> bool:
+    """Whether rows are an array or a table, of numbers or of anything."""
     return isinstance(X, (np.ndarray, Table))
 
 
 @dataclass(frozen=True)
 class PreparedRows:
-    """Dense rows, and what the pairwise matrices of some kernels need of them, computed once.
+    """Rows, and what the pairwise matrices of some kernels need of them, computed once.
 
     A slice of them costs next to nothing. `KernelSet.prepare` makes them.
     """
@@ -55,15 +55,11 @@ class PreparedRows:
 
         None where a kernel has none: those of squared distances of several columns have.
         """
-        bases = {}
-        for key in keys:
-            base = None if key is None else self.bases.get(key)
-            if key is None or not isinstance(base, ShiftedRows) or len(base.origin) < 2:
-                return None
-            bases[key] = base.single()
-        return PreparedRows(self.rows, bases)
+        bases = {key: key and key[0].single(self.bases[key]) for key in keys}
+        found = {key: base for key, base in bases.items() if key is not None and base is not None}
+        return PreparedRows(self.rows, found) if len(found) == len(bases) else None
 
-    def __getitem__(self, rows: slice) -> PreparedRows:
+    def __getitem__(self, rows: Any) -> PreparedRows:
         bases = {key: base[rows] for key, base in self.bases.items()}
         return PreparedRows(self.rows[rows], bases)
 
@@ -103,7 +99,7 @@ class KernelSet:
         return KernelSet([self.kernels[i] for i in positions])
 
     def prepare(self, X: Any, like: PreparedRows | None = None) -> PreparedRows:
-        """Return dense rows, for which `can_prepare` holds, as `matrices` takes them best.
+        """Return rows as `matrices` takes them.
 
         ``like`` are the other rows that these ones will meet. Rows meet only such as were
         prepared together, by slicing, or like one another.
@@ -115,7 +111,7 @@ class KernelSet:
         return PreparedRows(X, bases)
 
     def matrices(
-        self, X: Any, Z: Any | None = None, buffers: Buffers | None = None
+        self, X: PreparedRows, Z: PreparedRows | None = None, buffers: Buffers | None = None
     ) -> Iterator[tuple[int, FloatArray]]:
         """Yield every kernel's position and matrix, which is to be read, not changed.
 
@@ -126,17 +122,16 @@ class KernelSet:
 
         Parameters
         ----------
-        X : array-like of shape (n_rows_X, n_features) or PreparedRows
-            Rows.
-        Z : array-like of shape (n_rows_Z, n_features) or PreparedRows, optional
-            Other rows, prepared if X is; by default X.
+        X : PreparedRows
+            Rows, from `prepare`.
+        Z : PreparedRows, optional
+            Other rows; by default X.
         buffers : Buffers, optional
             Where matrices are made: each is then lost when the next one is asked for. By default
             each is a new array.
         """
-        left, right = (rows.rows if isinstance(rows, PreparedRows) else rows for rows in (X, Z))
         for position in self.direct:
-            yield position, self.direct_matrix(position, left, right)
+            yield position, self.direct_matrix(position, X.rows, None if Z is None else Z.rows)
         yield from self.shared_matrices(X, Z, buffers)
 
     def direct_matrix(self, position: int, X: Any, Z: Any | None = None) -> FloatArray:
@@ -144,17 +139,13 @@ class KernelSet:
         return Called(self.kernels[position]).entries(X, Z)
 
     def shared_matrices(
-        self, X: Any, Z: Any | None = None, buffers: Buffers | None = None
+        self, X: PreparedRows, Z: PreparedRows | None = None, buffers: Buffers | None = None
     ) -> Iterator[tuple[int, FloatArray]]:
         """Yield what `matrices` does, without the kernels that share nothing."""
-        for (pair, view), steps in self.groups.items():
-            if isinstance(X, PreparedRows):
-                shape = len(X.rows), len(X.rows if Z is None else Z.rows)
-                out = None if buffers is None else buffers("base", shape)
-                right = None if Z is None else Z.bases[pair, view]
-                base = pair.tile(X.bases[pair, view], right, out)
-            else:
-                base = pair.entries(*view.of_both(X, Z))
+        shape = n_rows(X.rows), n_rows(X.rows if Z is None else Z.rows)
+        for key, steps in self.groups.items():
+            out = None if buffers is None else buffers("base", shape)
+            base = key[0].tile(X.bases[key], None if Z is None else Z.bases[key], out)
             yield from self._from_base(steps, base, buffers)
 
     def matrices_of(

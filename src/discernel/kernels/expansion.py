@@ -31,8 +31,6 @@ class Expansion:
         The rows z; None if they are those of X.
     coef : ndarray of shape (n_rows_Z, n_outputs)
         The coefficients. Gradients have their precision.
-    gram : ndarray of shape (n_rows, n_rows_Z) or None
-        The kernel matrix of X and Z, where it is known.
     blocks : tuple of slice
         The rows of X to go through one after another.
     """
@@ -40,18 +38,16 @@ class Expansion:
     X: Array
     Z: Array | None
     coef: Array
-    gram: Array | None
     blocks: tuple[slice, ...]
 
     @classmethod
-    def of(cls, X: Any, coef: Any, Z: Any, gram: Any) -> Expansion:
+    def of(cls, X: Any, coef: Any, Z: Any) -> Expansion:
         """Return what a user gave, checked; single precision if all of it is."""
         if is_sparse(X) or is_sparse(Z):
             raise InvalidInputError(
                 "Gradients of kernels need dense rows. Got sparse ones; write X.toarray()."
             )
-        given = X, None if Z is X else Z, coef, gram
-        X, Z, coef, gram = (None if a is None else _floats(a) for a in given)
+        X, coef, Z = _floats(X), _floats(coef), None if Z is None or Z is X else _floats(Z)
         coef = coef[:, None] if coef.ndim == 1 else coef
         n, m = len(X), len(X if Z is None else Z)
         if coef.ndim != 2 or len(coef) != m:
@@ -59,15 +55,10 @@ class Expansion:
                 f"There must be one row of coefficients per row of Z, or of X without Z, here {m}. "
                 f"Got shape {coef.shape}."
             )
-        if gram is not None and gram.shape != (n, m):
-            raise InvalidInputError(
-                "gram must have one row per row of X and one column per row of Z, here "
-                f"{(n, m)}. Got shape {gram.shape}."
-            )
-        dtype = np.result_type(*[a for a in (X, Z, coef, gram) if a is not None])
+        dtype = np.result_type(X, coef, X if Z is None else Z)
         step = max(1, _BLOCK_ENTRIES // max(1, m, X.shape[1] * coef.shape[1]))
         blocks = tuple(slice(a, min(a + step, n)) for a in range(0, n, step))
-        return cls(X, Z, coef.astype(dtype, copy=False), gram, blocks)
+        return cls(X, Z, coef.astype(dtype, copy=False), blocks)
 
     @property
     def other(self) -> Array:
@@ -110,9 +101,8 @@ def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]
         return made
 
     for rows in expansion.blocks:
-        gram = None if expansion.gram is None else expansion.gram[rows]
         total: Any = 0.0
-        for key, (slope, factor) in pair_slopes(terms, cache(partial(base, rows)), gram).items():
+        for key, (slope, factor) in pair_slopes(terms, cache(partial(base, rows))).items():
             part = sums[key](rows, slope.astype(expansion.coef.dtype, copy=False))
             part *= (factor * seen[key].factors).astype(part.dtype)
             if not np.array_equal(seen[key].columns, np.arange(n_columns)):
@@ -122,29 +112,20 @@ def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]
         yield rows, total
 
 
-def pair_slopes(
-    terms: Terms, base: Callable[[Key], Array], gram: Array | None = None
-) -> dict[Key, tuple[Array, float]]:
+def pair_slopes(terms: Terms, base: Callable[[Key], Array]) -> dict[Key, tuple[Array, float]]:
     """Return the derivatives of a kernel by its pairwise matrices: matrices, and their factors.
 
-    ``base`` returns a pairwise matrix. The kernel matrix, if it is known, saves time where the
-    kernel is one atom, and a constant.
+    ``base`` returns a pairwise matrix.
     """
-    varying = [term for term in terms if term.atoms]
-    is_known = gram is not None and len(varying) == len(varying[0].atoms) == 1
-    constant = sum(term.factor for term in terms if not term.atoms)
 
     @cache
     def value(atom: Atom) -> Array:
-        if gram is None or not is_known:
-            return atom.function(base(atom.key))
-        rest = gram - constant if constant else gram
-        return rest if varying[0].factor == 1 else rest / varying[0].factor
+        return atom.function(base(atom.key))
 
     found: dict[Key, tuple[Array, float]] = {}
-    for factor, atoms in varying:
+    for factor, atoms in terms:
         for place, atom in enumerate(atoms):
-            slope, by = atom.function.slope(partial(base, atom.key), partial(value, atom))
+            slope, by = atom.function.slope(base(atom.key))
             for other in (*atoms[:place], *atoms[place + 1 :]):
                 slope = slope * value(other)
             if atom.key in found:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations_with_replacement
 from math import comb, factorial
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import scipy.linalg
@@ -20,10 +20,8 @@ from discernel.arrays import (
     is_sparse,
     n_rows,
     rows_for_threads,
-    self_product,
-    squared_distances,
 )
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
 from discernel.kernels.terms import IDENTITY, Atom, single_atom
 from discernel.kernels.weighted import WeightedKernels, slices
@@ -31,10 +29,7 @@ from discernel.kernels.weighted import WeightedKernels, slices
 __all__ = [
     "ExactMap",
     "FeatureMap",
-    "FourierMap",
-    "How",
     "NystromMap",
-    "distinct_rows",
     "draw_landmarks",
     "exact_rank",
     "n_landmarks",
@@ -175,89 +170,6 @@ class ExactMap(FeatureMap):
         out *= np.sqrt(self.factor)
 
 
-# ---- Fourier -------------------------------------------------------------------------------------
-
-
-class FourierMap(FeatureMap):
-    """φ(x) = √(c/D)·(cos Wx, sin Wx) of D frequencies W, with the kernel's law [Rahimi07]_.
-
-    φ(x)·φ(z) is the kernel on average over W, exactly c = k(x, x) where x = z, and off by about
-    c/√D elsewhere. The frequencies of `RBF` are Gaussian, those of `Laplace` of Cauchy's law.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        `RBF` or `Laplace`, resolved; on columns, standardized, named or scaled too.
-    n_columns : int
-        The columns of the rows.
-    rank : int
-        The number of features, 2D: even and at least 2.
-    orthogonal : bool, default=True
-        Whether the frequencies of `RBF` are at right angles, n_columns at a time, which makes the
-        error smaller. Those of `Laplace` never are: its law is not that of a ball.
-    random_state : int, default=0
-        Draws the frequencies.
-
-    Attributes
-    ----------
-    frequencies : ndarray of shape (n_columns_of_kernel, D)
-        Wᵀ.
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel,
-        n_columns: int,
-        rank: int,
-        *,
-        orthogonal: bool = True,
-        random_state: int = 0,
-    ) -> None:
-        if rank < 2 or rank % 2:
-            raise InvalidInputError(f"The rank of Fourier features must be even. Got {rank!r}.")
-        factor, atom = single_atom(kernel.terms()) or (1.0, None)
-        if atom is None or atom.pair.kind not in ("squared", "city") or atom.function.kind != "exp":
-            raise InvalidInputError(
-                "Fourier features are for RBF and Laplace kernels, on columns, standardized, named "
-                f"or scaled too. Got {kernel!r}. Use NystromMap."
-            )
-        n_seen, (exponent,) = len(atom.view.seen(n_columns).columns), atom.function.numbers
-        rng, shape = np.random.default_rng(random_state), (n_seen, rank // 2)
-        if atom.pair.kind == "city":
-            self.frequencies: FloatArray = exponent * rng.standard_cauchy(shape)
-        else:
-            drawn = _orthogonal(shape, rng) if orthogonal else rng.standard_normal(shape)
-            self.frequencies = np.sqrt(2.0 * exponent) * drawn
-        self._view, self._amplitude = atom.view, float(np.sqrt(factor / shape[1]))
-
-    @property
-    def rank(self) -> int:
-        return 2 * int(self.frequencies.shape[1])
-
-    @property
-    def halved(self) -> NDArray[np.intp]:
-        n = self.frequencies.shape[1]
-        few = np.arange((n + 1) // 2)
-        return np.concatenate([few, n + few])
-
-    def write(self, X: Any, out: FloatArray) -> None:
-        angles, half = as_rows(self._view.of(X)) @ self.frequencies, self.rank // 2
-        np.cos(angles, out=out[:, :half])
-        np.sin(angles, out=out[:, half:])
-        out *= self._amplitude
-
-
-def _orthogonal(shape: tuple[int, int], rng: np.random.Generator) -> FloatArray:
-    """Return Gaussian columns that are orthogonal in blocks: right angles, Gaussian lengths."""
-    n_columns, n = shape
-    blocks = []
-    for _ in range(-(-n // n_columns)):
-        q, r = np.linalg.qr(rng.standard_normal((n_columns, n_columns)))
-        q *= np.sign(np.diagonal(r))  # of the uniform law
-        blocks.append(q * np.sqrt(rng.chisquare(n_columns, n_columns)))
-    return np.ascontiguousarray(np.concatenate(blocks, axis=1)[:, :n])
-
-
 # ---- Nyström -------------------------------------------------------------------------------------
 
 #: Landmarks that all others represent up to this share of the largest k(z, z) are left out. What
@@ -338,9 +250,6 @@ class NystromMap(FeatureMap):
 
 # ---- landmarks -----------------------------------------------------------------------------------
 
-#: How landmarks are drawn.
-How = Literal["uniform", "kmeans++", "leverage", "balanced"]
-
 Positions = NDArray[np.intp]
 
 #: Rows, in multiples of the landmarks, that landmarks are looked for among where each row must be
@@ -350,8 +259,6 @@ _POOL = 16
 _LANDMARKS, _MANY_ROWS = 1_500, 200_000
 #: The first draw by distance is this share of the landmarks; every draw doubles what there is.
 _FIRST = 1 / 16
-#: The share of k(x, x) below which a direction does not count in leverage scores.
-_RIDGE = 1e-3
 #: Rows of which distances to landmarks are computed at a time.
 _ROWS = 1024
 
@@ -364,10 +271,8 @@ def n_landmarks(n_rows: int) -> int:
 def draw_landmarks(
     X: Any,
     n: int,
-    how: How = "uniform",
-    *,
-    codes: NDArray[np.intp] | None = None,
     kernel: WeightedKernels | None = None,
+    *,
     random_state: int = 0,
 ) -> Positions:
     """Return the positions of at most n different rows, in rising order.
@@ -378,42 +283,20 @@ def draw_landmarks(
         Rows.
     n : int
         How many. Fewer are returned where there are fewer different rows.
-    how : {"uniform", "kmeans++", "leverage", "balanced"}, default="uniform"
-        All rows alike; in a few rounds, each row by its squared distance to the landmarks so far,
-        in the space of the kernel; by approximate ridge leverage scores, how much a row adds to
-        the span of the others; or as many of every class as there are, up to the same number.
-    codes : ndarray of shape (n_rows,), optional
-        The classes, for ``"balanced"``.
     kernel : WeightedKernels, optional
-        Needed for ``"leverage"``; without it, the distances of ``"kmeans++"`` are those of rows.
+        With a kernel, rows are drawn as k-means++ does: in a few rounds, each row by its squared
+        distance to the landmarks so far, in the space of the kernel. Without, all rows alike.
     random_state : int, default=0
         The same seed and rows give the same landmarks.
     """
-    if how not in get_args(How):
-        raise unknown_choice("way to draw landmarks", how, list(get_args(How)))
     if n < 1:
         raise InvalidInputError(f"There must be at least one landmark. Got {n!r}.")
     rng = np.random.default_rng(random_state)
-    if how == "balanced":
-        if codes is None:
-            raise InvalidInputError("Balanced landmarks need the classes of rows. Got no codes.")
-        return np.sort(_first_distinct(X, _balanced_order(codes, rng), n))
     order = rng.permutation(n_rows(X))
-    if how == "uniform" or n >= n_rows(X):
+    if kernel is None or n >= n_rows(X):
         return np.sort(_first_distinct(X, order, n))
     pool = _first_distinct(X, order, _POOL * n)
-    if len(pool) <= n:
-        return np.sort(pool)
-    if how == "leverage":
-        if kernel is None:
-            raise InvalidInputError("Leverage scores need a kernel. Got none.")
-        return np.sort(pool[_weighted_draw(_leverage(X[pool], n, kernel), n, rng)])
-    return np.sort(pool[_by_distance(X[pool], n, kernel, rng)])
-
-
-def distinct_rows(X: Any) -> Positions:
-    """Return the position of the first of equal rows, in rising order."""
-    return _first_distinct(X, np.arange(n_rows(X)), n_rows(X))
+    return np.sort(pool if len(pool) <= n else pool[_by_distance(X[pool], n, kernel, rng)])
 
 
 def _first_distinct(X: Any, order: Positions, n: int) -> Positions:
@@ -445,16 +328,6 @@ def _keys(rows: Any) -> Iterator[bytes]:
         yield from (row.tobytes() for row in cells.astype(np.float64) + 0.0)  # −0 becomes 0
 
 
-def _balanced_order(codes: NDArray[np.intp], rng: np.random.Generator) -> Positions:
-    """Return all rows, one of every class in turn as long as it has some, in random order."""
-    order = rng.permutation(len(codes))
-    turn = np.empty(len(codes), dtype=np.intp)
-    for code in np.unique(codes):
-        own = order[codes[order] == code]
-        turn[own] = np.arange(len(own))
-    return order[np.argsort(turn[order], kind="stable")]
-
-
 def _weighted_draw(weights: FloatArray, n: int, rng: np.random.Generator) -> Positions:
     """Return n different positions, drawn one after another in proportion to weights."""
     with np.errstate(divide="ignore"):
@@ -462,9 +335,7 @@ def _weighted_draw(weights: FloatArray, n: int, rng: np.random.Generator) -> Pos
     return np.argsort(-keys, kind="stable")[:n]
 
 
-def _by_distance(
-    rows: Any, n: int, kernel: WeightedKernels | None, rng: np.random.Generator
-) -> Positions:
+def _by_distance(rows: Any, n: int, kernel: WeightedKernels, rng: np.random.Generator) -> Positions:
     """Return n positions, drawn in rounds by the squared distance to those that there are."""
     chosen = np.array([rng.integers(n_rows(rows))], dtype=np.intp)
     left = _squared_distances(rows, chosen, kernel)
@@ -482,32 +353,10 @@ def _by_distance(
     return chosen
 
 
-def _squared_distances(rows: Any, chosen: Positions, kernel: WeightedKernels | None) -> FloatArray:
+def _squared_distances(rows: Any, chosen: Positions, kernel: WeightedKernels) -> FloatArray:
     """Return the squared distance of every row to the nearest of some of them."""
-    landmarks, least = rows[chosen], np.empty(n_rows(rows))
-    own = None if kernel is None else kernel.diagonal(landmarks)
+    landmarks, least = rows[chosen], kernel.diagonal(rows)
+    own = kernel.diagonal(landmarks)
     for part in slices(slice(0, len(least)), _ROWS):
-        if kernel is None or own is None:
-            least[part] = squared_distances(rows[part], landmarks).min(axis=1)
-        else:
-            cross = kernel(rows[part], landmarks)
-            least[part] = kernel.diagonal(rows[part]) + (own - 2.0 * cross).min(axis=1)
+        least[part] += (own - 2.0 * kernel(rows[part], landmarks)).min(axis=1)
     return np.maximum(least, 0.0)
-
-
-def _leverage(rows: Any, n: int, kernel: WeightedKernels) -> FloatArray:
-    """Return upper estimates of ridge leverage scores of rows in random order.
-
-    φᵀ(ΦᵀΦ + ρI)⁻¹φ of Nyström features of the first n rows, and what these leave of k(x, x) over
-    the ridge ρ [Musco17]_.
-    """
-    total = n_rows(rows)
-    first = NystromMap(kernel.kernels, kernel.coefficients, rows[: min(n, total)])
-    features = first(rows)
-    ridge = _RIDGE * float(kernel.diagonal(rows).mean()) * total / n
-    gram = self_product(np.asfortranarray(features.T))
-    gram[np.diag_indices_from(gram)] += ridge
-    factor = scipy.linalg.cholesky(gram, lower=True, overwrite_a=True, check_finite=False)
-    solved = scipy.linalg.solve_triangular(factor, features.T, lower=True, check_finite=False)
-    scores = np.einsum("ij,ij->j", solved, solved) + first.remainder(rows, features) / ridge
-    return np.asarray(np.minimum(scores, 1.0))

@@ -12,13 +12,11 @@ from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known, Wrapper
 from discernel.kernels.columns import is_missing, replace_rows
-from discernel.kernels.evaluate import KernelSet, PreparedRows, can_prepare
+from discernel.kernels.evaluate import KernelSet, PreparedRows, is_dense
 from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
+from discernel.kernels.weighted import WeightedKernels
 
 __all__ = ["WhereKnown"]
-
-#: Rows and columns of the matrices of which means are taken.
-_TILE = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,16 +60,15 @@ class _KnownRows:
     """Rows, those that lack the source filled by one that has it, and what they are without it.
 
     ``missing`` says which rows lack the source, ``means`` is the kernel of each row with one that
-    lacks it, and ``training`` are the training rows that have it.
+    lacks it.
     """
 
     prepared: PreparedRows
     missing: NDArray[np.bool_]
     means: FloatArray
-    training: PreparedRows
 
     def __getitem__(self, rows: Any) -> _KnownRows:
-        return _KnownRows(self.prepared[rows], self.missing[rows], self.means[rows], self.training)
+        return _KnownRows(self.prepared[rows], self.missing[rows], self.means[rows])
 
 
 @dataclass(frozen=True, repr=False)
@@ -145,8 +142,7 @@ class WhereKnown(Wrapper, PairKind):
 
     def _with_reference(self, inner: Kernel, rows: Any, medians: FloatArray | None) -> Kernel:
         inner.check_rows(rows)
-        training = KernelSet([inner]).prepare(rows)
-        reference = _Reference(rows, medians, _means(inner, training, training))
+        reference = _Reference(rows, medians, _means(inner, rows, rows))
         return replace(self, kernel=inner, reference=reference)
 
     def _shifted(self, X: Any, view: View) -> Kernel:
@@ -173,25 +169,24 @@ class WhereKnown(Wrapper, PairKind):
     # ---- matrices ----------------------------------------------------------------------------
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        found, kernels = self._fixed(), KernelSet([self.kernel])
+        found = self._fixed()
         filled, missing = self._filled(np.asarray(X) if isinstance(X, list) else X)
         means = np.full(len(missing), found.means.mean())
-        if like is not None:
-            rows = _KnownRows(kernels.prepare(filled, like.prepared), missing, means, like.training)
-            if not like.missing.any():
-                return rows  # what these rows are with one that lacks the source is not asked for
-        else:
-            rows = _KnownRows(kernels.prepare(filled), missing, means, kernels.prepare(found.rows))
-        if found.has(there := filled[~missing]):
-            means[~missing] = found.means
-        elif len(there):
-            new = kernels.prepare(there, rows.training)
-            means[~missing] = _means(self.kernel, new, rows.training)
-        return rows
+        prepared = KernelSet([self.kernel]).prepare(filled, None if like is None else like.prepared)
+        # Where no row of the others lacks the source, what these are with one is not asked for.
+        if like is None or like.missing.any():
+            if found.has(there := filled[~missing]):
+                means[~missing] = found.means
+            elif len(there):
+                means[~missing] = _means(self.kernel, there, found.rows)
+        return _KnownRows(prepared, missing, means)
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         other = X if Z is None else Z
-        matrix = _matrix(self.kernel, X.prepared, None if Z is None else Z.prepared).copy()
+        [(_, found)] = KernelSet([self.kernel]).matrices(
+            X.prepared, None if Z is None else Z.prepared
+        )
+        matrix = found.copy()
         matrix[X.missing] = other.means
         matrix[:, other.missing] = X.means[:, None]
         return matrix
@@ -233,7 +228,7 @@ def _known_rows(X: Any, name: str) -> tuple[Any, FloatArray | None]:
             f"At least one training row must have the source of {name}. All {len(missing)} lack "
             "it: leave the kernel out."
         )
-    rows, medians = (X if can_prepare(X) else np.asarray(X))[~missing], None
+    rows, medians = (X if is_dense(X) else np.asarray(X))[~missing], None
     if np.asarray(rows).dtype != object:
         columns = np.where(cells[~missing].all(axis=0), 0.0, rows)  # 0 where nothing is known
         medians = np.nanmedian(np.asarray(columns, dtype=np.float64), axis=0)
@@ -253,20 +248,7 @@ def _with_medians(X: Any, cells: NDArray[np.bool_], medians: FloatArray | None, 
     return np.where(cells, medians, X)
 
 
-# ---- matrices ----------------------------------------------------------------------------------
-
-
-def _matrix(kernel: Kernel, X: PreparedRows, Z: PreparedRows | None) -> FloatArray:
-    [(_, matrix)] = KernelSet([kernel]).matrices(X, Z)
-    return matrix
-
-
-def _means(kernel: Kernel, X: PreparedRows, training: PreparedRows) -> FloatArray:
+def _means(kernel: Kernel, X: Any, training: Any) -> FloatArray:
     """Return, for each row, the mean of the kernel with all training rows, tile by tile."""
-    n, m = len(X.rows), len(training.rows)
-    sums = np.zeros(n)
-    for top in range(0, n, _TILE):
-        for left in range(0, m, _TILE):
-            tile = _matrix(kernel, X[top : top + _TILE], training[left : left + _TILE])
-            sums[top : top + _TILE] += tile.sum(axis=1)
-    return sums / m
+    shares = np.full((len(training), 1), 1.0 / len(training))
+    return WeightedKernels([kernel], np.ones(1)).product(X, training, shares)[:, 0]

@@ -12,6 +12,7 @@ from sklearn.metrics.pairwise import additive_chi2_kernel
 from sklearn.preprocessing import normalize
 
 from discernel.arrays import (
+    Device,
     FloatArray,
     ShiftedRows,
     as_dense,
@@ -88,11 +89,36 @@ class _Squared(_Distance):
         return squared_distances(X, Z)
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        return ShiftedRows.of(X, like)
+        X = as_rows(X)
+        if is_sparse(X if like is None else like):
+            return X
+        return ShiftedRows.of(as_dense(X), like)
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        if is_sparse(X if Z is None else Z):
+            return squared_distances(X, Z)
         rows: ShiftedRows = X
         return rows.squared_distances(Z, out)
+
+    def single(self, rows: Any) -> ShiftedRows | None:
+        return None if is_sparse(rows) or len(rows.origin) == 1 else rows.single()
+
+    def put(self, rows: ShiftedRows, device: Device, single: bool) -> Any:
+        values, given = rows.values, None
+        left = np.column_stack([-2.0 * values[:, :-2], values[:, -1], values[:, -2]])
+        # Of two far rows, and of single numbers, a product would lose what they share.
+        if rows.given is not None or len(rows.origin) == 1:
+            given = values[:, :1] if rows.given is None else rows.given - rows.origin
+            given = _put_columns(given, device, single)
+        return device.put(left, single=single), device.put(values, single=single), given
+
+    def tile_on(
+        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
+    ) -> Any:
+        (factors, _, X), (_, values, Z) = left, right
+        if X is not None and Z is not None:
+            return _difference_sums(device, X[rows, :], Z[columns, :], squared=True)
+        return device.xp.matmul(factors[rows, :], values[columns, :].T)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         coef, right = expansion.coef, as_rows(view.of(expansion.other))
@@ -126,14 +152,20 @@ class _City(_Distance):
     is_sum = True
     has_slopes = True
 
-    def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return city_distances(X, Z)
-
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        return np.ascontiguousarray(as_rows(X))
+        X = as_rows(X)
+        return X if is_sparse(X) else np.ascontiguousarray(X)
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         return city_distances(X, Z, out)
+
+    def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
+        return _put_columns(rows, device, single)
+
+    def tile_on(
+        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
+    ) -> Any:
+        return _difference_sums(device, left[rows, :], right[columns, :], squared=False)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         columns = view.seen(expansion.X.shape[1]).columns
@@ -143,6 +175,23 @@ class _City(_Distance):
 
     def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
         return np.asarray(np.abs(np.subtract.outer(left, right)))
+
+
+def _put_columns(rows: FloatArray, device: Device, single: bool) -> Any:
+    """Return rows on a device, one column after another in memory where passes of our own run."""
+    values = device.put(rows, single=single)
+    return values if device.fused() is None else values.T.contiguous().T
+
+
+def _difference_sums(device: Device, X: Any, Z: Any, *, squared: bool) -> Any:
+    """Return ‖x − z‖₁ or ‖x − z‖² of rows on a device by differences, which lose no digits."""
+    fused, total = device.fused(), 0.0
+    if fused is not None:
+        return fused.sums_of_differences(X.T, Z.T, squared)
+    for column in range(X.shape[1]):
+        part = X[:, column : column + 1] - Z[:, column : column + 1].T
+        total = total + (part * part if squared else device.xp.abs(part))
+    return total
 
 
 def _common_ranks(X: Array, Z: Array | None) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -207,9 +256,6 @@ class _Inner(PairKind):
     is_sum = True
     has_slopes = True
 
-    def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return inner_products(X, Z)
-
     def diagonal(self, X: Any) -> FloatArray:
         return squared_norms(X)
 
@@ -217,7 +263,17 @@ class _Inner(PairKind):
         return as_rows(X)
 
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
+        if is_sparse(X) or is_sparse(Z):
+            return inner_products(X, Z)
         return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
+
+    def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
+        return device.put(rows, single=single)
+
+    def tile_on(
+        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
+    ) -> Any:
+        return device.xp.matmul(left[rows, :], right[columns, :].T)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         coef = expansion.coef
@@ -235,9 +291,6 @@ class _Cosine(_Inner):
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         return normalize(as_rows(X))
-
-    def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
-        return inner_products(self.rows(X), None if Z is None else self.rows(Z))
 
     def diagonal(self, X: Any) -> FloatArray:
         return (squared_norms(X) > 0).astype(np.float64)

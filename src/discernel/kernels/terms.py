@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, as_dense, as_rows, n_rows
+from discernel.arrays import Device, FloatArray, as_dense, as_rows, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import (
     column_indices,
@@ -180,7 +180,7 @@ class PairKind(ABC):
         """Return the diagonal of ``entries(X)``, without the rest."""
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        """Return dense rows or a Table as `tile` takes them, computed once, to be sliced.
+        """Return dense rows, CSR or a Table as `tile` takes them, computed once, to be sliced.
 
         ``like`` is what this method returned of the rows that these ones will meet.
         """
@@ -189,6 +189,23 @@ class PairKind(ABC):
     @abstractmethod
     def tile(self, X: Any, Z: Any | None, out: FloatArray | None) -> FloatArray:
         """Return the matrix of what `rows` returned, a new one or ``out``."""
+
+    def single(self, rows: Any) -> Any | None:
+        """Return what `rows` returned, of single precision; None where that makes nothing fast."""
+        return None
+
+    def put(self, rows: Any, device: Device, single: bool) -> Any:
+        """Return what `rows` returned as `tile_on` takes it, sent to a device once."""
+        return rows
+
+    def tile_on(
+        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
+    ) -> Any:
+        """Return the matrix between some of the rows that were put on a device, and some others.
+
+        By default it is made by NumPy and sent there.
+        """
+        return device.put(self.tile(left[rows], right[columns], None), single=single)
 
     def slope_sums(self, view: View, expansion: Any) -> Callable[[slice, Array], Array]:
         """Return a function of some rows of an `Expansion` and their slopes.
@@ -233,11 +250,8 @@ class PairFunction(ABC):
         """Return the values for an array of the namespace ``xp``."""
 
     @abstractmethod
-    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
-        """Return the derivative by the entries: a matrix, and its factor.
-
-        ``base`` returns the pairwise matrix, ``values`` what the function is of it.
-        """
+    def slope(self, base: Array) -> tuple[Array, float]:
+        """Return the derivative by the entries of a pairwise matrix: a matrix, and its factor."""
 
     @abstractmethod
     def times(self, other: PairFunction) -> PairFunction | None:
@@ -279,8 +293,8 @@ class Decay(PairFunction):
     def on_device(self, base: Any, xp: Any) -> Any:
         return xp.exp(base * -self.rate)
 
-    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
-        return values(), -self.rate
+    def slope(self, base: Array) -> tuple[Array, float]:
+        return self(base), -self.rate
 
     def times(self, other: PairFunction) -> PairFunction | None:
         if other.kind != self.kind:
@@ -299,8 +313,8 @@ class RootDecay(Decay):
     def on_device(self, base: Any, xp: Any) -> Any:
         return super().on_device(xp.sqrt(xp.clip(base, min=0.0)), xp)
 
-    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
-        distance, gram = np.sqrt(base()), values()
+    def slope(self, base: Array) -> tuple[Array, float]:
+        distance, gram = np.sqrt(base), self(base)
         # At distance 0 there is a tip and no derivative; 0 is the mean of those around it.
         slope = np.divide(gram, distance, out=np.zeros_like(gram), where=distance > 0)
         return slope, -0.5 * self.rate
@@ -330,8 +344,8 @@ class Monomial(PairFunction):
     def on_device(self, base: Any, xp: Any) -> Any:
         return base if self == IDENTITY else (base * self.factor + self.constant) ** self.degree
 
-    def slope(self, base: Callable[[], Array], values: Callable[[], Array]) -> tuple[Array, float]:
-        return replace(self, degree=self.degree - 1)(base()), self.degree * self.factor
+    def slope(self, base: Array) -> tuple[Array, float]:
+        return replace(self, degree=self.degree - 1)(base), self.degree * self.factor
 
     def times(self, other: PairFunction) -> PairFunction | None:
         if other.kind != self.kind or other.numbers[:2] != self.numbers[:2]:

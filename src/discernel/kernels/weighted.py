@@ -12,7 +12,7 @@ import numpy as np
 from discernel.arrays import Buffers, FloatArray, in_threads, larger_tiles, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel
-from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.evaluate import KernelSet, is_dense
 from discernel.kernels.pairs import check_shape
 
 __all__ = ["WeightedKernels", "slices"]
@@ -58,17 +58,25 @@ class WeightedKernels:
         def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
             out[rows, columns] += matrix
 
-        self.each_tile(X, Z, n_rows(Z), use)
+        self.each_tile(X, Z, out.shape[1], use)
         self.check_finite(X, Z, out)
 
-    def product(self, X: Any, Z: Any, vectors: FloatArray) -> FloatArray:
+    def product(
+        self, X: Any, Z: Any, vectors: FloatArray, *, sum_to_zero: bool = False
+    ) -> FloatArray:
         """Return the matrix between the rows of X and of Z times ``vectors``.
 
-        In memory that grows by the result only.
+        In memory that grows by the result only. If the vectors sum to zero, what all entries of a
+        row share loses no digits.
         """
         out = np.zeros((n_rows(X), vectors.shape[1]))
 
-        def use(rows: slice, columns: slice, matrix: FloatArray, _: Buffers) -> None:
+        def use(rows: slice, columns: slice, matrix: FloatArray, buffers: Buffers) -> None:
+            if sum_to_zero:
+                first = buffers("first", (len(matrix), 1))
+                if columns.start == 0:
+                    first[:] = matrix[:, :1]
+                matrix -= first
             out[rows] += np.matmul(matrix, vectors[columns])
 
         self.each_tile(X, Z, len(vectors), use)
@@ -92,8 +100,7 @@ class WeightedKernels:
         precomputed kernels, there are ``n_columns`` training rows and Z is None.
         """
         kernels, m, factors = KernelSet(self.kernels), n_columns, self.coefficients
-        tiled = can_prepare(X) and can_prepare(Z)
-        training = kernels.prepare(Z) if tiled else Z
+        tiled, training = is_dense(X) and is_dense(Z), kernels.prepare(Z)
         block, entries = max(1, _BLOCK_BYTES // (8 * m)), n_rows(X) * m * len(self.kernels)
         in_turn = entries < _THREADED_ENTRIES or not all(k.thread_safe for k in self.kernels)
         n_threads = 1 if in_turn else int(joblib.cpu_count())
@@ -107,7 +114,7 @@ class WeightedKernels:
                 with _not_finite_is_found_later():
                     use(rows, slice(0, m), matrix * factors[position], buffers)
             for tile in slices(rows, height) if kernels.groups else ():
-                new = kernels.prepare(X[tile], training) if tiled else X[tile]
+                new = kernels.prepare(X[tile], training)
                 for columns in slices(slice(0, m), width):
                     shape = tile.stop - tile.start, columns.stop - columns.start
                     out = total = buffers("total", shape)

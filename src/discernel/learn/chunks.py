@@ -15,8 +15,7 @@ from sklearn.utils import check_random_state
 from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CombinedKernel, TiledBank, Uncentered
-from discernel.bank.sums import Labelled, SumPass, check_room, one_hot
-from discernel.criteria import KernelLeastSquares
+from discernel.bank.sums import Labelled, SumPass, check_room
 from discernel.default import Proposal, scaled_kernels
 from discernel.default.metric import Metric
 from discernel.discriminant import (
@@ -49,12 +48,13 @@ from discernel.learn.summed import (
 )
 from discernel.learn.survey import Survey, SurveyPass, check_cells, codes_of
 from discernel.learn.training import check_training, with_class_weight
-from discernel.model import Facts, KeptRows, Model, RowReader
+from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, has_importances, importance_rows
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
-from discernel.rows.streams import ArraySource, Chunk, Place, RowProgress, Source
-from discernel.rows.streams.chunks import is_dask, stack_rows
+from discernel.rows.chunks import Chunk, Place, RowProgress, is_dask, stack_rows
+from discernel.rows.reader import RowReader
+from discernel.rows.sources import ArraySource, Source
 from discernel.targets import ClassTarget
 
 __all__ = ["Stream", "StreamLearner", "Streamed", "naming_rows"]
@@ -186,7 +186,7 @@ class _ChunkReader:
         if not weights.all():
             present = np.flatnonzero(weights)
             X, codes, weights = X[present], codes[present], weights[present]
-        return Labelled(X, one_hot(codes, len(self.classes)), weights * self.factors[codes])
+        return Labelled(X, np.eye(len(self.classes))[codes], weights * self.factors[codes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -406,9 +406,7 @@ class StreamLearner:
     def _held_out(self, learning: Learning, target: ClassTarget) -> tuple[HeldOutScores, float]:
         """Return scores and λ of the rows that the kernel was learned from."""
         lam = learning.learned.regularization
-        ridge = self.setting.request.criterion.sample_ridge(target, lam)
-        system = learning.bank.system(learning.weights, ridge)
-        fit = KernelLeastSquares(system, ridge, target.scores, target.sample_weights)
+        fit = learning.fit(target)
         held_out = held_out_scores(learning, fit, target)(target, slice(None))
         if held_out.scores is None:
             scores, part = held_out.of(fit, target)

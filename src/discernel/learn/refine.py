@@ -14,7 +14,7 @@ import numpy as np
 from discernel.arrays import Device, FloatArray
 from discernel.bank import TiledBank
 from discernel.bank.landmarks import LandmarksOnDevice
-from discernel.bank.sums import Labelled, SummedSystem, SumPass, one_hot
+from discernel.bank.sums import Labelled, SummedSystem, SumPass
 from discernel.default import scaled_kernels
 from discernel.default.choose import clearly_better
 from discernel.discriminant import row_losses
@@ -145,7 +145,7 @@ def _round(
     features = NystromMap(kernels, bank.coefficients(kept / kept.sum()), X[:_LANDMARKS])
     summing = SumPass(features, fitted.n_classes, device)
     own = np.ones(n) if fitted.sample_weights is None else fitted.sample_weights.values
-    rows = Labelled(X[:n], one_hot(fitted.codes, fitted.n_classes), own)
+    rows = Labelled(X[:n], np.eye(fitted.n_classes)[fitted.codes], own)
     system = SummedSystem(summing.add(summing.start(), rows), features)
     there = None if device is None else summing.there
     table = fitted.class_scores

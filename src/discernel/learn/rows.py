@@ -24,7 +24,7 @@ from discernel.bank import (
     default_rank,
     make_bank,
 )
-from discernel.criteria import Auto, LeastSquares
+from discernel.criteria import Auto, Criterion, KernelLeastSquares, LeastSquares
 from discernel.default import (
     Proposal,
     Relearner,
@@ -48,8 +48,8 @@ from discernel.learn import LearnedKernel, Request, learn, learn_part, make_requ
 from discernel.learn.low_rank import LowRankLoss, low_rank_loss
 from discernel.learn.stages import StagedFit
 from discernel.learn.training import TrainingRows
-from discernel.model import Facts, RowReader
-from discernel.model.importances import Importances
+from discernel.model import Facts, KeptRows, Model
+from discernel.model.importances import Importances, importances_of
 from discernel.plan import (
     FitPlan,
     Problem,
@@ -68,6 +68,7 @@ __all__ = [
     "Setting",
     "held_out_scores",
     "learn_rows",
+    "learn_training",
     "rows_vary",
     "working",
 ]
@@ -129,12 +130,16 @@ class Setting:
 
 
 class FitRun(NamedTuple):
-    """A fit that is running: its bank, its forecast, None for few rows, its rows, and its start."""
+    """A fit that is running: its bank, its forecast, its rows, its start, and where.
+
+    Few rows have no forecast.
+    """
 
     planned: BankChoice
     forecast: Stage | None
     n_samples: int
     start: float
+    device: Device | None = None
 
     def plan(self, bank: str) -> FitPlan:
         """Return the plan of a fit without a time limit, by now, and with the bank it has used."""
@@ -179,7 +184,7 @@ def working(
         _announce(stage, verbose=bool(verbose), limited=stages is not None)
     shown = nullcontext() if stage is None else reporting(stage.seconds, verbose=bool(verbose))
     with shown, blas_threads(n_samples) if pay else one_blas_thread():
-        yield FitRun(planned, stage, n_samples, start)
+        yield FitRun(planned, stage, n_samples, start, device)
 
 
 def _announce(stage: Stage, *, verbose: bool, limited: bool) -> None:
@@ -259,13 +264,56 @@ class Learning:
         bank = self.bank
         return np.arange(bank.n_samples) if bank.predicting() is None else bank.landmark_rows
 
-    def reader(self, training: TrainingRows) -> RowReader:
-        """Return what reads new rows for the kernels."""
-        return replace(training.reader, kernels=self.kernels)
+    def fit(self, target: Target, scores: FloatArray | None = None) -> KernelLeastSquares:
+        """Return the fit of the target, or of other scores of its rows, with the learned kernel."""
+        criterion: Criterion = self.relearner.request.criterion
+        lam = self.learned.regularization
+        return criterion.least_squares(self.bank, self.weights, target, lam, scores)
 
-    def facts(self, work: FitRun, importances: Importances | None) -> Facts:
-        """Return what there is to say of the fit."""
-        return Facts(
+    def model(
+        self,
+        training: TrainingRows,
+        work: FitRun,
+        fit: KernelLeastSquares,
+        head: Any,
+        truth: NDArray[Any],
+        *,
+        coef: FloatArray,
+        intercept: FloatArray,
+        classes: NDArray[Any] | None = None,
+        labels: NDArray[Any] | None = None,
+        rows: NDArray[np.intp] | None = None,
+    ) -> Model:
+        """Return the model of a fit to rows in memory.
+
+        Parameters
+        ----------
+        training : TrainingRows
+            The rows.
+        work : FitRun
+            How they were fitted.
+        fit : KernelLeastSquares
+            The fit.
+        head : object
+            What scores are turned into.
+        truth : ndarray of shape (n_samples, ...)
+            What the losses of the head take.
+        coef : ndarray of shape (n_kept, n_scores)
+            What the learned kernel is multiplied by.
+        intercept : ndarray of shape (n_scores,)
+            What is added.
+        classes : ndarray of shape (n_classes,), optional
+            The labels of the classes.
+        labels : ndarray of shape (n_samples,), optional
+            Those of the rows, to be kept.
+        rows : ndarray of int, optional
+            The rows that importances are taken from; by default all.
+        """
+        reader = replace(training.reader, kernels=self.kernels)
+        importances = self.importances or importances_of(
+            training.X, self.kernel, self.coef, reader, head, fit, truth, rows
+        )
+        facts = Facts(
             self.learned,
             list(self.bank.names),
             self.bank_name,
@@ -275,6 +323,17 @@ class Learning:
             self.low_rank_loss,
             importances,
         )
+        kept = KeptRows() if labels is None else training.kept(labels, self.kept)
+        said = (head, classes, facts, kept, work.device)
+        return Model(reader, self.kernel, coef, intercept, *said)
+
+
+def learn_training(
+    setting: Setting, training: TrainingRows, target: Target, request: Request, work: FitRun
+) -> Learning:
+    """Learn the kernel of training rows, as planned."""
+    X, kernels, n_features = training.X, training.kernels, training.reader.n_features
+    return learn_rows(setting, X, kernels, target, request, n_features, work.planned)
 
 
 def learn_rows(

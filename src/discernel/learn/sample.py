@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
-from discernel.rows.streams.chunks import Chunk, Place, stack_rows, take_rows
+from discernel.rows.chunks import Chunk, Place, stack_rows, take_rows
 
 __all__ = ["Positions", "RowSample", "chosen_rows", "comparable", "row_keys"]
 

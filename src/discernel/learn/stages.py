@@ -76,7 +76,7 @@ def fit_in_stages(estimator: Any, given: Given, setting: Any) -> Model:
     """
     seconds = parse_duration(estimator.max_time)
     if seconds is None:
-        with keep_deadline(None):  # it may be a part of another fit
+        with keep_deadline():  # it may be a part of another fit
             return cast(Model, estimator._fit_model(*given, setting))
     return StagedFit(estimator, setting, seconds, estimator._clock).fit(*given)
 
@@ -124,11 +124,11 @@ class StagedFit:
 
         The choice is kept if there was time for all of it.
         """
-        learns, deadline = self.stage is not None and self.stage.learns, active_deadline()
+        learns = self.stage is not None and self.stage.learns
         found = self._proposals.get(n_rows) if learns else None
         if found is None:
             found = propose()
-            if learns and not (deadline is not None and deadline.cut.is_set()):
+            if learns and not active_deadline().cut.is_set():
                 self._proposals[n_rows] = found
         return found
 

@@ -14,10 +14,16 @@ from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
 from discernel.learn.sample import Positions, RowSample, comparable
-from discernel.rows.streams.chunks import Chunk, few_of, is_frame
-from discernel.rows.streams.sources import Source
-from discernel.rows.tables.cells import LARGEST, column_names, is_plain, out_of_range, read_column
-from discernel.rows.tables.facts import ColumnFacts
+from discernel.rows.cells import (
+    LARGEST,
+    ColumnFacts,
+    column_names,
+    is_plain,
+    out_of_range,
+    read_column,
+)
+from discernel.rows.chunks import Chunk, few_of, is_frame
+from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
 
 __all__ = ["Survey", "SurveyPass", "check_cells", "codes_of"]
@@ -25,6 +31,8 @@ __all__ = ["Survey", "SurveyPass", "check_cells", "codes_of"]
 #: Rows of the sample: of 20,000 every median and spread is known to a percent. No more bytes than
 #: the second, but some rows always.
 _MOST, _MOST_BYTES, _LEAST = 20_000, 2**26, 2_000
+#: Kinds of cells that do not go together in a column, and words for them.
+_KINDS = {"number": "numbers", "text": "text", "date": "dates"}
 #: More labels than this are no classes.
 _MOST_LABELS = 5_000
 
@@ -118,10 +126,12 @@ class Survey:
         if self.facts is None:
             return
         for name, column in zip(column_names(self.drawn.X), self.facts, strict=True):
-            if {"number", "text"} <= column.kinds.keys():
+            found = [kind for kind in _KINDS if kind in column.kinds]
+            if len(found) > 1:
+                one, two = (f"{_KINDS[kind]} in {column.kinds[kind]}" for kind in found[:2])
                 raise InvalidInputError(
-                    f"The column {name!r} must hold numbers or text, not both. Got numbers in "
-                    f"{column.kinds['number']} and text in {column.kinds['text']}."
+                    f"The column {name!r} must hold {' or '.join(_KINDS[kind] for kind in found)}, "
+                    f"not both. Got {one} and {two}."
                 )
 
     @property

@@ -19,8 +19,10 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, Linear, Standardized, as_kernels
 from discernel.kernels.base import Known
 from discernel.kernels.columns import Table, column_quantiles
-from discernel.model import (
-    KeptRows,
+from discernel.model import KeptRows
+from discernel.rows.cells import ColumnFacts, as_table, is_plain
+from discernel.rows.encoder import TableEncoder, has_row_numbers
+from discernel.rows.reader import (
     RowReader,
     are_objects,
     check_kernels_take,
@@ -31,10 +33,6 @@ from discernel.model import (
     is_mixed_table,
     stack_matrices,
 )
-from discernel.rows.tables import TableEncoder
-from discernel.rows.tables.cells import as_table, is_plain
-from discernel.rows.tables.encoder import has_row_numbers
-from discernel.rows.tables.facts import ColumnFacts
 from discernel.rows.views import refuse_views
 from discernel.targets import ClassTarget, labels_without_weight
 

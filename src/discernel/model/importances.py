@@ -24,10 +24,10 @@ from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, is_spar
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.kernels import Kernel
 from discernel.kernels.weighted import WeightedKernels, slices
-from discernel.model.model import RowReader
 from discernel.model.parts import ScorePart, score_parts, seen_columns
 from discernel.model.rows import has_columns
 from discernel.programs.least_squares import KernelLeastSquares, LeftOutRows
+from discernel.rows.reader import RowReader
 
 __all__ = [
     "Importances",

@@ -20,7 +20,7 @@ from discernel.arrays import Buffers, FloatArray
 from discernel.bank import CombinedFeatures, CombinedKernel, Uncentered
 from discernel.bank.base import Centering
 from discernel.kernels import Kernel
-from discernel.kernels.features import FeatureMap, NystromMap
+from discernel.kernels.features import ExactMap, NystromMap
 from discernel.kernels.weighted import WeightedKernels
 from discernel.model.rows import mixed_rows
 from discernel.model.swaps import Swap, SwappedKernels
@@ -106,17 +106,16 @@ class KernelPart(ScorePart):
 
 @dataclass(frozen=True)
 class FeaturePart(ScorePart):
-    """A linear function of the features of a kernel."""
+    """A linear function of the exact features of a kernel."""
 
-    kernel: Kernel
-    features: FeatureMap
+    features: ExactMap
     coef: FloatArray
     rows: None = None
     thread_safe: bool = False
 
     @property
     def kernels(self) -> list[Kernel]:
-        return [self.kernel]
+        return [self.features.kernel]
 
     def values(self, X: Any) -> FloatArray:
         return np.asarray(self.features(X))
@@ -159,7 +158,8 @@ def score_parts(
         if isinstance(one, NystromMap):  # features of landmarks are sums of kernels at these
             parts.append(KernelPart(one.kernel, one.landmarks, one.expansion(own), False))
         else:
-            parts.append(FeaturePart(one.kernel, one, own))  # type: ignore[attr-defined]
+            assert isinstance(one, ExactMap)
+            parts.append(FeaturePart(one, own))
     return parts, combined.center @ coef
 
 

@@ -13,8 +13,7 @@ from sklearn.utils.sparsefuncs import csc_median_axis_0
 from discernel.arrays import FloatArray, as_dense, is_sparse
 from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
-from discernel.rows.tables import TableEncoder
-from discernel.rows.tables.encoder import EncodedNumbers
+from discernel.rows.encoder import TableEncoder
 
 __all__ = ["dense", "has_columns", "mixed_rows", "moved_columns", "typical_rows"]
 
@@ -56,10 +55,7 @@ def typical_rows(X: Any, encoder: TableEncoder | None = None) -> Any:
     first = 0
     for column in encoder.columns_ if encoder is not None else ():
         n = len(column.is_code)
-        if isinstance(column, EncodedNumbers):
-            row[first] = column.median
-        else:
-            row[first : first + n] = np.arange(n) == X[:, first : first + n].sum(axis=0).argmax()
+        row[first : first + n] = column.typical(X[:, first : first + n])
         first += n
     return row[None]
 

@@ -124,9 +124,10 @@ def _ladder(
     buffers: Buffers,
 ) -> FloatArray:
     """Return a sum of kernels of one pairwise matrix, which share exponentials."""
-    total, term = (buffers(name, bases[key].shape) for name in ("total", "term"))
-    total[:] = 0.0
+    out = total = buffers("total", bases[key].shape)
     for position, matrix in kernels.matrices_of(bases[key], buffers):
-        np.multiply(matrix, weights[position], out=term)
-        total += term
+        np.multiply(matrix, weights[position], out=out)
+        if out is not total:
+            total += out
+        out = buffers("term", total.shape)
     return total

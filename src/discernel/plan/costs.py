@@ -19,7 +19,7 @@ from discernel.kernels.features import n_landmarks
 from discernel.plan.speed import Speed, device_product_rate, measure_device, measure_speed
 from discernel.progress import in_words
 
-__all__ = ["Problem", "Stage", "forecast"]
+__all__ = ["Problem", "Stage", "exact_bytes", "forecast"]
 
 #: Operations of the choice on 1,000 rows, the power of rows that they grow with, columns that make
 #: it twice as dear, and the jobs that share the work, of which each has a thread.
@@ -94,16 +94,25 @@ class Problem:
     #: The rates that were measured; all parts of a problem share them.
     speeds: dict[str, Speed] = field(default_factory=dict)
 
+    @property
+    def low_rank(self) -> int:
+        """The total rank where that is low: the user's, or the usual one for so many rows."""
+        return self.rank or n_landmarks(self.n_rows)
+
+    @property
+    def n_columns(self) -> int:
+        """The columns of the rows; of objects, one."""
+        return int((*self.X.shape, 1)[1])
+
     def speed(self, where: str) -> Speed:
-        """Return the rates ``"here"``, on the ``"device"``, or of ``"sums"`` of features on it."""
+        """Return the rates ``"here"`` or on the ``"device"``, measured once."""
         if where not in self.speeds:
-            if where == "here":
-                found = measure_speed(self.kernels, self.X)
-            else:
-                assert self.device is not None
-                refined = False if where == "sums" else None
-                found = measure_device(self.kernels, self.X, self.device, refined=refined)
-            self.speeds[where] = found
+            device = None if where == "here" else self.device
+            self.speeds[where] = (
+                measure_speed(self.kernels, self.X)
+                if device is None
+                else measure_device(self.kernels, self.X, device)
+            )
         return self.speeds[where]
 
 
@@ -163,10 +172,13 @@ class Stage:
         return f"{why}: {taken}{expected}{ended}"
 
 
-def forecast(
-    problem: Problem, kind: str, reason: str = "asked for", rank: int | None = None
-) -> Stage:
-    """Return what a fit with some bank takes.
+def exact_bytes(n_rows: float, n_stored: int = 0) -> float:
+    """Return what an exact fit holds: two matrices of all rows, and those of stored kernels."""
+    return 8.0 * (2.0 + n_stored) * n_rows**2
+
+
+def forecast(problem: Problem, kind: str, reason: str = "asked for") -> Stage:
+    """Return what a fit with some bank takes, here or on the device of the problem.
 
     Parameters
     ----------
@@ -176,20 +188,21 @@ def forecast(
         The bank.
     reason : str
         Why.
-    rank : int, optional
-        The total rank where that is low; by default that of the problem.
     """
-    n, device, is_low = problem.n_rows, problem.device, kind == "lowrank"
+    n, device = problem.n_rows, problem.device
     if kind == "device":
         assert device is not None
         return _forecast_on_device(problem, device)
-    rank = (rank or problem.rank or n_landmarks(n)) if is_low else None
-    in_sums = is_low and device is not None and (problem.sums_on_device or problem.asked == kind)
-    part = replace(problem, n_rows=min(n, _SAMPLE)) if in_sums else problem
-    seconds, n_bytes = _cost(part, kind, problem.speed("here"), rank or 0)
-    if rank is not None and in_sums:
-        there = problem.speed("sums")
-        seconds += n * rank * there.entry + 2.0 * n * rank**2 / there.product
+    if kind != "lowrank":
+        seconds, n_bytes = _cost(problem, kind, problem.speed("here"))
+        return Stage(kind, n, reason, seconds, n_bytes, learns=problem.learns)
+    rank, part = problem.low_rank, problem
+    if device is not None and problem.sums_on_device:
+        part = replace(problem, n_rows=min(n, _SAMPLE))
+    seconds, n_bytes = _cost(part, kind, problem.speed("here"), rank)
+    if device is not None and problem.sums_on_device:
+        product = device_product_rate(device, single=False)
+        seconds += n * rank * (problem.speed("device").entry + 2.0 * rank / product)
     return Stage(kind, n, reason, seconds, n_bytes, rank, problem.learns)
 
 
@@ -202,7 +215,7 @@ def _forecast_on_device(problem: Problem, device: Device) -> Stage:
     seconds, n_bytes = _cost(problem, "tiled" if fits else "iterative", speed)
     seconds += _DELAY + (_DELAY_OF_CHOICE if problem.chooses else 0.0)
     if fits and precise:  # one more factorisation, and as much again for the inverse
-        double = replace(speed, product=device_product_rate(device, False))
+        double = replace(speed, product=device_product_rate(device, single=False))
         seconds += 2.0 * n**3 / 3.0 / double.factorisation(n)
     how = "factored" if fits else "by conjugate gradients"
     reason, n_bytes = f"exact, {how} on {device.where}", needed if fits else n_bytes
@@ -212,14 +225,16 @@ def _forecast_on_device(problem: Problem, device: Device) -> Stage:
 def _cost(problem: Problem, kind: str, speed: Speed, rank: int = 0) -> tuple[float, float]:
     """Return the seconds and the bytes of a fit, by the speed of what computes it."""
     n, learns = float(problem.n_rows), problem.learns
-    entries, factored, size, multiplied, numbers = _count_work(problem, kind, rank)
-    chosen, n_columns = 0.0, _n_columns(problem.X)
+    entries, factored, size, multiplied, n_bytes = _count_work(problem, kind, rank)
+    chosen = 0.0
     if problem.chooses:  # metric, kernels and λ, on some of the rows
         s = min(n, rows_to_choose_on(int(n)) if learns else FIRST_ROWS)
-        chosen = _CHOICE * (s / 1000.0) ** _CHOICE_POWER * (1.0 + n_columns / _CHOICE_COLUMNS)
+        chosen = (
+            _CHOICE * (s / 1000.0) ** _CHOICE_POWER * (1.0 + problem.n_columns / _CHOICE_COLUMNS)
+        )
         chosen *= 1.0 if learns else _UNCHOSEN
         multiplied += _LAMBDA if n > _LAMBDA_ROWS else 0.0
-        numbers += 12.0 * s * s * 5
+        n_bytes += 8.0 * 12.0 * s * s * 5
     seconds = (
         _PYTHON
         + entries * speed.entry / speed.threads_in_effect()
@@ -230,18 +245,14 @@ def _cost(problem: Problem, kind: str, speed: Speed, rank: int = 0) -> tuple[flo
     if problem.holds_out and learns:
         factors = (both for most, both in _HELD_OUT.items() if n <= most)
         seconds *= next(factors, _HELD_OUT_OF_MANY)[0 if problem.chooses else 1]
-    return seconds, 8.0 * numbers
-
-
-def _n_columns(X: Any) -> int:
-    return int((*X.shape, 1)[1])  # of objects, one
+    return seconds, n_bytes
 
 
 def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, float, float, float]:
     """Return what is done with a bank, without a choice of kernels.
 
     Entries of all kernels, operations of factorisations, the rows of what is factored, operations
-    of products, and the numbers of double precision that are held at a time.
+    of products, and the bytes that are held at a time.
     """
     n, r = float(problem.n_rows), float(min(rank, problem.n_rows))
     p = problem.n_programs * (1.0 if problem.learns else _UNLEARNED)
@@ -249,25 +260,25 @@ def _count_work(problem: Problem, kind: str, rank: int) -> tuple[float, float, f
         cube, square = _KEPT_ALL if p else _KEPT_SUM
         searching = 0.0 if p else _SEARCHING * min(1.0, n / 1500.0)
         factored, multiplied = cube * r**3 * max(1.0, p), square * n * r * r * max(1.0, p)
-        entries, numbers = n * r * (1.0 if p else 3.0), 3.0 * n * r + 4.0 * r * r
-        return entries, factored, r, multiplied + searching, numbers
+        entries, n_bytes = n * r * (1.0 if p else 3.0), 8.0 * (3.0 * n * r + 4.0 * r * r)
+        return entries, factored, r, multiplied + searching, n_bytes
     if kind == "lowrank":
         cube, square = _SUMMED
         multiplied = square * n * r * r + (0.0 if p else _REFINING)
-        return n * r, cube * r**3, r, multiplied, 8.0 * r * r + CACHE_BYTES / 4.0
+        return n * r, cube * r**3, r, multiplied, 64.0 * r * r + 2.0 * CACHE_BYTES
     if kind in ("iterative", "distributed"):
         steering = min(float(_STEERING), n)
         passes = _PASSES * max(1.0, n / _LAMBDA_ROWS) ** _PASSES_POWER
         passes = passes if p == 0 else 5.0 + _PROGRAM_PASSES * p
         multiplied = 2.0 * n * steering**2 + _PART * p
-        return passes * n * n / 2.0 + n * steering, 0.0, n, multiplied, 2.0 * n * steering
+        return passes * n * n / 2.0 + n * steering, 0.0, n, multiplied, 16.0 * n * steering
     # Learning takes two or three factorisations and some passes, of n_samples²/2 entries each. The
     # discriminant takes one of each, and about another one for the diagonal of the inverse.
     # Importances take one more of each.
     stored, more = len(problem.kernels) if kind == "dense" else 0, 1.0 if n > _DEFERRED else 0.0
-    changed = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) * _n_columns(problem.X)
+    changed = min(_IMPORTANCE_ROWS * n, _IMPORTANCE_ENTRIES) * problem.n_columns
     passes = (2.0 if stored else 2.0 + 8.0 * p) + more
     entries = passes * n * n / 2.0 + more * _IMPORTANCE * changed
     factored = n**3 / 3.0 * (2.0 + 3.0 * p + more)
     multiplied = _PROGRAM * (n / 1000.0) ** _PROGRAM_POWER * p
-    return entries, factored, n, multiplied, (2.0 + stored) * n * n
+    return entries, factored, n, multiplied, exact_bytes(n, stored)

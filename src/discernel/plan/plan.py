@@ -16,8 +16,7 @@ from discernel.bank.ranks import have_low_rank
 from discernel.bank.tiled import CACHE_BYTES
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.kernels import Kernel
-from discernel.kernels.features import n_landmarks
-from discernel.plan.costs import Problem, Stage, forecast
+from discernel.plan.costs import Problem, Stage, exact_bytes, forecast
 from discernel.progress import in_words
 
 __all__ = [
@@ -143,7 +142,7 @@ def choose_bank(
         return "factored" if p >= _MANY and have_low_rank(kernels, X) else "tiled"
     if kind in ("dense", "tiled", "factored"):
         n_stored, limit = p if kind == "dense" and not given else 0, memory_limit()
-        needed = (2 + n_stored) * 8 * n**2
+        needed = exact_bytes(n, n_stored)
         if limit is not None and needed > limit:
             raise _too_large(n, needed, n_stored, ", or bank='iterative', which needs none of them")
     return kind
@@ -190,13 +189,12 @@ def plan_stage(problem: Problem) -> Stage:
 
 def _plan_low_rank(problem: Problem, reason: str = "asked for") -> Stage:
     """Return the largest rank that there is room for, but for no more than is usual."""
-    rank = problem.rank or n_landmarks(problem.n_rows)
-    least = _LEAST_RANK if problem.rank is None else rank
-    found = forecast(problem, "lowrank", reason, rank)
-    while rank > least and found.n_bytes > _room():
-        rank = max(least, int(rank / np.sqrt(2)))
-        found = forecast(problem, "lowrank", reason, rank)
-    return found
+    rank = problem.low_rank
+    while True:
+        found = forecast(replace(problem, rank=rank), "lowrank", reason)
+        if problem.rank is not None or rank <= _LEAST_RANK or found.n_bytes <= _room():
+            return found
+        rank = max(_LEAST_RANK, int(rank / np.sqrt(2)))
 
 
 def _room() -> float:
@@ -267,8 +265,8 @@ def plan_stages(problem: Problem, most_rows: int | None = None) -> list[Stage]:
 
 def forecast_rest(problem: Problem, stage: Stage) -> float:
     """Return the seconds that a stage of a problem takes after its weights are learned."""
-    known = replace(problem, n_rows=stage.n_rows, chooses=False, n_programs=0.0)
-    return forecast(known, stage.kind, rank=stage.rank).seconds
+    known = replace(problem, n_rows=stage.n_rows, chooses=False, n_programs=0.0, rank=stage.rank)
+    return forecast(known, stage.kind).seconds
 
 
 def parse_duration(given: Any) -> float | None:

@@ -15,7 +15,7 @@ from discernel.arrays import Buffers, Device, draw_rows, n_rows, one_blas_thread
 from discernel.bank.device import is_refined
 from discernel.kernels import Kernel
 from discernel.kernels.device import DeviceKernels
-from discernel.kernels.evaluate import KernelSet, can_prepare
+from discernel.kernels.evaluate import KernelSet
 from discernel.progress.deadline import Clock
 
 __all__ = ["Speed", "device_product_rate", "measure_device", "measure_speed"]
@@ -101,9 +101,8 @@ def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf
     # Entries of all kernels together, computed as banks compute them.
     kernel_set = KernelSet(kernels)
     height, width = _SMALL_TILE if kernel_set.direct else _TILE
-    rows, n = draw_rows(X, height + width), min(n_rows(X), height + width)
-    if can_prepare(X):
-        rows = kernel_set.prepare(rows)
+    rows = kernel_set.prepare(draw_rows(X, height + width))
+    n = min(n_rows(X), height + width)
     top, left, buffers = rows[: min(height, n)], rows[max(0, n - width) : n], Buffers()
 
     def compute() -> None:
@@ -114,10 +113,8 @@ def measure_speed(kernels: Sequence[Kernel], X: Any, *, clock: Clock = time.perf
     return Speed(product if pay else single, entry, n_threads, single, pay)
 
 
-def measure_device(
-    kernels: Sequence[Kernel], X: Any, device: Device, *, refined: bool | None = None
-) -> Speed:
-    """Return the rates of a device.
+def measure_device(kernels: Sequence[Kernel], X: Any, device: Device) -> Speed:
+    """Return the rates of a device, of products in the precision that so many rows have there.
 
     Parameters
     ----------
@@ -127,10 +124,8 @@ def measure_device(
         The training rows, or given matrices.
     device : Device
         The device.
-    refined : bool, optional
-        Whether products are of single precision; by default as `is_refined` says.
     """
-    rate = device_product_rate(device, is_refined(n_rows(X)) if refined is None else refined)
+    rate = device_product_rate(device, single=is_refined(n_rows(X)))
     if kernels[0].precomputed:
         return Speed(rate, _READ * len(kernels))
     kernel_set = KernelSet(kernels)
@@ -147,7 +142,7 @@ def measure_device(
 
 
 @lru_cache(maxsize=16)
-def device_product_rate(device: Device, single: bool) -> float:
+def device_product_rate(device: Device, *, single: bool) -> float:
     """Return the operations per second of a product on a device, in single or double precision."""
     n = _ROWS_ON_GPU if device.is_cuda else _FEW
     matrix = device.put(np.random.default_rng(0).standard_normal((n, n)), single=single)

@@ -30,6 +30,7 @@ import numpy as np
 from discernel.arrays import FloatArray
 from discernel.bank import Bank, Matrices, Normalization
 from discernel.exceptions import InvalidInputError
+from discernel.programs.least_squares import KernelLeastSquares
 from discernel.targets import ClassTarget, Target
 
 __all__ = [
@@ -300,3 +301,16 @@ class Criterion(ABC):
         if self.balanced and isinstance(target, ClassTarget):
             return regularization * target.sizes[target.codes].astype(np.float64)
         return np.full(target.n_samples, regularization)
+
+    def least_squares(
+        self,
+        bank: Bank,
+        weights: FloatArray,
+        target: Target,
+        regularization: float,
+        scores: FloatArray | None = None,
+    ) -> KernelLeastSquares:
+        """Return the fit of the target, or of other scores of its rows, with a sum of kernels."""
+        ridge = self.sample_ridge(target, regularization)
+        scores = target.scores if scores is None else scores
+        return KernelLeastSquares(bank.system(weights, ridge), ridge, scores, target.sample_weights)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 __all__ = [
+    "NO_DEADLINE",
     "Clock",
     "Deadline",
     "OutOfTimeError",
@@ -73,23 +74,20 @@ class Deadline:
         """The seconds that are left; negative when it is over."""
         return self.end - self.clock()
 
-    def check(self, operations: float = 0.0) -> None:
-        """Raise an error if there is no time for so many operations."""
-        if self.end < np.inf and self.left < operations / self.rate:
-            raise OutOfTimeError("There is no time left for this stage of the fit.")
 
-
-_ACTIVE: ContextVar[Deadline | None] = ContextVar("_ACTIVE", default=None)
+#: That of work that may take any time.
+NO_DEADLINE = Deadline(np.inf)
+_ACTIVE: ContextVar[Deadline] = ContextVar("_ACTIVE", default=NO_DEADLINE)
 
 
 @contextmanager
-def keep_deadline(deadline: Deadline | None) -> Iterator[None]:
+def keep_deadline(deadline: Deadline = NO_DEADLINE) -> Iterator[None]:
     """Have the work within end by a deadline.
 
     Parameters
     ----------
-    deadline : Deadline or None
-        None for work that may take any time.
+    deadline : Deadline, optional
+        By default that of work that may take any time.
     """
     token = _ACTIVE.set(deadline)
     try:
@@ -98,34 +96,32 @@ def keep_deadline(deadline: Deadline | None) -> Iterator[None]:
         _ACTIVE.reset(token)
 
 
-def active_deadline() -> Deadline | None:
-    """Return the deadline of the present work; None where there is none."""
+def active_deadline() -> Deadline:
+    """Return the deadline of the present work."""
     return _ACTIVE.get()
 
 
 def check_deadline(operations: float = 0.0) -> None:
     """Raise `OutOfTimeError` if there is no time for so many operations of a factorisation."""
     deadline = _ACTIVE.get()
-    if deadline is not None:
-        deadline.check(operations)
+    if deadline.end < np.inf and deadline.left < operations / deadline.rate:
+        raise OutOfTimeError("There is no time left for this stage of the fit.")
 
 
 def seconds_left() -> float:
     """Return the seconds for learning weights; infinite without a deadline."""
     deadline = _ACTIVE.get()
-    return np.inf if deadline is None else deadline.left - deadline.reserve
+    return deadline.left - deadline.reserve
 
 
 def is_late() -> bool:
     """Whether the time for learning weights is over. The deadline keeps that work was told so."""
-    deadline = _ACTIVE.get()
-    if deadline is None or deadline.left > deadline.reserve:
+    if seconds_left() > 0:
         return False
-    deadline.cut.set()
+    _ACTIVE.get().cut.set()
     return True
 
 
 def must_stop_learning() -> bool:
     """Whether a solver is to stop with the weights that it has."""
-    deadline = _ACTIVE.get()
-    return deadline is not None and (not deadline.learns or is_late())
+    return not _ACTIVE.get().learns or is_late()

@@ -83,7 +83,7 @@ def one_against_rest(target: ClassTarget) -> FloatArray:
     if target.n_classes == 2:
         inside, counts = inside[:, 1:], counts[1:]
     columns = np.where(inside, n_samples / counts, -n_samples / (n_samples - counts))
-    return np.asarray(columns * np.sqrt(target.row_weights)[:, None])
+    return np.asarray(columns * target.row_weights.roots[:, None])
 
 
 def objective(

@@ -369,7 +369,7 @@ def choose_nu(
         path = _alternate_along(block, d, values, tol, max_iter, warm_start, weights)
         for position, found in enumerate(path):
             right = part.classes[decide(found.scores(cross))] == target.classes[target.codes[test]]
-            hits[position] += target.row_weights[test] @ right
+            hits[position] += target.row_weights.values[test] @ right
     shares = np.minimum(hits / target.total, 1.0)  # sums of weights are rounded
     accuracies = dict(zip(values, shares.tolist(), strict=True))
     return max(values, key=lambda nu: accuracies[nu]), accuracies  # the first of equals

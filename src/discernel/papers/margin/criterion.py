@@ -64,7 +64,7 @@ class SoftMargin(MarginProgram, ConvexProgram):
 
     def __init__(self, bank: Bank, target: ClassTarget, kind: MarginKind, C: float) -> None:
         self.bank = bank
-        self.signs, self.roots = target.signs, np.sqrt(target.row_weights)
+        self.signs, self.roots = target.signs, target.row_weights.roots
         self.limit = C if kind == "SM1" else np.inf
         self.ridge = 1.0 / C if kind == "SM2" else 0.0
         self.identity_first = kind == "SM2_C"

@@ -96,7 +96,7 @@ def vector_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     target : ClassTarget
         The classes of these rows.
     """
-    means, rows = _class_means(vectors, target), target.row_weights / target.total
+    means, rows = target.means(vectors), target.row_weights.shares
     within = rows @ (vectors - means[target.codes]) ** 2
     return Scatter(target.shares @ (means - rows @ vectors) ** 2, within)
 
@@ -115,20 +115,16 @@ def left_out_scatter(vectors: FloatArray, target: ClassTarget) -> Scatter:
     target : ClassTarget
         The classes of these rows.
     """
-    n, sizes, taken = target.total, target.sizes[target.codes][:, None], target.row_weights[:, None]
+    n, sizes = target.total, target.sizes[target.codes][:, None]
+    taken = target.row_weights.values[:, None]
     from_mean = (vectors - taken.T @ vectors / n) ** 2
-    from_class = (vectors - _class_means(vectors, target)[target.codes]) ** 2
+    from_class = (vectors - target.means(vectors)[target.codes]) ** 2
     total = taken.T @ from_mean - taken * n / (n - taken) * from_mean
     rest = sizes - taken
     alone = rest <= 1e-9 * sizes  # such a row is at the mean of its class, and takes nothing
     within = taken.T @ from_class - taken * sizes / np.where(alone, 1.0, rest) * from_class
     within = np.maximum(within, 0.0)
     return Scatter(np.maximum(total - within, 0.0) / (n - taken), within / (n - taken))
-
-
-def _class_means(vectors: FloatArray, target: ClassTarget) -> FloatArray:
-    rows = vectors * np.sqrt(target.row_weights)[:, None]
-    return np.asarray(target.membership.T @ rows / target.sizes[:, None])
 
 
 def is_visible(scatter: Scatter) -> NDArray[np.bool_]:

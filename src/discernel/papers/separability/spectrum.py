@@ -376,7 +376,7 @@ def reweigh(
         mu = closed_form(scatter, number, float(np.sqrt(values).sum()))
     else:
         columns = alignment_columns(labels.target)
-        roots = np.sqrt(labels.target.row_weights)[:, None]
+        roots = labels.target.row_weights.roots[:, None]
         aligned = spectrum.pooled(spectral_alignment(roots * known, columns))
         mu = np.sqrt(spectral_weights(method, spectrum, scatter, aligned, alpha, cap))
     if method == "dinkelbach":
@@ -410,14 +410,14 @@ def alignment_columns(target: ClassTarget) -> FloatArray:
     """Return ±1 for two classes, as published, and the class scores for more."""
     if target.n_classes != 2:
         return target.scores
-    return np.asarray(target.signs * np.sqrt(target.row_weights))[:, None]
+    return np.asarray(target.signs * target.row_weights.roots)[:, None]
 
 
 def left_out_alignment(known: FloatArray, target: ClassTarget, between: FloatArray) -> FloatArray:
     """Return what spectral alignment gives without each labelled row in turn."""
     if target.n_classes != 2:
         return between  # with the class scores, the weights are those of f
-    signed = (target.signs * target.row_weights)[:, None] * known
+    signed = (target.signs * target.row_weights.values)[:, None] * known
     return np.asarray((signed.sum(axis=0) - signed) ** 2)
 
 

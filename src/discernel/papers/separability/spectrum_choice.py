@@ -202,7 +202,7 @@ def _try(
     for alpha in alphas:
         weights = spectral_weights(method, spectrum, scatter, aligned, alpha or ALPHA, cap)
         hits, margin = _leave_one_out(_left_out_distances(known, weights), target, n_neighbors)
-        trials.append(Trial(kernel, method, share, alpha, hits, margin, target.row_weights))
+        trials.append(Trial(kernel, method, share, alpha, hits, margin, target.row_weights.values))
     return trials
 
 
@@ -211,7 +211,7 @@ def _try_plain(kernel: int, K: FloatArray, labels: Labels, n_neighbors: int) -> 
     squares = part.diagonal()
     distances = np.maximum(squares[:, None] + squares - 2.0 * part, 0.0)
     hits, margin = _leave_one_out(distances, labels.target, n_neighbors)
-    return Trial(kernel, "plain", 1.0, None, hits, margin, labels.target.row_weights)
+    return Trial(kernel, "plain", 1.0, None, hits, margin, labels.target.row_weights.values)
 
 
 def _is_clearly_better(trial: Trial, plain: Trial) -> bool:
@@ -233,7 +233,7 @@ def _leave_one_out(
     distances: FloatArray, target: ClassTarget, n_neighbors: int
 ) -> tuple[NDArray[np.bool_], float]:
     """Return which rows the other rows classify right, and the mean relative margin."""
-    weights = target.row_weights
+    weights = target.row_weights.values
     np.fill_diagonal(distances, np.inf)
     votes = neighbor_votes(
         distances,

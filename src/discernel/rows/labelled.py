@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
+from discernel.rows.columns import Described, describe_columns
 from discernel.rows.datasets import Dataset
-from discernel.rows.files.columns import Described, describe_columns
-from discernel.rows.files.formats import check_file, import_pandas, listed
-from discernel.rows.files.preparation import NUMBER, Preparation, canonical_text, flags
-from discernel.rows.files.reading import read_table
-from discernel.rows.streams.formats import file_stem
+from discernel.rows.formats import check_file, file_stem, import_pandas, listed
+from discernel.rows.preparation import NUMBER, Preparation, canonical_text, flags
+from discernel.rows.reading import read_table
 
 __all__ = ["OpenedFile", "digest", "find_target", "open_file", "rows_with_labels"]
 
@@ -77,8 +76,8 @@ def open_file(
 
     Delimiter, decimal sign and line of names of a CSV file are found, and so is what each column
     holds. Columns that number the rows, that are text of many values, or that have one value are
-    left out. Dates become numbers. Categories and missing cells stay as they are: what they become
-    is learned by who fits, on the rows that train.
+    left out. Dates, categories and missing cells stay as they are: what they become is learned by
+    who fits, on the rows that train.
 
     Parameters
     ----------
@@ -114,7 +113,7 @@ def open_file(
     --------
     >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
-    >>> from discernel.rows.files.files import open_file
+    >>> from discernel.rows.labelled import open_file
     >>> with TemporaryDirectory() as folder:
     ...     path = Path(folder) / "plants.csv"
     ...     _ = path.write_text("height;kind;class\n1,5;u;a\n2,5;v;a\n7,0;u;b\n;v;b\n")
@@ -188,7 +187,7 @@ def _open(
         name=name,
         X=found.features,
         y=y,
-        feature_names=found.preparation.feature_names,
+        feature_names=found.preparation.columns,
         description=f"{len(y):,} rows, {len(found.features.columns):,} columns, {n} classes",
         source=f"file {where}",
         views=found.preparation.slices,

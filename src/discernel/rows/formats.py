@@ -1,33 +1,108 @@
-"""What can be read: endings of files, their sizes, and words for what is wrong with them."""
+"""What can be read: endings of files, compressed text, sizes, marks of missing cells."""
 
 from __future__ import annotations
 
+import gzip
+import io
+import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, TextIO
 
 from discernel.arrays import memory_limit
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.rows.streams.formats import file_ending, file_stamp
 from discernel.show.words import printable
 
 __all__ = [
+    "DAMAGED",
     "ENDINGS",
     "ENDINGS_IN_WORDS",
     "check_bytes",
     "check_file",
     "check_size",
+    "file_ending",
+    "file_stamp",
+    "file_stem",
+    "import_arrow",
     "import_pandas",
+    "is_gzipped",
     "listed",
+    "open_bytes",
+    "open_text",
     "printable",
     "refuse_duplicates",
+    "uncompressed_size",
 ]
 
+#: Endings of text, which may be compressed.
+_TEXT = (".csv", ".tsv")
 #: Endings of the files that can be read.
 ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather", ".npz")
 #: The same in words.
 ENDINGS_IN_WORDS = f"{', '.join(ENDINGS)}, .csv.gz or .tsv.gz"
 MAX_COLUMNS = 100_000
+#: What is raised for files, or compressed text, that cannot be read.
+DAMAGED = (EOFError, OSError, zlib.error)
+
+
+def is_gzipped(path: Path) -> bool:
+    """Whether a file is text that is compressed with gzip, by its name."""
+    return path.suffix.lower() == ".gz" and Path(path.stem).suffix.lower() in _TEXT
+
+
+def file_ending(path: Path) -> str:
+    """Return the ending that says what a file holds: ``.csv`` for ``rows.csv.gz``.
+
+    Parameters
+    ----------
+    path : Path
+        A file, which need not be there. Both endings of Parquet files are ``.parquet``.
+    """
+    ending = Path(path.stem).suffix.lower() if is_gzipped(path) else path.suffix.lower()
+    return ".parquet" if ending == ".pq" else ending
+
+
+def file_stem(path: Path) -> str:
+    """Return the name of a file without its ending: ``rows`` for ``rows.csv.gz``."""
+    return Path(path.stem).stem if is_gzipped(path) else path.stem
+
+
+def file_stamp(path: Path, name: str | None = None) -> tuple[int, int]:
+    """Return what changes when a file does, or raise an error where it has no bytes.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    name : str, optional
+        What it is called in the error; its path by default.
+    """
+    facts = path.stat()
+    if facts.st_size == 0:
+        raise InvalidInputError(
+            f"{name or path} must hold data. It is empty: 0 bytes. Write it again, or leave it out."
+        )
+    return facts.st_mtime_ns, facts.st_size
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file for reading, decompressed."""
+    return gzip.open(path) if is_gzipped(path) else path.open("rb")  # type: ignore[return-value]
+
+
+def open_text(path: Path) -> TextIO:
+    """Open a file of text in UTF-8 for reading, decompressed, with the ends of its lines."""
+    return io.TextIOWrapper(open_bytes(path), encoding="utf-8-sig", newline="")
+
+
+def uncompressed_size(path: Path) -> int:
+    """Return the bytes of a file; of compressed text, those that its end says it has."""
+    size = path.stat().st_size
+    if not is_gzipped(path) or size < 4:
+        return size
+    with path.open("rb") as file:
+        file.seek(-4, io.SEEK_END)
+        return max(size, int.from_bytes(file.read(), "little"))
 
 
 def check_file(path: Path) -> tuple[int, int]:
@@ -50,6 +125,18 @@ def import_pandas() -> Any:
     except ImportError as error:
         raise missing_extra("Reading files needs pandas", "app") from error
     return pd
+
+
+def import_arrow() -> Any:
+    """Return the module pyarrow with its readers, or raise an error that names the extra."""
+    import_pandas()
+    try:
+        import pyarrow
+        import pyarrow.csv
+        import pyarrow.parquet
+    except ImportError as error:
+        raise missing_extra("Reading files needs pyarrow", "app") from error
+    return pyarrow
 
 
 def check_size(path: Path, n_rows: int, n_columns: int) -> None:

@@ -51,8 +51,8 @@ from discernel.kernels import (
     WhereKnown,
 )
 from discernel.kernels.base import Restricted
-from discernel.rows.files.formats import import_pandas, listed
-from discernel.rows.files.preparation import canonical_text, one_spelling
+from discernel.rows.formats import import_pandas, listed
+from discernel.rows.preparation import canonical_text, one_spelling
 from discernel.rows.views import source_kernels
 
 __all__ = ["KernelChoice", "SourceChoice", "ViewsFile", "build_kernels", "join_files", "read_views"]

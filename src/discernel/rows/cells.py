@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Number
@@ -20,7 +20,9 @@ from discernel.kernels.columns import column_cells, frame_column, is_missing
 
 __all__ = [
     "LARGEST",
+    "MISSING_VALUES",
     "Column",
+    "ColumnFacts",
     "are_in_range",
     "as_table",
     "check_labels",
@@ -36,7 +38,12 @@ __all__ = [
 LARGEST = 1e150
 #: How the names of types begin that are categories of polars and of pyarrow.
 _CATEGORIES = ("Categorical", "dictionary")
-_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
+#: Values of one column that are counted; a column with more is text, or its rows decide.
+_MOST_VALUES = 10_000
+_DATES = (datetime.date, np.datetime64)
+#: What stands for a missing value in text.
+MISSING_VALUES = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?")
+_NO_VALUES = frozenset(MISSING_VALUES)
 
 
 # ---- tables ------------------------------------------------------------------------------------
@@ -176,9 +183,9 @@ class Column:
     name : str
         What it is called.
     cells : ndarray of shape (n_rows,)
-        Numbers, or objects of any kind.
+        Numbers, dates, or objects of any kind.
     missing : ndarray of bool, of shape (n_rows,)
-        Which cells have no value.
+        Which cells have no value, or one of `MISSING_VALUES`.
     kinds : frozenset of {"number", "text", "date", "other"}
         What the cells with a value are.
     declared : bool
@@ -212,6 +219,11 @@ class Column:
             for cell, missing in zip(self.cells, self.missing, strict=True)
         ]
 
+    @property
+    def texts(self) -> set[str]:
+        """The different cells that are text."""
+        return {cell for cell in self.cells[~self.missing] if isinstance(cell, str)}
+
     def example(self, kinds: Iterable[str]) -> Any:
         """Return the first cell that is of one of these kinds."""
         wanted = set(kinds)
@@ -232,13 +244,22 @@ def read_column(X: Any, position: int, name: str) -> Column:
         missing = np.isnan(cells) if cells.dtype.kind == "f" else np.zeros(len(cells), dtype=bool)
         kinds = frozenset() if missing.all() else frozenset(("number",))
         return Column(name, cells, missing, kinds, declared, is_integer)
+    if cells.dtype.kind == "M" and cells.ndim == 1:
+        missing = np.isnat(cells)
+        kinds = frozenset() if missing.all() else frozenset(("date",))
+        return Column(name, cells, missing, kinds, declared)
     if cells.dtype.kind != "O" or cells.ndim > 1:
         cells = _objects(cells)
-    missing = np.fromiter((is_missing(cell) for cell in cells), dtype=bool, count=len(cells))
+    missing = np.fromiter((_has_no_value(cell) for cell in cells), dtype=bool, count=len(cells))
     types = {type(cell) for cell in cells[~missing]}
     is_integer = bool(types) and all(issubclass(kind, (int, np.integer)) for kind in types)
     is_integer &= _is_frame(X) and not types & {bool, np.bool_}
     return Column(name, cells, missing, frozenset(map(_kind, types)), declared, is_integer)
+
+
+def _has_no_value(cell: Any) -> bool:
+    """Whether a cell is missing, or a text that says so, as files write it."""
+    return cell in _NO_VALUES if isinstance(cell, str) else is_missing(cell)
 
 
 def _objects(cells: NDArray[Any]) -> NDArray[np.object_]:
@@ -250,11 +271,13 @@ def _objects(cells: NDArray[Any]) -> NDArray[np.object_]:
 
 
 def _kind(kind: type) -> str:
-    if issubclass(kind, _DATES) or kind.__name__ == "Period":
+    if issubclass(kind, _DATES):
         return "date"
     if issubclass(kind, (str, bytes)):
         return "text"
-    if issubclass(kind, (Number, np.bool_)) and not issubclass(kind, (complex, np.complexfloating)):
+    is_number = issubclass(kind, (Number, np.bool_))
+    # Among the numbers of NumPy are durations.
+    if is_number and not issubclass(kind, (complex, np.complexfloating, np.timedelta64)):
         return "number"
     return "other"
 
@@ -281,3 +304,64 @@ def _word(cell: Any) -> str:
     with np.errstate(over="ignore"):
         single = np.float32(number)
     return repr(float(str(single)) if single == number else number)
+
+
+# ---- all rows, where only some of them are at hand ---------------------------------------------
+
+
+@dataclass(frozen=True)
+class ColumnFacts:
+    """Counts of a column; those of two parts add up.
+
+    Attributes
+    ----------
+    n_known, n_missing : int
+        Cells with a value and without.
+    counts : mapping of str to int, or None
+        How often each value is there, of categories and text; None where there are too many.
+    kinds : mapping of str to str
+        What the cells with a value are, and where the first of them was seen.
+    """
+
+    n_known: int
+    n_missing: int
+    counts: Mapping[str, int] | None
+    kinds: Mapping[str, str]
+
+    @classmethod
+    def of(cls, column: Column, where: str) -> ColumnFacts:
+        """Return the facts of the cells of a part.
+
+        Parameters
+        ----------
+        column : Column
+            The cells.
+        where : str
+            The name of the part.
+        """
+        n_missing = int(column.missing.sum())
+        counts: Counter[str] = Counter()
+        if column.declared or "text" in column.kinds:
+            words = zip(column.words, column.missing, strict=True)
+            counts = Counter(word for word, missing in words if not missing)
+        return cls(
+            len(column.cells) - n_missing,
+            n_missing,
+            _bounded(counts),
+            dict.fromkeys(sorted(column.kinds), where),
+        )
+
+    def __add__(self, other: ColumnFacts) -> ColumnFacts:
+        counts = None
+        if self.counts is not None and other.counts is not None:
+            counts = _bounded(Counter(self.counts) + Counter(other.counts))
+        return ColumnFacts(
+            self.n_known + other.n_known,
+            self.n_missing + other.n_missing,
+            counts,
+            {**other.kinds, **self.kinds},
+        )
+
+
+def _bounded(counts: Counter[str]) -> Counter[str] | None:
+    return counts if len(counts) <= _MOST_VALUES else None

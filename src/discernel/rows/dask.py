@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from discernel.arrays.cluster import (
     SMALLER,
@@ -19,7 +20,7 @@ from discernel.arrays.cluster import (
     scheduler,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.rows.streams.chunks import (
+from discernel.rows.chunks import (
     Chunk,
     Place,
     Reduction,
@@ -28,9 +29,9 @@ from discernel.rows.streams.chunks import (
     is_frame,
     stack_rows,
 )
-from discernel.rows.streams.sources import Source, as_labels, refuse_other_columns, split_frame
+from discernel.rows.sources import Source, as_labels, refuse_other_columns, split_frame
 
-__all__ = ["DaskSource", "Layout", "Sent", "gathered", "new_name"]
+__all__ = ["DaskSource", "Layout", "Sent", "gathered", "lazily"]
 
 State = TypeVar("State")
 Result = TypeVar("Result")
@@ -112,7 +113,7 @@ class DaskSource(Source):
         client = active_client()
         self._check_room(client)
         graph, keys = self._tasks(_summed, reduction, range(self.n_partitions))
-        sent, count, merge = graph[keys[0]][1], new_name("count"), new_name("merge")
+        sent, count, merge = graph[keys[0]][1], _new_name("count"), _new_name("merge")
         # The client asks for the numbers of rows, so that a summary is dropped once it is merged.
         counts = [(count, i) for i in range(len(keys))]
         graph |= {each: (_n_rows, key) for each, key in zip(counts, keys, strict=True)}
@@ -140,7 +141,7 @@ class DaskSource(Source):
         self, work: Callable[..., Any], value: Any, parts: range
     ) -> tuple[dict[Any, Any], list[Any]]:
         """Return tasks, and the keys of those that do work for each of some partitions."""
-        name, sent = new_name(work.__name__.strip("_")), new_name("sent")
+        name, sent = _new_name(work.__name__.strip("_")), _new_name("sent")
         tasks: dict[Any, Any] = {(name, i): (work, sent, i, *self._keys[i]) for i in parts}
         return {**self._graph, sent: Sent(self._layout, value), **tasks}, list(tasks)
 
@@ -295,7 +296,7 @@ def _partitions(given: list[Any]) -> tuple[dict[Any, Any], list[tuple[Any, ...]]
     return graph, list(zip(*columns, strict=False))
 
 
-def new_name(what: str) -> str:
+def _new_name(what: str) -> str:
     """Return a name that no other task has.
 
     Parameters
@@ -423,3 +424,49 @@ def _worked(sent: Sent, part: int, X: Any, y: Any, weights: Any) -> tuple[Any] |
     """Return what work makes of a partition; None without rows."""
     chunk = sent.layout.chunk(part, X, y, weights)
     return (sent.value(chunk),) if chunk.n_rows else None
+
+
+# ---- predictions, made when they are asked for -------------------------------------------------
+
+
+def lazily(work: Callable[[Chunk], NDArray[Any]], X: Any, n_columns: int | None, dtype: Any) -> Any:
+    """Return what work makes of the partitions of a Dask collection, as a Dask array of them.
+
+    Parameters
+    ----------
+    work : callable
+        Takes a `Chunk` with rows, and returns an array with as many. It is sent once.
+    X : dask.array.Array or dask.dataframe.DataFrame
+        Rows.
+    n_columns : int or None
+        The columns of what it returns; None where that has one dimension.
+    dtype : dtype
+        Of what it returns.
+    """
+    import dask.array as da
+    from dask.core import flatten
+    from dask.highlevelgraph import HighLevelGraph
+
+    layout = Layout.of(X)
+    is_array = layout.columns is None
+    X = X.rechunk({1: -1}) if is_array else X.optimize()
+    empty = np.empty((0,) if n_columns is None else (0, n_columns), dtype=dtype)
+    sent, name = _new_name("model"), _new_name(getattr(work, "__name__", "predict"))
+    tasks: dict[Any, Any] = {sent: Sent(layout, (work, empty))}
+    rest = (0,) * (empty.ndim - 1)
+    for part, key in enumerate(flatten(X.__dask_keys__())):
+        tasks[(name, part, *rest)] = (_of_part, sent, part, key)
+    rows = X.chunks[0] if is_array else (np.nan,) * X.npartitions
+    return da.Array(
+        HighLevelGraph.from_collections(name, tasks, dependencies=[X]),
+        name,
+        chunks=(rows, *((width,) for width in empty.shape[1:])),
+        meta=empty,
+    )
+
+
+def _of_part(sent: Sent, part: int, X: Any) -> NDArray[Any]:
+    """Return what work makes of a partition; without rows, an array without."""
+    chunk = sent.layout.chunk(part, X, None, None)
+    work, empty = sent.value
+    return np.asarray(work(chunk), dtype=empty.dtype) if chunk.n_rows else empty

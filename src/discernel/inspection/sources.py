@@ -176,13 +176,9 @@ class _Sources:
             names = list(dict.fromkeys(listed))
             seen = [np.array([names.index(listed[i])]) for i in active]
             group = np.empty(0, dtype=np.intp)
-        elif not has_columns(rows, kernels):
-            raise InvalidInputError(
-                "groups are of columns, which these rows do not have. Leave groups out: every "
-                "kernel is a source."
-            )
         else:
-            names, group = column_groups(groups, explained.column_names)
+            listed = explained.column_names if has_columns(rows, kernels) else []
+            names, group = column_groups(groups, listed)
             group = group[explained.model.reader.given_columns]
             seen = [np.unique(group[seen_columns([kernels[i]], len(group))]) for i in active]
         chosen = [kernels[i] if precomputed else kernels[i].shifted(rows) for i in active]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from discernel.arrays import convert_rows, memory_limit, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.progress.deadline import is_late
-from discernel.rows.streams.chunks import (
+from discernel.rows.chunks import (
     Chunk,
     Place,
     Reduction,
@@ -25,7 +24,6 @@ from discernel.rows.streams.chunks import (
 
 __all__ = [
     "ArraySource",
-    "ChangedSource",
     "ChunkSource",
     "Source",
     "as_labels",
@@ -215,75 +213,6 @@ def _numbers_a_row(X: Any) -> int:
     if hasattr(X, "tocsr"):
         return max(1, 2 * int(X.nnz) // max(1, n_rows(X)))
     return int(X.shape[1])
-
-
-# ---- rows that are changed on their way ---------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ChangedRows:
-    """Change the rows of every chunk before a reduction, or other work, sees them.
-
-    Attributes
-    ----------
-    change : callable
-        From rows, and what they are called in messages, to other rows.
-    work : Reduction or callable
-        What takes chunks.
-    """
-
-    change: Callable[[Any, str], Any]
-    work: Any
-
-    def __call__(self, chunk: Chunk) -> Any:
-        return self.work(self.of(chunk))
-
-    def of(self, chunk: Chunk) -> Chunk:
-        """Return a chunk with its rows changed."""
-        return replace(chunk, X=self.change(chunk.X, chunk.place.name))
-
-    def start(self) -> Any:
-        return self.work.start()
-
-    def add(self, state: Any, chunk: Chunk) -> Any:
-        return self.work.add(state, self.of(chunk))
-
-    def merge(self, state: Any, other: Any) -> Any:
-        return self.work.merge(state, other)
-
-
-class ChangedSource(Source):
-    """Rows of another source, changed where they lie.
-
-    Parameters
-    ----------
-    source : Source
-        Rows.
-    change : callable
-        From the rows of a chunk, and what they are called in messages, to other rows.
-    """
-
-    def __init__(self, source: Source, change: Callable[[Any, str], Any]) -> None:
-        self._source, self._change = source, change
-        self.n_rows = source.n_rows
-
-    @property
-    def estimated_n_rows(self) -> int | None:
-        """About how many rows there are."""
-        return self._source.estimated_n_rows
-
-    def chunks(self) -> Iterator[Chunk]:
-        return map(ChangedRows(self._change, None).of, self._source.chunks())
-
-    def map(self, work: Callable[[Chunk], Result]) -> Iterator[Result]:
-        return self._source.map(ChangedRows(self._change, work))
-
-    def reduce(self, reduction: Reduction[State], report: Report | None = None) -> State:
-        changed: Reduction[State] = ChangedRows(self._change, reduction)
-        return self._source.reduce(changed, report)
-
-    def __repr__(self) -> str:
-        return repr(self._source)
 
 
 # ---- chunks that somebody else makes -----------------------------------------------------------

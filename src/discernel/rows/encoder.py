@@ -6,7 +6,8 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self, TypeAlias
+from itertools import accumulate
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,9 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, caller_stacklevel
 from discernel.kernels.columns import column_spreads
-from discernel.rows.tables.cells import (
+from discernel.rows.cells import (
     Column,
+    ColumnFacts,
     as_table,
     check_labels,
     column_labels,
@@ -26,9 +28,16 @@ from discernel.rows.tables.cells import (
     out_of_range,
     read_column,
 )
-from discernel.rows.tables.facts import ColumnFacts
+from discernel.rows.dates import ISO, as_times, date_format, date_parts, odd_date
 
-__all__ = ["EncodedNumbers", "EncodedValues", "LeftOut", "TableEncoder", "has_row_numbers"]
+__all__ = [
+    "EncodedDates",
+    "EncodedNumbers",
+    "EncodedValues",
+    "LeftOut",
+    "TableEncoder",
+    "has_row_numbers",
+]
 
 #: A value, and a state of being missing, is told apart from others if it is in so many rows.
 _ENOUGH = 2
@@ -58,6 +67,7 @@ class EncodedNumbers:
         Whether a second column says which cells are missing.
     """
 
+    kind: ClassVar[str] = "number"
     position: int
     median: float
     spread: float = 1.0
@@ -66,6 +76,15 @@ class EncodedNumbers:
     def names(self, column: str) -> list[str]:
         """Return the names of the encoded columns."""
         return [column, f"{column} is missing"] if self.tells_missing else [column]
+
+    def input_names(self, column: str) -> list[str]:
+        """Return the names of the columns that encoding starts from outside discernel."""
+        return [column]
+
+    @property
+    def inputs(self) -> tuple[EncodedNumbers | EncodedValues, ...]:
+        """How each of these columns is encoded."""
+        return (self,)
 
     @property
     def is_code(self) -> list[bool]:
@@ -89,6 +108,12 @@ class EncodedNumbers:
         if self.tells_missing:
             out[:, 1] = np.isnan(numbers)
 
+    def typical(self, encoded: FloatArray) -> FloatArray:
+        """Return the encoded columns of a row in the middle of others."""
+        row = np.median(encoded, axis=0)
+        row[0] = self.median
+        return np.asarray(row)
+
 
 @dataclass(frozen=True)
 class EncodedValues:
@@ -108,6 +133,7 @@ class EncodedValues:
         The values of training without a column of their own, sorted.
     """
 
+    kind: ClassVar[str] = "category"
     position: int
     values: tuple[str, ...]
     is_text: bool = True
@@ -118,6 +144,15 @@ class EncodedValues:
         """Return the names of the encoded columns."""
         rest = ["is other", "is missing"] if self.tells_missing else ["is other"]
         return [f"{column}={value}" for value in self.values] + [f"{column} {s}" for s in rest]
+
+    def input_names(self, column: str) -> list[str]:
+        """Return the names of the columns that encoding starts from outside discernel."""
+        return [column]
+
+    @property
+    def inputs(self) -> tuple[EncodedNumbers | EncodedValues, ...]:
+        """How each of these columns is encoded."""
+        return (self,)
 
     @property
     def is_code(self) -> list[bool]:
@@ -139,6 +174,10 @@ class EncodedValues:
         out[:] = 0.0
         out[np.arange(len(out)), found] = 1.0
 
+    def typical(self, encoded: FloatArray) -> FloatArray:
+        """Return the encoded columns of the most frequent value."""
+        return np.asarray(np.arange(encoded.shape[1]) == encoded.sum(axis=0).argmax(), dtype=float)
+
     def others(self, column: Column) -> list[str]:
         """Return the values without a column of their own, sorted."""
         self._check(column)
@@ -155,6 +194,83 @@ class EncodedValues:
 
 
 @dataclass(frozen=True)
+class EncodedDates:
+    """Dates, as the numbers of their parts that vary.
+
+    Attributes
+    ----------
+    position : int
+        Which column of the table.
+    written : str
+        How texts write dates: a format of `discernel.rows.dates`. Dates that have a type of their
+        own are taken too.
+    parts : tuple of str
+        Some of `discernel.rows.dates.PARTS`.
+    numbers : tuple of EncodedNumbers
+        How each part is encoded.
+    """
+
+    kind: ClassVar[str] = "date"
+    position: int
+    written: str
+    parts: tuple[str, ...]
+    numbers: tuple[EncodedNumbers, ...]
+
+    def names(self, column: str) -> list[str]:
+        """Return the names of the encoded columns."""
+        pairs = zip(self.input_names(column), self.numbers, strict=True)
+        return [name for part, each in pairs for name in each.names(part)]
+
+    def input_names(self, column: str) -> list[str]:
+        """Return the names of the columns that encoding starts from outside discernel: parts."""
+        return [f"{column} ({part})" for part in self.parts]
+
+    @property
+    def inputs(self) -> tuple[EncodedNumbers | EncodedValues, ...]:
+        """How each of these columns is encoded."""
+        return self.numbers
+
+    @property
+    def is_code(self) -> list[bool]:
+        """Which encoded columns are codes."""
+        return [code for each in self.numbers for code in each.is_code]
+
+    @property
+    def spreads(self) -> list[float]:
+        """The spread of each encoded column."""
+        return [spread for each in self.numbers for spread in each.spreads]
+
+    def encode(self, column: Column, out: FloatArray) -> None:
+        """Write the encoded columns to ``out``."""
+        times = as_times(column.cells, self.written)
+        odd = np.isnat(times) & ~column.missing
+        if odd.any():
+            row = int(odd.argmax())
+            raise InvalidInputError(
+                f"The column {column.name!r} must hold dates written as in training. Got "
+                f"{str(column.cells[row])!r} in row {row}, and none such as {self.written}."
+            )
+        found = date_parts(times)
+        for part, each, place in zip(self.parts, self.numbers, self._places, strict=True):
+            each.encode(_as_column(found[part], column.name), out[:, place])
+
+    def typical(self, encoded: FloatArray) -> FloatArray:
+        """Return the encoded columns of a row in the middle of others."""
+        pairs = zip(self.numbers, self._places, strict=True)
+        return np.concatenate([each.typical(encoded[:, place]) for each, place in pairs])
+
+    @property
+    def _places(self) -> list[slice]:
+        """The encoded columns of each part."""
+        widths = [len(each.is_code) for each in self.numbers]
+        return [slice(end - n, end) for n, end in zip(widths, accumulate(widths), strict=True)]
+
+
+def _as_column(numbers: FloatArray, name: str) -> Column:
+    return Column(name, numbers, np.isnan(numbers), frozenset(("number",)))
+
+
+@dataclass(frozen=True)
 class LeftOut:
     """A column that is not encoded: why, and what to do, which is nothing where it is empty."""
 
@@ -163,7 +279,7 @@ class LeftOut:
     advice: str = ""
 
 
-_Encoded: TypeAlias = EncodedNumbers | EncodedValues
+_Encoded: TypeAlias = EncodedNumbers | EncodedValues | EncodedDates
 
 
 # ---- learning it -------------------------------------------------------------------------------
@@ -176,17 +292,23 @@ def _learn(
 
     A column of one value is left out, unless ``keep_constant``.
     """
-    _refuse_dates(column)
     if not column.kinds:
         return LeftOut(column.name, "no value at all", "Drop it.")
-    if column.declared or column.kinds == {"text"}:
+    _refuse_mixed(column)
+    if column.kinds == {"date"}:
+        return _learn_dates(column, position, ISO, facts, keep_constant)
+    if column.declared:
         return _learn_values(column, position, facts, keep_constant)
-    if {"number", "text"} <= column.kinds:
-        raise InvalidInputError(
-            f"The column {column.name!r} must hold numbers or text, not both. Got "
-            f"{column.example(['number'])!r} and {column.example(['text'])!r}. Make it numbers "
-            "with pd.to_numeric, or text with astype(str)."
-        )
+    if column.kinds == {"text"}:
+        if (written := date_format(column.texts)) is not None:
+            return _learn_dates(column, position, written, facts, keep_constant)
+        if (odd := odd_date(column.texts)) is not None:
+            raise InvalidInputError(
+                f"The column {column.name!r} must hold dates or text, not both. Most values are "
+                f"dates, and {odd!r} is none. Correct the cell, leave it empty, or make the column "
+                "one of categories with astype('category')."
+            )
+        return _learn_values(column, position, facts, keep_constant)
     if column.kinds == {"number"}:
         return _learn_numbers(column, position, facts, keep_constant)
     thing = column.example(["other"])
@@ -197,13 +319,34 @@ def _learn(
     )
 
 
-def _refuse_dates(column: Column) -> None:
-    if "date" in column.kinds:
-        raise InvalidInputError(
-            f"The column {column.name!r} must hold numbers or categories. Got dates or times, such "
-            f"as {column.example(['date'])!s}. Turn it into numbers that mean something for the "
-            "task: days since a date, the year, the month, the hour."
-        )
+def _refuse_mixed(column: Column) -> None:
+    """Raise where a column holds two of numbers, text and dates."""
+    found = [kind for kind in ("number", "text", "date") if kind in column.kinds]
+    if len(found) < 2 or (column.declared and "date" not in found):
+        return
+    words = {"number": "numbers", "text": "text", "date": "dates"}
+    cells = [column.example([kind]) for kind in found[:2]]
+    raise InvalidInputError(
+        f"The column {column.name!r} must hold {' or '.join(words[kind] for kind in found)}, not "
+        f"both. Got {cells[0]!r} and {cells[1]!r}. Make it numbers with pd.to_numeric, dates with "
+        "pd.to_datetime, or text with astype(str)."
+    )
+
+
+def _learn_dates(
+    column: Column, position: int, written: str, facts: ColumnFacts, keep_constant: bool
+) -> _Encoded | LeftOut:
+    found: dict[str, EncodedNumbers] = {}
+    for part, numbers in date_parts(as_times(column.cells, written)).items():
+        known = numbers[~np.isnan(numbers)]
+        if np.ptp(known) == 0 and not (keep_constant and part == "days"):
+            continue
+        each = _learn_numbers(_as_column(numbers, column.name), position, facts, True)
+        if isinstance(each, EncodedNumbers):
+            found[part] = each
+    if not found:
+        return LeftOut(column.name, "one date")
+    return EncodedDates(position, written, tuple(found), tuple(found.values()))
 
 
 def _learn_numbers(
@@ -327,14 +470,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
       standard deviation. ``colour is other`` stands for values that are in one row only, and for
       all that are new in prediction, so these are as far from each known value as known ones are
       from each other. If cells are missing in training, ``colour is missing`` is one more value.
+    - Dates, of a type of their own or as text such as 2024-01-31, 31.01.2024 or 01/31/2024, become
+      numbers: days since 1970, year, month, weekday and hour, as far as they vary. Text of which
+      day and month cannot be told apart stays text.
+    - A text such as ``n/a``, ``NA`` or ``?`` is a missing cell, as in files.
     - Left out are columns with one value, unless there are no others, and, with a warning,
       columns without any, text (more than 50 different values, in more than half of the rows),
-      integers of a dataframe that number the rows, and things that are neither numbers nor text.
-    - Dates, infinite numbers, and numbers beside text in one column are errors.
+      integers of a dataframe that number the rows, and things that are neither numbers, text nor
+      dates.
+    - Infinite numbers, and two of numbers, text and dates in one column are errors.
 
     Attributes
     ----------
-    columns_ : tuple of EncodedNumbers or EncodedValues
+    columns_ : tuple of EncodedNumbers, EncodedValues or EncodedDates
         How each column is encoded that is not left out, in their order.
     left_out_ : tuple of LeftOut
         The others.

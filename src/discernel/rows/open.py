@@ -12,10 +12,11 @@ import numpy as np
 
 from discernel.arrays import convert_rows
 from discernel.exceptions import InvalidInputError
-from discernel.rows.streams.chunks import is_dask, is_frame
-from discernel.rows.streams.files import FileSource
-from discernel.rows.streams.formats import file_ending
-from discernel.rows.streams.sources import ArraySource, ChunkSource, Source, split_frame
+from discernel.rows.chunks import is_dask, is_frame
+from discernel.rows.files import FileSource
+from discernel.rows.formats import ENDINGS, file_ending
+from discernel.rows.reading import read_table
+from discernel.rows.sources import ArraySource, ChunkSource, Source, split_frame
 
 __all__ = ["open_rows"]
 
@@ -35,8 +36,10 @@ def open_rows(
     Parameters
     ----------
     rows : str, path, list of them, array, dataframe, Dask collection, list of chunks or callable
-        Files that end with ``.parquet``, ``.csv`` or ``.csv.gz``: one, several, a folder of them
-        or a pattern such as ``"data/*.parquet"``. A ``.npy`` file, which is mapped into memory. An
+        Files that end with ``.parquet``, ``.csv``, ``.tsv``, ``.csv.gz``, ``.tsv.gz``, ``.arrow``
+        or ``.feather``: one, several, a folder of them or a pattern such as ``"data/*.parquet"``.
+        Delimiter, decimal sign and line of names are found. An ``.npz`` file, which is read whole,
+        or an ``.npy`` file, which is mapped into memory. An
         array, perhaps a ``np.memmap``, a sparse matrix or a dataframe. A list of chunks, or a
         function that returns an iterator of chunks, each of which is X, (X, y), (X, y, weights) or
         a dataframe. A Dask array or dataframe, whose partitions are the chunks.
@@ -72,7 +75,7 @@ def open_rows(
     if isinstance(rows, (str, PathLike)) or _are_paths(rows):
         return _open_files(rows, target, weights, drop, chunk_rows)
     if is_dask(rows):
-        from discernel.rows.streams.dask import DaskSource
+        from discernel.rows.dask import DaskSource
 
         return DaskSource(rows, target, weights, drop)
     rows = convert_rows(rows)
@@ -133,6 +136,8 @@ def _open_files(
         y, numbers = (_loaded(each) for each in (target, weights))
         X = np.load(paths[0], mmap_mode="r")
         return ArraySource(X, y, numbers, chunk_rows=chunk_rows, name=str(paths[0]))
+    if file_ending(paths[0]) == ".npz" and len(paths) == 1:
+        return _open_frame(read_table(paths[0]).frame, target, weights, drop, chunk_rows)
     for what, given in (("target", target), ("weights", weights)):
         if given is not None and not isinstance(given, str):
             raise InvalidInputError(
@@ -163,12 +168,12 @@ def _found_one(given: str) -> list[Path]:
         within = [Path(each) for each in sorted(glob.glob(given, recursive=True))]
     # Names that begin so are those of logs and marks, as Spark leaves them.
     seen = [each for each in within if each.is_file() and each.name[0] not in "._"]
-    kinds = {file_ending(each) for each in seen} & {".parquet", ".csv"}
+    kinds = {file_ending(each) for each in seen} & set(ENDINGS)
     if path.is_dir() and kinds:
         seen = [each for each in seen if file_ending(each) in kinds]
     if not seen:
         raise InvalidInputError(
-            f"Rows must be a file, a folder of Parquet or CSV files, or a pattern that fits some. "
-            f"Got {given!r}, where there is none."
+            "Rows must be a file, a folder of files such as Parquet or CSV, or a pattern that fits "
+            f"some. Got {given!r}, where there is none."
         )
     return seen

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
-from discernel.rows.files.dates import split_dates
-from discernel.rows.files.formats import import_pandas, listed
+from discernel.rows.cells import read_column
+from discernel.rows.dates import as_times
+from discernel.rows.formats import import_pandas, listed
 
 __all__ = ["NUMBER", "Preparation", "canonical_text", "flags", "one_spelling", "refuse_text"]
 
@@ -37,8 +38,8 @@ class Preparation:
         Categories that are numbers, each of which is one, however it is written.
     numeric : tuple of str
         Those in which what is no number is missing.
-    dates : dict of str to tuple of str
-        The columns of dates: how they are written, then the parts that are features.
+    dates : dict of str to str
+        The columns of dates, and how texts write these.
     views : dict of str to tuple of str
         The columns of each view; empty where there is one only.
     """
@@ -47,17 +48,12 @@ class Preparation:
     categories: tuple[str, ...] = ()
     codes: tuple[str, ...] = ()
     numeric: tuple[str, ...] = ()
-    dates: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    dates: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
-    def feature_names(self) -> tuple[str, ...]:
-        """One name per feature: the column's, or ``column (part)`` of a date."""
-        return tuple(name for column in self.columns for name in self._features(column))
-
-    @property
     def slices(self) -> dict[str, slice]:
-        """The features of each view."""
+        """The columns of each view, as they are numbered."""
         ends = list(accumulate(map(len, self.views.values())))
         return {
             view: slice(end - len(columns), end)
@@ -68,13 +64,8 @@ class Preparation:
         """Return whether a column must be read as it is written, since it holds categories."""
         return column in self.categories
 
-    def _features(self, column: str) -> list[str]:
-        if column in self.dates:
-            return [f"{column} ({part})" for part in self.dates[column][1:]]
-        return [column]
-
     def apply(self, table: Any, where: str) -> Any:
-        """Return the features of the rows of a table, as a table.
+        """Return the rows of a table as numbers, dates and categories, in a table.
 
         Parameters
         ----------
@@ -96,25 +87,25 @@ class Preparation:
                 # In one go: there may be thousands of columns.
                 _refuse_infinite(plain, where)
                 return plain.reset_index(drop=True)
-        cells: dict[str, Any] = {}
-        for column in self.columns:
-            cells |= self._cells(table[column], column, where)
-        return pd.DataFrame(cells)
+        return pd.DataFrame(
+            {column: self._cells(table[column], column, where) for column in self.columns}
+        )
 
-    def _cells(self, values: Any, column: str, where: str) -> dict[str, Any]:
+    def _cells(self, values: Any, column: str, where: str) -> Any:
         pd = import_pandas()
         if column in self.dates:
-            return dict(split_dates(values.to_frame(column), where, self.dates))
+            return _times(values, column, self.dates[column], where)
+        if column in self.codes:
+            return pd.Categorical(canonical_text(values))
         if column in self.categories:
-            texts = canonical_text(values) if column in self.codes else _texts(values)
-            return {column: pd.Series(texts, dtype=object)}
+            return pd.Series(_texts(values), dtype=object)
         if column in self.numeric:
             values = pd.to_numeric(values, errors="coerce").astype(float)
         refuse_text(values, column, where)
         if not pd.api.types.is_numeric_dtype(values):
             values = pd.to_numeric(values)  # numbers of a type of their own, or none at all
         _refuse_infinite(values.to_frame(column), where)
-        return {column: values.to_numpy()}
+        return values.to_numpy()
 
     def as_plain(self) -> dict[str, Any]:
         """Return it as plain data."""
@@ -128,7 +119,7 @@ class Preparation:
             _names(plain["categories"]),
             _names(plain["codes"]),
             _names(plain["numeric"]),
-            {str(key): _names(values) for key, values in plain["dates"].items()},
+            dict(zip(_names([*plain["dates"]]), _names([*plain["dates"].values()]), strict=True)),
             {str(key): _names(columns) for key, columns in plain["views"].items()},
         )
 
@@ -153,7 +144,7 @@ def one_spelling(value: object) -> str:
 
     Examples
     --------
-    >>> from discernel.rows.files.preparation import one_spelling
+    >>> from discernel.rows.preparation import one_spelling
     >>> [one_spelling(value) for value in ("1", "1.0", 1.0, "2.50", "007", "red")]
     ['1', '1', '1', '2.5', '007', 'red']
     """
@@ -209,6 +200,21 @@ def refuse_text(values: Any, column: str, where: str) -> None:
         f"{where}: column {column!r} must hold numbers. Got {str(values.iloc[row])!r} in row "
         f"{row + 1}. Correct the cell, or leave it empty."
     )
+
+
+def _times(values: Any, column: str, written: str, where: str) -> NDArray[np.datetime64]:
+    """Return the cells of a column of dates as times, or raise where one is no date."""
+    found = read_column(values.to_frame(), 0, column)
+    times = as_times(found.cells, written)
+    odd = np.isnat(times) & ~found.missing
+    if odd.any():
+        row = int(odd.argmax())
+        raise InvalidInputError(
+            f"{where}: column {column!r} must hold dates written as in training. Got "
+            f"{str(found.cells[row])!r} in row {row + 1}, and none such as {written}. Correct the "
+            "cell, leave it empty, or drop the column."
+        )
+    return times
 
 
 def _refuse_infinite(table: Any, where: str) -> None:

@@ -10,20 +10,19 @@ from typing import Any
 import numpy as np
 
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
-from discernel.rows.files.dates import ambiguous_dates, date_format, date_parts, varying_parts
-from discernel.rows.files.formats import import_pandas, listed
-from discernel.rows.files.preparation import NUMBER, Preparation, flags
-from discernel.rows.tables import TableEncoder
+from discernel.rows.cells import Column, read_column
+from discernel.rows.dates import ISO, ambiguous_dates, date_format, odd_date
+from discernel.rows.encoder import EncodedDates, TableEncoder
+from discernel.rows.formats import import_pandas, listed
+from discernel.rows.preparation import NUMBER, Preparation, flags
 
-__all__ = ["Described", "describe_columns", "identifiers"]
+__all__ = ["Described", "date_parts_of", "describe_columns", "identifiers"]
 
 #: Why the library leaves columns out that tell rows apart and no classes.
 _IDENTIFIERS = ("which number the rows", "different values in", "in one row only")
 _MOST_LISTED = 4
 #: A column of ours, called as no other is.
 _KEPT = "\0 kept"
-#: What pandas calls numbers that have no type of their own, and columns without a value.
-_NUMBERS = ("boolean", "integer", "floating", "mixed-integer-float", "decimal", "empty")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,13 +77,13 @@ def describe_columns(
     """
     if not table.shape[1]:
         raise InvalidInputError(f"{where} must have a column beside the target. None is left.")
-    kinds = dict.fromkeys(_numbers(table, categorical), "number") | {
-        name: _kind(table[name], name, categorical, numeric, where)
-        for name in table.columns.difference(_numbers(table, categorical), sort=False)
-    }
-    dates = {name: kind for name, kind in kinds.items() if isinstance(kind, tuple)}
+    numbers = _numbers(table, categorical)
+    kinds = dict.fromkeys(numbers, "number")
+    dates: dict[str, str] = {}
+    for name in table.columns.difference(numbers, sort=False):
+        kinds[name], written = _kind(table[name], name, categorical, numeric, where)
+        dates |= {name: written} if kinds[name] == "date" else {}
     left_out = {name: "neither numbers nor text" for name, kind in kinds.items() if kind == "other"}
-    left_out |= {name: "one date" for name, kind in dates.items() if len(kind) == 1}
     whole = Preparation(
         tuple(name for name in table.columns if name not in left_out),
         tuple(name for name, kind in kinds.items() if kind in ("category", "code")),
@@ -93,7 +92,8 @@ def describe_columns(
         dates,
     )
     features = whole.apply(table, where)
-    left_out |= _learned_nothing(features)
+    encoder = _learn_columns(features)
+    left_out |= encoder.left_out
     kept = tuple(name for name in whole.columns if name not in left_out)
     _refuse_nothing(kept, left_out)
     preparation = Preparation(
@@ -101,19 +101,20 @@ def describe_columns(
         tuple(name for name in whole.categories if name in kept),
         tuple(name for name in whole.codes if name in kept),
         tuple(name for name in whole.numeric if name in kept),
-        {name: parts for name, parts in dates.items() if name in kept},
+        {name: written for name, written in dates.items() if name in kept},
         _kept_views(views, kept),
     )
-    features = features[list(preparation.feature_names)]
+    features = features[list(kept)]
     missing = features.isna().sum().to_dict()
-    words = {name: _words(features, preparation, name, missing.get(name, 0)) for name in kept}
+    parts = date_parts_of(encoder)
+    words = {name: _words(features, preparation, name, missing[name], parts) for name in kept}
     words |= {name: f"left out: {_short(reason)}" for name, reason in left_out.items()}
     return Described(
         features,
         preparation,
         {name: words[name] for name in table.columns},
         _summary(preparation, left_out, sum(missing.values())),
-        tuple(_notes(table, preparation)),
+        tuple(_notes(table, preparation, parts)),
         identifiers(left_out),
     )
 
@@ -144,53 +145,68 @@ def _numbers(table: Any, categorical: Sequence[str]) -> list[str]:
 
 def _kind(
     values: Any, name: str, categorical: Sequence[str], numeric: Sequence[str], where: str
-) -> str | tuple[str, ...]:
-    """Return what a column holds; of dates, how they are written and which parts vary."""
-    pd = import_pandas()
-    if name in categorical:
-        return "code"
-    if name in numeric:
-        return "number"
-    if isinstance(values.dtype, pd.CategoricalDtype):
-        return "code"
-    written = date_format(values)
-    if written is not None:
-        return (written, *varying_parts(date_parts(values, written, where)))
-    found = pd.api.types.infer_dtype(values, skipna=True)
-    if found in _NUMBERS:
-        return "number"
-    if found != "string" and not all(isinstance(cell, (str, bool)) for cell in values.dropna()):
-        return "other"
-    _refuse_mixed(values, name, where)
-    return "category"
+) -> tuple[str, str]:
+    """Return what a column holds, and of dates how they are written."""
+    column = read_column(values.to_frame(), 0, name)
+    if name in categorical or column.declared:
+        return "code", ""
+    if name in numeric or column.kinds <= {"number"}:
+        return "number", ""
+    written = ISO if column.kinds == {"date"} else date_format(column.texts)
+    if written is not None and len(column.kinds) == 1:
+        return "date", written
+    if column.kinds <= {"text", "number"}:
+        _refuse_mixed(values, column, where)
+        return "category", ""
+    return "other", ""
 
 
-def _refuse_mixed(values: Any, name: str, where: str) -> None:
-    """Raise where most of the values of a column of text are numbers."""
+def _refuse_mixed(values: Any, column: Column, where: str) -> None:
+    """Raise where most of the values of a column of text are numbers, or dates."""
+    if (odd := odd_date(column.texts)) is not None:
+        raise _mixed_error(values, column, where, "dates", [odd])
     known = values.dropna().astype(str).str.strip()
     words = [word for word in known.unique() if not NUMBER.fullmatch(word)]
     if len(words) > 0.5 * known.nunique() or all(word.isdecimal() for word in words):
         return  # text, or codes such as 007
-    row = int(values.isin([c for c in values.dropna() if str(c).strip() in words]).argmax())
-    raise InvalidInputError(
-        f"{where}: column {name!r} must hold numbers or categories, not both. Most values are "
-        f"numbers; row {row + 1} has {str(values.iloc[row])!r}. Correct the cell, take what is "
-        f"no number as missing ({flags('numeric', [name])}), take all as categories "
-        f"({flags('categorical', [name])}), or leave the column out ({flags('drop', [name])})."
+    raise _mixed_error(values, column, where, "numbers", words)
+
+
+def _mixed_error(
+    values: Any, column: Column, where: str, most: str, words: Sequence[str]
+) -> InvalidInputError:
+    """Return the error for a column whose values are numbers or dates, but for some words."""
+    spelt = values.astype(str).str.strip().isin([word.strip() for word in words])
+    row, name = int((spelt.to_numpy() & ~column.missing).argmax()), [column.name]
+    return InvalidInputError(
+        f"{where}: column {column.name!r} must hold {most} or categories, not both. Most values "
+        f"are {most}; row {row + 1} has {str(values.iloc[row])!r}. Correct the cell, take what is "
+        f"no number as missing ({flags('numeric', name)}), take all as categories "
+        f"({flags('categorical', name)}), or leave the column out ({flags('drop', name)})."
     )
 
 
-def _learned_nothing(features: Any) -> dict[str, str]:
-    """Return the columns that the library leaves out, and why."""
+def _learn_columns(features: Any) -> TableEncoder:
+    """Return what the library makes of the columns that it may leave out, or that are dates."""
     clear = _clear(features)
     told = features[[name for name in features.columns if name not in clear]]
-    if not told.shape[1]:
-        return {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LeftOutColumnWarning)  # they are listed, not warned of
         # Beside one that is kept: where none is, the encoder would refuse the table.
-        kept = told.assign(**{_KEPT: np.arange(len(told)) % 2})
-        return TableEncoder().fit(kept).left_out
+        return TableEncoder().fit(told.assign(**{_KEPT: np.arange(len(told)) % 2}))
+
+
+def date_parts_of(encoder: TableEncoder) -> dict[str, tuple[str, ...]]:
+    """Return the parts of the columns of dates that an encoder makes numbers of.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        Fitted to a table whose columns have names.
+    """
+    names = encoder.feature_names_in_
+    dates = (each for each in encoder.columns_ if isinstance(each, EncodedDates))
+    return {str(names[each.position]): each.parts for each in dates}
 
 
 def _clear(features: Any) -> set[str]:
@@ -229,10 +245,16 @@ def _kept_views(
 # ---- in words ----------------------------------------------------------------------------------
 
 
-def _words(features: Any, preparation: Preparation, name: str, n_missing: int) -> str:
-    if name in preparation.dates:
-        return f"date, as {', '.join(preparation.dates[name][1:])}"
+def _words(
+    features: Any,
+    preparation: Preparation,
+    name: str,
+    n_missing: int,
+    parts: Mapping[str, Sequence[str]],
+) -> str:
     missing = f", {n_missing} missing" if n_missing else ""
+    if name in preparation.dates:
+        return f"date, as {', '.join(parts[name])}{missing}"
     if name in preparation.categories:
         return f"category of {features[name].nunique()} values{missing}"
     return f"number{missing}"
@@ -263,14 +285,10 @@ def _summary(preparation: Preparation, left_out: Mapping[str, str], n_missing: i
     return ", ".join(counts) + (f"; {n_missing:,} {cells} missing" if n_missing else "")
 
 
-def _notes(table: Any, preparation: Preparation) -> list[str]:
-    notes = [
-        f"{name!r} is taken as dates: {', '.join(parts[1:])}"
-        for name, parts in preparation.dates.items()
-    ]
-    numbers = _numbers(table, ())
-    rest = table.columns.difference([*numbers, *preparation.dates], sort=False)
-    unclear = [name for name in rest if ambiguous_dates(table[name])]
+def _notes(table: Any, preparation: Preparation, parts: Mapping[str, Sequence[str]]) -> list[str]:
+    notes = [f"{name!r} is taken as dates: {', '.join(parts[name])}" for name in preparation.dates]
+    rest = table.columns.difference([*_numbers(table, ()), *preparation.dates], sort=False)
+    unclear = [name for name in rest if ambiguous_dates(read_column(table[[name]], 0, name).texts)]
     if unclear:
         notes.append(
             f"{listed(unclear)} may hold dates, of which day and month cannot be told apart: write "

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn import datasets as sklearn_datasets
 
 from discernel.arrays import FloatArray
-from discernel.rows.datasets.generators import make_monks
+from discernel.rows.generators import make_monks
 
 __all__ = ["CATALOG", "PRIVATE", "CatalogEntry", "OpenML", "Private", "names", "private_names"]
 

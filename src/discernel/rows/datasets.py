@@ -1,0 +1,406 @@
+"""The data sets of the papers, by name: from a name to features and labels, checked.
+
+`load` finds a set in this order: it ships with scikit-learn or follows from a rule; it lies in
+the folder that the environment variable ``DISCERNEL_DATA`` names; it is fetched from OpenML and
+kept in scikit-learn's cache. Shape, missing values and class counts are checked each time.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from http.client import HTTPException
+from itertools import accumulate
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import fetch_openml
+
+from discernel.arrays import FloatArray
+from discernel.exceptions import (
+    DataUnavailableError,
+    InvalidInputError,
+    missing_extra,
+    unknown_choice,
+)
+from discernel.rows.catalog import CATALOG, PRIVATE, CatalogEntry, OpenML, names
+
+__all__ = ["FOLDER_VARIABLE", "Dataset", "data_folder", "load"]
+
+#: The environment variable that names the folder.
+FOLDER_VARIABLE = "DISCERNEL_DATA"
+
+Arrays: TypeAlias = tuple[FloatArray, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A data set.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    X : ndarray or DataFrame of shape (n_samples, n_features)
+        The features, unscaled; NaN where a value is missing.
+    y : ndarray or Series of shape (n_samples,)
+        Integers or strings as the files have them for classes, floats for regression.
+    feature_names : tuple of str
+        One name per feature: ``x0``, ``x1``, ... where there are no better ones.
+    views : dict of str to slice
+        Columns of each view; empty where there is one view only. A slice goes into the ``on`` of
+        a kernel.
+    train : ndarray of bool of shape (n_samples,), or None
+        The training part that the donor of the data made, where there is one and the order of
+        the rows is known.
+    description : str
+        What it is.
+    source : str
+        Where this copy came from.
+    """
+
+    name: str
+    X: Any
+    y: Any
+    feature_names: tuple[str, ...]
+    description: str
+    source: str
+    views: Mapping[str, slice] = field(default_factory=dict)
+    train: NDArray[np.bool_] | None = None
+
+    def view(self, name: str) -> Any:
+        """Return the features of one view.
+
+        Parameters
+        ----------
+        name : str
+            One of `views`.
+        """
+        if name not in self.views:
+            raise unknown_choice(f"view of the data set {self.name!r}", name, list(self.views))
+        columns = self.views[name]
+        return self.X.iloc[:, columns] if hasattr(self.X, "iloc") else self.X[:, columns]
+
+
+def load(name: str, *, as_frame: bool = False) -> Dataset:
+    """Return a data set by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+    as_frame : bool, default=False
+        Whether X is a pandas DataFrame and y a Series.
+
+    Returns
+    -------
+    Dataset
+        The data, with the number of samples, features, missing values and members of each class
+        checked, wherever they came from.
+
+    Raises
+    ------
+    InvalidInputError
+        If there is no such name, if a file is broken, or if its content is not what it should be.
+    DataUnavailableError
+        If the data are private, or if neither the folder named by the environment variable
+        ``DISCERNEL_DATA`` nor OpenML has them.
+
+    Examples
+    --------
+    >>> from discernel.datasets import load
+    >>> wine = load("wine")
+    >>> wine.X.shape
+    (178, 13)
+    >>> wine.source
+    'scikit-learn'
+    """
+    entry = _find(name)
+    X, y, source = _read(name, entry)
+    if entry.relabel is not None:
+        y = entry.relabel(y)
+    _verify(name, entry, X, y, source)
+    n_train = entry.n_train if source.startswith("folder") else None
+    data = Dataset(
+        name=name,
+        X=X,
+        y=y,
+        feature_names=_feature_names(entry),
+        description=entry.title,
+        source=source,
+        views=_slices(entry.views),
+        train=None if n_train is None else np.arange(len(y)) < n_train,
+    )
+    return _as_frame(data) if as_frame else data
+
+
+def _find(name: str) -> CatalogEntry:
+    if name in CATALOG:
+        return CATALOG[name]
+    if name in PRIVATE:
+        private = PRIVATE[name]
+        instead = " or ".join(f"load({other!r})" for other in private.instead)
+        raise DataUnavailableError(
+            f"The data set {name!r} ({private.title}) is private and cannot be downloaded. For "
+            f"the same kind of task use {instead}."
+        )
+    error = unknown_choice("name of a data set", name, names())
+    close = get_close_matches(str(name), names(), n=3)
+    if close:
+        raise InvalidInputError(f"{error} Did you mean {' or '.join(map(repr, close))}?")
+    raise error
+
+
+def _read(name: str, entry: CatalogEntry) -> tuple[FloatArray, NDArray[Any], str]:
+    """Return features, labels and where they came from: the first source that has them."""
+    if entry.bundled is not None:
+        return _read_bundled(name, entry)
+    folder = data_folder()
+    if folder is not None and (folder / entry.file).is_file():
+        return *_read_file(folder / entry.file, entry), f"folder, {entry.file}"
+    if entry.openml is not None:
+        ids = ", ".join(map(str, entry.openml.ids.values()))
+        return *_from_openml(name, entry, entry.openml), f"OpenML, data id {ids}"
+    where = "it is not set" if folder is None else "the file is not there"
+    drawn = " Or draw afresh with make_waveform()." if name == "waveform" else ""
+    raise DataUnavailableError(
+        f"The data set {name!r} must be the file {entry.file} in the folder named by the "
+        f"environment variable {FOLDER_VARIABLE}, but {where}. OpenML has no copy of it.{drawn}"
+    )
+
+
+def _read_bundled(name: str, entry: CatalogEntry) -> tuple[FloatArray, NDArray[Any], str]:
+    assert entry.bundled is not None
+    try:
+        found = entry.bundled()
+    except OSError as error:
+        raise DataUnavailableError(
+            f"The data set {name!r} could not be downloaded: {error}. Connect to the internet "
+            "once: scikit-learn keeps what it fetched."
+        ) from error
+    if isinstance(found, tuple):
+        return *found, "rule"
+    return np.asarray(found.data, dtype=np.float64), np.asarray(found.target), "scikit-learn"
+
+
+def _verify(name: str, entry: CatalogEntry, X: FloatArray, y: NDArray[Any], source: str) -> None:
+    """Raise where the data are not those of the catalogue."""
+    n_missing = int(np.isnan(X).sum())
+    found: dict[str, tuple[Any, Any]] = {
+        "shape": (entry.shape, X.shape),
+        "number of missing values": (entry.n_missing, n_missing),
+        "number of infinite values": (0, int(np.isinf(X).sum())),
+    }
+    if entry.classes is None:
+        found["number of targets that are finite"] = (entry.shape[0], int(np.isfinite(y).sum()))
+    else:
+        labels, counts = np.unique(y, return_counts=True)
+        counted = dict(zip(labels.tolist(), counts.tolist(), strict=True))
+        found["members of the classes"] = (dict(entry.classes), counted)
+    for what, (expected, received) in found.items():
+        if expected != received:
+            raise InvalidInputError(
+                f"The {what} of the data set {name!r} must be {expected}. Got {received} from "
+                f"{source}: it is another version of the data, or it is damaged."
+            )
+
+
+def _feature_names(entry: CatalogEntry) -> tuple[str, ...]:
+    if entry.views:
+        return tuple(f"{view}{i}" for view, size in entry.views.items() for i in range(size))
+    return entry.features or tuple(f"x{index}" for index in range(entry.shape[1]))
+
+
+def _slices(views: Mapping[str, int]) -> dict[str, slice]:
+    ends = list(accumulate(views.values()))
+    return {
+        view: slice(end - size, end) for (view, size), end in zip(views.items(), ends, strict=True)
+    }
+
+
+def _as_frame(data: Dataset) -> Dataset:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise missing_extra("as_frame=True needs pandas", "app") from error
+    X = pd.DataFrame(data.X, columns=list(data.feature_names))
+    return replace(data, X=X, y=pd.Series(data.y, name="target"))
+
+
+def data_folder() -> Path | None:
+    """Return the folder named by ``DISCERNEL_DATA``, or None where it is not set."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    if not named:
+        return None
+    if not Path(named).is_dir():
+        raise InvalidInputError(
+            f"The environment variable {FOLDER_VARIABLE} must name a folder. Got {named!r}, which "
+            "is none. Correct it, or unset it to use OpenML."
+        )
+    return Path(named)
+
+
+def _read_file(path: Path, entry: CatalogEntry) -> Arrays:
+    """Return features and labels of a CSV file, or of an NPZ file of views."""
+    numbers = entry.classes is None or entry.relabel is not None
+    if entry.views:
+        X, y = _read_npz(path, entry.views)
+    else:
+        X, y = _read_csv(path, entry.shape[1])
+        if numbers:
+            y = _as_numbers(y[:, None], path, ["target"]).ravel()
+    return X, _as_labels(y.tolist(), numbers=numbers)
+
+
+def _as_labels(values: Sequence[Any], *, numbers: bool) -> NDArray[Any]:
+    """Return floats to regress on; else integers where all labels are integers, else strings."""
+    if numbers:
+        return np.array(values, dtype=np.float64)
+    try:
+        return np.array([int(value) for value in values])
+    except ValueError:
+        return np.array([str(value) for value in values])
+
+
+# ---- files -----------------------------------------------------------------------------------
+
+
+def _read_csv(path: Path, n_features: int) -> Arrays:
+    """Return the columns x0, x1, ... as numbers and the column target as strings."""
+    header = [*(f"x{index}" for index in range(n_features)), "target"]
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            found, *rows = list(csv.reader(file)) or [[]]
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise InvalidInputError(f"{path.name} is not a readable CSV file: {error}.") from error
+    if found != header:
+        missing = [name for name in header if name not in found]
+        raise InvalidInputError(
+            f"{path.name}: row 1 must name the columns x0, ..., x{n_features - 1}, target. "
+            f"Got {len(found)} columns"
+            + (f", without {', '.join(map(repr, missing[:5]))}." if missing else ".")
+        )
+    for number, row in enumerate(rows, start=2):
+        if len(row) != len(header):
+            raise InvalidInputError(
+                f"{path.name}: row {number} must have {len(header)} cells. Got {len(row)}; the "
+                f"first one missing or too many is column {min(len(row), len(header))}, counted "
+                "from 0. Was the file cut off?"
+            )
+    cells = np.array(rows, dtype=str).reshape(len(rows), len(header))
+    empty = np.flatnonzero(cells[:, -1] == "")
+    if len(empty):
+        raise InvalidInputError(f"{path.name}: row {empty[0] + 2}, column 'target' is empty.")
+    return _as_numbers(cells[:, :-1], path, header), cells[:, -1]
+
+
+def _as_numbers(cells: NDArray[np.str_], path: Path, names: Sequence[str]) -> FloatArray:
+    """Return numbers, with NaN for empty cells; name the first cell that is not a number."""
+    filled = np.where(cells == "", "nan", cells)
+    try:
+        return filled.astype(np.float64)
+    except ValueError:
+        for (row, column), cell in np.ndenumerate(filled):
+            try:
+                float(cell)
+            except ValueError:
+                raise InvalidInputError(
+                    f"{path.name}: row {row + 2}, column {names[column]!r} must be a number or "
+                    f"empty. Got {str(cell)!r}."
+                ) from None
+        raise
+
+
+def _read_npz(path: Path, views: Mapping[str, int]) -> Arrays:
+    """Return the views side by side, and the array target."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in (*views, "target") if name in stored.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidInputError(f"{path.name} is not a readable NPZ file: {error}.") from error
+    missing = [name for name in (*views, "target") if name not in arrays]
+    if missing:
+        raise InvalidInputError(
+            f"{path.name} must hold the arrays {', '.join(views)} and target. Got none named "
+            f"{', '.join(map(repr, missing))}."
+        )
+    n_samples = len(arrays["target"])
+    for name, n_features in views.items():
+        if arrays[name].shape != (n_samples, n_features):
+            raise InvalidInputError(
+                f"{path.name}: the array {name!r} must have the shape {(n_samples, n_features)}. "
+                f"Got {arrays[name].shape}."
+            )
+    return np.hstack([arrays[name].astype(np.float64) for name in views]), arrays["target"]
+
+
+# ---- OpenML ----------------------------------------------------------------------------------
+
+
+def _from_openml(name: str, entry: CatalogEntry, source: OpenML) -> Arrays:
+    """Return features and labels from OpenML, or from scikit-learn's cache of it."""
+    tables = [_fetch(name, data_id, entry, source) for data_id in source.ids.values()]
+    y = tables[0][1]
+    if any(not np.array_equal(other, y) for _, other in tables[1:]):
+        raise InvalidInputError(
+            f"The views of {name!r} on OpenML must have their rows in one order. Their labels "
+            f"differ. Put {entry.file} into the folder named by {FOLDER_VARIABLE} instead."
+        )
+    X = np.hstack([features for features, _ in tables])
+    if entry.complete_rows:
+        complete = ~np.isnan(X).any(axis=1)
+        X, y = X[complete], y[complete]
+    return X, y
+
+
+def _fetch(name: str, data_id: int, entry: CatalogEntry, source: OpenML) -> Arrays:
+    try:
+        bunch = fetch_openml(
+            data_id=data_id,
+            target_column=source.target,
+            as_frame=False,
+            parser="liac-arff",
+            n_retries=1,
+            delay=0.5,
+        )
+    except (OSError, HTTPException) as error:
+        raise DataUnavailableError(
+            f"The data set {name!r} is neither bundled nor in a folder named by the environment "
+            f"variable {FOLDER_VARIABLE}, and OpenML (data id {data_id}) could not be reached: "
+            f"{error}. Set {FOLDER_VARIABLE} to a folder with {entry.file}, or connect to the "
+            "internet once: scikit-learn keeps what it fetched."
+        ) from error
+    labels = [source.labels.get(label, label) for label in map(_label, bunch.target)]
+    numbers = entry.classes is None or entry.relabel is not None
+    return _decode(name, bunch), _as_labels(labels, numbers=numbers)
+
+
+def _label(value: Any) -> str:
+    """Return a label as a string; OpenML stores some whole numbers as 1.0."""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def _decode(name: str, bunch: Any) -> FloatArray:
+    """Return the features, with the numbers that codes of categories stand for."""
+    X = np.array(bunch.data, dtype=np.float64)
+    for index, feature in enumerate(bunch.feature_names):
+        if feature not in bunch.categories:
+            continue
+        try:
+            values = np.array(bunch.categories[feature], dtype=np.float64)
+        except ValueError:
+            raise InvalidInputError(
+                f"The features of {name!r} on OpenML must be numbers. Got the categories "
+                f"{bunch.categories[feature]!r} in {feature!r}."
+            ) from None
+        known = ~np.isnan(X[:, index])
+        X[known, index] = values[X[known, index].astype(np.intp)]
+    return X

@@ -1,0 +1,174 @@
+"""Rows of files with the same columns, read a part at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from discernel.exceptions import InvalidInputError
+from discernel.rows.chunks import Chunk, Place, as_weights
+from discernel.rows.formats import file_ending, file_stamp, import_arrow
+from discernel.rows.reading import open_table
+from discernel.rows.sources import Source, refuse_absent, rows_of_a_chunk
+
+__all__ = ["FileSource"]
+
+#: The kinds of files by their endings; several files are of one kind.
+_KINDS = {".csv": "CSV", ".tsv": "CSV", ".parquet": "Parquet", ".arrow": "Arrow"}
+_KINDS[".feather"] = "Arrow"
+
+
+class FileSource(Source):
+    """Rows of files with the same columns.
+
+    Columns and their kinds are compared before anything is read. Files may have no rows, but not
+    0 bytes, and must not change once they are opened.
+
+    Parameters
+    ----------
+    paths : sequence of Path
+        The files: all CSV or TSV, which may be compressed, all Parquet, or all Arrow or Feather.
+    target : str, optional
+        The column that is to be predicted.
+    weights : str, optional
+        The column that says how much each row counts.
+    drop : sequence of str, optional
+        Columns to leave out.
+    chunk_rows : int, optional
+        Rows of a chunk.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        target: str | None = None,
+        *,
+        weights: str | None = None,
+        drop: Sequence[str] = (),
+        chunk_rows: int | None = None,
+    ) -> None:
+        self.paths = list(paths)
+        endings = {file_ending(path) for path in self.paths}
+        if len({_KINDS.get(ending) for ending in endings} | {None}) != 2 or endings - set(_KINDS):
+            raise InvalidInputError(
+                "Files must all be CSV or TSV, which may end with .csv.gz, all be Parquet, or all "
+                f"be Arrow or Feather. Got {', '.join(sorted(endings))}."
+            )
+        self._stamps = {path: file_stamp(path) for path in self.paths}
+        self.target, self.weights = target, weights
+        self._arrow = import_arrow()
+        self._files = [open_table(path) for path in self.paths]
+        self._types = self._agreed([file.types for file in self._files])
+        refuse_absent(drop, list(self._types), str(self.paths[0]))
+        for name in drop:
+            del self._types[name]
+        taken = (target, weights)
+        self.columns = [name for name in self._types if name not in taken]
+        self.chunk_rows = rows_of_a_chunk(len(self._types), chunk_rows)
+        counts = [file.n_rows for file in self._files]
+        self.n_rows = None if None in counts else sum(n for n in counts if n is not None)
+
+    # ---- columns -----------------------------------------------------------------------------
+
+    def _agreed(self, schemas: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the type of every column in all files, or raise an error that names the file."""
+        first = schemas[0]
+        for name in (self.target, self.weights):
+            if name is not None and name not in first:
+                listed = ", ".join(list(first)[:12])
+                raise InvalidInputError(
+                    f"The column {name!r} must be in the files. {self.paths[0]} has: {listed}."
+                )
+        # A number in a text may have a decimal point later; labels are as the first ones.
+        text = file_ending(self.paths[0]) in (".csv", ".tsv")
+        agreed = {
+            name: self._arrow.float64()
+            if text and name != self.target and _is_number(kind)
+            else kind
+            for name, kind in first.items()
+        }
+        for path, schema in zip(self.paths, schemas, strict=True):
+            if missing := [name for name in first if name not in schema]:
+                raise InvalidInputError(
+                    f"All files must have the same columns. {path} has no {missing[0]!r}, which "
+                    f"{self.paths[0]} has. Add it, or leave the file out."
+                )
+            for name, known in agreed.items():
+                agreed[name] = self._common(name, known, schema[name], path)
+        return agreed
+
+    def _common(self, name: str, known: Any, found: Any, path: Path) -> Any:
+        """Return the type that holds the cells of both."""
+        kinds = [_kind(each, self._arrow) for each in (known, found)]
+        if "nothing" in kinds:
+            return found if kinds[0] == "nothing" else known
+        if kinds[0] != kinds[1]:
+            raise InvalidInputError(
+                f"A column must hold the same kind of things in all files. {name!r} holds "
+                f"{kinds[0]} in {self.paths[0]} and {kinds[1]} in {path}. Write one of them anew."
+            )
+        if found == known or kinds[0] not in ("numbers", "dates"):
+            return known
+        return self._arrow.float64() if kinds[0] == "numbers" else self._arrow.timestamp("ns")
+
+    # ---- rows --------------------------------------------------------------------------------
+
+    @property
+    def estimated_n_rows(self) -> int | None:
+        """The rows; of CSV files about as many as their size says."""
+        found = [file.estimated_n_rows for file in self._files]
+        return None if None in found else sum(n for n in found if n is not None)
+
+    def chunks(self) -> Iterator[Chunk]:
+        for part, file in enumerate(self._files):
+            first = 0
+            self._check_unchanged(file.path)
+            for table in file.parts(self._types, self.chunk_rows):
+                if table.num_rows:
+                    yield self._chunk(table, Place(str(file.path), part, first))
+                first += table.num_rows
+            self._check_unchanged(file.path)
+
+    def _check_unchanged(self, path: Path) -> None:
+        """Raise an error where a file is not the one that was opened."""
+        if file_stamp(path) != self._stamps[path]:
+            raise InvalidInputError(
+                f"A file must not change while its rows are read. {path} was written again after "
+                "it was opened. Start again when it is complete."
+            )
+
+    def _chunk(self, table: Any, place: Place) -> Chunk:
+        frame = table.to_pandas()
+        weights = None
+        if self.weights is not None:
+            weights = as_weights(frame[self.weights], place.name)
+        y = None if self.target is None else np.asarray(frame[self.target])
+        return Chunk(frame[self.columns], y, weights, place).checked()
+
+    def __repr__(self) -> str:
+        more = f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else ""
+        return f"{type(self).__name__}({self.paths[0]}{more})"
+
+
+def _kind(kind: Any, arrow: Any) -> str:
+    """Return what a type holds, in words."""
+    types = arrow.types
+    if types.is_dictionary(kind):
+        return _kind(kind.value_type, arrow)
+    if types.is_null(kind):
+        return "nothing"
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return "text"
+    if types.is_temporal(kind):
+        return "dates"
+    plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    return "numbers" if plain or types.is_decimal(kind) else str(kind)
+
+
+def _is_number(kind: Any) -> bool:
+    from pyarrow import types
+
+    return bool(types.is_integer(kind) or types.is_floating(kind))

@@ -1,1 +1,0 @@
-"""Files of tables: what their columns are taken for, and what cannot work is refused."""

@@ -1,0 +1,287 @@
+"""Files to tables, whole or a part at a time: CSV, TSV, Parquet, Arrow, Feather, NPZ of views."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from discernel.exceptions import InvalidInputError
+from discernel.rows.delimited import DelimitedFile
+from discernel.rows.formats import (
+    check_bytes,
+    check_file,
+    check_size,
+    file_ending,
+    import_arrow,
+    import_pandas,
+    refuse_duplicates,
+)
+
+__all__ = ["ReadTable", "TableFile", "open_table", "read_table"]
+
+
+class TableFile(Protocol):
+    """A file of rows: what its columns hold, and its rows, all at once or a part at a time."""
+
+    path: Path
+
+    @property
+    def types(self) -> dict[str, Any]:
+        """The type of every column, as pyarrow has it; of text, by the first rows."""
+
+    @property
+    def n_rows(self) -> int | None:
+        """How many rows there are; None where they are not counted."""
+
+    @property
+    def estimated_n_rows(self) -> int | None:
+        """About how many rows there are; None where nothing says so."""
+
+    @property
+    def how(self) -> str:
+        """How the file was read, in words."""
+
+    def parts(self, types: Mapping[str, Any], n_rows: int) -> Iterator[Any]:
+        """Yield tables of at most so many rows, with the columns of ``types``."""
+
+    def read(self) -> Any:
+        """Return the table of all rows, of pyarrow."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReadTable:
+    """A table as a file has it.
+
+    Attributes
+    ----------
+    frame : DataFrame
+        All columns.
+    how : str
+        How it was read, in words.
+    views : dict of str to tuple of str
+        The columns of each view; empty where there is one only.
+    """
+
+    frame: Any
+    how: str
+    views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+def open_table(
+    path: Path,
+    as_written: Callable[[str], bool] = lambda name: False,
+    known: Sequence[Sequence[str]] = (),
+) -> TableFile:
+    """Return the reader of a CSV, TSV, Parquet, Arrow or Feather file, by its ending.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    as_written : callable, optional
+        See `read_table`, here and for the next one.
+    known : sequence of sequence of str
+        Names of columns.
+    """
+    if file_ending(path) in (".csv", ".tsv"):
+        return DelimitedFile(path, as_written, known)
+    return ParquetFile(path) if file_ending(path) == ".parquet" else ArrowFile(path)
+
+
+def read_table(
+    path: Path,
+    as_written: Callable[[str], bool] = lambda name: False,
+    known: Sequence[Sequence[str]] = (),
+) -> ReadTable:
+    """Return all columns of a file, and how it was read.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    as_written : callable, optional
+        Whether the column of a name holds labels, categories or names. They are read as text
+        where a number could not hold them: whole numbers in a column with gaps would lose digits.
+    known : sequence of sequence of str
+        Names of columns that a file without a line of names may have, all at once.
+    """
+    check_file(path)
+    if file_ending(path) == ".npz":
+        return _read_npz(path)
+    file = open_table(path, as_written, known)
+    table, pa = file.read(), import_arrow()
+    frame = table.to_pandas().reset_index(drop=True)
+    for column in table.schema:
+        if as_written(column.name) and pa.types.is_integer(column.type):
+            frame[column.name] = table[column.name].cast(pa.string()).to_pandas()
+    kind = _KINDS.get(file_ending(path), file_ending(path)[1:].upper())
+    return ReadTable(frame, ", ".join(filter(None, [kind, file.how])))
+
+
+# ---- Parquet, Arrow and Feather ----------------------------------------------------------------
+
+_KINDS = {".parquet": "Parquet", ".arrow": "Arrow", ".feather": "Feather"}
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Say which file it is that cannot be read."""
+    try:
+        yield
+    except (import_arrow().ArrowException, OSError) as error:
+        said = str(error).splitlines()[0].rstrip(".")
+        raise InvalidInputError(
+            f"{path.name} must be a file of the kind {_KINDS[file_ending(path)]}. Got: {said}."
+        ) from error
+
+
+def _columns(path: Path, schema: Any) -> dict[str, Any]:
+    """Return the types of the columns, without those that are the index of a dataframe."""
+    refuse_duplicates(schema.names, path)
+    stored = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+    index = {name for name in stored.get("index_columns", []) if isinstance(name, str)}
+    return {column.name: column.type for column in schema if column.name not in index}
+
+
+class ParquetFile:
+    """A Parquet file.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+
+    how = ""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._parquet = path, import_arrow().parquet
+        with _reading(path), self._parquet.ParquetFile(path) as file:
+            self.types = _columns(path, file.schema_arrow)
+            self.n_rows = self.estimated_n_rows = int(file.metadata.num_rows)
+
+    def parts(self, types: Mapping[str, Any], n_rows: int) -> Iterator[Any]:
+        with _reading(self.path), self._parquet.ParquetFile(self.path) as file:
+            yield from file.iter_batches(n_rows, columns=list(types))
+
+    def read(self) -> Any:
+        check_size(self.path, self.n_rows, len(self.types))
+        with _reading(self.path), self._parquet.ParquetFile(self.path) as file:
+            return file.read(columns=list(self.types))
+
+
+class ArrowFile:
+    """An Arrow file or stream, or a Feather file of any version.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    """
+
+    how = ""
+    n_rows: int | None = None
+    estimated_n_rows: int | None = None
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._pa = path, import_arrow()
+        with _reading(path):
+            schema, _ = next(self._batches())
+        self.types = _columns(path, schema)
+
+    def _batches(self) -> Iterator[tuple[Any, Any]]:
+        """Yield the schema with each of the batches, first with None."""
+        from pyarrow import feather, ipc
+
+        with self._pa.memory_map(str(self.path)) as file:
+            try:
+                stored = ipc.open_file(file)
+                batches = map(stored.get_batch, range(stored.num_record_batches))
+            except self._pa.ArrowInvalid:
+                try:
+                    file.seek(0)
+                    stored = batches = ipc.open_stream(file)
+                except self._pa.ArrowInvalid:  # of the first version of Feather
+                    stored = feather.read_table(self.path, memory_map=False)
+                    batches = stored.to_batches()
+            yield stored.schema, None
+            for batch in batches:
+                yield stored.schema, batch
+
+    def parts(self, types: Mapping[str, Any], n_rows: int) -> Iterator[Any]:
+        with _reading(self.path):
+            for _, batch in self._batches():
+                for first in range(0, 0 if batch is None else batch.num_rows, n_rows):
+                    yield batch.slice(first, n_rows).select(list(types))
+
+    def read(self) -> Any:
+        check_bytes(self.path, self.path.stat().st_size)
+        with _reading(self.path):
+            schema, *batches = (each[bool(i)] for i, each in enumerate(self._batches()))
+            table = self._pa.Table.from_batches(batches, schema)
+        check_size(self.path, table.num_rows, table.num_columns)
+        return table.select(list(self.types))
+
+
+# ---- NPZ ---------------------------------------------------------------------------------------
+
+
+def _read_npz(path: Path) -> ReadTable:
+    pd = import_pandas()
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_bytes(path, sum(member.file_size for member in archive.infolist()))
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = dict(stored)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidInputError(
+            f"{path.name} must be an NPZ file of numbers and text, without objects. Got: {error}. "
+            "Write it with numpy.savez(path, view_a=..., view_b=..., target=...)."
+        ) from error
+    views = {name: array for name, array in arrays.items() if array.ndim == 2}
+    _check_arrays(path, arrays, views)
+    names = {
+        view: tuple(f"{view}{index}" for index in range(array.shape[1]))
+        for view, array in views.items()
+    }
+    columns = [column for of_view in names.values() for column in of_view]
+    refuse_duplicates([*columns, *(name for name in arrays if name not in views)], path)
+    table = pd.DataFrame(np.hstack(list(views.values())), columns=columns)
+    for name, array in arrays.items():
+        if name not in views:
+            table[name] = array
+    if len(views) == 1:
+        return ReadTable(table, "NPZ")
+    return ReadTable(table, f"NPZ, {len(views)} views: {', '.join(views)}", names)
+
+
+def _check_arrays(path: Path, arrays: Mapping[str, Any], views: Mapping[str, Any]) -> None:
+    if not views:
+        raise InvalidInputError(
+            f"{path.name} must hold an array of rows and columns for each view, and a target. Got "
+            f"{ {name: array.shape for name, array in arrays.items()} }."
+        )
+    check_size(path, 1, sum(array.shape[1] for array in views.values()))
+    deep = [name for name, array in arrays.items() if array.ndim not in (1, 2)]
+    if deep:
+        raise InvalidInputError(
+            f"{path.name}: arrays must have one dimension (the target) or two (a view). Got "
+            f"{deep[0]!r} of shape {arrays[deep[0]].shape}."
+        )
+    text = [name for name, array in views.items() if array.dtype.kind not in "buif"]
+    if text:
+        raise InvalidInputError(
+            f"{path.name}: the view {text[0]!r} must hold numbers. Got {views[text[0]].dtype}."
+        )
+    n_rows = {name: len(array) for name, array in arrays.items()}
+    if len(set(n_rows.values())) > 1:
+        raise InvalidInputError(
+            f"{path.name}: all arrays must have the same number of rows. Got {n_rows}."
+        )

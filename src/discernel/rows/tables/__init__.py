@@ -1,5 +1,0 @@
-"""Tables of anything: from numbers, categories and missing cells to a matrix of numbers."""
-
-from discernel.rows.tables.encoder import TableEncoder
-
-__all__ = ["TableEncoder"]

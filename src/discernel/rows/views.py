@@ -1,0 +1,586 @@
+"""Several sources of the same rows: one table, kernels per source, weights per source."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing
+
+from discernel.arrays import FloatArray, convert_rows, n_rows
+from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.kernels import (
+    RBF,
+    Jaccard,
+    Kernel,
+    Linear,
+    Matching,
+    NGram,
+    Spectrum,
+    Standardized,
+    WhereKnown,
+    as_kernels,
+    kernel_names,
+)
+from discernel.kernels.base import Named, Restricted
+from discernel.kernels.columns import (
+    Table,
+    column_cells,
+    column_indices,
+    is_missing,
+    take_columns,
+)
+
+__all__ = [
+    "JoinedViews",
+    "SourceWeights",
+    "join_views",
+    "kernel_sources",
+    "refuse_views",
+    "source_kernels",
+    "source_weights",
+    "sum_by",
+    "weights_spread",
+]
+
+#: Entries of a matrix and its transpose that differ by less than this share are the same.
+_SYMMETRIC = 1e-8
+
+
+class JoinedViews(NamedTuple):
+    """Several sources as one table; ``table, columns = join_views(views)``.
+
+    Attributes
+    ----------
+    table : dataframe, ndarray or CSR of shape (n_rows, n_columns)
+        The rows, for ``fit``, ``predict`` and scikit-learn's cross-validation.
+    columns : dict of str to list of str, or slice
+        The columns of each source, as ``kernel.on`` takes them.
+    """
+
+    table: Any
+    columns: dict[str, Any]
+
+
+def join_views(views: Any) -> JoinedViews:
+    """Return sources of the same rows as one table, and which columns belong to which source.
+
+    One table goes through ``fit``, cross-validation, pipelines and ``predict`` as any other:
+    whoever takes some of its rows takes them from all sources. New rows are joined in the same way.
+
+    Parameters
+    ----------
+    views : dict of str to view, or sequence of views
+        The sources, by name, or called "view 0", "view 1" and so on. A view is an array, sparse
+        matrix or dataframe with one row per sample; or a list, array or series of one thing per
+        sample, such as texts, sequences or sets. Rows of dataframes are joined by their position,
+        and their indices must be the same. A symmetric matrix of as many columns as rows is
+        refused: its columns are rows too, and `Lookup` is the kernel of it.
+
+    Returns
+    -------
+    JoinedViews
+        The table is an array where all views are arrays of numbers, sparse where one of them is,
+        and else a dataframe of pandas, with columns such as ``scan[0]`` or ``clinic[age]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> table, columns = join_views([np.zeros((5, 3)), np.ones((5, 2))])
+    >>> table.shape, columns
+    ((5, 5), {'view 0': slice(0, 3, None), 'view 1': slice(3, 5, None)})
+    """
+    if isinstance(views, Mapping):
+        named = {str(name): view for name, view in views.items()}
+    else:
+        named = {f"view {i}": view for i, view in enumerate(views)}
+    if not named:
+        raise InvalidInputError("There must be at least one view. Got none.")
+    named = {name: _as_view(name, view) for name, view in named.items()}
+    for name, view in named.items():
+        _refuse_similarities(name, view)
+    sizes = {name: n_rows(view) for name, view in named.items()}
+    if len(set(sizes.values())) > 1:
+        raise InvalidInputError(
+            "All views must have the same rows, in the same order. Got "
+            + ", ".join(f"{n} rows in {name!r}" for name, n in sizes.items())
+            + ". A row that lacks a view has missing cells (NaN, None) there."
+        )
+    if all(_is_numeric_array(view) for view in named.values()):
+        return _joined_arrays(named)
+    return _joined_frames(named)
+
+
+def _as_view(name: str, view: Any) -> Any:
+    """Return a dataframe, a sparse matrix, or an array of one or two dimensions."""
+    view = convert_rows(view)
+    if hasattr(view, "tocsr") or (hasattr(view, "columns") and hasattr(view, "shape")):
+        return view
+    if hasattr(view, "to_numpy"):  # a series
+        view = view.to_numpy()
+    if not isinstance(view, np.ndarray):
+        view = _as_array(list(view))
+    if view.ndim not in (1, 2):
+        raise InvalidInputError(
+            f"A view must have one row per sample, and columns. Got {name!r} of shape "
+            f"{view.shape}. Flatten it: view.reshape(len(view), -1)."
+        )
+    return view
+
+
+def _refuse_similarities(name: str, view: Any) -> None:
+    """Raise where a view is a matrix of similarities or distances, whose columns are rows.
+
+    Such a matrix is symmetric, and has no columns with names of their own. One or two rows say
+    nothing, nor do cells that are all the same.
+    """
+    shape: tuple[int, ...] = getattr(view, "shape", ())
+    if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 3:
+        return
+    if hasattr(view, "columns"):
+        if not hasattr(view, "index") or list(view.columns) != list(view.index):
+            return
+        view = view.to_numpy()
+    if view.dtype.kind in "fiub" and _is_symmetric(view):
+        raise InvalidInputError(
+            f"The columns of a view must be features. Got {name!r}, a symmetric matrix of "
+            f"{shape[0]} rows and as many columns, as of similarities between rows. Give "
+            "np.arange(n_rows) as the view and Lookup(matrix) as its kernel, with a matrix of all "
+            "rows, those to be predicted too. If its columns are features, give them names: "
+            "pd.DataFrame(view, columns=names)."
+        )
+
+
+def _is_symmetric(matrix: Any) -> bool:
+    """Whether a square matrix is symmetric up to rounding, and not all of its entries equal."""
+    if hasattr(matrix, "tocsr"):
+        matrix = matrix.astype(np.float64)
+        return bool(abs(matrix - matrix.T).max() <= _SYMMETRIC * abs(matrix).max())
+    first, cells = np.asarray(matrix[0], dtype=np.float64), np.asarray(matrix, dtype=np.float64)
+    atol = _SYMMETRIC * float(np.abs(first).max())
+    if not np.allclose(first, cells[:, 0], rtol=_SYMMETRIC, atol=atol):  # most tables end here
+        return False
+    return bool(np.ptp(cells) > 0 and np.allclose(cells, cells.T, rtol=_SYMMETRIC, atol=atol))
+
+
+def _as_array(cells: list[Any]) -> NDArray[Any]:
+    """Return rows of numbers as an array of them, and anything else as one thing per row."""
+    try:
+        found = np.asarray(cells)
+    except ValueError:  # of different lengths
+        found = np.empty(0, dtype=object)
+    if found.dtype.kind in "fiub" and found.ndim == 2:
+        return found
+    return np.fromiter(cells, dtype=object, count=len(cells))
+
+
+def _is_numeric_array(view: Any) -> bool:
+    return not hasattr(view, "columns") and view.dtype.kind in "fiub"
+
+
+def _joined_arrays(named: dict[str, Any]) -> JoinedViews:
+    parts = [view if view.ndim == 2 else view[:, None] for view in named.values()]
+    ends = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
+    columns = {
+        name: slice(start, stop)
+        for name, start, stop in zip(named, ends[:-1], ends[1:], strict=True)
+    }
+    if any(hasattr(part, "tocsr") for part in parts):
+        return JoinedViews(sp.hstack(parts, format="csr"), columns)
+    return JoinedViews(np.hstack(parts).astype(np.float64), columns)
+
+
+def _joined_frames(named: dict[str, Any]) -> JoinedViews:
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise missing_extra(
+            "Views that are not all arrays of numbers need pandas", "app"
+        ) from error
+    indices = {name: view.index for name, view in named.items() if hasattr(view, "iloc")}
+    first = next(iter(indices), None)
+    for name, index in indices.items():
+        if not index.equals(indices[first or name]):
+            raise InvalidInputError(
+                f"Views that are dataframes must have the same index. Those of {first!r} and "
+                f"{name!r} differ. Bring their rows into one order, with view.reindex(...), or "
+                "drop the index if rows belong together by position: view.reset_index(drop=True)."
+            )
+    index = None if first is None else indices[first]
+    cells: dict[str, Any] = {}
+    columns: dict[str, list[str]] = {}
+    for name, view in named.items():
+        part = _columns_of(name, view)
+        if clash := cells.keys() & part.keys():
+            raise InvalidInputError(f"Two views have a column {min(clash)!r}. Rename a view.")
+        cells |= part
+        columns[name] = list(part)
+    return JoinedViews(pd.DataFrame(cells, index=index), columns)
+
+
+def _columns_of(name: str, view: Any) -> dict[str, Any]:
+    """Return the columns of one view under the names that they have in the table."""
+    if hasattr(view, "tocsr"):
+        view = view.toarray()
+    if not hasattr(view, "columns"):
+        if view.ndim == 1:
+            return {name: list(view)}
+        return {f"{name}[{i}]": view[:, i] for i in range(view.shape[1])}
+    if hasattr(view, "iloc"):  # types of pandas, such as categories, are kept
+        return {f"{name}[{label}]": view.iloc[:, i].array for i, label in enumerate(view.columns)}
+    return {f"{name}[{label}]": column_cells(view, i) for i, label in enumerate(view.columns)}
+
+
+def refuse_views(X: Any, y: Any = None) -> None:
+    """Raise an error that says what to do where X is several views, and not one table.
+
+    Parameters
+    ----------
+    X : anything
+        What an estimator was given for its rows.
+    y : sequence, optional
+        The labels, one per row.
+    """
+    if hasattr(X, "tocsr"):  # one kind of sparse matrix is a dictionary too
+        return
+    what = "a dictionary" if isinstance(X, Mapping) else f"a {type(X).__name__} of arrays"
+    if not isinstance(X, Mapping):
+        if not isinstance(X, (list, tuple)) or len(X) < 2 or (y is not None and len(X) == len(y)):
+            return
+        shapes: list[tuple[int, ...]] = [getattr(part, "shape", ()) for part in X]
+        if any(len(shape) != 2 for shape in shapes) or len({shape[0] for shape in shapes}) > 1:
+            return
+    raise InvalidInputError(
+        f"X must be one table. Got {what}. Join several sources with `table, columns = "
+        "join_views(X)` of discernel.views, and give the estimator `source_kernels(columns)`."
+    )
+
+
+# ---- kernels of sources ------------------------------------------------------------------------
+
+
+def source_kernels(sources: Any, kernels: Any = "auto", table: Any = None) -> dict[str, Kernel]:
+    """Return several kernels per source, for an estimator, named "source: kernel".
+
+    Parameters
+    ----------
+    sources : JoinedViews, or mapping of source name to columns
+        What `join_views` returned, or columns as ``kernel.on`` takes them.
+    kernels : "auto", kernel, list of kernels, or mapping of source name to one of these
+        The kernels of every source, or those of each. ``"auto"`` looks at the table:
+
+        ============================ ==========================================================
+        a source of                  has
+        ============================ ==========================================================
+        numbers                      three Gaussian kernels and a linear one, standardised
+        categories (columns of text  `Matching`
+        with few values)
+        one column of text           `NGram`
+        one column of sequences      `Spectrum` of 3 and of 5 characters
+        one column of sets or lists  `Jaccard`
+        ============================ ==========================================================
+
+        Numbers and categories in one source have the kernels of both.
+    table : dataframe or array, optional
+        The rows, if ``sources`` are only columns. Needed for ``"auto"``, and to see which sources
+        some rows lack: their kernels are put into `WhereKnown`.
+
+    Returns
+    -------
+    dict of str to Kernel
+        To be given to an estimator as its ``kernels``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from discernel.views import join_views
+    >>> notes = ["chest pain", "leg", "a cough", "arm"]
+    >>> views = join_views({"scan": np.ones((4, 2)), "notes": notes})
+    >>> list(source_kernels(views, {"scan": ["rbf", "linear"], "notes": "ngram"}))
+    ["scan: RBF(width='median')", 'scan: Linear()', 'notes: NGram(n=(2, 4))']
+    """
+    if isinstance(sources, JoinedViews):
+        table, sources = sources.table, sources.columns
+    if not (isinstance(sources, Mapping) and sources):
+        raise InvalidInputError(
+            "The sources must be a mapping of names to columns, or what join_views returns. Got "
+            f"{sources!r}."
+        )
+    if isinstance(kernels, Mapping):
+        if absent := [name for name in sources if name not in kernels]:
+            raise InvalidInputError(f"Every source must have kernels. Got none for {absent[0]!r}.")
+        if strange := [name for name in kernels if name not in sources]:
+            raise InvalidInputError(
+                f"Kernels must be those of the sources {list(sources)}. Got some for "
+                f"{strange[0]!r}."
+            )
+    made: dict[str, Kernel] = {}
+    for name, columns in sources.items():
+        given = kernels[name] if isinstance(kernels, Mapping) else kernels
+        made |= _kernels_of(str(name), columns, given, table)
+    return made
+
+
+def _kernels_of(source: str, columns: Any, given: Any, table: Any) -> dict[str, Kernel]:
+    """Return the kernels of one source, by name."""
+    found: list[tuple[Kernel, Any]]
+    if isinstance(given, str) and given == "auto":
+        found = _auto(source, columns, table)
+    else:
+        found = [(kernel, columns) for kernel in as_kernels(given)]
+    names = kernel_names([kernel for kernel, _ in found])
+    made: dict[str, Kernel] = {}
+    for (kernel, where), name in zip(found, names, strict=True):
+        if table is not None and not kernel.takes_missing and _has_missing(table, where):
+            kernel = WhereKnown(kernel)
+        full = f"{source}: {name}"
+        made[full] = kernel.on(where, source).named(full)
+    return made
+
+
+def _has_missing(table: Any, columns: Any) -> bool:
+    """Whether some cells of some columns are missing."""
+    taken = take_columns(table, column_indices(columns, table))
+    if hasattr(taken, "tocsr"):
+        return False
+    numbers = taken.numbers if isinstance(taken, Table) else taken
+    others = taken.others if isinstance(taken, Table) else np.empty(0)
+    return bool(np.isnan(numbers.sum())) or any(map(is_missing, others.ravel()))
+
+
+def _auto(source: str, columns: Any, table: Any) -> list[tuple[Kernel, Any]]:
+    """Return kernels that suit what stands in the columns of a source, and their columns."""
+    if table is None:
+        raise InvalidInputError(
+            "kernels='auto' looks at the rows. Got only columns: pass table=, or what join_views "
+            "returns."
+        )
+    indices = column_indices(columns, table)
+    taken = take_columns(table, indices)
+    if not isinstance(taken, Table):
+        return [(kernel, columns) for kernel in _of_numbers()]
+    if len(indices) == 1 and (kernels := _of_cells(taken.others[:, 0])):
+        return [(kernel, columns) for kernel in kernels]
+    is_number = np.array(taken.is_number)
+    labels: Any = indices
+    if hasattr(table, "columns"):
+        labels = np.array(list(table.columns), dtype=object)[indices]
+    others = labels[~is_number].tolist()
+    for name, cells in zip(others, taken.others.T, strict=True):
+        if _of_cells(cells):
+            raise InvalidInputError(
+                f"The source {source!r} has other columns beside {name!r}, which holds texts, "
+                "sequences or sets. Make it a source of its own, or give the source its kernels."
+            )
+    numbers = labels[is_number].tolist()
+    of_numbers = [(kernel, numbers) for kernel in _of_numbers()] if numbers else []
+    return [*of_numbers, (Matching(), others)]
+
+
+def _of_numbers() -> list[Kernel]:
+    widths = ("0.5*median", "median", "2*median")
+    return [Standardized(kernel) for kernel in (*(RBF(width=width) for width in widths), Linear())]
+
+
+#: Columns of text with at most this many different values, in half of the rows or fewer, are
+#: categories; strings of at most this many different characters and no blanks are sequences.
+_CATEGORIES, _CHARACTERS = 50, 30
+
+
+def _of_cells(cells: NDArray[np.object_]) -> list[Kernel]:
+    """Return kernels of a column of sets, sequences or texts; none for a column of categories."""
+    known = [cell for cell in cells if not is_missing(cell)]
+    if known and all(isinstance(cell, (set, frozenset, list, tuple)) for cell in known):
+        return [Jaccard()]
+    if not all(isinstance(cell, str) for cell in known):
+        return []
+    different = set(known)
+    if len(different) <= min(_CATEGORIES, 0.5 * len(known)):
+        return []
+    characters = set().union(*different)
+    if len(characters) <= _CHARACTERS and not any(map(str.isspace, characters)):
+        return [Spectrum(k=3), Spectrum(k=5)]
+    return [NGram()]
+
+
+# ---- weights of sources ------------------------------------------------------------------------
+
+
+def kernel_sources(kernels: Sequence[Kernel]) -> list[str]:
+    """Return the source of each kernel: the columns it was put on with ``.on``, or its matrix.
+
+    By the name that ``.on`` was given, or that of the kernel if it is the only one of these
+    columns; else by the columns. A precomputed matrix has the name of its kernel, by default
+    "matrix 0", "matrix 1" and so on.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        The kernels.
+    """
+    found = [kernel.source for kernel in kernels]
+    shared = Counter(each.where for each in found if each is not None)
+    return [_source(*pair, shared) for pair in zip(kernels, found, strict=True)]
+
+
+def _source(kernel: Kernel, found: Restricted | None, shared: Counter[str]) -> str:
+    if kernel.precomputed:
+        return kernel.name
+    if found is None:
+        return "all columns"
+    if found.label is None and isinstance(kernel, Named) and shared[found.where] == 1:
+        return kernel.label
+    return found.where
+
+
+def sum_by(groups: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
+    """Return the groups, in the order they come in, and the sums of their values.
+
+    Parameters
+    ----------
+    groups : sequence of str
+        What each value belongs to.
+    values : ndarray of shape (..., n_values)
+        The values.
+    """
+    names = list(dict.fromkeys(groups))
+    place = {name: position for position, name in enumerate(names)}
+    sums = np.zeros((len(names), *values.shape[:-1]))
+    np.add.at(sums, [place[group] for group in groups], np.moveaxis(values, -1, 0))
+    return names, np.moveaxis(sums, 0, -1)
+
+
+def source_weights(estimator: Any) -> dict[str, float]:
+    """Return the weight of each source: the sum of the weights of its kernels.
+
+    Weights are over normalised kernels. They say how much of a source is in the learned kernel,
+    not how much the source is worth: see the guide.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted, of discernel; of a pipeline, the last step that learned a kernel.
+
+    Returns
+    -------
+    dict of str to float
+        By source, in the order of the kernels.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> from discernel.views import source_kernels
+    >>> X, y = load_wine(return_X_y=True)
+    >>> kernels = source_kernels({"acids": [1, 2, 3], "phenols": [5, 6, 7, 8]}, table=X)
+    >>> clf = MultipleKernelDiscriminant(kernels).fit(X, y)
+    >>> weights = source_weights(clf)
+    >>> list(weights), round(sum(weights.values()), 6)
+    (['acids', 'phenols'], 1.0)
+    """
+    learner = _learner(estimator)
+    names, sums = sum_by(kernel_sources(learner.kernels_), np.asarray(learner.kernel_weights_))
+    return dict(zip(names, sums.tolist(), strict=True))
+
+
+def _learner(estimator: Any) -> Any:
+    """Return what learned weights of kernels: an estimator, or the last such step of a pipeline."""
+    steps = (
+        [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+    )
+    found = [
+        step for step in steps if hasattr(step, "kernel_weights_") and hasattr(step, "kernels_")
+    ]
+    if not found:
+        raise InvalidInputError(
+            "The estimator must be fitted, and of discernel, with weights of kernels. Got "
+            f"{estimator!r}."
+        )
+    return found[-1]
+
+
+@dataclass(frozen=True, eq=False)
+class SourceWeights:
+    """The weights of sources over several fits.
+
+    Attributes
+    ----------
+    names : list of str
+        The sources.
+    weights : ndarray of shape (n_fits, n_sources)
+        The weight of each source in each fit.
+    estimators : list of estimators
+        The fits, for `SourcesDisplay.from_estimators` and `KernelWeightsDisplay.from_estimators`.
+    """
+
+    names: list[str]
+    weights: FloatArray
+    estimators: list[Any]
+
+    @property
+    def mean(self) -> dict[str, float]:
+        """The mean weight of each source."""
+        return dict(zip(self.names, self.weights.mean(axis=0).tolist(), strict=True))
+
+    @property
+    def std(self) -> dict[str, float]:
+        """The standard deviation of the weight of each source over the fits."""
+        return dict(zip(self.names, self.weights.std(axis=0).tolist(), strict=True))
+
+    def __str__(self) -> str:
+        width = max(map(len, self.names))
+        return "\n".join(
+            f"{name:<{width}}  {self.mean[name]:z.2f} ± {self.std[name]:.2f}" for name in self.names
+        )
+
+
+def weights_spread(estimator: Any, X: Any, y: Any, cv: Any = 5) -> SourceWeights:
+    """Return how much the weights of sources vary when some rows are left out.
+
+    The estimator is fitted again for every division: that takes ``cv`` times as long as a fit.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Of discernel; it is cloned, and need not be fitted.
+    X : array-like, sparse matrix or dataframe of shape (n_rows, n_columns)
+        The rows.
+    y : array-like of shape (n_rows,)
+        The labels.
+    cv : int, splitter or iterable, default=5
+        The divisions, as scikit-learn's ``cross_validate`` takes them; fits are on the training
+        rows of each.
+
+    Returns
+    -------
+    SourceWeights
+        Mean and spread per source; ``print`` shows them.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from discernel import MultipleKernelDiscriminant
+    >>> from discernel.views import source_kernels
+    >>> X, y = load_wine(return_X_y=True)
+    >>> kernels = source_kernels({"acids": [1, 2, 3], "phenols": [5, 6, 7, 8]}, table=X)
+    >>> spread = weights_spread(MultipleKernelDiscriminant(kernels), X, y, cv=3)
+    >>> spread.names, spread.weights.shape
+    (['acids', 'phenols'], (3, 2))
+    """
+    divisions = check_cv(cv, y, classifier=is_classifier(estimator)).split(X, y)
+    fits = []
+    for training, _ in divisions:
+        rows, labels = _safe_indexing(X, training), _safe_indexing(y, training)
+        fits.append(clone(estimator).fit(rows, labels))
+    found = [source_weights(fit) for fit in fits]
+    names = list(found[0])
+    weights = np.array([[one[name] for name in names] for one in found])
+    return SourceWeights(names, weights, fits)
