@@ -73,6 +73,13 @@ def as_solver(solver: Any, criterion: Criterion) -> Solver:
 
     One of ours must be among those of the criterion. One of the user's need only be one: what it
     needs of the program is checked when there is a program.
+
+    Parameters
+    ----------
+    solver : str or Solver
+        A name is that of a solver with its defaults.
+    criterion : Criterion
+        What it is to solve.
     """
     what, known = f"solver of criterion='{criterion.name}'", ["auto", *criterion.solvers]
     if isinstance(solver, str):
@@ -107,7 +114,17 @@ def _is_solver(solver: Any) -> bool:
 
 
 def check_solver(solver: Solver, program: Program, criterion: Criterion) -> None:
-    """Raise a clear error if a program does not offer what a solver needs."""
+    """Raise a clear error if a program does not offer what a solver needs.
+
+    Parameters
+    ----------
+    solver : Solver
+        One of ours or of the user's.
+    program : Program
+        What it is to solve.
+    criterion : Criterion
+        What the program is of.
+    """
     needs = tuple(getattr(solver, "needs", ()))
     missing = [name for name in needs if not offers(program, name)]
     if missing:

@@ -82,40 +82,36 @@ class _Survivors:
         return self.strongest(min(n, int(above.sum())))
 
 
+@dataclass
 class _Steps:
     """The steps of one program, told as steps of all of them; the last is held back.
 
     The gap of a few kernels is no gap of all, but the bound so far is one: it gives the gap.
     """
 
-    def __init__(
-        self,
-        monitor: Monitor,
-        n_before: int,
-        is_first: bool,
-        bound: float,
-        active: NDArray[np.intp],
-        n_kernels: int,
-    ) -> None:
-        self._monitor, self._n_before, self._bound = monitor, n_before, bound
-        self._active, self._n_kernels = active, n_kernels
-        self._is_told = not is_first  # where it starts, the program before has ended
-        self._held: tuple[int, float, float, FloatArray] | None = None
+    monitor: Monitor
+    n_before: int
+    #: Where the others start, the program before has ended.
+    is_first: bool
+    bound: float
+    active: NDArray[np.intp]
+    n_kernels: int
+    held: tuple[int, float, float, FloatArray] | None = None
 
     def expand(self, weights: FloatArray) -> FloatArray:
         """Return weights of the active kernels as weights of all."""
-        full = np.zeros(self._n_kernels)
-        full[self._active] = weights
+        full = np.zeros(self.n_kernels)
+        full[self.active] = weights
         return full
 
     def tell(
         self, iteration: int, value: float, _: float | None, weights: FloatArray, /, **__: int
     ) -> None:
-        if self._held is not None:
-            self._monitor(*self._held)
-        if iteration > 0 or not self._is_told:
-            gap = relative_gap(value, self._bound)
-            self._held = self._n_before + iteration, value, gap, self.expand(weights)
+        if self.held is not None:
+            self.monitor(*self.held)
+        if iteration > 0 or self.is_first:
+            gap = relative_gap(value, self.bound)
+            self.held = self.n_before + iteration, value, gap, self.expand(weights)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from discernel.arrays import FloatArray
 from discernel.bank import Bank
 from discernel.exceptions import InvalidInputError
 from discernel.programs.base import Criterion, Program
-from discernel.programs.simplex import uniform
+from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Solution, Status, Task
 from discernel.targets import Target
 
@@ -164,6 +164,4 @@ class GivenWeights(Uniform):
         given = np.array(self._by_position(bank.names))
         if len(given) != bank.n_kernels:  # the candidates of a part are the kernels of the whole
             given = given[bank.kept]
-        if not given.sum() > 0:  # a part on which those that have weight do not vary
-            given = np.ones(len(given))
-        return KnownWeights(given / given.sum())
+        return KnownWeights(normalize(given))  # equal where those that have weight do not vary
