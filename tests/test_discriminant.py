@@ -465,9 +465,11 @@ def test_directions_that_the_fit_does_not_span(statistics, lam, weakest, rank):
     other /= np.sqrt(np.mean(other**2))
     turn = np.array([[0.6, 0.8], [-0.8, 0.6]])
     fit = SimpleNamespace(
-        sample_weights=None, fitted=np.column_stack([one, weakest * other]) @ turn + 3.0
+        sample_weights=None,
+        fitted=np.column_stack([one, weakest * other]) @ turn + 3.0,
+        ridge=np.full(50, lam),
     )
-    basis = _span(fit, np.full(50, lam), statistics)
+    basis = _span(fit, statistics)
     if rank == 2:
         assert basis is None
     else:

@@ -62,8 +62,8 @@ def test_a_name_that_never_was_is_absent_as_ever():
 
 
 def test_every_solver_that_has_a_word_has_an_object():
-    public = [getattr(solvers, name) for name in solvers.__all__]
-    assert all(type(make()) in public for make in SOLVERS.values())
+    known = [getattr(solvers, name) for name in solvers.__all__]
+    assert all(type(make()) in known for make in SOLVERS.values())
 
 
 def test_the_package_does_not_load_what_only_papers_compare_with():

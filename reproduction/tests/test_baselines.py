@@ -95,7 +95,7 @@ def test_matrices_may_be_overwritten_after_fit(wine, estimator):  # noqa: F811
 
 
 def test_rows_are_copied_once(wine, monkeypatch):  # noqa: F811
-    from discernel.estimators import rows
+    from discernel.learn import training as rows
 
     X, y, _ = wine
     copied, original = [], rows._owned

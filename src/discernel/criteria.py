@@ -23,7 +23,6 @@ from discernel.programs.base import (
 from discernel.programs.fdr import FisherRatio
 from discernel.programs.least_squares import KernelLeastSquares, LeastSquares, LeftOutRows
 from discernel.programs.loo import Auto, LeaveOneOut
-from discernel.programs.low_rank import LowRankLoss, low_rank_loss
 from discernel.programs.rkda import RKDA
 from discernel.programs.uniform import GivenWeights, Uniform
 
@@ -42,7 +41,6 @@ __all__ = [
     "LeastSquares",
     "LeaveOneOut",
     "LeftOutRows",
-    "LowRankLoss",
     "Margin",
     "Point",
     "Program",
@@ -50,7 +48,6 @@ __all__ = [
     "Split",
     "Uniform",
     "as_criterion",
-    "low_rank_loss",
     "offers",
     "relative_gap",
     "takes_two_classes",

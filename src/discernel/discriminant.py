@@ -189,7 +189,6 @@ class HeldOutScores:
 
 def fit_discriminant(
     fit: LeastSquares,
-    ridge: FloatArray,
     target: ClassTarget,
     statistics: Statistics,
     held_out: HeldOutScores = HeldOutScores(),  # frozen
@@ -200,8 +199,6 @@ def fit_discriminant(
     ----------
     fit : LeastSquares
         The fit of ``target.scores``.
-    ridge : ndarray of shape (n_samples,)
-        Its ridge.
     target : ClassTarget
         The classes.
     statistics : {"loo", "training"}
@@ -219,7 +216,7 @@ def fit_discriminant(
     elif statistics == "training":
         means = target.means(fit.fitted)
         means[np.abs(means) < _INVISIBLE] = 0.0  # rounding errors of a kernel that is constant
-        found = _with_statistics(fit.fitted, target, means, _span(fit, ridge, statistics), fit)
+        found = _with_statistics(fit.fitted, target, means, _span(fit, statistics), fit)
     else:
         scores, counted = held_out.of(fit, target)
         scores = scores.copy()
@@ -229,8 +226,7 @@ def fit_discriminant(
             scores[counted.codes == code] = fit.fitted[target.codes == code]
         scores = _within_reach(scores, target)
         scores = np.where(np.abs(scores) < _INVISIBLE, 0.0, scores)  # rounding errors
-        basis = _span(fit, ridge, statistics)
-        found, _ = _calibrated(scores, counted, target.class_scores, basis)
+        found, _ = _calibrated(scores, counted, target.class_scores, _span(fit, statistics))
     return replace(found, dual_coef=fit.coef, intercept=fit.intercept)
 
 
@@ -470,7 +466,7 @@ def _log(probabilities: FloatArray) -> FloatArray:
         return np.asarray(np.log(probabilities))
 
 
-def _span(fit: LeastSquares, ridge: FloatArray, statistics: Statistics) -> FloatArray | None:
+def _span(fit: LeastSquares, statistics: Statistics) -> FloatArray | None:
     """Return a basis of the directions in which scores of rows vary at all; None for all of them.
 
     A kernel of a rank r below n_classes − 1 has scores of r dimensions, in which those of new rows
@@ -491,7 +487,8 @@ def _span(fit: LeastSquares, ridge: FloatArray, statistics: Statistics) -> Float
     _, singular, directions = np.linalg.svd(fitted, full_matrices=False)
     least = _HOPELESS / weights.effective
     if statistics == "training":
-        least = max(_INVISIBLE, float(np.finfo(np.float64).eps / ridge.min()))
+        ridge = float((fit.ridge * weights.values).min())  # without the weights: λ
+        least = max(_INVISIBLE, float(np.finfo(np.float64).eps) / ridge)
     rank = max(1, int(np.count_nonzero(singular > least * np.sqrt(weights.total))))
     return None if rank == n_columns else np.asarray(directions[:rank].T)
 

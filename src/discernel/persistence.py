@@ -34,7 +34,8 @@ from discernel.kernels.features import ExactMap, NystromMap
 from discernel.kernels.missing import _Reference
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn.chunks import Streamed
-from discernel.model.importances import Importances
+from discernel.learn.low_rank import LowRankLoss
+from discernel.model.importances import Importances, LaterImportances
 from discernel.model.model import Facts, KeptRows, Model
 from discernel.papers.akfd.solver import Alternation
 from discernel.papers.separability.criterion import Scatter
@@ -71,7 +72,8 @@ _PARTS = (
     *(separability.SeparabilityClassifier, separability.SpectrumFacts, separability.SpectrumHead),
     *(separability._Neighbors, ReweighedSpectrum, Scatter, Trial),
     *(transformer.LearnedKernelTransformer, transformer.KernelHead),
-    *(Model, RowReader, KeptRows, Facts, Importances, Streamed, Metric, FitPlan, Stage),
+    *(Model, RowReader, KeptRows, Facts, Importances, LaterImportances, Streamed, LowRankLoss),
+    *(Metric, FitPlan, Stage),
     *(ClassHead, Decision, Discriminant, Expectation),
     *(CombinedKernel, CombinedFeatures, Centering, Uncentered, WeightedKernels, Table),
     *(ExactMap, NystromMap, _Reference),

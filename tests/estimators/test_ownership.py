@@ -124,7 +124,7 @@ def test_rows_are_copied_once_and_only_where_they_are_shared(wine, monkeypatch):
     kept = KernelDiscriminant(RBF()).fit(X, y).combined_kernel_.rows
     assert not np.shares_memory(kept, X)
     copied = []
-    from discernel.estimators import rows
+    from discernel.learn import training as rows
 
     original = rows._owned
     monkeypatch.setattr(rows, "_owned", lambda *args: copied.append(1) or original(*args))

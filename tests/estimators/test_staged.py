@@ -14,10 +14,10 @@ from discernel import (
     open_rows,
 )
 from discernel.bank import AutoBank
-from discernel.estimators import staged
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
 from discernel.learn import Status, make_request
+from discernel.learn import stages as staged
 from discernel.learn.rows import Setting
 from discernel.learn.stages import StagedFit
 from discernel.model import Facts, Model

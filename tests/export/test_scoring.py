@@ -8,6 +8,7 @@ import textwrap
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
 from sklearn.datasets import load_wine
@@ -17,7 +18,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from discernel import AKFDClassifier, KernelDiscriminant, MultipleKernelDiscriminant, open_rows
 from discernel.bank import LowRank
 from discernel.exceptions import FileWriteError, InvalidInputError
-from discernel.export import _scorer, numpy_scorer, write_scorer
+from discernel.export import _scorer, numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
 from discernel.export.scoring import pack
 from discernel.kernels import RBF, Function, GaussianProcess, Linear, Polynomial
@@ -319,3 +320,27 @@ def test_the_table_of_these_tests_has_all_kinds_of_columns():
     }
     assert [column.name for column in encoder.left_out_] == ["same"]
     assert X["colour"].isna().any()
+
+
+# ---- dates -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("columns", [["a", "when"], ["w", "when", "a"]])
+def test_a_model_of_dates_takes_their_parts(columns):
+    rng = np.random.default_rng(0)
+    times = pd.date_range("2021-11-03 06:30", periods=120, freq="37h")
+    X = pd.DataFrame({"a": rng.normal(size=120), "when": times, "w": ["u", "v", "n/a"] * 40})
+    X.loc[::11, "when"] = pd.NaT
+    X, y = X[columns], np.arange(120) >= 60
+    clf = MultipleKernelDiscriminant(criterion="uniform").fit(X, y)
+    scorer = numpy_scorer(clf)
+    parts = [f"when ({part})" for part in ("days", "year", "month", "weekday", "hour")]
+    place = columns.index("when")
+    assert list(scorer.names) == [*columns[:place], *parts, *columns[place + 1 :]]
+    given = clf.encoder_.split_dates(X)
+    expected = clf.predict_proba(X)
+    np.testing.assert_allclose(scorer.predict_proba(given), expected, atol=1e-12)
+    text = X.assign(when=X["when"].dt.strftime("%Y-%m-%d %H:%M"))
+    again = pd.DataFrame(clf.encoder_.split_dates(text))
+    np.testing.assert_allclose(scorer.predict_proba(again), expected, atol=1e-12)
+    to_onnx(clf, X=X)  # compares what the graph predicts

@@ -75,7 +75,7 @@ def test_changed_scores_are_those_of_refits(kernels, weighted, later, left_out, 
         fits.append(given[5])
         return importances_of(*given)
 
-    monkeypatch.setattr("discernel.estimators.discriminant.importances_of", collect)
+    monkeypatch.setattr("discernel.learn.rows.importances_of", collect)
     X, y = make_rows(30, n_classes=3)
     weights = np.random.default_rng(0).uniform(0.5, 2.0, 30) if weighted else None
     clf = MultipleKernelDiscriminant(KERNELS[kernels], criterion="uniform", regularization=0.02)

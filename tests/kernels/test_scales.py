@@ -277,9 +277,8 @@ def test_a_subclass_with_another_distance_scales_what_it_is_given(kind):
             return super().__call__(X * metric, None if Z is None else Z * metric)
 
     X, kernel = rows(), Other(width=5.0, scales=SCALES)
-    kernel_there, rows_there = kernel.without_columns(X)
     expected = kind(width=5.0)(X * metric * SCALES)
-    np.testing.assert_allclose(kernel_there(rows_there), expected, rtol=1e-12)
+    np.testing.assert_allclose(kernel(X), expected, rtol=1e-12)
     np.testing.assert_allclose(gram_stack([kernel, kind(width=5.0)], X)[0], expected, rtol=1e-10)
 
 

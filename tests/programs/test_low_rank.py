@@ -6,12 +6,12 @@ import pytest
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import CholeskySystem, FeatureBank, LowRank
-from discernel.criteria import RKDA, FisherRatio, KernelLeastSquares, low_rank_loss
+from discernel.criteria import RKDA, FisherRatio, KernelLeastSquares
 from discernel.exceptions import LowRankWarning
 from discernel.kernels import RBF, Laplace, Linear
 from discernel.kernels.weighted import WeightedKernels
-from discernel.programs import low_rank
-from discernel.programs.low_rank import objective_change
+from discernel.learn import low_rank
+from discernel.learn.low_rank import low_rank_loss, objective_change
 from discernel.targets import ClassTarget
 from tests.bank._blend import blend_of_rank
 

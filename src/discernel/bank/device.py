@@ -6,7 +6,7 @@ computed of them there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from functools import cached_property, partial
 from typing import Any, ClassVar, Self
@@ -104,9 +104,6 @@ class Strips(Threads):
     def empty(self, shape: tuple[int, ...]) -> Any:
         return self._device.empty(shape, single=self._is_single)
 
-    def host(self, array: Any) -> FloatArray:
-        return as_host(array)
-
     def tiles(self, n_alive: int = 1) -> Iterator[Tile]:
         """Yield rows and the columns from the first of them on: each pair once.
 
@@ -127,15 +124,15 @@ class Strips(Threads):
             out[:, rows] = as_host(centered.weigh((rows, at), total, self.put)).T
         return out
 
-    def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
+    def run(self, task: TilePass) -> FloatArray:
+        self._count()
         wanted = None if task.active is None else task.active.tolist()
         out = self._device.zeros(task.shape, single=self._is_single)
-        for rows, columns in tiles:
-            tile = rows, columns
+        for tile in self.tiles(task.n_alive):
             if task.factors is None:
-                found = self._less_means(tile, self._there.strips(rows, columns, wanted))
+                found = self._less_means(tile, self._there.strips(*tile, wanted))
             else:
-                total = self._there.weighted_sum(rows, columns, task.factors)
+                total = self._there.weighted_sum(*tile, task.factors)
                 self._subtract(tile, total, task.factors, task.centered)
                 found = iter([(0, total)])
             task.work(tile, found, out)
@@ -208,10 +205,10 @@ class DeviceSystem(RefinedSystem):
         solution = np.zeros_like(right)
         while (left > enough).any():
             better = solution + self._at_once(residual)
-            new = right - self._double(better)
+            new = right - self._product(better)
             now = np.linalg.norm(new, axis=0)
             if not (now <= np.maximum(enough, _GAIN * left)).all():
-                return solve_refined(self._double, None, self._at_once, right, enough, better)
+                return solve_refined(self._product, None, self._at_once, right, enough, better)
             solution, residual, left = better, new, now
         return Solved(solution, residual, left)
 

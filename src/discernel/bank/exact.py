@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, as_host
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank import tiles
 from discernel.bank.base import Bank, Centering
@@ -143,7 +143,7 @@ class ExactBank(Bank):
             roots = self.sample_weights.roots
             matrix = matrix * engine.put(roots[:, None])
             matrix *= engine.put(roots[None, :])
-        sums = engine.host(engine.xp.sum(matrix, axis=1))
+        sums = as_host(engine.xp.sum(matrix, axis=1))
         more = self.row_weights.means(self._means) * sums.sum() - 2.0 * self._means @ sums
         return np.asarray(self.scales * (tiles.inner(engine, matrix) + more))
 

@@ -12,7 +12,7 @@ import warnings
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar, NoReturn
 
 import numpy as np
@@ -72,9 +72,9 @@ class RefinedSystem(System):
         self._least_ridge = float(ridge.min())
         self._known: dict[bytes, tuple[float, FloatArray, FloatArray]] = {}
 
-    def _double(self, V: FloatArray) -> FloatArray:
-        """Return NV, in double precision."""
-        return self._ridge[:, None] * V + self._bank.combined_product(self._weights, V)
+    def _product(self, V: FloatArray, engine: Threads | None = None) -> FloatArray:
+        """Return NV, by the engine of single precision or in double precision."""
+        return self._ridge[:, None] * V + self._bank.combined_product(self._weights, V, engine)
 
     @abstractmethod
     def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
@@ -170,10 +170,6 @@ class IterativeSystem(RefinedSystem):
         self._factor.extend(_LEFT * self._least_ridge)
         return WoodburySystem(self._factor.factor, self._ridge)
 
-    def _single(self, V: FloatArray) -> FloatArray:
-        found = self._bank.combined_product(self._weights, V, self._engine)
-        return self._ridge[:, None] * V + found
-
     # ---- solving -----------------------------------------------------------------------------
 
     def _refined(self, right: FloatArray, enough: FloatArray) -> Solved:
@@ -183,8 +179,8 @@ class IterativeSystem(RefinedSystem):
             along = np.outer(self._unit, self._unit @ right)
             rest = right - along
         found = solve_refined(
-            self._double,
-            None if self._engine is None else self._single,
+            self._product,
+            None if self._engine is None else partial(self._product, engine=self._engine),
             self._preconditioner.solve_once,
             rest,
             enough,
@@ -358,7 +354,6 @@ class IterativeBank(TiledBank):
 
 def _largest_rank(n: int) -> int:
     """Return the rank of the preconditioner that time and memory allow."""
-    memory = memory_limit()
-    room = _FACTOR_BYTES if memory is None else min(_FACTOR_BYTES, _MEMORY_SHARE * memory)
+    room = min(_FACTOR_BYTES, _MEMORY_SHARE * (memory_limit() or np.inf))
     wanted = min(max(n // _ROWS_A_RANK, _LEAST_RANK), _MOST_RANK)
     return max(1, min(n, wanted, int(room / (8 * n))))

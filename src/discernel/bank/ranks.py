@@ -17,6 +17,7 @@ from discernel.arrays import FloatArray, draw_rows, matmul, n_rows
 from discernel.bank.combined import gram_stack
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
+from discernel.kernels.evaluate import KernelSet
 
 #: What a factor leaves of the trace: the size of the rounding errors of the kernel's own entries.
 REMAINDER = 1e-14
@@ -49,23 +50,24 @@ def factor_kernel(kernel: Kernel, X: Any, *, most: int | None = None) -> FloatAr
 
     None is returned if the rank is larger than ``most``.
     """
-    name = kernel.name
-    kernel, X = kernel.without_columns(X)
-    n = n_rows(X)
+    name, together, n = kernel.name, KernelSet([kernel]), n_rows(X)
+    every = together.prepare(X)  # once, for all calls
     most = n if most is None else most
     left = np.array(kernel.diagonal(X), dtype=np.float64)  # the diagonal of G − ΦᵀΦ
     enough = REMAINDER * left.sum()
     factor = np.empty((0, n))
     pool = np.unique(np.linspace(0, n - 1, min(n, _POOL)).astype(np.intp))
     while left.sum() > enough:
-        there = X[pool]
-        block = _finite(kernel(there), name) - _gram(factor[:, pool], factor[:, pool])
+        there = every[pool]
+        ((_, block),) = together.matrices(there)
+        block = _finite(block, name) - _gram(factor[:, pool], factor[:, pool])
         least = max(enough / n, _FALL * left.max())
         lower, order, rank, _ = scipy.linalg.lapack.dpstrf(block.T, lower=1, tol=least)
         if rank == 0:  # nothing but rounding errors is left
             break
         chosen = order[:rank] - 1
-        rows = _finite(kernel(there[chosen], X), name) - _gram(factor[:, pool[chosen]], factor)
+        ((_, rows),) = together.matrices(there[chosen], every)
+        rows = _finite(rows, name) - _gram(factor[:, pool[chosen]], factor)
         rows[:, pool] = block[chosen]  # where distances of rows to themselves are exactly 0
         triangle = np.asfortranarray(lower[:rank, :rank])
         new = scipy.linalg.blas.dtrsm(1.0, triangle, rows, lower=1)

@@ -115,11 +115,15 @@ class Threads(Engine):
             if self.taken_off:
                 found = self._less_means(tile, found)
             if task.factors is not None:
-                total = buffers("total", (len(places[rows]), len(places[columns])))
+                shape = len(places[rows]), len(places[columns])
+                total, term = buffers("total", shape), buffers("term", shape)
                 total[:] = 0.0
                 if task.centered is not None:
                     task.centered.subtract(tile, total, self.put)
-                found = _add_weighted(total, found, task.factors, buffers)
+                for position, matrix in found:
+                    np.multiply(matrix, task.factors[position], out=term, casting="same_kind")
+                    total += term
+                found = iter([(0, total)])
             task.work(tile, found, part)
 
         parts = [np.zeros(task.shape) for _ in range(self._n_threads)]
@@ -143,17 +147,6 @@ class Threads(Engine):
 
 def _in_single(array: FloatArray) -> Any:
     return np.ascontiguousarray(array, dtype=np.float32)
-
-
-def _add_weighted(
-    total: FloatArray, matrices: Found, factors: FloatArray, buffers: Buffers
-) -> Found:
-    """Add Σ f_i G_i of a tile to a total, in place, and yield 0 and the total."""
-    term = buffers("term", (total.shape[0], total.shape[1]))
-    for position, matrix in matrices:
-        np.multiply(matrix, factors[position], out=term, casting="same_kind")
-        total += term
-    yield 0, total
 
 
 class TiledBank(ExactBank):

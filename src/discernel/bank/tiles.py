@@ -148,10 +148,6 @@ class Engine(ABC):
             # In other memory: the next kernel may be its square.
             yield position, matrix if off is None else off.subtract(tile, 1.0 * matrix, self.put)
 
-    def host(self, array: Any) -> FloatArray:
-        """Return an array of the library of the tiles as one of NumPy."""
-        return np.asarray(array)
-
 
 def _blas_dot(left: FloatArray, right: FloatArray) -> float:
     return float(scipy.linalg.blas.ddot(left.ravel(), right.ravel()))

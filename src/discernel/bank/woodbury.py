@@ -107,13 +107,16 @@ class WoodburySystem(System):
     def _diagonal(self) -> FloatArray:
         out = np.empty(len(self._ridge))
         for block in slices(slice(0, len(out)), _BLOCK):
-            part = self._factor[:, block] * self._roots[:, None]
-            size = np.einsum("ij,ij->j", part, part) / self._ridge[block]
-            half = self.halves(block)
-            left = 1.0 - np.einsum("ij,ij->j", half, half)
-            out[block] = np.maximum(left, 1.0 / (1.0 + size))  # N⁻¹_ii ≥ 1/N_ii
+            size, taken = self._lengths(block)
+            least = 1.0 / (1.0 + size / self._ridge[block])  # N⁻¹_ii ≥ 1/N_ii
+            out[block] = np.maximum(1.0 - taken, least)
         out /= self._ridge
         return out
+
+    def _lengths(self, block: slice) -> tuple[FloatArray, FloatArray]:
+        """Return the squared lengths of S^(1/2)Φ and of Q of some samples."""
+        part, half = self._factor[:, block] * self._roots[:, None], self.halves(block)
+        return np.einsum("ij,ij->j", part, part), np.einsum("ij,ij->j", half, half)
 
     def inverse_diagonal(self) -> FloatArray:
         return self._diagonal
@@ -133,16 +136,9 @@ class SpectralSystem(WoodburySystem):
     def _solve_small(self, features: FloatArray) -> FloatArray:
         return np.asarray(features / self._larger[:, None])
 
-    @cached_property
-    def _diagonal(self) -> FloatArray:
-        out, ridge = np.empty(len(self._ridge)), float(self._ridge[0])
-        by = 1.0 / (ridge * self._larger)
-        for block in slices(slice(0, len(out)), _BLOCK):
-            squares = np.square(self._factor.T[block])
-            least = ridge / (ridge + squares.sum(axis=1))  # N⁻¹_ii ≥ 1/N_ii
-            out[block] = np.maximum(1.0 - squares @ by, least)
-        out /= ridge
-        return out
+    def _lengths(self, block: slice) -> tuple[FloatArray, FloatArray]:
+        squares = np.square(self._factor.T[block])
+        return squares.sum(axis=1), squares @ (1.0 / (self._ridge[0] * self._larger))
 
 
 class WoodburyInverse(Inverse):

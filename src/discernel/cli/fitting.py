@@ -38,8 +38,9 @@ from discernel.compare.progress import row_bars
 from discernel.exceptions import InvalidInputError, LongFitWarning
 from discernel.persistence import SavedModel, write_model
 from discernel.rows.encoder import TableEncoder
-from discernel.rows.formats import file_stem, listed, printable
+from discernel.rows.formats import file_stem, listed
 from discernel.show.terminal import print_blocks
+from discernel.show.words import printable
 from discernel.show.writing import check_place, refuse_same_file
 
 __all__ = ["fit_command", "predict_command"]

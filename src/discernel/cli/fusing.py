@@ -65,7 +65,7 @@ def fit_views(
         raise InvalidInputError(
             f"{views.name}: the target {target!r} is a column of a source. Name the others."
         )
-    joined = join_files(meant, table, _read_other)
+    joined = join_files(meant, table)
     kernels = build_kernels(meant, joined)
     columns = _named(meant, joined)
     text = [name for name in columns if not _is_number(joined[name])]
@@ -112,9 +112,4 @@ def joiner(views: Path | None) -> Callable[[Any], Any] | None:
     if views is None:
         return None
     meant = read_views(views)
-    return lambda table: join_files(meant, table, _read_other)
-
-
-def _read_other(path: Path) -> Any:
-    """Return the table of another file."""
-    return read_table(path).frame
+    return lambda table: join_files(meant, table)

@@ -14,7 +14,6 @@ from discernel.cli.learning import Learner, Rows, now
 from discernel.cli.predictions import Predictions
 from discernel.persistence import SavedModel
 from discernel.rows.chunks import Chunk, RowProgress
-from discernel.rows.columns import date_parts_of, identifiers
 from discernel.rows.files import FileSource
 from discernel.rows.formats import file_ending, uncompressed_size
 from discernel.rows.labelled import find_target
@@ -89,7 +88,7 @@ def _preparation(clf: Any, columns: tuple[str, ...]) -> Preparation:
     if clf.encoder_ is None:
         return Preparation(columns)
     found = {columns[each.position]: each for each in clf.encoder_.columns_}
-    dates = {name: each.written for name, each in found.items() if each.kind == "date"}
+    dates = {name: each.written for name, each in clf.encoder_.dates.items()}
     numbers = {name for name, each in found.items() if each.kind == "number"}
     text = tuple(name for name in columns if name not in dates and name not in numbers)
     return Preparation(columns, text, dates=dates)
@@ -97,21 +96,21 @@ def _preparation(clf: Any, columns: tuple[str, ...]) -> Preparation:
 
 def _origin(clf: Any, data: Sequence[str], command: str, preparation: Preparation) -> Origin:
     counts = np.round(clf.priors_ * clf.streamed_.n_rows).astype(int).tolist()
-    left_out = {} if clf.encoder_ is None else clf.encoder_.left_out
+    encoder = clf.encoder_
     became = dict.fromkeys(preparation.columns, "number")
     became |= dict.fromkeys(preparation.categories, "category")
-    dates = {} if clf.encoder_ is None else date_parts_of(clf.encoder_)
-    became |= {name: f"date, as {', '.join(parts)}" for name, parts in dates.items()}
+    left_out = {} if encoder is None else encoder.left_out
+    dates = {} if encoder is None else encoder.dates
+    parts = {name: ", ".join(each.parts) for name, each in dates.items()}
+    became |= {name: f"date, as {listed}" for name, listed in parts.items()}
     return Origin(
         " ".join(data),
         command=command,
         created=now(),
         class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),
         columns=became | {n: f"left out: {why}" for n, why in left_out.items() if n in became},
-        identifiers=identifiers(left_out),
-        notes=tuple(
-            f"{name!r} is taken as dates: {', '.join(parts)}" for name, parts in dates.items()
-        ),
+        identifiers=() if encoder is None else encoder.identifiers,
+        notes=tuple(f"{name!r} is taken as dates: {each}" for name, each in parts.items()),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from discernel.exceptions import missing_extra
 from discernel.rows.chunks import RowProgress
-from discernel.rows.formats import printable
+from discernel.show.words import printable
 
 __all__ = ["Bar", "progress_bar", "row_bars"]
 

@@ -141,7 +141,7 @@ class BaseKernelDiscriminant(
         fit, held_out = learning.fit(target), HeldOutScores()
         if self.statistics == "loo":
             held_out = held_out_scores(learning, fit, target)(target, slice(None))
-        found = fit_discriminant(fit, fit.ridge, target, self.statistics, held_out)
+        found = fit_discriminant(fit, target, self.statistics, held_out)
         found = replace(found, dual_coef=learning.coef(found.dual_coef))
         head = self._make_head(found, decision, given, held_out.where)
         return learning.model(

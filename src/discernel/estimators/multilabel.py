@@ -362,7 +362,7 @@ def _fit_labels(
     held_out = held_out_scores(learning, whole, target)
     honest = [held_out(part, slice(i, i + 1)) for i, part in enumerate(target.parts)]
     found = [
-        fit_discriminant(fit, ridge, part, "loo", own)
+        fit_discriminant(fit, part, "loo", own)
         for fit, part, own in zip(fits, target.parts, honest, strict=True)
     ]
     found = [replace(one, dual_coef=learning.coef(one.dual_coef)) for one in found]

@@ -171,7 +171,7 @@ def _known_sum(
     Of a row z that lacks it, k(x, z) is the mean of k(x, r) over the training rows r that have it,
     and k(x, z) of a row x that lacks it does not depend on x.
     """
-    known = where._fixed()
+    known = where.training
     if known.medians is None:
         raise InvalidInputError(f"{where.name} must see numbers to be exported. Got other columns.")
     filled, lacks = where._filled(view.of(rows))

@@ -210,7 +210,11 @@ def _check(model: Any, clf: Any, formula: Scorer, X: Any, dtype: str) -> None:
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    _, probabilities = session.run(None, feeds(model, formula, X))
+    rows, encoder = X, final_estimator(clf)[0].encoder_
+    if encoder is not None and encoder.dates:
+        cells = encoder.split_dates(X)
+        rows = cells if _has_values(formula) else np.column_stack(list(cells.values()))
+    _, probabilities = session.run(None, feeds(model, formula, rows))
     expected = clf.predict_proba(X)
     far = float(np.abs(probabilities - expected).max())
     if not far <= _FAR[dtype]:

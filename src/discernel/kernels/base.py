@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from numbers import Real
 from operator import attrgetter, methodcaller
 from types import FunctionType
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
@@ -24,8 +24,6 @@ from discernel.kernels.columns import (
     column_indices,
     column_spreads,
     describe_columns,
-    divided_columns,
-    take_columns,
 )
 from discernel.kernels.expansion import Expansion, gradients, scale_derivative
 from discernel.kernels.pairs import Called
@@ -56,7 +54,7 @@ __all__ = [
     "Wrapper",
 ]
 
-#: What is known about the training rows; that of some columns stands under their positions.
+#: What is known about the training rows; that of what a view shows of them stands under the view.
 Known: TypeAlias = dict[Hashable, Any]
 
 #: What stands between the field of a part of a kernel and the name of a number in it.
@@ -358,18 +356,6 @@ class Kernel:
     def _shifted(self, X: Any, view: View) -> Kernel:
         return self
 
-    def without_columns(self, X: Any) -> tuple[Kernel, Any]:
-        """Return a kernel and rows of the columns it needs, which give the same matrices.
-
-        For many calls on the same rows: columns are then chosen and copied once.
-        """
-        terms = self.terms()
-        views = {atom.view for term in terms for atom in term.atoms}
-        if views == {View()} or len(views) > 1:
-            return self, X
-        plain = [Term(c, tuple(Atom(a.pair, View(), a.function) for a in t)) for c, t in terms]
-        return Combination(tuple(plain)), views.pop().of(X)
-
     # ---- algebra -----------------------------------------------------------------------------
 
     def on(self, columns: Any, name: str | None = None) -> Restricted:
@@ -471,7 +457,7 @@ class _Composite(Kernel):
         """Return what the kernels in it see of what a view shows."""
         return view
 
-    def _map(self, method: str, *given: Any) -> Kernel:
+    def _map(self, method: str, *given: Any) -> Self:
         """Return the kernel of what a method returns of its parts."""
         change = methodcaller(method, *given)
         new = {field: change(part) for field, part in self.parts.items()}
@@ -519,7 +505,15 @@ class _Composite(Kernel):
             part.check_rows(rows)
 
     def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
-        return self._map("resolve", X, frame, known)
+        """Fix what is its own, then the kernels in it on what they see of the rows."""
+        fixed = self._fixed(X, frame, known)
+        view = fixed._seen(View())
+        given = (view.of(X), None, known.setdefault(view, {})) if view.steps else (X, frame, known)
+        return fixed._map("resolve", *given)
+
+    def _fixed(self, X: Any, frame: Any | None, known: Known) -> Self:
+        """Return the kernel with all of its own that depends on the training set fixed."""
+        return self
 
     def _shifted(self, X: Any, view: View) -> Kernel:
         return self._map("_shifted", X, self._seen(view)) if self.may_shift else self
@@ -684,11 +678,9 @@ class Restricted(Wrapper):
     def _seen(self, view: View) -> View:
         return view.take(self.columns)
 
-    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
+    def _fixed(self, X: Any, frame: Any | None, known: Known) -> Self:
         indices = column_indices(self.columns, X if frame is None else frame)
-        known_here = known.setdefault(indices.tobytes(), {})
-        inner = self.kernel.resolve(take_columns(X, indices), None, known_here)
-        return Restricted(inner, tuple(indices.tolist()), self.label, self.where)
+        return dataclasses.replace(self, columns=tuple(indices.tolist()), described=self.where)
 
     def __repr__(self) -> str:
         return f"{self.kernel._grouped()}.on({describe_columns(self.columns)})"
@@ -739,14 +731,13 @@ class Standardized(Wrapper):
     def check_rows(self, X: Any) -> None:
         self.kernel.check_rows(X)
 
-    def _resolve(self, X: Any, frame: Any | None, known: Known) -> Kernel:
+    def _fixed(self, X: Any, frame: Any | None, known: Known) -> Self:
         self.check_rows(X)
-        if self.spreads is None and "spreads" not in known:
+        if self.spreads is not None:
+            return self
+        if "spreads" not in known:
             known["spreads"] = tuple(column_spreads(as_rows(X)).tolist())
-        spreads = known["spreads"] if self.spreads is None else self.spreads
-        known_here = known.setdefault(spreads, {})
-        inner = self.kernel.resolve(divided_columns(X, spreads), None, known_here)
-        return Standardized(inner, spreads)
+        return dataclasses.replace(self, spreads=known["spreads"])
 
     def __repr__(self) -> str:
         return f"Standardized({self.kernel!r})"

@@ -81,7 +81,7 @@ def gradients(kernel: Any, expansion: Expansion) -> Iterator[tuple[slice, Array]
     """
     terms = kernel.terms()
     keys = dict.fromkeys(atom.key for term in terms for atom in term.atoms)
-    if not all(pair.has_slopes for pair, _ in keys):
+    if not all(pair.is_sum for pair, _ in keys):
         raise NotImplementedError(
             f"{kernel!r} has no gradient by its rows. RBF, Exponential, Laplace, Linear and "
             "Polynomial have, on columns, standardized, named, scaled, added or multiplied too."

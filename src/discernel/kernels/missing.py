@@ -146,20 +146,22 @@ class WhereKnown(Wrapper, PairKind):
         return replace(self, kernel=inner, reference=reference)
 
     def _shifted(self, X: Any, view: View) -> Kernel:
-        found = self._fixed()
+        found = self.training
         inner = self.kernel._shifted(found.rows, View())
         if inner is self.kernel:
             return self
         return self._with_reference(inner, found.rows, found.medians)
 
-    def _fixed(self) -> _Reference:
+    @property
+    def training(self) -> _Reference:
+        """The training rows that have the source; an error before `resolve`."""
         if self.reference is None:
             raise self._unresolved()
         return self.reference
 
     def _filled(self, X: Any) -> tuple[Any, NDArray[np.bool_]]:
         """Return rows without missing cells, and which rows lack the source."""
-        found, cells = self._fixed(), _missing_cells(X)
+        found, cells = self.training, _missing_cells(X)
         missing = np.asarray(cells.all(axis=1))
         filled = _with_medians(X, cells & ~missing[:, None], found.medians, self.kernel.name)
         if missing.any():
@@ -169,7 +171,7 @@ class WhereKnown(Wrapper, PairKind):
     # ---- matrices ----------------------------------------------------------------------------
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
-        found = self._fixed()
+        found = self.training
         filled, missing = self._filled(np.asarray(X) if isinstance(X, list) else X)
         means = np.full(len(missing), found.means.mean())
         prepared = KernelSet([self.kernel]).prepare(filled, None if like is None else like.prepared)
@@ -196,7 +198,7 @@ class WhereKnown(Wrapper, PairKind):
 
     def diagonal(self, X: Any) -> FloatArray:
         filled, missing = self._filled(X)
-        return np.where(missing, self._fixed().means.mean(), self.kernel.diagonal(filled))
+        return np.where(missing, self.training.means.mean(), self.kernel.diagonal(filled))
 
     @property
     def parameters(self) -> dict[str, float]:

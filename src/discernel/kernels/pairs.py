@@ -83,7 +83,6 @@ class _Squared(_Distance):
 
     kind = "squared"
     is_sum = True
-    has_slopes = True
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
         return squared_distances(X, Z)
@@ -150,7 +149,6 @@ class _City(_Distance):
 
     kind = "city"
     is_sum = True
-    has_slopes = True
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         X = as_rows(X)
@@ -254,7 +252,6 @@ class _Inner(PairKind):
 
     kind = "inner"
     is_sum = True
-    has_slopes = True
 
     def diagonal(self, X: Any) -> FloatArray:
         return squared_norms(X)
@@ -287,7 +284,6 @@ class _Cosine(_Inner):
 
     kind = "cosine"
     is_sum = False
-    has_slopes = False
 
     def rows(self, X: Any, like: Any | None = None) -> Any:
         return normalize(as_rows(X))

@@ -163,10 +163,8 @@ class PairKind(ABC):
     is_prepared: ClassVar[bool] = True
     #: Whether a row has 0 with itself.
     is_distance: ClassVar[bool] = False
-    #: Whether the entries are sums over columns.
+    #: Whether the entries are sums over columns, which can be differentiated by each of them.
     is_sum: ClassVar[bool] = False
-    #: Whether the entries can be differentiated by the columns of rows.
-    has_slopes: ClassVar[bool] = False
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the matrix between the rows of X and Z, dense or CSR, or of X with itself."""

@@ -436,10 +436,7 @@ class StreamLearner:
             Uncentered(),
             self.setting.device,
         )
-        ridge = np.full(found.target.n_samples, fit.regularization)
-        discriminant = fit_discriminant(
-            fit, ridge, found.target, estimator.statistics, found.honest
-        )
+        discriminant = fit_discriminant(fit, found.target, estimator.statistics, found.honest)
         target = found.target.among(state.classes)
         estimator._check_target(target, self.setting.request)
         decision = estimator._decide(target)

@@ -24,14 +24,7 @@ from discernel.bank import (
     default_rank,
     make_bank,
 )
-from discernel.criteria import (
-    Auto,
-    Criterion,
-    KernelLeastSquares,
-    LeastSquares,
-    LowRankLoss,
-    low_rank_loss,
-)
+from discernel.criteria import Auto, Criterion, KernelLeastSquares, LeastSquares
 from discernel.default import (
     Proposal,
     Relearner,
@@ -52,6 +45,7 @@ from discernel.exceptions import (
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.weighted import WeightedKernels
 from discernel.learn import LearnedKernel, Request, learn, learn_part, make_request
+from discernel.learn.low_rank import LowRankLoss, low_rank_loss
 from discernel.learn.stages import StagedFit
 from discernel.learn.training import TrainingRows
 from discernel.model import Facts, KeptRows, Model

@@ -31,6 +31,7 @@ from discernel.rows.reader import RowReader
 
 __all__ = [
     "Importances",
+    "LaterImportances",
     "column_importances",
     "has_importances",
     "importance_rows",
@@ -69,43 +70,51 @@ class Importances:
 
     Attributes
     ----------
-    known : tuple of two ndarrays of shape (n_features,), or None
-        Shares and their standard errors; None where they are computed when first asked for.
-    kernel : CombinedKernel or None
-        The learned kernel, then.
-    head : object
-        What has ``row_losses``.
-    reader : RowReader or None
-        What knows which columns the kernels' are of.
-    parts : dict of str to ndarray or None
-        The rows to leave out, and what the fit without them is made of.
+    found : tuple of two ndarrays of shape (n_features,)
+        Shares that sum to 1, and their standard errors.
     """
 
-    known: tuple[FloatArray, FloatArray] | None = None
-    kernel: CombinedKernel | None = None
-    head: Any = None
-    reader: RowReader | None = None
-    parts: dict[str, NDArray[Any]] | None = None
+    found: tuple[FloatArray, FloatArray]
 
     @classmethod
     def of(cls, *given: Any) -> Importances:
-        """Return known importances, from what `column_importances` takes."""
+        """Return the importances from what `column_importances` takes."""
         return cls(column_importances(*given))
+
+
+@dataclass(frozen=True)
+class LaterImportances:
+    """Importances of the columns of a model, computed when they are first asked for.
+
+    Attributes
+    ----------
+    kernel, reader, head
+        As `column_importances` takes them.
+    rows : ndarray of int
+        The rows to leave out, among those that are kept.
+    truth, ridge, weights : ndarray of shape (n_samples, ...)
+        What the fit without them is made of; see `leave_rows_out`.
+    labels : ndarray of shape (n_samples, ...)
+        What the losses of the head take.
+    """
+
+    kernel: CombinedKernel
+    reader: RowReader
+    head: Any
+    rows: NDArray[np.intp]
+    truth: FloatArray
+    ridge: FloatArray
+    weights: FloatArray
+    labels: NDArray[Any]
 
     @cached_property
     def found(self) -> tuple[FloatArray, FloatArray]:
         """Shares that sum to 1, and their standard errors."""
-        if self.known is not None:
-            return self.known
-        parts, kernel, reader = self.parts, self.kernel, self.reader
-        assert parts is not None
-        assert kernel is not None
-        assert reader is not None
+        kernel, rows = self.kernel, self.rows
         gram = WeightedKernels(kernel.kernels, kernel.coefficients)(kernel.rows, kernel.rows)
-        given = (parts[name] for name in ("rows", "truth", "ridge", "weights"))
-        coef, left_out = leave_rows_out(gram, *given)
-        X, labels = kernel.rows[left_out.rows], parts["labels"][left_out.rows]
-        return column_importances(kernel, reader, self.head, X, coef, left_out, labels)
+        fit = leave_rows_out(gram, rows, self.truth, self.ridge, self.weights)
+        X, labels = kernel.rows[rows], self.labels[rows]
+        return column_importances(kernel, self.reader, self.head, X, *fit, labels)
 
 
 def importances_of(
@@ -117,7 +126,7 @@ def importances_of(
     fit: KernelLeastSquares,
     labels: NDArray[Any],
     rows: NDArray[np.intp] | None = None,
-) -> Importances | None:
+) -> Importances | LaterImportances | None:
     """Return importances of columns, or what they are made of; None without columns.
 
     Parameters
@@ -146,15 +155,9 @@ def importances_of(
     every = every[np.lexsort(np.round(fit.fitted[every], _SAME_DIGITS).T)]
     chosen = importance_rows(every, fit.n_samples, reader)
     if isinstance(kernel, CombinedKernel) and fit.n_samples <= _MOST_DEFERRED:
-        weights = fit.sample_weights
-        parts = {
-            "rows": chosen,
-            "truth": fit.truth,
-            "ridge": fit.ridge,
-            "weights": np.ones(fit.n_samples) if weights is None else weights.values,
-            "labels": labels,
-        }
-        return Importances(None, kernel, head, reader, parts)
+        known = fit.sample_weights
+        weights = np.ones(fit.n_samples) if known is None else known.values
+        return LaterImportances(kernel, reader, head, chosen, fit.truth, fit.ridge, weights, labels)
     if fit.by_iteration:
         chosen = draw_rows(chosen, _MOST_SOLVED)
     left_out = fit.left_out(chosen)

@@ -16,9 +16,6 @@ offer               what it is                              who asks for it
                                                             ``qcqp``
 ``weights``         the weights, where they are known       ``none``
 =================== ======================================= ====================================
-
-A program whose values take an algorithm themselves has an attribute ``maximize`` that is None;
-`learn_kernel` puts the algorithm there (see `margin.SoftMargin`).
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def minimize_quadratic(linear: FloatArray, quadratic: FloatArray, start: FloatAr
         support = np.flatnonzero(free)
         target, multiplier = _minimize_on_support(linear, quadratic, support)
         if not abs(target.sum() - 1.0) <= _OFF_SIMPLEX:
-            return _best_vertex(linear + quadratic @ x)
+            return np.asarray(np.eye(len(x))[(linear + quadratic @ x).argmin()])
         if (target > 0).all():
             x = np.zeros_like(x)
             x[support] = target / target.sum()
@@ -104,10 +104,3 @@ def _minimize_on_support(
     except np.linalg.LinAlgError:
         solution = np.full(n + 1, np.nan)
     return solution[:n], float(solution[n])
-
-
-def _best_vertex(slope: FloatArray) -> FloatArray:
-    """Return the vertex of the simplex that lies farthest downhill."""
-    vertex = np.zeros_like(slope)
-    vertex[slope.argmin()] = 1.0
-    return vertex

@@ -17,6 +17,7 @@ from sklearn.utils import check_array
 from discernel.arrays import FloatArray, convert_rows
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, frame_column, is_missing
+from discernel.rows.formats import listed
 
 __all__ = [
     "LARGEST",
@@ -28,6 +29,7 @@ __all__ = [
     "check_labels",
     "column_labels",
     "column_names",
+    "is_frame",
     "is_plain",
     "number_out_of_range",
     "out_of_range",
@@ -53,7 +55,7 @@ def is_plain(X: Any) -> bool:
     """Whether X holds numbers only, none too large, or is nothing that could be encoded."""
     if hasattr(X, "tocsr"):
         return True
-    if _is_frame(X):
+    if is_frame(X):
         if all(_is_number(dtype) for dtype in X.dtypes):
             return are_in_range(X.to_numpy())
         return all(_is_plain_column(X, i) for i in range(X.shape[1]))
@@ -92,7 +94,7 @@ def are_in_range(numbers: NDArray[Any]) -> bool:
 def as_table(X: Any) -> Any:
     """Return a dataframe as it is and anything else as an array of two dimensions, checked."""
     X = convert_rows(X)
-    if not _is_frame(X):
+    if not is_frame(X):
         cells = X if hasattr(X, "tocsr") else np.asarray(X)
         if isinstance(X, (list, tuple)) and cells.dtype.kind in "US":
             cells = np.array(X, dtype=object)  # beside text, numbers would have become text
@@ -109,7 +111,7 @@ def as_table(X: Any) -> Any:
 
 def column_names(X: Any) -> list[str]:
     """Return the names of columns, ``x0``, ``x1`` and so on where not all of them have one."""
-    names = list(X.columns) if _is_frame(X) else []
+    names = list(X.columns) if is_frame(X) else []
     if not names or not all(isinstance(name, str) for name in names):
         return [f"x{i}" for i in range(X.shape[1])]
     name, times = Counter(names).most_common(1)[0]
@@ -139,7 +141,7 @@ def number_out_of_range(cell: Any, column: str, row: int) -> InvalidInputError:
 
 def column_labels(X: Any) -> tuple[Any, ...]:
     """Return the names of columns where these are no text, such as numbers; else none."""
-    labels = tuple(X.columns) if _is_frame(X) else ()
+    labels = tuple(X.columns) if is_frame(X) else ()
     return () if all(isinstance(label, str) for label in labels) else labels
 
 
@@ -156,17 +158,13 @@ def check_labels(given: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
     if given and expected and given != expected:
         raise InvalidInputError(
             "The columns must have the names of training, in the same order: "
-            f"{_few(expected)}. Got {_few(given)}. Choose them with X[names], or give an array "
-            "whose columns are in that order."
+            f"{listed(expected, 10)}. Got {listed(given, 10)}. Choose them with X[names], or give "
+            "an array whose columns are in that order."
         )
 
 
-def _few(labels: tuple[Any, ...]) -> str:
-    shown = ", ".join(map(repr, labels[:10]))
-    return shown if len(labels) <= 10 else f"{shown} and {len(labels) - 10} more"
-
-
-def _is_frame(X: Any) -> bool:
+def is_frame(X: Any) -> bool:
+    """Whether rows have columns with names and types of their own."""
     # Of the class: to ask a dataframe of polars itself takes time that grows with its columns.
     return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
 
@@ -236,7 +234,7 @@ def read_column(X: Any, position: int, name: str) -> Column:
     """Return one column of an array or dataframe."""
     cells = column_cells(X, position)
     declared, is_integer = False, False
-    if _is_frame(X):
+    if is_frame(X):
         dtype = frame_column(X, position).dtype
         declared = hasattr(dtype, "categories") or str(dtype).startswith(_CATEGORIES)
         is_integer = dtype.kind in "iu" if hasattr(dtype, "kind") else bool(dtype.is_integer())
@@ -253,7 +251,7 @@ def read_column(X: Any, position: int, name: str) -> Column:
     missing = np.fromiter((_has_no_value(cell) for cell in cells), dtype=bool, count=len(cells))
     types = {type(cell) for cell in cells[~missing]}
     is_integer = bool(types) and all(issubclass(kind, (int, np.integer)) for kind in types)
-    is_integer &= _is_frame(X) and not types & {bool, np.bool_}
+    is_integer &= is_frame(X) and not types & {bool, np.bool_}
     return Column(name, cells, missing, frozenset(map(_kind, types)), declared, is_integer)
 
 

@@ -12,6 +12,7 @@ from sklearn.utils import _safe_indexing
 
 from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError
+from discernel.rows.cells import is_frame
 
 __all__ = [
     "Chunk",
@@ -159,11 +160,6 @@ def as_weights(weights: Any, name: str) -> FloatArray:
 
 
 # ---- rows of any kind --------------------------------------------------------------------------
-
-
-def is_frame(X: Any) -> bool:
-    """Whether rows have columns with names and types of their own."""
-    return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
 
 
 def is_dask(X: Any) -> bool:

@@ -12,14 +12,12 @@ import numpy as np
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
 from discernel.rows.cells import Column, read_column
 from discernel.rows.dates import ISO, ambiguous_dates, date_format, odd_date
-from discernel.rows.encoder import EncodedDates, TableEncoder
+from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import import_pandas, listed
 from discernel.rows.preparation import NUMBER, Preparation, flags
 
-__all__ = ["Described", "date_parts_of", "describe_columns", "identifiers"]
+__all__ = ["Described", "describe_columns"]
 
-#: Why the library leaves columns out that tell rows apart and no classes.
-_IDENTIFIERS = ("which number the rows", "different values in", "in one row only")
 _MOST_LISTED = 4
 #: A column of ours, called as no other is.
 _KEPT = "\0 kept"
@@ -106,7 +104,7 @@ def describe_columns(
     )
     features = features[list(kept)]
     missing = features.isna().sum().to_dict()
-    parts = date_parts_of(encoder)
+    parts = {name: each.parts for name, each in encoder.dates.items()}
     words = {name: _words(features, preparation, name, missing[name], parts) for name in kept}
     words |= {name: f"left out: {_short(reason)}" for name, reason in left_out.items()}
     return Described(
@@ -115,19 +113,8 @@ def describe_columns(
         {name: words[name] for name in table.columns},
         _summary(preparation, left_out, sum(missing.values())),
         tuple(_notes(table, preparation, parts)),
-        identifiers(left_out),
+        encoder.identifiers,
     )
-
-
-def identifiers(left_out: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the columns that are left out because they tell rows apart.
-
-    Parameters
-    ----------
-    left_out : dict of str to str
-        Why columns are left out, by name.
-    """
-    return tuple(n for n, why in left_out.items() if any(sign in why for sign in _IDENTIFIERS))
 
 
 # ---- what a column holds -----------------------------------------------------------------------
@@ -194,19 +181,6 @@ def _learn_columns(features: Any) -> TableEncoder:
         warnings.simplefilter("ignore", LeftOutColumnWarning)  # they are listed, not warned of
         # Beside one that is kept: where none is, the encoder would refuse the table.
         return TableEncoder().fit(told.assign(**{_KEPT: np.arange(len(told)) % 2}))
-
-
-def date_parts_of(encoder: TableEncoder) -> dict[str, tuple[str, ...]]:
-    """Return the parts of the columns of dates that an encoder makes numbers of.
-
-    Parameters
-    ----------
-    encoder : TableEncoder
-        Fitted to a table whose columns have names.
-    """
-    names = encoder.feature_names_in_
-    dates = (each for each in encoder.columns_ if isinstance(each, EncodedDates))
-    return {str(names[each.position]): each.parts for each in dates}
 
 
 def _clear(features: Any) -> set[str]:

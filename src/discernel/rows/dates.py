@@ -11,8 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
+from discernel.rows.cells import Column
 
-__all__ = ["ISO", "PARTS", "ambiguous_dates", "as_times", "date_format", "date_parts", "odd_date"]
+__all__ = [
+    "ISO",
+    "PARTS",
+    "ambiguous_dates",
+    "as_times",
+    "date_format",
+    "date_parts",
+    "odd_date",
+    "read_times",
+]
 
 #: What a date is for a model: days since 1970 and what repeats itself.
 PARTS = ("days", "year", "month", "weekday", "hour")
@@ -126,6 +136,21 @@ def as_times(cells: NDArray[Any], written: str) -> NDArray[np.datetime64]:
     texts = {cell: _parse(cell, written) for cell in cells if isinstance(cell, str)}
     found = [texts[cell] if isinstance(cell, str) else _time(cell) for cell in cells]
     return np.array(found, dtype="datetime64[us]")
+
+
+def read_times(column: Column, written: str) -> tuple[NDArray[np.datetime64], int | None]:
+    """Return the cells of a column as times, and the first row that has no date but a value.
+
+    Parameters
+    ----------
+    column : Column
+        Dates.
+    written : str
+        How texts write them.
+    """
+    times = as_times(column.cells, written)
+    odd = np.flatnonzero(np.isnat(times) & ~column.missing)
+    return times, int(odd[0]) if len(odd) else None
 
 
 def _time(cell: Any) -> Any:

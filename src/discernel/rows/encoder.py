@@ -28,7 +28,7 @@ from discernel.rows.cells import (
     out_of_range,
     read_column,
 )
-from discernel.rows.dates import ISO, as_times, date_format, date_parts, odd_date
+from discernel.rows.dates import ISO, as_times, date_format, date_parts, odd_date, read_times
 
 __all__ = [
     "EncodedDates",
@@ -242,17 +242,19 @@ class EncodedDates:
 
     def encode(self, column: Column, out: FloatArray) -> None:
         """Write the encoded columns to ``out``."""
-        times = as_times(column.cells, self.written)
-        odd = np.isnat(times) & ~column.missing
-        if odd.any():
-            row = int(odd.argmax())
-            raise InvalidInputError(
-                f"The column {column.name!r} must hold dates written as in training. Got "
-                f"{str(column.cells[row])!r} in row {row}, and none such as {self.written}."
-            )
-        found = date_parts(times)
+        found = date_parts(self.times(column))
         for part, each, place in zip(self.parts, self.numbers, self._places, strict=True):
             each.encode(_as_column(found[part], column.name), out[:, place])
+
+    def times(self, column: Column) -> NDArray[np.datetime64]:
+        """Return the cells of a column as times, or raise where one is no date."""
+        times, odd = read_times(column, self.written)
+        if odd is not None:
+            raise InvalidInputError(
+                f"The column {column.name!r} must hold dates written as in training. Got "
+                f"{str(column.cells[odd])!r} in row {odd}, and none such as {self.written}."
+            )
+        return times
 
     def typical(self, encoded: FloatArray) -> FloatArray:
         """Return the encoded columns of a row in the middle of others."""
@@ -272,11 +274,22 @@ def _as_column(numbers: FloatArray, name: str) -> Column:
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A column that is not encoded: why, and what to do, which is nothing where it is empty."""
+    """A column that is not encoded.
+
+    Attributes
+    ----------
+    name, reason : str
+        Which one, and why.
+    advice : str
+        What to do; empty where that is nothing.
+    identifies : bool
+        Whether it tells rows apart, and no classes.
+    """
 
     name: str
     reason: str
     advice: str = ""
+    identifies: bool = False
 
 
 _Encoded: TypeAlias = EncodedNumbers | EncodedValues | EncodedDates
@@ -366,6 +379,7 @@ def _learn_numbers(
             f"{len(known)} different integers from {known[0]:.0f} to {known[-1]:.0f}, which "
             "number the rows",
             "Drop it, or keep it as a number with astype(float).",
+            identifies=True,
         )
     spread = float(column_spreads(known[:, None])[0])
     return EncodedNumbers(position, float(np.median(known)), spread, tells_missing)
@@ -432,13 +446,13 @@ def _learn_values(
             f"text with {len(counts)} different values in {n_known} rows",
             "Drop it, encode it, or compute a kernel of it with "
             f"Function(f).on([{column.name!r}]).",
+            identifies=True,
         )
     kept = _frequent(counts)
     has_missing = facts.n_missing > 0
     if not kept and not has_missing and len(counts) > 1:
-        return LeftOut(
-            column.name, "every value in one row only", "Drop it, or put values together."
-        )
+        reason, advice = "every value in one row only", "Drop it, or put values together."
+        return LeftOut(column.name, reason, advice, identifies=True)
     n_states = len(kept) + (len(counts) > len(kept)) + has_missing
     if n_states == 1 and not keep_constant:
         return LeftOut(column.name, "one value")
@@ -663,10 +677,50 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         found = {name: [v for v in some if v not in rare[name]] for name, some in others.items()}
         return {name: some for name, some in found.items() if some}
 
+    def split_dates(self, X: Any) -> dict[str, NDArray[Any]]:
+        """Return the columns of a table, with parts in place of dates: what exported models take.
+
+        Parameters
+        ----------
+        X : dataframe or array-like of shape (n_rows, n_features)
+            Rows with the columns of training.
+
+        Returns
+        -------
+        dict of str to ndarray of shape (n_rows,)
+            The cells of ``age``, ``when (days)``, ``when (month)`` and so on.
+        """
+        check_is_fitted(self, "columns_")
+        X = as_table(X)
+        self._check_columns(X)
+        cells: dict[str, NDArray[Any]] = {}
+        for position, name in enumerate(column_names(X)):
+            column = read_column(X, position, name)
+            if name in self.dates:
+                each = self.dates[name]
+                parts = date_parts(each.times(column))
+                named = zip(each.input_names(name), each.parts, strict=True)
+                cells |= {title: parts[part] for title, part in named}
+            else:
+                cells[name] = column.cells
+        return cells
+
     @property
     def left_out(self) -> dict[str, str]:
         """Why columns of the table are not encoded, by name."""
         return {column.name: column.reason for column in self.left_out_}
+
+    @property
+    def identifiers(self) -> tuple[str, ...]:
+        """The columns of the table that are left out because they tell rows apart."""
+        return tuple(column.name for column in self.left_out_ if column.identifies)
+
+    @property
+    def dates(self) -> dict[str, EncodedDates]:
+        """How the columns of dates are encoded, by name."""
+        names = _check_feature_names_in(self)
+        dates = (each for each in self.columns_ if isinstance(each, EncodedDates))
+        return {str(names[each.position]): each for each in dates}
 
     @property
     def source(self) -> NDArray[np.intp]:

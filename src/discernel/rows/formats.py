@@ -11,7 +11,6 @@ from typing import Any, BinaryIO, TextIO
 
 from discernel.arrays import memory_limit
 from discernel.exceptions import InvalidInputError, missing_extra
-from discernel.show.words import printable
 
 __all__ = [
     "DAMAGED",
@@ -29,7 +28,6 @@ __all__ = [
     "listed",
     "open_bytes",
     "open_text",
-    "printable",
     "refuse_duplicates",
     "uncompressed_size",
 ]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import read_column
-from discernel.rows.dates import as_times
+from discernel.rows.dates import read_times
 from discernel.rows.formats import import_pandas, listed
 
 __all__ = ["NUMBER", "Preparation", "canonical_text", "flags", "one_spelling", "refuse_text"]
@@ -205,13 +205,11 @@ def refuse_text(values: Any, column: str, where: str) -> None:
 def _times(values: Any, column: str, written: str, where: str) -> NDArray[np.datetime64]:
     """Return the cells of a column of dates as times, or raise where one is no date."""
     found = read_column(values.to_frame(), 0, column)
-    times = as_times(found.cells, written)
-    odd = np.isnat(times) & ~found.missing
-    if odd.any():
-        row = int(odd.argmax())
+    times, odd = read_times(found, written)
+    if odd is not None:
         raise InvalidInputError(
             f"{where}: column {column!r} must hold dates written as in training. Got "
-            f"{str(found.cells[row])!r} in row {row + 1}, and none such as {written}. Correct the "
+            f"{str(found.cells[odd])!r} in row {odd + 1}, and none such as {written}. Correct the "
             "cell, leave it empty, or drop the column."
         )
     return times

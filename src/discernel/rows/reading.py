@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -192,12 +192,12 @@ class ArrowFile:
 
     def __init__(self, path: Path) -> None:
         self.path, self._pa = path, import_arrow()
-        with _reading(path):
-            schema, _ = next(self._batches())
-        self.types = _columns(path, schema)
+        with _reading(path), self._open() as (schema, _):
+            self.types = _columns(path, schema)
 
-    def _batches(self) -> Iterator[tuple[Any, Any]]:
-        """Yield the schema with each of the batches, first with None."""
+    @contextmanager
+    def _open(self) -> Iterator[tuple[Any, Iterable[Any]]]:
+        """Yield the schema and the batches of rows."""
         from pyarrow import feather, ipc
 
         with self._pa.memory_map(str(self.path)) as file:
@@ -211,20 +211,17 @@ class ArrowFile:
                 except self._pa.ArrowInvalid:  # of the first version of Feather
                     stored = feather.read_table(self.path, memory_map=False)
                     batches = stored.to_batches()
-            yield stored.schema, None
-            for batch in batches:
-                yield stored.schema, batch
+            yield stored.schema, batches
 
     def parts(self, types: Mapping[str, Any], n_rows: int) -> Iterator[Any]:
-        with _reading(self.path):
-            for _, batch in self._batches():
-                for first in range(0, 0 if batch is None else batch.num_rows, n_rows):
+        with _reading(self.path), self._open() as (_, batches):
+            for batch in batches:
+                for first in range(0, batch.num_rows, n_rows):
                     yield batch.slice(first, n_rows).select(list(types))
 
     def read(self) -> Any:
         check_bytes(self.path, self.path.stat().st_size)
-        with _reading(self.path):
-            schema, *batches = (each[bool(i)] for i, each in enumerate(self._batches()))
+        with _reading(self.path), self._open() as (schema, batches):
             table = self._pa.Table.from_batches(batches, schema)
         check_size(self.path, table.num_rows, table.num_columns)
         return table.select(list(self.types))

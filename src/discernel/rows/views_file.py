@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -53,6 +53,7 @@ from discernel.kernels import (
 from discernel.kernels.base import Restricted
 from discernel.rows.formats import import_pandas, listed
 from discernel.rows.preparation import canonical_text, one_spelling
+from discernel.rows.reading import read_table
 from discernel.rows.views import source_kernels
 
 __all__ = ["KernelChoice", "SourceChoice", "ViewsFile", "build_kernels", "join_files", "read_views"]
@@ -380,7 +381,7 @@ def _lookup(path: Path) -> Lookup:
 # ---- other files -------------------------------------------------------------------------------
 
 
-def join_files(views: ViewsFile, table: Any, read: Callable[[Path], Any] | None = None) -> Any:
+def join_files(views: ViewsFile, table: Any) -> Any:
     """Return a table with the columns of the sources that have files of their own.
 
     They are called ``source[column]``. Rows are found by the key; one that a file does not have
@@ -392,15 +393,13 @@ def join_files(views: ViewsFile, table: Any, read: Callable[[Path], Any] | None 
         What `read_views` returned.
     table : DataFrame
         The rows, in training or in prediction, with the keys among their columns.
-    read : callable, optional
-        From the path of a file to a DataFrame; by default pandas' ``read_csv``.
     """
     pandas = import_pandas()
     parts = [table]
     for source in views.sources:
         if source.file is None:
             continue
-        other = (read or pandas.read_csv)(views.path.parent / source.file)
+        other = read_table(views.path.parent / source.file).frame
         for what, where in ((table, "the table"), (other, source.file)):
             if source.key not in what.columns:
                 raise InvalidInputError(
