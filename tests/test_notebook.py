@@ -81,7 +81,7 @@ def test_what_auto_chose_from_is_shown_and_no_certificate_claimed():
         assert f'<th scope="row">{each.name}</th>' in html
     assert "cannot be ruled out" in learned.certificate
     plain = learn_kernel(GRAMS, Y, criterion="uniform")
-    assert plain.certificate.startswith("None needed")
+    assert plain.certificate.startswith("No certificate needed")
     assert "1 is that of knowing nothing" in html
     assert {name for name, _, _ in rows_of(html, "Kernels")} == {"kernel 0", "kernel 1"}
 

@@ -146,7 +146,7 @@ def test_methods_are_paired_by_division_whatever_failed_or_came_first():
     expected = corrected_t_test([0.85, 0.75, 0.5], [0.9, 0.7, 0.6], 0.25)
     assert comparison.test == expected
     assert comparison.p_value == expected.p_value
-    assert comparison.verdict == "no clear difference"
+    assert comparison.verdict == "tied"
 
 
 def test_comparisons_say_better_and_worse_on_each_data_set_by_itself():

@@ -192,12 +192,12 @@ class PairedComparison:
     sign: float = 1.0
 
     @property
-    def verdict(self) -> Literal["better", "worse", "no clear difference", "cannot tell"]:
+    def verdict(self) -> Literal["better", "worse", "tied", "cannot tell"]:
         """What the corrected probability says; without one, nothing can."""
         if math.isnan(self.p_value):
             return "cannot tell"
         if not self.p_value < ALPHA:
-            return "no clear difference"
+            return "tied"
         return "better" if self.sign * self.test.difference.mean > 0 else "worse"
 
     @property
