@@ -19,7 +19,7 @@ from discernel import (
     MultipleKernelRidge,
 )
 from discernel.arrays import Device, device_errors
-from discernel.bank.device import DeviceBank
+from discernel.bank import device as device_banks
 from discernel.exceptions import DeviceError, InvalidInputError, NumericalError
 from discernel.kernels import RBF, Function
 
@@ -236,14 +236,14 @@ def test_memory_that_others_take_after_it_was_estimated(rows, monkeypatch):
         pytest.skip("needs a GPU")
     X = np.random.default_rng(0).normal(size=(3000, 5))
     y, filling = (X[:, 0] > 0).astype(int), []
-    estimate = DeviceBank._room_for_strips
+    estimate = device_banks._room_for_strips
 
-    def then_fill(self, X):
-        found = estimate(self, X)
+    def then_fill(*given):
+        found = estimate(*given)
         filling.extend(fill())
         return found
 
-    monkeypatch.setattr(DeviceBank, "_room_for_strips", then_fill)
+    monkeypatch.setattr(device_banks, "_room_for_strips", then_fill)
     clf = MultipleKernelDiscriminant([RBF()], device="cuda", **OPTIONS)
     said, accuracy, fitted = "", 0.0, True
     try:

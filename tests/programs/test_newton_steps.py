@@ -7,7 +7,7 @@ import pytest
 
 from discernel.bank import DenseBank
 from discernel.programs.base import ConvexProgram, Point
-from discernel.programs.newton import Newton
+from discernel.programs.newton import Newton, newton_target
 from discernel.programs.rkda import RKDAProgram
 from discernel.programs.silp import SILP
 from discernel.programs.simplex import minimize_quadratic, normalize
@@ -173,3 +173,11 @@ def stationary_points(c, Q):
 @pytest.mark.parametrize("weights", [[np.inf, 1.0], [np.nan, 1.0], [0.0, 0.0], [-1.0, -2.0]])
 def test_weights_of_which_nothing_is_left_become_equal(weights):
     np.testing.assert_array_equal(normalize(np.array(weights)), [0.5, 0.5])
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("curvature", [-1e3, 0.0, -1e-300])
+def test_a_curvature_of_rounding_errors_does_not_overflow(curvature):
+    """One kernel has no gradient along the simplex, and of λ = 0 the Hessian is rounding errors."""
+    point = GivenPoint(np.ones(1), 0.0, np.array([-2.0]), np.array([[curvature]]))
+    assert newton_target(point) == 1.0

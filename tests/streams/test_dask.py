@@ -91,7 +91,7 @@ def test_sums_are_those_of_the_same_chunks_at_home(kind):
     )
     one, other = (source.reduce(summing(X)) for source in (home, away))
     assert one.n_rows == other.n_rows == N
-    for name in ("products", "features", "cross", "values", "weight", "diagonal"):
+    for name in ("products", "all_cross", "all_values", "diagonal"):
         assert np.allclose(getattr(one, name), getattr(other, name), rtol=1e-12, atol=1e-12)
 
 

@@ -167,10 +167,13 @@ class Store:
         with self._transaction(lasting=False) as cursor:
             now, latest = self._now_and_latest()  # not before others are done with their claims
             cursor.execute(
-                "INSERT OR REPLACE INTO running SELECT ?1, ?, ?, ? "
-                "WHERE NOT EXISTS (SELECT 1 FROM cells WHERE key = ?1) "
-                f"AND NOT EXISTS (SELECT 1 FROM running WHERE key = ?1 AND {_COUNTS})",
-                (cell.key, self._owner, self._holder, now + self._lease, now, latest),
+                "INSERT OR REPLACE INTO running SELECT ?, ?, ?, ? "
+                "WHERE NOT EXISTS (SELECT 1 FROM cells WHERE key = ?) "
+                f"AND NOT EXISTS (SELECT 1 FROM running WHERE key = ? AND {_COUNTS})",
+                (
+                    *(cell.key, self._owner, self._holder, now + self._lease),
+                    *(cell.key, cell.key, now, latest),
+                ),
             )
             return cursor.rowcount > 0
 

@@ -104,8 +104,9 @@ def newton_target(point: Point) -> FloatArray:
     """Return the weights that minimise the second-order model of the criterion at a point."""
     weights, gradient, hessian = point.weights, point.gradient, point.hessian
     # Next to no curvature is that of rounding errors: the model is then as good as linear.
-    least = _LEAST_CURVATURE * float(np.ptp(gradient))
-    curvature = max(float(np.trace(hessian)) / len(weights), least, np.finfo(np.float64).tiny)
+    least, digits = _LEAST_CURVATURE * float(np.ptp(gradient)), np.finfo(np.float64)
+    rounding = max(float(digits.eps * np.abs(hessian).max()), float(digits.tiny))
+    curvature = max(float(np.trace(hessian)) / len(weights), least, rounding)
     model = _definite(hessian / curvature)
     return minimize_quadratic(gradient / curvature - model @ weights, model, weights)
 
