@@ -24,22 +24,6 @@ from discernel.criteria import LeastSquares
 from discernel.exceptions import InvalidInputError
 from discernel.targets import SMALLEST_REST, ClassTarget, Target, deal_folds
 
-__all__ = [
-    "LEAST_LOG",
-    "ClassHead",
-    "Decision",
-    "Discriminant",
-    "Expectation",
-    "HeldOutScores",
-    "Statistics",
-    "class_factors",
-    "fit_discriminant",
-    "held_out_log_posterior",
-    "left_out_log_likelihood",
-    "log_posteriors",
-    "row_losses",
-]
-
 #: Where class means and covariance come from. ``"loo"``: leave-one-out predictions.
 #: ``"training"``: the fit itself, as in the papers.
 Statistics = Literal["loo", "training"]

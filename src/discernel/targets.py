@@ -19,15 +19,6 @@ from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.exceptions import InvalidInputError
 
-__all__ = [
-    "SMALLEST_REST",
-    "ClassTarget",
-    "LabelsTarget",
-    "RegressionTarget",
-    "Target",
-    "labels_without_weight",
-]
-
 #: What is left of a class or a variance without a row, at least, as a share.
 SMALLEST_REST = 1e-3
 

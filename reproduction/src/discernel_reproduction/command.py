@@ -20,8 +20,6 @@ from discernel.show.writing import make_folder_of, write_file
 from discernel_reproduction import reproduce
 from discernel_reproduction.reproduce import Reproduced, Reproduction, both_numbers
 
-__all__ = ["reproduce_command"]
-
 #: Divisions a plan with ``--quick``.
 QUICK = 3
 _VERDICTS = {

@@ -19,20 +19,6 @@ from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel_reproduction.methods import PAPERS
 from discernel_reproduction.published import Printed, PrintedTable, papers, published
 
-__all__ = [
-    "Link",
-    "Reproduced",
-    "Reproduction",
-    "both_numbers",
-    "compare",
-    "judge",
-    "markdown",
-    "names",
-    "reproduce",
-    "reproduction",
-    "stored",
-]
-
 Verdict: TypeAlias = Literal["agrees", "better", "differs", "not judged", "not run"]
 #: Units in which more is better; in others only agreement counts.
 _MORE_IS_BETTER = ("accuracy_percent", "auc", "alignment")

@@ -13,8 +13,6 @@ from discernel.compare.tasks import Division, draw_rows, make_division, read, sp
 from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError, unknown_choice
 
-__all__ = ["divide", "five_groups"]
-
 #: The groups of Figure 1 of Yeung 2006: centre, points, class.
 _GROUPS = (
     ((0.0, 2.0), 100, 0),

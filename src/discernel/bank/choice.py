@@ -12,17 +12,6 @@ from sklearn.base import BaseEstimator
 from discernel.bank.tiled import CACHE_BYTES
 from discernel.exceptions import InvalidInputError
 
-__all__ = [
-    "AutoBank",
-    "BankChoice",
-    "Distributed",
-    "Iterative",
-    "LowRank",
-    "Tiled",
-    "read_choice",
-    "read_quantity",
-]
-
 _UNITS: dict[str, float] = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12}
 _UNITS |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 _DEFAULT_MEMORY = "256MiB"

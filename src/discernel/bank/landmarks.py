@@ -16,8 +16,6 @@ from discernel.kernels.features import NystromMap
 from discernel.kernels.terms import single_atom
 from discernel.kernels.weighted import slices
 
-__all__ = ["LandmarksOnDevice"]
-
 
 class LandmarksOnDevice:
     """The landmarks of a feature map on a device.

@@ -26,8 +26,6 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.device import MatrixOnDevice
 
-__all__ = ["KINDS", "Kind", "bank_of_matrices", "device_of_matrices", "make_bank"]
-
 Kind = Literal["dense", "tiled", "factored", "lowrank", "iterative", "distributed"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 _OF_TILES = {"tiled": TiledBank, "iterative": IterativeBank, "distributed": DistributedBank}

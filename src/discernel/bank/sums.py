@@ -24,15 +24,6 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.features import NystromMap
 from discernel.kernels.weighted import slices
 
-__all__ = [
-    "FeatureSums",
-    "Labelled",
-    "SumPass",
-    "SummedSystem",
-    "check_room",
-    "sums_are_of_kernels",
-]
-
 #: Bytes of the features of some rows that are made at a time, per thread.
 _THREAD_BYTES = 2**24
 #: Where the least pivot of k(Z, Z), as a share of the largest, is above this, k(Z, x) is summed up

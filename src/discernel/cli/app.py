@@ -19,8 +19,6 @@ from discernel.cli import (
 )
 from discernel.cli.shared import EXIT_CODES, examples
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Learn the kernel that best separates your classes, and compare it with others.",
     no_args_is_help=True,

@@ -36,8 +36,6 @@ from discernel.compare.report.words import conclusion
 from discernel.show.facts import Origin
 from discernel.show.writing import check_place, refuse_same_file, write_file
 
-__all__ = ["compare_command"]
-
 
 def _quoted(names: Iterable[str]) -> str:
     """Return names as one types them."""

@@ -22,8 +22,6 @@ from discernel.show.terminal import plain_table, print_blocks
 from discernel.show.words import seconds
 from discernel.show.writing import make_folder_of
 
-__all__ = ["demo_command"]
-
 #: What is shown, and one line on each.
 _DATA = {
     "few_columns": "made up: 4 of 20 columns decide, only together",

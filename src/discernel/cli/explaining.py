@@ -16,7 +16,6 @@ from discernel.cli.shared import (
     AsJson,
     ModelFile,
     RowNumbers,
-    on_one_line,
     one_line_errors,
     out,
     read_classifier,
@@ -27,9 +26,7 @@ from discernel.inspection.words import cell_text, output_of, speaking_rows
 from discernel.persistence import SavedModel, read_model
 from discernel.rows.views import sum_by
 from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
-from discernel.show.words import plural
-
-__all__ = ["FIRST_ROWS", "choose_rows", "explain_command", "explain_rows", "training_row"]
+from discernel.show.words import one_line, plural
 
 #: Rows that are explained where none is named, and terms of each on the terminal.
 FIRST_ROWS, _MOST_TERMS = 3, 8
@@ -234,7 +231,7 @@ def _show_row(console: Console, found: Mapping[str, Any]) -> None:
         for each in rows:
             label = "" if each["class"] is None else str(each["class"])
             alike, push = f"{each['similarity']:z.2f}", f"{each['support']:+z.3g}"
-            texts = (training_row(each), f"similarity {alike}", f"adds {push}", on_one_line(label))
+            texts = (training_row(each), f"similarity {alike}", f"adds {push}", one_line(label))
             table.add_row(*map(Text, texts))
         indented(console, table, 4)
 
@@ -258,7 +255,7 @@ def _show_terms(console: Console, terms: Mapping[str, float], what: str) -> None
     for name in ranked[:_MOST_TERMS]:
         value = terms[name]
         drawn = bar(value / (largest or 1.0), 20)
-        table.add_row(Text(on_one_line(name)), f"{value:+z.{digits}f}", drawn)
+        table.add_row(Text(one_line(name)), f"{value:+z.{digits}f}", drawn)
     rest = ranked[_MOST_TERMS:]
     if rest:
         name = plural(len(rest), f"other {what}")

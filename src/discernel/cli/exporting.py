@@ -8,14 +8,13 @@ from typing import Annotated
 
 import typer
 
-from discernel.cli.shared import ModelFile, on_one_line, one_line_errors, read_classifier, say_where
+from discernel.cli.shared import ModelFile, one_line_errors, read_classifier, say_where
 from discernel.exceptions import InvalidInputError
 from discernel.export import numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
 from discernel.rows.formats import listed
+from discernel.show.words import one_line
 from discernel.show.writing import check_place, refuse_same_file, write_file
-
-__all__ = ["export_command"]
 
 #: Names that are printed.
 _MOST = 100
@@ -72,12 +71,12 @@ def _say_columns(scorer: Scorer, in_file: Sequence[str]) -> None:
     names = scorer.names
     if scorer.columns is not None:
         names = tuple(scorer.names[column.position] for column in scorer.columns)
-    typer.echo(f"columns: {on_one_line(listed(names, _MOST))}")
-    typer.echo(f"classes: {on_one_line(listed(scorer.classes.tolist(), _MOST))}")
+    typer.echo(f"columns: {one_line(listed(names, _MOST))}")
+    typer.echo(f"classes: {one_line(listed(scorer.classes.tolist(), _MOST))}")
     made = [name for name in names if name not in in_file]
     if made:
         typer.echo(
-            f"note: {on_one_line(listed(made, _MOST))} must be computed from the columns of the "
+            f"note: {one_line(listed(made, _MOST))} must be computed from the columns of the "
             "file before, as `discernel predict` does",
             err=True,
         )

@@ -28,7 +28,6 @@ from discernel.cli.shared import (
     Target,
     data_of,
     file_of,
-    on_one_line,
     one_line_errors,
     out,
     read_classifier,
@@ -40,10 +39,8 @@ from discernel.persistence import SavedModel, write_model
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import file_stem, listed
 from discernel.show.terminal import print_blocks
-from discernel.show.words import printable
+from discernel.show.words import one_line, printable
 from discernel.show.writing import check_place, refuse_same_file
-
-__all__ = ["fit_command", "predict_command"]
 
 #: The criteria, as `discernel.criteria` has them.
 Criteria = Literal[
@@ -235,7 +232,7 @@ def _note_others(model: SavedModel, rows: learning.Rows) -> None:
     for encoder in encoders[:1]:
         for column, values in encoder.new_values(rows.X).items():
             note = f"note: {column!r} has values not known from training: {listed(values, 3)}"
-            typer.echo(on_one_line(note), err=True)
+            typer.echo(one_line(note), err=True)
 
 
 def _to_the_terminal(text: str) -> None:

@@ -23,8 +23,6 @@ from discernel.rows.views import kernel_sources
 from discernel.rows.views_file import ViewsFile, build_kernels, join_files, read_views
 from discernel.show.facts import Origin
 
-__all__ = ["WhereFiles", "fit_views", "joiner"]
-
 #: The option of commands that read new rows.
 WhereFiles = Annotated[
     Path | None,

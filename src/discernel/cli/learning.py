@@ -31,16 +31,6 @@ from discernel.rows.preparation import Preparation, one_spelling
 from discernel.rows.reading import read_table
 from discernel.show.facts import Origin
 
-__all__ = [
-    "Learner",
-    "Rows",
-    "count_right",
-    "fit_model",
-    "given_file",
-    "now",
-    "read_rows",
-]
-
 
 @dataclass(frozen=True)
 class Learner:

@@ -22,8 +22,6 @@ from discernel.rows.preparation import Preparation
 from discernel.rows.sources import Source
 from discernel.show.facts import Origin
 
-__all__ = ["are_many", "fit_many", "predict_many"]
-
 #: Bytes of a file that is read in chunks.
 _LARGE = 200 * 2**20
 _ENDINGS = (".csv", ".tsv", ".parquet", ".arrow", ".feather")

@@ -16,8 +16,6 @@ from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.persistence import SavedModel
 from discernel.show.writing import csv_text, drafted
 
-__all__ = ["Predictions", "write_predictions"]
-
 _PARQUET, _JSON = (".parquet", ".pq"), (".jsonl", ".ndjson")
 
 

@@ -31,8 +31,6 @@ from discernel.report.model import RowExplanation, write_facts_report
 from discernel.show.terminal import print_blocks
 from discernel.show.writing import check_place, refuse_same_file
 
-__all__ = ["info_command", "report_command"]
-
 
 def report_command(
     what: Annotated[

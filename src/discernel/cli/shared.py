@@ -20,33 +20,6 @@ from discernel.persistence import SavedModel, read_model
 from discernel.rows.formats import ENDINGS, ENDINGS_IN_WORDS, file_ending
 from discernel.show.words import one_line as on_one_line
 
-__all__ = [
-    "EXIT_CODES",
-    "AsJson",
-    "Categorical",
-    "DataName",
-    "Drop",
-    "Jobs",
-    "ManyData",
-    "MaxTime",
-    "ModelFile",
-    "Numeric",
-    "Quiet",
-    "RowNumbers",
-    "Scheduler",
-    "StoreFile",
-    "Target",
-    "data_of",
-    "err",
-    "examples",
-    "file_of",
-    "on_one_line",
-    "one_line_errors",
-    "out",
-    "read_classifier",
-    "say_where",
-]
-
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)
 

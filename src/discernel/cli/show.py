@@ -20,13 +20,6 @@ from discernel.rows.datasets import FOLDER_VARIABLE, Dataset, data_folder
 from discernel.show.terminal import plain_table
 from discernel.show.words import one_line, plural
 
-__all__ = [
-    "escape",
-    "show_data",
-    "show_info",
-    "versions",
-]
-
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "joblib", "pandas", "matplotlib", "cvxpy", "skops")
 
 

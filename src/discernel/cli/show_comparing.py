@@ -20,8 +20,6 @@ from discernel.compare.tables import Entry, failures, summarize
 from discernel.show.terminal import plain_table, print_blocks
 from discernel.show.words import count, seconds
 
-__all__ = ["show_comparison", "show_failures"]
-
 #: From how many columns on there is room for a drawing of the intervals.
 _WIDE = 110
 _DRAWING = 28

@@ -34,16 +34,6 @@ from discernel.rows.datasets import Dataset
 from discernel.rows.labelled import digest, open_file
 from discernel.show.writing import make_folder_of
 
-__all__ = [
-    "DEFAULT_STORE",
-    "Comparison",
-    "check_divisible",
-    "compare",
-    "comparison_plan",
-    "file_data",
-    "stored_records",
-]
-
 #: Where results go unless another place is named: a folder where the user works.
 DEFAULT_STORE = Path("discernel-results") / "results.sqlite"
 

@@ -17,17 +17,6 @@ from discernel.compare.peers import PEERS
 from discernel.compare.plan import Method, Plan
 from discernel.exceptions import InvalidInputError, unknown_choice
 
-__all__ = [
-    "DEFAULT_METHODS",
-    "DESCRIPTIONS",
-    "METHODS",
-    "find_method",
-    "fitting_jobs",
-    "method_name",
-    "smallest_class",
-    "without_unfit",
-]
-
 #: Bytes an entry of a kernel matrix, times the copies held while kernels are learned.
 _BYTES_AN_ENTRY = 8 * 3
 #: The candidates by default; a few more for several views.

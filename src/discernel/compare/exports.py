@@ -17,8 +17,6 @@ from discernel.compare.tables import Entry
 from discernel.show.facts import Origin
 from discernel.show.writing import csv_text
 
-__all__ = ["comparison_csv", "comparison_json", "origin_of"]
-
 _NUMBERS = (
     "n_divisions",
     "n_failed",

@@ -11,8 +11,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-__all__ = ["THREADS", "PeakMemory", "machine", "package_version"]
-
 #: Threads of BLAS within one cell: cells run side by side, so one each.
 THREADS = 1
 

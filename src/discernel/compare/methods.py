@@ -44,15 +44,6 @@ from discernel.kernels import (
 from discernel.learn.learn import DEFAULT_REGULARIZATIONS
 from discernel.rows.views import kernel_sources, sum_by
 
-__all__ = [
-    "METHODS",
-    "Outcome",
-    "fit_and_predict",
-    "learner_kernels",
-    "make_kernels",
-    "search_kernels",
-]
-
 #: At most so many training rows, and so many held-out ones, are kept for a picture.
 _DRAWN = 150
 

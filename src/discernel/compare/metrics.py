@@ -13,8 +13,6 @@ from sklearn.metrics import roc_auc_score
 from discernel.arrays import FloatArray
 from discernel.exceptions import unknown_choice
 
-__all__ = ["LEAST_PROBABILITY", "METRICS", "PredictionMetric", "find_metric", "measure"]
-
 #: No probability counts as less: one row that was sure and wrong is not all of the log-loss.
 LEAST_PROBABILITY = 1e-6
 

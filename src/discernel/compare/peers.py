@@ -15,8 +15,6 @@ from sklearn.model_selection import train_test_split
 
 from discernel.arrays import FloatArray
 
-__all__ = ["PEERS", "Peer", "PeerClassifier"]
-
 
 @dataclass(frozen=True)
 class Peer:

@@ -17,8 +17,6 @@ from typing import Any, Literal
 
 from discernel.exceptions import InvalidInputError, unknown_choice
 
-__all__ = ["Cell", "Data", "Method", "Plan", "Splits", "plain"]
-
 SCALINGS = ("none", "standard", "minmax", "symmetric")
 
 

@@ -11,8 +11,6 @@ from discernel.exceptions import missing_extra
 from discernel.rows.chunks import RowProgress
 from discernel.show.words import printable
 
-__all__ = ["Bar", "progress_bar", "row_bars"]
-
 
 @dataclass(frozen=True)
 class Bar:

@@ -11,8 +11,6 @@ from sklearn.metrics import auc, roc_curve
 from discernel.arrays import FloatArray
 from discernel.compare.store import Record
 
-__all__ = ["MeanCurve", "mean_roc"]
-
 #: False positive rates at which true ones are averaged.
 _RATES = np.linspace(0.0, 1.0, 251)
 

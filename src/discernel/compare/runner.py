@@ -26,8 +26,6 @@ from discernel.compare.store import Result, Store
 from discernel.compare.tasks import Division, divide
 from discernel.exceptions import DiscernelError, InvalidInputError, unknown_choice
 
-__all__ = ["COMPARISON", "Protocol", "Summary", "run", "run_cell"]
-
 #: Seconds between two looks at what other processes have finished.
 _POLL = 0.2
 

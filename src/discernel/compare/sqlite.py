@@ -8,8 +8,6 @@ from pathlib import Path
 
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["open_sqlite"]
-
 #: Says that an SQLite file is one of ours.
 _APPLICATION_ID = 0x64736372
 #: Raised with every change of the tables that an older version could not read.

@@ -17,21 +17,6 @@ from scipy import stats
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 
-__all__ = [
-    "ALPHA",
-    "Interval",
-    "PairedTest",
-    "RankTest",
-    "corrected_error",
-    "corrected_interval",
-    "corrected_t_test",
-    "critical_difference",
-    "holm",
-    "rank_test",
-    "tied_groups",
-]
-
-
 #: The level of tests; intervals have the confidence 1 − it, unless another is asked for.
 ALPHA = 0.05
 #: Spread of results, relative to their size, that rounding explains: a share of rows and a mean of

@@ -23,8 +23,6 @@ from discernel.compare.plan import Cell, Data, Method, Splits, plain
 from discernel.compare.sqlite import open_sqlite
 from discernel.exceptions import DiscernelError, InvalidInputError
 
-__all__ = ["Record", "Result", "Store"]
-
 #: Seconds that a claim counts unless it is renewed.
 _LEASE = 60.0
 #: So often it is renewed before it would lapse.

@@ -28,22 +28,6 @@ from discernel.compare.statistics import (
 from discernel.compare.store import Record, Result
 from discernel.exceptions import InvalidInputError, unknown_choice
 
-__all__ = [
-    "ColumnImportance",
-    "Entry",
-    "Failure",
-    "PairedComparison",
-    "Ranking",
-    "ResultTable",
-    "compare_with",
-    "failures",
-    "heldout_ratio",
-    "mean_importances",
-    "named_rows",
-    "rank_methods",
-    "summarize",
-]
-
 Standing = Literal["ahead", "level", "behind", "untested", "failed"]
 #: How a method stands to the best one, in a word.
 _VERDICTS = {

@@ -20,16 +20,6 @@ from discernel.rows.cells import is_plain
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
 
-__all__ = [
-    "Division",
-    "divide",
-    "draw_rows",
-    "encoded_views",
-    "make_division",
-    "read",
-    "split_rows",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Division:

@@ -8,8 +8,6 @@ import numpy as np
 
 from discernel.rows.datasets import Dataset
 
-__all__ = ["TOYS", "clinic", "few_columns", "steps"]
-
 
 def few_columns() -> Dataset:
     """Return 700 rows of 20 columns, of which four decide, together, on two classes.

@@ -24,8 +24,6 @@ from discernel.programs.simplex import uniform
 from discernel.programs.solution import Candidate
 from discernel.progress.deadline import must_stop_learning
 
-__all__ = ["CrossFit", "Scored", "Selection", "choose", "clearly_better", "each"]
-
 #: Powers of the learned scales: no metric, half of it, all of it.
 STRENGTHS = (0.0, 0.5, 1.0)
 #: λ to choose from; smaller ones are too small for single precision.

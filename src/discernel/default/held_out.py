@@ -23,8 +23,6 @@ from discernel.programs.solution import LearnedKernel
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target, deal_folds
 
-__all__ = ["Relearner", "cross_fitted_scores"]
-
 #: The number of folds up to so many rows. Of more, half of the rows are predicted by what was
 #: learned from some of the other half.
 _FOLDS = {600: 5, 2000: 3}

@@ -13,8 +13,6 @@ from discernel.kernels.features import draw_landmarks
 from discernel.kernels.weighted import WeightedKernels
 from discernel.targets import Target
 
-__all__ = ["residual_landmarks"]
-
 #: Rows, in multiples of the landmarks, that landmarks are looked for among; drawn at random.
 _POOL = 8
 #: The share of the landmarks that there are before each round. The first are drawn uniformly.

@@ -23,8 +23,6 @@ from discernel.kernels.device import DeviceKernels
 from discernel.kernels.distance import median_distance
 from discernel.kernels.evaluate import KernelSet
 
-__all__ = ["MEDIAN_ROWS", "MENU", "Array", "Menu", "stack_on_device"]
-
 #: Of single or double precision.
 Array: TypeAlias = NDArray[Any]
 

@@ -20,8 +20,6 @@ from discernel.kernels import RBF
 from discernel.kernels.distance import median_distance
 from discernel.programs.lambdas import Rule, lambda_grid, search_lambda
 
-__all__ = ["Metric", "learn_metric"]
-
 #: λ to choose from, in units of the kernel normalised to trace 1: a smaller one must have a
 #: leave-one-out error that is smaller by 1 %.
 _LAMBDAS = lambda_grid(-1.0, -4.0, per_decade=1)

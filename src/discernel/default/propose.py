@@ -24,15 +24,6 @@ from discernel.programs.solution import Candidate, LearnedKernel, Progress, Stat
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import Target
 
-__all__ = [
-    "FIRST_ROWS",
-    "Proposal",
-    "menu_kernels",
-    "propose_kernels",
-    "rows_to_choose_on",
-    "scaled_kernels",
-]
-
 #: Up to this many rows kernels are chosen on all of them; of more, on a quarter, no fewer than this
 #: and no more than the second number. The metric of the fit is learned on no more than the third.
 _FEW, _MOST, _MOST_FOR_METRIC = 600, 1000, 1500

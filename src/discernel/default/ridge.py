@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 from discernel.arrays import Cholesky, Device, DeviceFactor, FloatArray, as_host
 from discernel.programs.loo import ErrorPoint
 
-__all__ = ["Ridge"]
-
 
 class Ridge:
     """Minimise Σω‖t − f(x) − b‖² + λ‖f‖² over f and b, for any weights of some kernels.

@@ -12,8 +12,6 @@ from discernel.arrays import FloatArray, typical_row
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.targets import Target, by_appearance, deal
 
-__all__ = ["Sample", "draw_sample"]
-
 Positions = NDArray[np.intp]
 
 

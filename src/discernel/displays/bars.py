@@ -32,14 +32,6 @@ from discernel.programs.solution import compared_by_folds
 from discernel.rows.views import kernel_sources, sum_by
 from discernel.show.words import candidate_label, plural
 
-__all__ = [
-    "CandidatesDisplay",
-    "ContributionsDisplay",
-    "ImportancesDisplay",
-    "KernelWeightsDisplay",
-    "SourcesDisplay",
-]
-
 #: Heights of the bars of sources and kernels, and the room between groups, in lines of text.
 _SOURCE_HEIGHT, _KERNEL_HEIGHT, _GAP = 0.72, 0.5, 0.45
 

@@ -19,23 +19,6 @@ from discernel.show.words import plural
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "LINE_STYLES",
-    "MARKERS",
-    "Display",
-    "FitsDisplay",
-    "LearnedDisplay",
-    "check_count",
-    "check_names",
-    "class_colors",
-    "format_number",
-    "ink_color",
-    "make_axes",
-    "place_legend",
-    "pyplot",
-    "rank_columns",
-    "wrap",
-]
 
 #: The palette of Okabe and Ito without black and yellow, which one of two backgrounds swallows.
 #: The colour-blind can tell them apart; for print, classes differ in marker and lines in dash too.

@@ -21,8 +21,6 @@ from discernel.displays.common import (
 )
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["DiscriminantEmbeddingDisplay"]
-
 _ORDINALS = ("first", "second", "third")
 #: Bins of the one-dimensional plot, in which rows are spread over the height of their class.
 _BINS = 40

@@ -27,8 +27,6 @@ from discernel.learn import LearnedKernel, Progress, RegularizationPath
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LearningPathDisplay", "RegularizationPathDisplay"]
-
 
 class LearningPathDisplay(LearnedDisplay):
     """The objective of every iteration and, where there is a certificate, the gap.

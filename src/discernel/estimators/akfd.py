@@ -35,8 +35,6 @@ from discernel.papers.akfd.solver import Alternation, alternate, choose_nu
 from discernel.programs.simplex import normalize
 from discernel.targets import ClassTarget
 
-__all__ = ["AKFDClassifier"]
-
 #: Where alternations for the choice of ν end. With a tol of 1e-4 and 100 iterations it takes
 #: six times as long and is no better; the paper itself reports 3 to 4 iterations.
 _COARSE_TOL = 1e-2

@@ -32,11 +32,10 @@ from discernel.learn.rows import Setting
 from discernel.learn.stages import fit_in_stages
 from discernel.learn.training import are_precomputed, take_sparse, takes_tables
 from discernel.model import Model
-from discernel.rows.chunks import Chunk, is_dask, is_frame
+from discernel.rows.cells import is_frame
+from discernel.rows.chunks import Chunk, is_dask
 from discernel.rows.sources import Source
 from discernel.show.notebook import notebook_html
-
-__all__ = ["BaseKernelEstimator", "by_chunks", "like_input", "make_model", "score_any", "view"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

@@ -34,8 +34,6 @@ from discernel.rows.open import open_rows
 from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
 
-__all__ = ["BaseKernelDiscriminant", "KernelDiscriminant", "MultipleKernelDiscriminant"]
-
 
 class BaseKernelDiscriminant(
     ClassNamePrefixFeaturesOutMixin, ClassifierMixin, TransformerMixin, BaseKernelEstimator

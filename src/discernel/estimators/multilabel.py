@@ -32,8 +32,6 @@ from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.targets import ClassTarget, LabelsTarget
 
-__all__ = ["LabelsHead", "MultiLabelKernelDiscriminant"]
-
 
 @dataclass(frozen=True)
 class LabelsHead:

@@ -21,8 +21,6 @@ from discernel.model import Model
 from discernel.model.importances import squared_losses
 from discernel.targets import RegressionTarget
 
-__all__ = ["MultipleKernelRidge", "NumberHead"]
-
 
 @dataclass(frozen=True)
 class NumberHead:

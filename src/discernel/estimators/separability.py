@@ -38,8 +38,6 @@ from discernel.papers.separability.spectrum_choice import (
 )
 from discernel.targets import ClassTarget, labels_without_weight
 
-__all__ = ["SeparabilityClassifier", "check_n_neighbors"]
-
 #: σ² of the default kernels, in units of the mean squared distance.
 _SQUARED_WIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0)
 

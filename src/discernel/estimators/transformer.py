@@ -20,8 +20,6 @@ from discernel.model import Model
 from discernel.model.importances import squared_losses
 from discernel.targets import ClassTarget
 
-__all__ = ["KernelHead", "LearnedKernelTransformer"]
-
 
 @dataclass(frozen=True)
 class KernelHead:

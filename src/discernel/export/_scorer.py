@@ -30,8 +30,6 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["classes", "predict", "predict_proba"]
-
 Floats = NDArray[np.float64]
 
 #: Raised with every change to what the file of numbers holds.

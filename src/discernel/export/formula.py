@@ -33,8 +33,6 @@ from discernel.model import Model
 from discernel.model.parts import FeaturePart, KernelPart, ScorePart, score_parts
 from discernel.rows.encoder import EncodedNumbers, TableEncoder
 
-__all__ = ["EXPORTED", "final_estimator", "input_names", "numpy_scorer"]
-
 #: What can be exported.
 EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant)
 #: Of kernels exp(−a·d), a times the largest squared length of a row from which on squared

@@ -30,8 +30,6 @@ from discernel.export._scorer import (
 )
 from discernel.export.formula import EXPORTED, final_estimator, input_names, numpy_scorer
 
-__all__ = ["register_onnx", "to_onnx"]
-
 #: The version of standard operators that graphs are made of, and of those of machine learning.
 _VERSION, _ML_VERSION = 13, 2
 #: The versions of operators: old enough for runtimes of some years ago.

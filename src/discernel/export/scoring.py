@@ -18,8 +18,6 @@ from discernel.export._scorer import Scorer
 from discernel.export.formula import numpy_scorer
 from discernel.show.writing import check_place, refuse_same_file, write_file
 
-__all__ = ["write_scorer"]
-
 
 def write_scorer(
     clf: Any, path: str | Path, *, names: Sequence[str] | None = None

@@ -20,8 +20,6 @@ from discernel.rows.reader import RowReader
 from discernel.rows.sources import Source
 from discernel.rows.views import kernel_sources, sum_by
 
-__all__ = ["Contributions", "contributions"]
-
 #: What rounding may leave of a score, over the largest of its terms, before something is wrong.
 _ROUNDING = 1e-6
 

@@ -21,9 +21,6 @@ from discernel.kernels.columns import column_cells, column_indices
 from discernel.model import Model
 from discernel.model.parts import ScorePart, score_parts
 
-__all__ = ["Explained", "Scoring", "column_groups", "fitted_learner"]
-
-
 # ---- the estimator -----------------------------------------------------------------------------
 
 

@@ -20,8 +20,6 @@ from discernel.programs.solution import compared_by_folds
 from discernel.rows.views import kernel_sources, sum_by
 from discernel.show.facts import ExpectedFacts, ImportanceFacts, ModelFacts, Origin, SourceFacts
 
-__all__ = ["given_names", "model_facts"]
-
 
 def model_facts(
     estimator: Any,

@@ -27,18 +27,6 @@ from discernel.kernels.weighted import WeightedKernels, slices
 from discernel.model.parts import KernelPart, ScorePart, seen_columns
 from discernel.model.rows import dense, mixed_rows, moved_columns
 
-__all__ = [
-    "Form",
-    "OtherForm",
-    "ProductForm",
-    "SumForm",
-    "games_of",
-    "kernel_forms",
-    "n_nodes",
-    "product_integrals",
-    "sampled_values",
-]
-
 #: What values of a product may miss of what they add up to, over the sum of its coefficients.
 _TOLERANCE = 1e-13
 #: Nodes that are tried first where fewer than the exact number may do.

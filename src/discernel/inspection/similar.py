@@ -15,8 +15,6 @@ from discernel.inspection.explained import Explained, Scoring
 from discernel.kernels.weighted import slices
 from discernel.model.parts import KernelPart
 
-__all__ = ["SimilarRows", "similar_rows"]
-
 #: Entries of the kernel between some rows and all training rows that are made at a time.
 _BLOCK_ENTRIES = 2**22
 _SIDES = ("for", "against")

@@ -35,8 +35,6 @@ from discernel.programs.least_squares import LeftOutRows
 from discernel.rows.views import kernel_sources
 from discernel.targets import ClassTarget
 
-__all__ = ["SourceImportances", "source_importances"]
-
 #: Rows that importances are taken from at most, at least, and the work that decides between them.
 _MOST_ROWS, _LEAST_ROWS, _WORK = 1500, 200, 2.5e8
 #: Factors of groups and pairs of rows that are made at a time.

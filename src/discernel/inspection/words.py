@@ -11,8 +11,6 @@ from discernel.exceptions import InvalidInputError
 from discernel.inspection.contributions import Contributions
 from discernel.kernels.columns import is_missing
 
-__all__ = ["cell_text", "explain_in_words", "output_of", "speaking_rows", "terms_of"]
-
 #: Characters of a text that are shown of a cell.
 _LONGEST_CELL = 24
 

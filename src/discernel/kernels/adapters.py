@@ -19,8 +19,6 @@ from discernel.kernels.base import Kernel, Known
 from discernel.kernels.columns import Table
 from discernel.kernels.pairs import check_shape
 
-__all__ = ["Function", "GaussianProcess", "Pairwise", "Precomputed"]
-
 
 @dataclass(frozen=True)
 class Precomputed(Kernel):

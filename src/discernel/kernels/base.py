@@ -39,21 +39,6 @@ from discernel.kernels.terms import (
     raise_to,
 )
 
-__all__ = [
-    "Combination",
-    "Kernel",
-    "Known",
-    "Named",
-    "Offset",
-    "Power",
-    "Product",
-    "Restricted",
-    "Scaled",
-    "Standardized",
-    "Sum",
-    "Wrapper",
-]
-
 #: What is known about the training rows; that of what a view shows of them stands under the view.
 Known: TypeAlias = dict[Hashable, Any]
 

@@ -13,8 +13,6 @@ import numpy as np
 from discernel.arrays import as_host, as_rows, check_given, device_errors, device_of, is_sparse
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["any_rows", "is_positive", "is_whole", "refuse_sparse"]
-
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 #: What is no array of another library. One look at types is next to free.

@@ -15,24 +15,6 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows, is_sparse
 from discernel.exceptions import InvalidInputError
 
-__all__ = [
-    "AUTO_TAKES_TABLES",
-    "Table",
-    "as_cells",
-    "column_cells",
-    "column_indices",
-    "column_quantiles",
-    "column_spreads",
-    "describe_columns",
-    "divided_columns",
-    "frame_column",
-    "is_missing",
-    "is_mixed",
-    "replace_rows",
-    "scaled_columns",
-    "take_columns",
-]
-
 #: What a cell of pandas without a value is called; pandas itself may not be installed.
 _MISSING = ("NAType", "NaTType")
 #: Integers below this are the same as floats.

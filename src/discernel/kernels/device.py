@@ -17,8 +17,6 @@ from discernel.kernels.objects import SimilarityKernel
 from discernel.kernels.terms import Term, combine
 from discernel.kernels.weighted import slices
 
-__all__ = ["STRIP_ENTRIES", "DeviceKernels", "DeviceSum", "MatrixOnDevice", "device_matrix"]
-
 #: Entries of the matrices that are made at a time: far more than a device does at once.
 STRIP_ENTRIES = 2**27
 

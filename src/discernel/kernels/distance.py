@@ -26,8 +26,6 @@ from discernel.kernels.calls import is_positive
 from discernel.kernels.pairs import CHI_SQUARED, CITY, SQUARED
 from discernel.kernels.terms import Atom, Decay, PairKind, RootDecay, Term, Terms, View
 
-__all__ = ["RBF", "ChiSquared", "DistanceKernel", "Exponential", "Laplace", "median_distance"]
-
 Width = float | str | None
 Scales = tuple[float, ...] | None
 

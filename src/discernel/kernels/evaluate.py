@@ -22,8 +22,6 @@ from discernel.kernels.terms import (
     single_atom,
 )
 
-__all__ = ["KernelSet", "PreparedRows", "is_dense"]
-
 #: From this many squarings on, an exponential is as cheap.
 _MOST_SQUARINGS = 6
 

@@ -13,8 +13,6 @@ from discernel.arrays import FloatArray, as_dense, as_rows, is_sparse
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.terms import Array, Atom, Key, Terms, View
 
-__all__ = ["Expansion", "gradients", "pair_slopes", "scale_derivative"]
-
 #: Entries of the largest array that is made at a time.
 _BLOCK_ENTRIES = 2**21
 

@@ -26,15 +26,6 @@ from discernel.kernels.base import Kernel
 from discernel.kernels.terms import IDENTITY, Atom, single_atom
 from discernel.kernels.weighted import WeightedKernels, slices
 
-__all__ = [
-    "ExactMap",
-    "FeatureMap",
-    "NystromMap",
-    "draw_landmarks",
-    "exact_rank",
-    "n_landmarks",
-]
-
 #: Bytes of features that are made at a time, per thread.
 _THREAD_BYTES = 8 * 2**20
 

@@ -14,8 +14,6 @@ from discernel.kernels.calls import is_positive, is_whole
 from discernel.kernels.pairs import COSINE, INNER
 from discernel.kernels.terms import Atom, Monomial, Term, Terms, View
 
-__all__ = ["Cosine", "Linear", "Polynomial"]
-
 
 @dataclass(frozen=True, repr=False)
 class Linear(Kernel):

@@ -23,17 +23,6 @@ from discernel.kernels.objects import (
     Tanimoto,
 )
 
-__all__ = [
-    "as_kernel",
-    "as_kernels",
-    "feature_kernels",
-    "get_settings",
-    "kernel_names",
-    "rbf_ladder",
-    "resolve_kernels",
-    "with_settings",
-]
-
 #: Kernels by name that the library has itself. They are better than scikit-learn's: they share
 #: distances and have derivatives.
 _OWN: dict[str, Kernel] = {

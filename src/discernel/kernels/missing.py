@@ -16,8 +16,6 @@ from discernel.kernels.evaluate import KernelSet, PreparedRows, is_dense
 from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
 from discernel.kernels.weighted import WeightedKernels
 
-__all__ = ["WhereKnown"]
-
 
 @dataclass(frozen=True, eq=False)
 class _Reference:

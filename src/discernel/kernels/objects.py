@@ -30,17 +30,6 @@ from discernel.kernels.columns import as_cells, is_missing
 from discernel.kernels.pairs import non_negative
 from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
 
-__all__ = [
-    "Intersection",
-    "Jaccard",
-    "Lookup",
-    "Matching",
-    "NGram",
-    "SimilarityKernel",
-    "Spectrum",
-    "Tanimoto",
-]
-
 #: Counts of which at least this share is not 0 are multiplied as dense matrices, up to this many
 #: numbers: of few different items, such as the pieces of DNA.
 _DENSE, _DENSE_ENTRIES = 0.1, 2**25

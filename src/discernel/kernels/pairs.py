@@ -31,17 +31,6 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.expansion import Expansion
 from discernel.kernels.terms import Array, PairKind, View
 
-__all__ = [
-    "CHI_SQUARED",
-    "CITY",
-    "COSINE",
-    "INNER",
-    "SQUARED",
-    "Called",
-    "check_shape",
-    "non_negative",
-]
-
 #: Signs that are made at a time, and the rows that a thread takes at a time: signs, and the ranks
 #: they are made of, stay in the cache.
 _SIGNS, _SIGN_ROWS = 2**17, 64

@@ -27,28 +27,6 @@ from discernel.kernels.columns import (
     take_columns,
 )
 
-__all__ = [
-    "IDENTITY",
-    "LEAST_EXPONENT",
-    "LEAST_SINGLE_EXPONENT",
-    "Atom",
-    "Decay",
-    "Monomial",
-    "PairFunction",
-    "PairKind",
-    "RootDecay",
-    "Seen",
-    "Term",
-    "Terms",
-    "View",
-    "combine",
-    "diagonal_of",
-    "matrix_of",
-    "multiply",
-    "raise_to",
-    "single_atom",
-]
-
 #: exp(−690) is 1e-300. Below it numbers are denormal, with which processors are ten times slower,
 #: also in every product and factorisation to come.
 LEAST_EXPONENT = -690.0

@@ -15,8 +15,6 @@ from discernel.kernels.base import Kernel
 from discernel.kernels.evaluate import KernelSet, is_dense
 from discernel.kernels.pairs import check_shape
 
-__all__ = ["WeightedKernels", "slices"]
-
 #: Rows and entries of a tile of dense rows: 512 KiB, of which a core holds four in its cache.
 _TILE_ROWS, _TILE_ENTRIES = 256, 2**16
 #: Bytes of one matrix between some new rows and all training rows, of kernels that are not

@@ -57,8 +57,6 @@ from discernel.rows.reader import RowReader
 from discernel.rows.sources import ArraySource, Source
 from discernel.targets import ClassTarget
 
-__all__ = ["Stream", "StreamLearner", "Streamed", "naming_rows"]
-
 #: Rows of the sample that kernels, metric and weights are learned on.
 _LEARNED_ON = 3_000
 #: As many rows that a kernel was not learned from are enough to say what to expect.

@@ -35,8 +35,6 @@ from discernel.progress.deadline import is_late, must_stop_learning
 from discernel.solvers import SOLVERS, NoSolver, check_solver
 from discernel.targets import Target
 
-__all__ = ["DEFAULT_REGULARIZATIONS", "WeightLearner", "learn", "learn_part"]
-
 #: λ considered by ``regularization="loo"``, in units of the (trace-normalised) kernels.
 DEFAULT_REGULARIZATIONS = lambda_grid(0.0, -6.0)
 #: From here on samples are many.

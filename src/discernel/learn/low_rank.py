@@ -28,8 +28,6 @@ from discernel.programs.base import Criterion
 from discernel.programs.least_squares import KernelLeastSquares
 from discernel.targets import Target
 
-__all__ = ["LowRankLoss", "low_rank_loss"]
-
 #: Rows on which the exact kernel is compared with the approximated one.
 _SAMPLE = 1500
 #: A larger rank pays clearly where twice the rank made the error of left-out rows less by this

@@ -19,8 +19,6 @@ from discernel.programs.lambdas import NEAR_LEAST, search_lambda
 from discernel.programs.solution import Callback, LearnedKernel, Solver
 from discernel.targets import ClassTarget
 
-__all__ = ["RegularizationPath", "learn_kernel", "regularization_path"]
-
 
 def learn_kernel(
     grams: Any,

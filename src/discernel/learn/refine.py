@@ -25,8 +25,6 @@ from discernel.programs.lambdas import lambda_grid, search_lambda
 from discernel.progress.deadline import must_stop_learning
 from discernel.targets import ClassTarget
 
-__all__ = ["Refined", "divide_rows", "refine_metric"]
-
 #: Rounds, and the landmarks of each.
 _ROUNDS, _LANDMARKS = 5, 1_000
 #: Rows that gradients, units and median distances are taken from.

@@ -15,8 +15,6 @@ from discernel.programs.solution import FEW_SAMPLES, Callback, Solver
 from discernel.solvers import Columns, Galerkin, Newton, as_solver
 from discernel.targets import Target
 
-__all__ = ["Request", "faster_solver", "make_request"]
-
 #: `Galerkin` is faster than `Newton` from so many samples on, and so many per column of directions.
 _GALERKIN_SAMPLES, _GALERKIN_COLUMNS = 500, 25
 

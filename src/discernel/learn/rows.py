@@ -61,18 +61,6 @@ from discernel.plan import (
 from discernel.progress import in_words, phase, reporting
 from discernel.targets import ClassTarget, Target
 
-__all__ = [
-    "PRIOR_REQUEST",
-    "FitRun",
-    "Learning",
-    "Setting",
-    "held_out_scores",
-    "learn_rows",
-    "learn_training",
-    "rows_vary",
-    "working",
-]
-
 #: Weights and λ where nothing can be learned: of constant kernels, or of a single class.
 PRIOR_REQUEST = make_request(criterion="uniform", regularization=1.0)
 #: Seconds from which on silence would be rude.

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.rows.chunks import Chunk, Place, stack_rows, take_rows
 
-__all__ = ["Positions", "RowSample", "chosen_rows", "comparable", "row_keys"]
-
 Positions = NDArray[np.intp]
 
 #: Rows of every class that are in the sample at least.

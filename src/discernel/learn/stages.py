@@ -35,8 +35,6 @@ from discernel.progress.deadline import (
 )
 from discernel.targets import ClassTarget
 
-__all__ = ["StagedFit", "fit_in_stages"]
-
 Given = tuple[Any, Any, Any]
 
 #: Forecasts may be too low by a factor of two. A stage whose forecast is no more than the first

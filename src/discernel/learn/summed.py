@@ -23,8 +23,6 @@ from discernel.programs.least_squares import center_left_out
 from discernel.programs.solution import Limit
 from discernel.targets import ClassTarget
 
-__all__ = ["StreamState", "StreamedFit", "fit_stream", "statistics_rows"]
-
 #: λ to choose from, falling, in units of the normalised kernel: more rows want less.
 _LAMBDAS = lambda_grid(0.0, -10.0)
 #: How far sums of the same weights in another order may differ, relatively.

@@ -18,15 +18,14 @@ from discernel.rows.cells import (
     LARGEST,
     ColumnFacts,
     column_names,
+    is_frame,
     is_plain,
     out_of_range,
     read_column,
 )
-from discernel.rows.chunks import Chunk, few_of, is_frame
+from discernel.rows.chunks import Chunk, few_of
 from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
-
-__all__ = ["Survey", "SurveyPass", "check_cells", "codes_of"]
 
 #: Rows of the sample: of 20,000 every median and spread is known to a percent. No more bytes than
 #: the second, but some rows always.

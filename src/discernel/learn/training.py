@@ -36,15 +36,6 @@ from discernel.rows.reader import (
 from discernel.rows.views import refuse_views
 from discernel.targets import ClassTarget, labels_without_weight
 
-__all__ = [
-    "TrainingRows",
-    "are_precomputed",
-    "check_training",
-    "take_sparse",
-    "takes_tables",
-    "with_class_weight",
-]
-
 
 @dataclass(frozen=True)
 class TrainingRows:

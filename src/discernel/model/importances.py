@@ -29,19 +29,6 @@ from discernel.model.rows import has_columns
 from discernel.programs.least_squares import KernelLeastSquares, LeftOutRows
 from discernel.rows.reader import RowReader
 
-__all__ = [
-    "Importances",
-    "LaterImportances",
-    "column_importances",
-    "has_importances",
-    "importance_rows",
-    "importances_of",
-    "leave_rows_out",
-    "scores_without",
-    "squared_losses",
-    "worth",
-]
-
 #: Up to so many rows, whose kernel matrix is made in an instant, importances are computed when they
 #: are asked for.
 _MOST_DEFERRED = 2000

@@ -14,8 +14,6 @@ from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.kernels.evaluate import KernelSet, PreparedRows
 from discernel.rows.reader import RowReader
 
-__all__ = ["Facts", "KeptRows", "Model"]
-
 #: Entries of all kernels between new and kept rows up to which neither tiles nor threads pay.
 _FEW_ENTRIES = 2**17
 

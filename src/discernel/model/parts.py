@@ -25,8 +25,6 @@ from discernel.kernels.weighted import WeightedKernels
 from discernel.model.rows import mixed_rows
 from discernel.model.swaps import Swap, SwappedKernels
 
-__all__ = ["FeaturePart", "KernelPart", "ScorePart", "score_parts", "seen_columns"]
-
 
 class ScorePart(ABC):
     """Functions of a row that are linear in some terms of it, and a part of its scores."""

@@ -15,8 +15,6 @@ from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
 from discernel.rows.encoder import TableEncoder
 
-__all__ = ["dense", "has_columns", "mixed_rows", "moved_columns", "typical_rows"]
-
 
 def has_columns(X: Any, kernels: list[Kernel]) -> bool:
     """Whether rows, as kernels take them, are a table."""

@@ -21,8 +21,6 @@ from discernel.kernels.terms import Key, Term, combine
 from discernel.kernels.weighted import WeightedKernels
 from discernel.model.rows import dense, mixed_rows
 
-__all__ = ["Swap", "SwappedKernels"]
-
 #: From some columns and other rows, in turn, to how the terms of rows change when they have the
 #: columns of these, of shape (n_rows, n_terms).
 Swap = Callable[[NDArray[np.intp], Sequence[Any]], Iterator[FloatArray]]

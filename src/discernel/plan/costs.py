@@ -19,8 +19,6 @@ from discernel.kernels.features import n_landmarks
 from discernel.plan.speed import Speed, device_product_rate, measure_device, measure_speed
 from discernel.progress import in_words
 
-__all__ = ["Problem", "Stage", "exact_bytes", "forecast"]
-
 #: Operations of the choice on 1,000 rows, the power of rows that they grow with, columns that make
 #: it twice as dear, and the jobs that share the work, of which each has a thread.
 _CHOICE, _CHOICE_POWER, _CHOICE_COLUMNS, _CHOICE_JOBS = 1.55e11, 1.8, 200.0, 5

@@ -19,18 +19,6 @@ from discernel.kernels import Kernel
 from discernel.plan.costs import Problem, Stage, exact_bytes, forecast
 from discernel.progress import in_words
 
-__all__ = [
-    "FEW_ROWS",
-    "FIRST_STAGE_ROWS",
-    "FitPlan",
-    "choose_bank",
-    "forecast_rest",
-    "needs_forecast",
-    "parse_duration",
-    "plan_stage",
-    "plan_stages",
-]
-
 #: Below this many rows nothing is worth a forecast, which takes a tenth of a second, or a choice:
 #: here, and on a device.
 FEW_ROWS, _FEW_ROWS_ON_DEVICE = 2000, 30_000

@@ -18,8 +18,6 @@ from discernel.kernels.device import DeviceKernels
 from discernel.kernels.evaluate import KernelSet
 from discernel.progress.deadline import Clock
 
-__all__ = ["Speed", "device_product_rate", "measure_device", "measure_speed"]
-
 #: Rows of the matrices that are multiplied here, on a GPU, and where a device is none.
 _ROWS, _ROWS_ON_GPU, _FEW = 600, 4096, 512
 #: Factorisations of large matrices have this share of the speed of products, and half of that at so

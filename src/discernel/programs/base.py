@@ -33,17 +33,6 @@ from discernel.exceptions import InvalidInputError
 from discernel.programs.least_squares import KernelLeastSquares
 from discernel.targets import ClassTarget, Target
 
-__all__ = [
-    "ConicModel",
-    "ConvexProgram",
-    "Criterion",
-    "Point",
-    "Program",
-    "Split",
-    "offers",
-    "relative_gap",
-]
-
 
 class Point(ABC):
     """A convex program at some weights. What is not asked for is not computed.

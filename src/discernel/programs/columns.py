@@ -14,8 +14,6 @@ from discernel.programs.newton import Newton
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Monitor, Solution, Solver, Status, Task
 
-__all__ = ["MANY_KERNELS", "Columns"]
-
 #: From this many kernels on a solver is given few of them at a time. Of 400 kernels on 400 rows it
 #: is then four times as fast where 4 have weight, twice where 80 have, no faster where half have.
 MANY_KERNELS = 200

@@ -16,8 +16,6 @@ from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Solution, Status, Task
 from discernel.progress.deadline import must_stop_learning, seconds_left
 
-__all__ = ["QCQP", "SDP"]
-
 #: What conic solvers call the seconds that they may take.
 _TIME_LIMITS = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 

@@ -30,8 +30,6 @@ from discernel.bank import Bank, Normalization
 from discernel.programs.base import ConicModel, ConvexProgram, Criterion, Point
 from discernel.targets import ClassTarget, Target
 
-__all__ = ["FisherRatio", "FisherRatioPoint", "FisherRatioProgram"]
-
 _SUMS = np.array([-1.0, 1.0])  # c
 
 

@@ -13,8 +13,6 @@ from discernel.programs.newton import Newton, newton_target
 from discernel.programs.simplex import uniform
 from discernel.programs.solution import Solution, Status, Task
 
-__all__ = ["Galerkin"]
-
 #: The share of a column that must be new for it to count.
 _NEW = 1e-10
 #: Rounds that may pass without a smaller gap.

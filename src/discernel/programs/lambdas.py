@@ -10,18 +10,6 @@ import numpy as np
 from discernel.exceptions import NumericalError
 from discernel.programs.solution import Limit
 
-__all__ = [
-    "FLAT",
-    "LEAST",
-    "NEAR_LEAST",
-    "WALK",
-    "LambdaSearch",
-    "Rule",
-    "find_limit",
-    "lambda_grid",
-    "search_lambda",
-]
-
 #: Losses that differ by less than this share count as equal. Towards λ = 0 the loss often becomes
 #: flat: of λ that are as good, the largest is the simplest.
 FLAT = 0.01

@@ -18,8 +18,6 @@ from discernel.programs.loo import ErrorPoint
 from discernel.programs.simplex import normalize
 from discernel.targets import Target
 
-__all__ = ["choose_regularization", "minimize_error", "pull_to_equal"]
-
 #: λ that the descent may reach.
 _LAMBDA_BOUNDS = (1e-7, 10.0)
 #: Softmax weights never vanish: what is below this share is rounded to 0.

@@ -17,8 +17,6 @@ from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank import System
 
-__all__ = ["KernelLeastSquares", "LeastSquares", "LeftOutRows", "center_left_out"]
-
 
 class LeastSquares(Protocol):
     """A fit with an intercept, as far as what is made of it needs to know."""

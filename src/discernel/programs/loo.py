@@ -25,8 +25,6 @@ from discernel.exceptions import check_number
 from discernel.programs.base import Criterion, Program
 from discernel.targets import Target
 
-__all__ = ["Auto", "ErrorPoint", "LeaveOneOut", "LeaveOneOutProgram"]
-
 
 @dataclass(frozen=True)
 class ErrorPoint:

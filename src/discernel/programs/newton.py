@@ -12,8 +12,6 @@ from discernel.programs.base import Point
 from discernel.programs.simplex import minimize_quadratic, uniform
 from discernel.programs.solution import Solution, Status, Task
 
-__all__ = ["Newton", "newton_target"]
-
 #: Proximal weight, relative to the mean curvature: keeps the step unique where kernels are
 #: duplicates of each other, and is too small to slow the quadratic convergence down.
 _PROXIMAL = 1e-9

@@ -11,8 +11,6 @@ from sklearn.utils import check_random_state
 from discernel.bank import Bank
 from discernel.targets import Target
 
-__all__ = ["Part", "draw_part"]
-
 
 class Part(NamedTuple):
     """Some of the samples.

@@ -46,15 +46,6 @@ from discernel.programs.screening import DualBall
 from discernel.programs.simplex import beside_identity, uniform
 from discernel.targets import Target
 
-__all__ = [
-    "RKDA",
-    "JointRKDAProgram",
-    "RKDAPoint",
-    "RKDAProgram",
-    "ShrunkRKDAProgram",
-    "square_root",
-]
-
 #: Rounding error of a factorisation, relative to its matrix: some hundred times that of one number,
 #: for sums over all samples. The norms of the K_i are at most their trace, 1.
 _FACTORISATION = 2e-14

@@ -38,8 +38,6 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 
-__all__ = ["DualBall"]
-
 
 @dataclass(frozen=True)
 class DualBall:

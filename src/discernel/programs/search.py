@@ -18,8 +18,6 @@ from discernel.programs.simplex import uniform
 from discernel.programs.solution import Candidate, Solution, Status, StoppedError, Task
 from discernel.progress.deadline import must_stop_learning
 
-__all__ = ["LBFGS", "Search"]
-
 #: Evaluations of the leave-one-out gradient on all samples, after a start from a part of them.
 _REFINEMENTS = 3
 #: A candidate on a part of the samples counts as close up to this multiple of the best score.

@@ -14,8 +14,6 @@ from discernel.programs.base import Point
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Solution, Status, Task
 
-__all__ = ["SILP"]
-
 
 @dataclass(frozen=True)
 class SILP:

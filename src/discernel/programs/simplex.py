@@ -7,8 +7,6 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray
 
-__all__ = ["beside_identity", "minimize_quadratic", "normalize", "uniform"]
-
 #: The least weight that all kernels together are left with beside the identity.
 _SMALLEST_SHARE = 1e-9
 #: How far the weights of a linear system may be from summing to 1, as they should.

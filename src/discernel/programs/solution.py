@@ -15,24 +15,6 @@ from discernel.show.facts import CandidateFacts, LearnedFacts
 from discernel.show.notebook import notebook_html
 from discernel.show.words import candidate_label
 
-__all__ = [
-    "FEW_SAMPLES",
-    "Callback",
-    "Candidate",
-    "LearnedKernel",
-    "Limit",
-    "Monitor",
-    "Progress",
-    "Solution",
-    "Solver",
-    "Status",
-    "StoppedError",
-    "Task",
-    "compared_by_folds",
-    "silent",
-]
-
-
 #: Up to so many samples searches are done on all of them.
 FEW_SAMPLES = 500
 

@@ -16,8 +16,6 @@ from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Solution, Status, Task
 from discernel.targets import Target
 
-__all__ = ["GivenWeights", "KnownWeights", "NoSolver", "Uniform"]
-
 
 @dataclass(frozen=True)
 class KnownWeights(Program):

@@ -16,19 +16,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-__all__ = [
-    "NO_DEADLINE",
-    "Clock",
-    "Deadline",
-    "OutOfTimeError",
-    "active_deadline",
-    "check_deadline",
-    "is_late",
-    "keep_deadline",
-    "must_stop_learning",
-    "seconds_left",
-]
-
 #: A clock, in seconds.
 Clock = Callable[[], float]
 

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TextIO
 
-__all__ = ["in_words", "phase", "reporting"]
-
 #: Seconds between lines that overwrite each other on a terminal, and between lines in a file.
 _TERMINAL, _FILE = 0.5, 30.0
 _WIDTH = 20

@@ -14,8 +14,6 @@ from discernel.show.page import Pages
 from discernel.show.words import percent, printable, signed
 from discernel.show.writing import check_place
 
-__all__ = ["RowExplanation", "write_facts_report", "write_model_report"]
-
 #: Columns on the first screen, and contributions of a row; the others are summed.
 _MOST_FIRST, _MOST_TERMS = 8, 20
 

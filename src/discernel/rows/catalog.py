@@ -18,8 +18,6 @@ from sklearn import datasets as sklearn_datasets
 from discernel.arrays import FloatArray
 from discernel.rows.generators import make_monks
 
-__all__ = ["CATALOG", "PRIVATE", "CatalogEntry", "OpenML", "Private", "names", "private_names"]
-
 Label: TypeAlias = int | str
 
 

@@ -19,23 +19,6 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, frame_column, is_missing
 from discernel.rows.formats import listed
 
-__all__ = [
-    "LARGEST",
-    "MISSING_VALUES",
-    "Column",
-    "ColumnFacts",
-    "are_in_range",
-    "as_table",
-    "check_labels",
-    "column_labels",
-    "column_names",
-    "is_frame",
-    "is_plain",
-    "number_out_of_range",
-    "out_of_range",
-    "read_column",
-]
-
 #: Numbers are at most this large, and at least minus this: sums of their squares are finite.
 LARGEST = 1e150
 #: How the names of types begin that are categories of polars and of pyarrow.

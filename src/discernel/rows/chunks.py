@@ -14,20 +14,6 @@ from discernel.arrays import FloatArray, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import is_frame
 
-__all__ = [
-    "Chunk",
-    "Place",
-    "Reduction",
-    "Report",
-    "RowProgress",
-    "as_weights",
-    "few_of",
-    "is_dask",
-    "is_frame",
-    "stack_rows",
-    "take_rows",
-]
-
 State = TypeVar("State")
 
 #: The least and the largest weight of a row but 0: sums of 1e18 of them are doubles.

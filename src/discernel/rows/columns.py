@@ -16,8 +16,6 @@ from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import import_pandas, listed
 from discernel.rows.preparation import NUMBER, Preparation, flags
 
-__all__ = ["Described", "describe_columns"]
-
 _MOST_LISTED = 4
 #: A column of ours, called as no other is.
 _KEPT = "\0 kept"

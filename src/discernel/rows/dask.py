@@ -20,18 +20,9 @@ from discernel.arrays.cluster import (
     scheduler,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.rows.chunks import (
-    Chunk,
-    Place,
-    Reduction,
-    Report,
-    as_weights,
-    is_frame,
-    stack_rows,
-)
+from discernel.rows.cells import is_frame
+from discernel.rows.chunks import Chunk, Place, Reduction, Report, as_weights, stack_rows
 from discernel.rows.sources import Source, as_labels, refuse_other_columns, split_frame
-
-__all__ = ["DaskSource", "Layout", "Sent", "gathered", "lazily"]
 
 State = TypeVar("State")
 Result = TypeVar("Result")

@@ -31,8 +31,6 @@ from discernel.exceptions import (
 )
 from discernel.rows.catalog import CATALOG, PRIVATE, CatalogEntry, OpenML, names
 
-__all__ = ["FOLDER_VARIABLE", "Dataset", "data_folder", "load"]
-
 #: The environment variable that names the folder.
 FOLDER_VARIABLE = "DISCERNEL_DATA"
 

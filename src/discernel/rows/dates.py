@@ -13,17 +13,6 @@ from numpy.typing import NDArray
 from discernel.arrays import FloatArray
 from discernel.rows.cells import Column
 
-__all__ = [
-    "ISO",
-    "PARTS",
-    "ambiguous_dates",
-    "as_times",
-    "date_format",
-    "date_parts",
-    "odd_date",
-    "read_times",
-]
-
 #: What a date is for a model: days since 1970 and what repeats itself.
 PARTS = ("days", "year", "month", "weekday", "hour")
 #: The last day of January 2024 as ISO 8601 writes it, which stands for this format.

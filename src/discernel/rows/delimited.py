@@ -31,8 +31,6 @@ from discernel.rows.formats import (
     uncompressed_size,
 )
 
-__all__ = ["DelimitedFile"]
-
 _DELIMITERS = ("\t", ";", "|", ",")
 _WORDS = {"\t": "tab", ";": "';'", "|": "'|'", ",": "','"}
 #: So many rows say what delimiter, names and codes there are.

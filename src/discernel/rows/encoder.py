@@ -30,15 +30,6 @@ from discernel.rows.cells import (
 )
 from discernel.rows.dates import ISO, as_times, date_format, date_parts, odd_date, read_times
 
-__all__ = [
-    "EncodedDates",
-    "EncodedNumbers",
-    "EncodedValues",
-    "LeftOut",
-    "TableEncoder",
-    "has_row_numbers",
-]
-
 #: A value, and a state of being missing, is told apart from others if it is in so many rows.
 _ENOUGH = 2
 #: More different values than this, of more than half of the rows, are text and no categories; so

@@ -14,8 +14,6 @@ from discernel.rows.formats import file_ending, file_stamp, import_arrow
 from discernel.rows.reading import open_table
 from discernel.rows.sources import Source, refuse_absent, rows_of_a_chunk
 
-__all__ = ["FileSource"]
-
 #: The kinds of files by their endings; several files are of one kind.
 _KINDS = {".csv": "CSV", ".tsv": "CSV", ".parquet": "Parquet", ".arrow": "Arrow"}
 _KINDS[".feather"] = "Arrow"

@@ -12,26 +12,6 @@ from typing import Any, BinaryIO, TextIO
 from discernel.arrays import memory_limit
 from discernel.exceptions import InvalidInputError, missing_extra
 
-__all__ = [
-    "DAMAGED",
-    "ENDINGS",
-    "ENDINGS_IN_WORDS",
-    "check_bytes",
-    "check_file",
-    "check_size",
-    "file_ending",
-    "file_stamp",
-    "file_stem",
-    "import_arrow",
-    "import_pandas",
-    "is_gzipped",
-    "listed",
-    "open_bytes",
-    "open_text",
-    "refuse_duplicates",
-    "uncompressed_size",
-]
-
 #: Endings of text, which may be compressed.
 _TEXT = (".csv", ".tsv")
 #: Endings of the files that can be read.

@@ -12,8 +12,6 @@ from sklearn.utils import check_random_state
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 
-__all__ = ["base_waves", "make_monks", "make_waveform"]
-
 #: Which two base waves a class mixes, numbered as in the file of the UCI repository.
 WAVES_OF_CLASS = ((1, 2), (0, 2), (0, 1))
 

@@ -25,8 +25,6 @@ from discernel.rows.formats import check_file, file_stem, import_pandas, listed
 from discernel.rows.preparation import NUMBER, Preparation, canonical_text, flags
 from discernel.rows.reading import read_table
 
-__all__ = ["OpenedFile", "digest", "find_target", "open_file", "rows_with_labels"]
-
 #: Column names that are taken for the target where none is named.
 TARGET_NAMES = ("target", "class", "label", "y")
 #: A target with more different fractions than this is a quantity, not a class.

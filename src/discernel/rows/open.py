@@ -12,13 +12,12 @@ import numpy as np
 
 from discernel.arrays import convert_rows
 from discernel.exceptions import InvalidInputError
-from discernel.rows.chunks import is_dask, is_frame
+from discernel.rows.cells import is_frame
+from discernel.rows.chunks import is_dask
 from discernel.rows.files import FileSource
 from discernel.rows.formats import ENDINGS, file_ending
 from discernel.rows.reading import read_table
 from discernel.rows.sources import ArraySource, ChunkSource, Source, split_frame
-
-__all__ = ["open_rows"]
 
 
 def open_rows(

@@ -21,8 +21,6 @@ from discernel.rows.cells import read_column
 from discernel.rows.dates import read_times
 from discernel.rows.formats import import_pandas, listed
 
-__all__ = ["NUMBER", "Preparation", "canonical_text", "flags", "one_spelling", "refuse_text"]
-
 
 @dataclass(frozen=True)
 class Preparation:

@@ -35,18 +35,6 @@ from discernel.rows.cells import (
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.views import refuse_views
 
-__all__ = [
-    "RowReader",
-    "are_objects",
-    "check_kernels_take",
-    "check_mixed",
-    "check_range",
-    "check_rows",
-    "hint",
-    "is_mixed_table",
-    "stack_matrices",
-]
-
 #: What scikit-learn says of cells that kernels of numbers do not take.
 _REFUSED = "Input X contains NaN|could not convert string"
 #: What is said of missing cells instead: scikit-learn names estimators of its own.

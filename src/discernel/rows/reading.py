@@ -24,8 +24,6 @@ from discernel.rows.formats import (
     refuse_duplicates,
 )
 
-__all__ = ["ReadTable", "TableFile", "open_table", "read_table"]
-
 
 class TableFile(Protocol):
     """A file of rows: what its columns hold, and its rows, all at once or a part at a time."""

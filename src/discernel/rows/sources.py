@@ -12,26 +12,8 @@ from numpy.typing import NDArray
 from discernel.arrays import convert_rows, memory_limit, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.progress.deadline import is_late
-from discernel.rows.chunks import (
-    Chunk,
-    Place,
-    Reduction,
-    Report,
-    as_weights,
-    few_of,
-    is_frame,
-)
-
-__all__ = [
-    "ArraySource",
-    "ChunkSource",
-    "Source",
-    "as_labels",
-    "refuse_absent",
-    "refuse_other_columns",
-    "rows_of_a_chunk",
-    "split_frame",
-]
+from discernel.rows.cells import is_frame
+from discernel.rows.chunks import Chunk, Place, Reduction, Report, as_weights, few_of
 
 State = TypeVar("State")
 Result = TypeVar("Result")

@@ -39,18 +39,6 @@ from discernel.kernels.columns import (
     take_columns,
 )
 
-__all__ = [
-    "JoinedViews",
-    "SourceWeights",
-    "join_views",
-    "kernel_sources",
-    "refuse_views",
-    "source_kernels",
-    "source_weights",
-    "sum_by",
-    "weights_spread",
-]
-
 #: Entries of a matrix and its transpose that differ by less than this share are the same.
 _SYMMETRIC = 1e-8
 

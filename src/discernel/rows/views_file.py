@@ -56,8 +56,6 @@ from discernel.rows.preparation import canonical_text, one_spelling
 from discernel.rows.reading import read_table
 from discernel.rows.views import source_kernels
 
-__all__ = ["KernelChoice", "SourceChoice", "ViewsFile", "build_kernels", "join_files", "read_views"]
-
 #: The kernels by their names, and which of them divide columns by their spread.
 _KINDS: dict[str, type[Kernel]] = {
     "rbf": RBF,

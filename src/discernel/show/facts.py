@@ -18,20 +18,6 @@ from typing import Any
 
 from discernel.show.words import percent, plural, written
 
-__all__ = [
-    "Block",
-    "CandidateFacts",
-    "ExpectedFacts",
-    "ImportanceFacts",
-    "LearnedFacts",
-    "ModelFacts",
-    "Origin",
-    "Row",
-    "SourceFacts",
-    "facts_schema",
-    "versions_here",
-]
-
 #: Classes that are listed with their rows, and at most so many that a table of errors has.
 _MOST_CLASSES, _MOST_CONFUSED = 8, 20
 #: So many kernels have bars even if all have the same weight.

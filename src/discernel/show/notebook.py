@@ -11,8 +11,6 @@ from html import escape
 
 from discernel.show.facts import Block, Row
 
-__all__ = ["notebook_html"]
-
 #: Rows of a table; the others are summed.
 _MOST_ROWS = 10
 #: What is seen before anything is unfolded.

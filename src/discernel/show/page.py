@@ -11,8 +11,6 @@ from typing import Any
 from discernel.exceptions import missing_extra
 from discernel.show.writing import write_file
 
-__all__ = ["Pages"]
-
 
 class Pages:
     """Templates, and what every page has: style, script, and what the page may load.

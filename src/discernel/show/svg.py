@@ -15,8 +15,6 @@ from xml.etree import ElementTree
 
 from discernel.exceptions import missing_extra
 
-__all__ = ["PALETTE", "drawing", "new_figure", "to_svg"]
-
 #: What is drawn in each colour stands in the style sheet as --series-1, --series-2, ...
 PALETTE = ("#0072b2", "#c8500a", "#00805e", "#b0478a", "#946300", "#5a4fcf")
 #: Text and lines, and what lies behind them: no colour of a display.

@@ -12,8 +12,6 @@ from rich.text import Text
 from discernel.show.facts import Block, Row
 from discernel.show.words import one_line
 
-__all__ = ["bar", "indented", "plain_table", "print_blocks", "print_heading", "say"]
-
 _BAR = 24
 #: Rows of a table whose other rows are summed, and of one whose rows are listed.
 _MOST_ROWS, _MOST_LISTED = 10, 40

@@ -7,22 +7,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-__all__ = [
-    "candidate_label",
-    "count",
-    "join",
-    "memory",
-    "one_line",
-    "percent",
-    "plural",
-    "printable",
-    "probability",
-    "seconds",
-    "sentence",
-    "signed",
-    "written",
-]
-
 _MOST_NAMES = 10
 _NUMERALS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 #: Moves the cursor, rings, turns text round, or may not stand in XML; not the end of a line.

@@ -21,8 +21,6 @@ from typing import Any, BinaryIO
 
 from discernel.exceptions import FileWriteError, InvalidInputError
 
-__all__ = ["check_place", "csv_text", "drafted", "make_folder_of", "refuse_same_file", "write_file"]
-
 #: What a spreadsheet takes for the beginning of a formula, behind apostrophes or not.
 _FORMULA = re.compile(r"'*[=+\-@\t\r\n]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -27,8 +27,6 @@ from discernel_reproduction.baselines.conformal_factor import (
     maximize,
 )
 
-__all__ = ["ConformalKernelTransformer"]
-
 
 class ConformalKernelTransformer(
     ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseKernelEstimator

@@ -25,8 +25,6 @@ import scipy.linalg
 from discernel.arrays import FloatArray, matmul
 from discernel.targets import ClassTarget
 
-__all__ = ["ConformalFactor", "ConformalSeparability", "ascend", "factor_design", "maximize"]
-
 #: The least ridge of `maximize`, as a share of the mean diagonal: without it, the scatter within
 #: the classes may be singular, and J without bound.
 _LEAST_RIDGE = 1e-10

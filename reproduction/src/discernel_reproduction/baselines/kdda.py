@@ -20,8 +20,6 @@ from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.targets import ClassTarget
 
-__all__ = ["KDDA"]
-
 #: Eigenvalues of the scatter between the classes below this share of the largest are rounding
 #: errors: k means span at most k − 1 dimensions, fewer where some lie on a line.
 _RANK = 1e-10

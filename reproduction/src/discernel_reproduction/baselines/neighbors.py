@@ -21,8 +21,6 @@ from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.papers.separability.spectrum_choice import neighbor_votes
 
-__all__ = ["KernelNeighborsClassifier"]
-
 #: Bytes of one matrix between new and training rows; more rows are taken in turns.
 _BLOCK_BYTES = 64 * 2**20
 

@@ -23,8 +23,6 @@ from discernel.model import Model
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines.svm import LearnedKernelSVC
 
-__all__ = ["SingleKernelClassifier"]
-
 #: What the λ or C of a classifier is called, and which values are tried. The papers name no values
 #: of C. These reach from far too smooth to nearly no slack; libsvm takes minutes beyond, where
 #: classes overlap.

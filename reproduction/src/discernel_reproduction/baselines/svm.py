@@ -15,8 +15,6 @@ from discernel.criteria import takes_two_classes
 from discernel.estimators.transformer import LearnedKernelTransformer
 from discernel.exceptions import check_number, unknown_choice
 
-__all__ = ["LearnedKernelSVC"]
-
 #: Where libsvm stops, in units of the margin: well below what changes a prediction.
 _SVM_TOL = 1e-4
 

@@ -21,8 +21,6 @@ from discernel.papers.alignment.solvers import greedy, qp
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines import LearnedKernelSVC
 
-__all__ = ["aligned", "alignment_seconds"]
-
 
 class _Learned(NamedTuple):
     """A combination of kernels: their factors, with parameters found, and the path to it.

@@ -20,8 +20,6 @@ from discernel.papers.akfd.solver import NUS
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines import SingleKernelClassifier
 
-__all__ = ["akfd", "kfd_grid", "single"]
-
 
 def akfd(division: Division, options: dict[str, Any]) -> Outcome:
     """Fit an `AKFDClassifier`; by default ν is chosen by tenfold cross-validation."""

@@ -15,8 +15,6 @@ from discernel.compare.tasks import Division
 from discernel.criteria import Margin
 from discernel.kernels import kernel_names
 
-__all__ = ["margin"]
-
 #: Where libsvm stops, in units of the margin.
 _SVM_TOL = 1e-4
 

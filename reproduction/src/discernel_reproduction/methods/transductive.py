@@ -31,8 +31,6 @@ from discernel.papers.separability.spectrum_choice import SHARES
 from discernel_reproduction.baselines import ConformalKernelTransformer, KernelNeighborsClassifier
 from discernel_reproduction.baselines.conformal_factor import factor_design
 
-__all__ = ["conformal", "plain", "separability"]
-
 #: The σ² of the paper: the mean squared distance, named, comes first.
 SQUARED_WIDTHS: tuple[Any, ...] = ("mean", 1e-4, 1e-3, 1e-2, 0.1, 1.0, 5.0, 10.0, 100.0, 1000.0)
 #: What classifies where nothing is asked for.

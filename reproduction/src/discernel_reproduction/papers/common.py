@@ -10,19 +10,6 @@ from scipy import stats
 
 from discernel.compare.store import Record
 
-__all__ = [
-    "TEN_WIDTHS",
-    "accuracy",
-    "auc",
-    "by_place",
-    "error_percent",
-    "gaussians",
-    "metric",
-    "p_value",
-    "percent",
-    "seconds",
-]
-
 #: The ten σ of Kim 2006 and Ye 2008: evenly spaced in the logarithm from 0.1 to 100.
 TEN_WIDTHS: tuple[float, ...] = tuple(
     float(f"{width:.12g}") for width in np.logspace(-1.0, 2.0, 10)

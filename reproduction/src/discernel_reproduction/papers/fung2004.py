@@ -8,8 +8,6 @@ from discernel.compare.plan import Data, Method, Plan, Splits
 from discernel_reproduction.papers.common import accuracy, p_value, seconds
 from discernel_reproduction.reproduce import Link, Reproduction
 
-__all__ = ["REPRODUCTIONS"]
-
 #: The rows of both tables.
 _ROWS = {
     "Ionosphere (351 × 34)": "ionosphere",

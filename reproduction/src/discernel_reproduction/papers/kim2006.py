@@ -12,8 +12,6 @@ from discernel.displays.common import LINE_STYLES, class_colors, make_axes
 from discernel_reproduction.papers.common import accuracy, auc, by_place, gaussians
 from discernel_reproduction.reproduce import Link, Reproduction
 
-__all__ = ["REPRODUCTIONS"]
-
 _ROWS = {
     "Sonar (208, 60)": "sonar",
     "Ionosphere (351, 34)": "ionosphere",

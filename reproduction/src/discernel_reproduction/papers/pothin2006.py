@@ -13,8 +13,6 @@ from discernel.displays.common import LINE_STYLES, class_colors, make_axes, plac
 from discernel_reproduction.papers.common import metric
 from discernel_reproduction.reproduce import Link, Reproduction
 
-__all__ = ["REPRODUCTIONS"]
-
 _DATA = Data("breast_cancer_wisconsin", "minmax")
 #: σ; why this one is said in the notes.
 _SIGMA = 0.5

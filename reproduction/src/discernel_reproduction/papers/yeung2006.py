@@ -13,8 +13,6 @@ from discernel.displays.common import MARKERS, class_colors, pyplot
 from discernel_reproduction.papers.common import by_place, percent
 from discernel_reproduction.reproduce import Link, Reproduction
 
-__all__ = ["REPRODUCTIONS"]
-
 _FINALS: dict[str, Any] = {
     "k-NN k=1": {"n_neighbors": 1},
     "k-NN k=3": {"n_neighbors": 3},

@@ -30,15 +30,6 @@ from discernel.learn import Progress
 from discernel.show.svg import new_figure
 from discernel.show.words import join, seconds
 
-__all__ = [
-    "Drawing",
-    "draw_convergence",
-    "draw_embeddings",
-    "draw_errors_by_regularization",
-    "draw_roc",
-    "draw_time",
-]
-
 #: Rows in a scatter plot: each is an element of the page.
 _MOST_ROWS = 300
 

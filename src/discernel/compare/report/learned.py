@@ -21,8 +21,6 @@ from discernel.rows.views import sum_by
 from discernel.show.facts import Block, Row
 from discernel.show.words import candidate_label, join, percent
 
-__all__ = ["LEARNED", "finished", "importance_block", "importance_blocks"]
-
 
 def finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
     """Return the records of a data set that did not fail, by method."""

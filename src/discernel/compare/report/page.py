@@ -17,8 +17,6 @@ from discernel.show.svg import drawing, to_svg
 from discernel.show.words import printable, written
 from discernel.show.writing import check_place
 
-__all__ = ["write_report"]
-
 
 @dataclass(frozen=True)
 class Picture:

@@ -23,15 +23,6 @@ from discernel.compare.tables import (
 from discernel.show.facts import Block, Row
 from discernel.show.words import join, memory, percent, probability, seconds, signed
 
-__all__ = [
-    "Race",
-    "Section",
-    "closing_sections",
-    "drawn_range",
-    "first_screen",
-    "result_sections",
-]
-
 #: Columns on the first screen, and data sets with a figure there.
 _MOST_COLUMNS, _MOST_DATASETS = 8, 6
 

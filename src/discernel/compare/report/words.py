@@ -12,21 +12,6 @@ from discernel.compare.statistics import ALPHA, Interval
 from discernel.compare.tables import Entry, Failure, Ranking, ResultTable
 from discernel.show.words import count, join, probability, seconds, sentence
 
-__all__ = [
-    "BASELINE",
-    "DEFAULT",
-    "conclusion",
-    "describe_dataset",
-    "describe_default",
-    "describe_failures",
-    "describe_power",
-    "describe_ranking",
-    "describe_splits",
-    "describe_task",
-    "describe_time",
-    "span",
-]
-
 #: The method that is discernel's default, and the one that only knows the largest class.
 DEFAULT, BASELINE = DEFAULT_METHODS[0], DEFAULT_METHODS[-1]
 #: Below this, the corrected test finds little: its t has few degrees of freedom.

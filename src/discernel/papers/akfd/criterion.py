@@ -41,20 +41,6 @@ from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import Criterion, Program
 from discernel.targets import ClassTarget, Target
 
-__all__ = [
-    "AKFD",
-    "SERIES_ERROR",
-    "AKFDProgram",
-    "check_nu",
-    "critical_nu",
-    "decide",
-    "minimize_discriminant",
-    "minimize_weights",
-    "objective",
-    "one_against_rest",
-    "ridge",
-]
-
 #: (1 + t²)⁻¹ = (1/√2) [1 + 2 Σ_j c^j T_2j(t)], with T_2j the Chebyshev polynomials.
 _RATIO = 2.0 * math.sqrt(2.0) - 3.0  # c = −0.17
 _MOST_TERMS = 21  # |c|^21 is below the rounding error of 1

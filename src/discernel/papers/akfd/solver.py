@@ -33,16 +33,6 @@ from discernel.programs.simplex import normalize
 from discernel.programs.solution import Callback, Progress, Solution, Status, Task
 from discernel.targets import ClassTarget
 
-__all__ = [
-    "NUS",
-    "Alternating",
-    "Alternation",
-    "alternate",
-    "choose_nu",
-    "effective_rank",
-    "start_weights",
-]
-
 #: Told of every iteration: its number, the objective and the weights after it.
 _Tell = Callable[[int, float, FloatArray], None]
 

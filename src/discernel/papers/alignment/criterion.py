@@ -28,18 +28,6 @@ from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import Criterion, Program
 from discernel.targets import Target
 
-__all__ = [
-    "Alignment",
-    "AlignmentProgram",
-    "MatrixAlignment",
-    "Products",
-    "alignment",
-    "alignment_derivative",
-    "bank_products",
-    "best_pair",
-    "stack_products",
-]
-
 #: Two kernels are multiples of each other if the squared sine of their angle is below this.
 _PARALLEL = 1e-14
 

@@ -36,8 +36,6 @@ from discernel.papers.alignment.solvers import greedy, qp
 from discernel.programs.simplex import normalize
 from discernel.targets import ClassTarget, RegressionTarget
 
-__all__ = ["AlignedKernels", "align_kernels"]
-
 #: How far a parameter may move, as a factor of where it started. A width this much larger or
 #: smaller makes a kernel linear or the identity to eight digits.
 _REACH = 1e4

@@ -17,8 +17,6 @@ from discernel.papers.alignment.criterion import alignment, best_pair
 from discernel.programs.simplex import normalize
 from discernel.programs.solution import Solution, Status, Task
 
-__all__ = ["Greedy", "GreedyPath", "QuadraticProgram", "greedy", "qp"]
-
 #: Eigenvalues of M below this share of the largest are rounding errors.
 _NOISE = 1e-15
 

@@ -39,8 +39,6 @@ from discernel.programs.rkda import square_root
 from discernel.programs.simplex import beside_identity
 from discernel.targets import ClassTarget, Target
 
-__all__ = ["FixedWeights", "Margin", "MarginKind", "SoftMargin"]
-
 MarginKind = Literal["SM1", "SM2", "SM2_C"]
 
 _KINDS: tuple[MarginKind, ...] = ("SM1", "SM2", "SM2_C")

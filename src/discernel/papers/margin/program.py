@@ -11,8 +11,6 @@ import numpy as np
 from discernel.arrays import FloatArray
 from discernel.programs.base import Point
 
-__all__ = ["Machine", "MarginPoint", "MarginProgram"]
-
 #: Keeps 0/0 away where no α is above 0.
 _TINY = 1e-300
 

@@ -22,8 +22,6 @@ from discernel.programs.base import relative_gap
 from discernel.programs.simplex import normalize, uniform
 from discernel.programs.solution import Monitor, Solution, Status, Task, silent
 
-__all__ = ["InteriorPoint", "maximize"]
-
 #: How much of the way to the boundary a step goes at most.
 _FRACTION = 0.995
 _SMALLEST_STEP = 1e-8

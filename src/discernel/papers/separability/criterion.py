@@ -27,25 +27,6 @@ from discernel.exceptions import InvalidInputError, check_number
 from discernel.programs.base import Criterion, Program
 from discernel.targets import ClassTarget, Target
 
-__all__ = [
-    "ALPHA",
-    "Scatter",
-    "Separability",
-    "SeparabilityProgram",
-    "bank_scatter",
-    "check_cap",
-    "closed_form",
-    "critical_alpha",
-    "critical_factor",
-    "is_maximum",
-    "is_visible",
-    "left_out_scatter",
-    "ratio",
-    "resolve_alpha",
-    "spectral_alignment",
-    "vector_scatter",
-]
-
 #: The α of the paper.
 ALPHA = 1e4
 #: A base kernel whose scatter is below this share of the largest is constant on the labelled rows.

@@ -25,8 +25,6 @@ from discernel.papers.separability.criterion import (
 from discernel.programs.simplex import normalize
 from discernel.programs.solution import Solution, Status, Task
 
-__all__ = ["ClosedForm", "Dinkelbach", "Fractional", "dinkelbach", "quotient"]
-
 
 @dataclass(frozen=True)
 class ClosedForm:

@@ -41,20 +41,6 @@ from discernel.papers.separability.criterion import (
 from discernel.papers.separability.solvers import dinkelbach, quotient
 from discernel.targets import ClassTarget
 
-__all__ = [
-    "GramSpectrum",
-    "Labels",
-    "Method",
-    "ReweighedSpectrum",
-    "alignment_columns",
-    "check_rule",
-    "check_share",
-    "left_out_alignment",
-    "reweigh",
-    "reweigh_spectrum",
-    "spectral_weights",
-]
-
 #: How a spectrum is re-weighted.
 Method = Literal["closed_form", "dinkelbach", "alignment"]
 

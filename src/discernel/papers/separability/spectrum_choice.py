@@ -23,15 +23,6 @@ from discernel.papers.separability.spectrum import (
 )
 from discernel.targets import ClassTarget
 
-__all__ = [
-    "ALPHAS",
-    "SHARES",
-    "Choice",
-    "Trial",
-    "choose_reweighing",
-    "neighbor_votes",
-]
-
 #: Shares of the trace that are tried.
 SHARES: tuple[float, ...] = (0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 #: α that are tried: the paper's, and one that sets the best directions clearly apart.

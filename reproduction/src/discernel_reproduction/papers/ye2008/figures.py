@@ -15,8 +15,6 @@ from discernel_reproduction.papers.ye2008.setup import TableData
 from discernel_reproduction.published import published
 from discernel_reproduction.reproduce import Reproduction
 
-__all__ = ["FIGURES", "time_ratios"]
-
 _LAMBDAS = tuple(float(f"{value:.6g}") for value in np.logspace(-10.0, 2.0, 30))
 _INK, _GREY, _BLUE, _ORANGE = "#1f2933", "#8a94a0", "#2f6db3", "#d9822b"
 

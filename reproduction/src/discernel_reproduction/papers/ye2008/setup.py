@@ -15,34 +15,6 @@ from discernel.compare.plan import Data, Method, Splits
 from discernel.compare.store import Record
 from discernel_reproduction.papers.common import TEN_WIDTHS, gaussians
 
-__all__ = [
-    "ALONE",
-    "BINARY",
-    "EXACT",
-    "EXACT_JOINT",
-    "FEW",
-    "KIM",
-    "MARGINS",
-    "MULTI",
-    "N_KERNELS",
-    "OPEN",
-    "QCQP",
-    "QCQP_JOINT",
-    "RKDA_CV",
-    "SDP",
-    "SDP_JOINT",
-    "SILP",
-    "SILP_JOINT",
-    "SVM_CV",
-    "TableData",
-    "chosen",
-    "learned_lambda",
-    "margin_cost",
-    "margin_weight",
-    "rkda",
-    "share_of",
-]
-
 N_KERNELS = len(TEN_WIDTHS)
 #: exp(−d²/σ), not exp(−d²/σ²): see `OPEN`.
 _KERNELS = gaussians(float(f"{width:.12g}") for width in np.sqrt(TEN_WIDTHS))

@@ -17,8 +17,6 @@ from discernel_reproduction.papers.ye2008.setup import TableData
 from discernel_reproduction.published import published
 from discernel_reproduction.reproduce import Link, Reproduction
 
-__all__ = ["TABLES"]
-
 # Each reason is a short name, a colon and what was found: the page counts cells by the name.
 _SAME_OPTIMUM = (
     "Several solvers of one program: Ours is the optimum by Newton's method, certified to a "
