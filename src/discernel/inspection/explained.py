@@ -169,14 +169,14 @@ class Scoring:
     @classmethod
     def of(cls, model: Model) -> Scoring:
         """Return the scoring of a fitted model, or raise a clear error."""
-        linear_scores = getattr(model.head, "linear_scores", None)
-        if linear_scores is None:
+        linear = model.head.linear_scores(model.coef, model.intercept)
+        if linear is None:
             raise InvalidInputError(
                 "Predictions are explained of KernelDiscriminant, MultipleKernelDiscriminant, "
                 "MultipleKernelRidge and AKFDClassifier, or a pipeline that ends in one. Got "
                 f"{model.reader.estimator}. Of several labels, fit one of these per label."
             )
-        coef, constant, seen = linear_scores(model.coef, model.intercept)
+        coef, constant, seen = linear
         assert model.kernel is not None
         classes = None if seen is None or model.classes is None else model.classes[seen]
         if classes is not None and len(classes) > 2:
