@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, n_rows
 from discernel.bank import CombinedKernel
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, check_count, unknown_choice
 from discernel.inspection.explained import Explained, Scoring
 from discernel.kernels.weighted import slices
 from discernel.model.parts import KernelPart
@@ -84,8 +84,7 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
     >>> similar_rows(clf, X[1:2], n=3).labels
     array([[0, 0, 0]])
     """
-    if not (isinstance(n, (int, np.integer)) and n >= 1):
-        raise InvalidInputError(f"n must be an integer of at least 1. Got {n!r}.")
+    check_count("n", n)
     if side not in _SIDES:
         raise unknown_choice("side", side, list(_SIDES))
     explained = Explained.of(clf)
