@@ -24,6 +24,11 @@ from discernel.model.parts import ScorePart, score_parts
 # ---- the estimator -----------------------------------------------------------------------------
 
 
+def pipeline_steps(estimator: Any) -> list[Any]:
+    """Return the steps of a pipeline; any other estimator is its own single step."""
+    return [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+
+
 class Explained(NamedTuple):
     """A fitted estimator that learned a kernel, and the steps of a pipeline before it."""
 
@@ -38,7 +43,7 @@ class Explained(NamedTuple):
         """
         check_is_fitted(estimator)
         inner = getattr(estimator, "best_estimator_", estimator)
-        steps = [step for _, step in inner.steps] if isinstance(inner, Pipeline) else [inner]
+        steps = pipeline_steps(inner)
         places = [place for place, step in enumerate(steps) if hasattr(step, "kernel_weights_")]
         if not places:
             raise InvalidInputError(
@@ -88,7 +93,7 @@ class Explained(NamedTuple):
         As they were given, where the steps of a pipeline change numbers but no columns, else as the
         estimator is given them.
         """
-        steps = [] if self.before is None else [step for _, step in self.before.steps]
+        steps = [] if self.before is None else pipeline_steps(self.before)
         changed = [step for step in steps if step != "passthrough"]
         if not all(isinstance(step, OneToOneFeatureMixin) for step in changed):
             X = self.prepare(X)

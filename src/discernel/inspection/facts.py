@@ -155,6 +155,4 @@ def given_names(learner: Any) -> list[str]:
         gaussian = [RBF(width=f"{factor:g}*median") for factor in MENU.gaussian]
         laplace = [Laplace(width=f"{factor:g}*median") for factor in MENU.laplace]
         return kernel_names([*gaussian, *laplace, Linear()])
-    return kernel_names(
-        as_kernels(learner.kernels if hasattr(learner, "kernels") else learner.kernel)
-    )
+    return kernel_names(as_kernels(learner._candidates()))

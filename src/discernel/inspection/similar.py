@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, n_rows
-from discernel.bank import CombinedKernel
 from discernel.exceptions import InvalidInputError, check_count, unknown_choice
 from discernel.inspection.explained import Explained, Scoring
 from discernel.kernels.weighted import slices
@@ -131,8 +130,9 @@ def _kept_rows(scoring: Scoring) -> tuple[KernelPart, FloatArray]:
             "with kernels that were given, keeps other landmarks for each kernel. Fit with "
             "bank='auto' or another bank, or with kernels='auto'."
         )
-    if isinstance(scoring.combined, CombinedKernel) and part.centered:
-        return part, scoring.combined.centering.row_means
+    if part.centered:
+        combined: Any = scoring.combined  # features have no centred parts
+        return part, combined.centering.row_means
     if part.rows is None:
         return part, np.zeros(len(part.coef))
     ones = np.full((n_rows(part.rows), 1), 1.0 / n_rows(part.rows))
