@@ -251,7 +251,7 @@ class SavedModel:
         return [names[i] for i in first.source] if isinstance(first, TableEncoder) else names
 
     def describe(self) -> ModelFacts:
-        """Return all there is to say about the model, as plain data."""
+        """Return the facts about the model, as plain data."""
         facts = model_facts(
             self.pipeline,
             name=self.dataset,
@@ -357,10 +357,10 @@ def _write(path: Any, content: Mapping[str, Any]) -> Path:
     version = versions_here()["discernel"]
     stored = {"format": _FORMAT, "version": version, **content, "model": kept}
     written: bytes = _skops().dumps(stored)
-    if strange := _strange(io.BytesIO(written)):
+    if unknown := _unknown_types(io.BytesIO(written)):
         raise InvalidInputError(
             "The model must be made of parts of discernel, StandardScaler and plain data. Got "
-            f"{', '.join(strange)}. Keep it with pickle or skops, where you trust the file: "
+            f"{', '.join(unknown)}. Keep it with pickle or skops, where you trust the file: "
             "skops.io.dump(model, path), and to load it, skops.io.load(path, trusted=["
             "*discernel.trusted_types(), ...]) with the names of the other parts."
         )
@@ -380,9 +380,9 @@ def _read(path: Path) -> dict[str, Any]:
             f"at {str(path)!r}."
         )
     with _damage_named(path):
-        if strange := _strange(path):
+        if unknown := _unknown_types(path):
             raise _RefusedError(
-                f"{path.name} holds {', '.join(strange)}, which no model of ours has. It was not "
+                f"{path.name} holds {', '.join(unknown)}, which no model of ours has. It was not "
                 "loaded."
             )
         with warnings.catch_warnings():
@@ -412,7 +412,7 @@ def _damage_named(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _strange(file: Any) -> list[str]:
+def _unknown_types(file: Any) -> list[str]:
     """Return what a file would have built that no model has; nothing is built for that."""
     with zipfile.ZipFile(file) as archive:
         schema = json.loads(archive.read("schema.json"))

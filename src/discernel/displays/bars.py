@@ -25,7 +25,7 @@ from discernel.exceptions import InvalidInputError, check_count, unknown_choice
 from discernel.inspection import Contributions, contributions
 from discernel.inspection.explained import Explained, fitted_learner
 from discernel.inspection.facts import given_names
-from discernel.inspection.words import output_of, terms_of
+from discernel.inspection.words import RowScore
 from discernel.learn import Candidate, LearnedKernel
 from discernel.programs.solution import compared_by_folds
 from discernel.rows.views import kernel_sources, sum_by
@@ -306,22 +306,16 @@ class SourcesDisplay(_WeightsDisplay):
             text = _weight_text(mean)
             look: dict[str, Any] = {"whisker": whisker, "color": source, "height": 0.72}
             bars.append(DrawnBar(label=wrap(name), value=mean, text=text, **look))
-            own = np.array([i for i, one in enumerate(self.sources) if one == name])
-            own = own[np.argsort(-self.weights[:, own].mean(axis=0), kind="stable")]
+            own = [i for i, one in enumerate(self.sources) if one == name]
+            kernels = [self.kernel_names[i].removeprefix(f"{name}: ") for i in own]
+            kernels = [kernel.removesuffix(f" on {name}") for kernel in kernels]
             # A single kernel left over takes no more room than a bar for others.
             n_shown = len(own) if len(own) <= max_kernels + 1 else max_kernels
-            kernels = [self.kernel_names[i].removeprefix(f"{name}: ") for i in own[:n_shown]]
-            parts = [
-                (kernel.removesuffix(f" on {name}"), float(self.weights[:, i].mean()))
-                for kernel, i in zip(kernels, own[:n_shown], strict=True)
-            ]
-            if others := own[n_shown:].tolist():
-                rest = float(self.weights[:, others].sum(axis=1).mean())
-                parts.append((f"{len(others)} others", rest))
+            labels, columns, _ = rank_columns(kernels, self.weights[:, own], n_shown, "other")
             look = {"color": source, "opacity": 0.45, "height": 0.5, "size": "small"}
             bars += [
-                DrawnBar(label=wrap(label), value=value, text=_weight_text(value), **look)
-                for label, value in parts
+                DrawnBar(label=label, value=value, text=_weight_text(value), **look)
+                for label, value in zip(labels, columns.mean(axis=0).tolist(), strict=True)
             ]
         return bars
 
@@ -625,14 +619,12 @@ class ContributionsDisplay(Display):
                 "by='columns' needs rows with columns. Got precomputed kernels, or rows that are "
                 "no table; use by='sources'."
             )
-        output, sign, (what, whose) = output_of(contributions, row, label)
+        score = RowScore.of(contributions, row, label)
         self.by = by or ("sources" if contributions.columns is None else "columns")
-        self.names, values = terms_of(contributions, row, output, self.by)
-        self.names = [name.replace("=", " = ", 1) for name in self.names]
-        self.values: FloatArray = sign * values
-        self.baseline = sign * float(contributions.baseline[output])
-        self.score = sign * float(contributions.scores[row, output])
-        self.what, self.is_log_odds = what + whose, what == "log-odds"
+        names, self.values = score.terms(self.by)
+        self.names = [name.replace("=", " = ", 1) for name in names]
+        self.baseline, self.score = score.baseline, score.value
+        self.what, self.is_log_odds = score.kind + score.whose, score.kind == "log-odds"
         self.compared_with = contributions.compared_with
 
     @classmethod

@@ -1,4 +1,4 @@
-"""What all displays share: the axes to draw on, colours, and the way to the learned kernel."""
+"""Base classes of displays, bars, axes, colours and legends."""
 
 from __future__ import annotations
 
@@ -328,7 +328,7 @@ def rank_columns(
 
 
 class LearnedDisplay(Display):
-    """A display of what `LearnedKernel` says, whoever learned it."""
+    """A display of a `LearnedKernel`, of `learn_kernel` or of an estimator."""
 
     @classmethod
     @abstractmethod

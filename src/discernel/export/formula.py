@@ -1,4 +1,4 @@
-"""What a fitted model predicts with, as numbers: kernels, coefficients, columns, classes."""
+"""Fitted models as numbers: kernels, coefficients, columns and classes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from discernel.kernels.columns import Table
 from discernel.kernels.features import ExactMap
 from discernel.kernels.terms import IDENTITY, Atom, Seen, Term, View
 from discernel.model import Model
-from discernel.model.parts import FeaturePart, KernelPart, ScorePart, score_parts
+from discernel.model.parts import ScorePart, score_parts
 from discernel.rows.encoder import TableEncoder
 
 #: What can be exported.
@@ -109,13 +109,12 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
 
 def _sums(part: ScorePart, n_columns: int) -> list[KernelSum]:
     """Return a part of scores as sums over stored rows."""
-    if isinstance(part, KernelPart):
+    if part.features is None:
         return _kernel_sums(part, n_columns)
-    assert isinstance(part, FeaturePart)
     return [_feature_sum(part.features, part.coef, n_columns)]
 
 
-def _kernel_sums(part: KernelPart, n_columns: int) -> list[KernelSum]:
+def _kernel_sums(part: Any, n_columns: int) -> list[KernelSum]:
     """Return Σ_j k(x, z_j) coef_j; kernels of sources that rows may lack are sums of their own."""
     plain: list[Term] = []
     lacking: list[tuple[float, WhereKnown, Seen]] = []

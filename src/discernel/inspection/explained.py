@@ -20,6 +20,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, column_indices
 from discernel.model import Model
 from discernel.model.parts import ScorePart, score_parts
+from discernel.rows.cells import is_frame
 
 # ---- the estimator -----------------------------------------------------------------------------
 
@@ -60,7 +61,7 @@ class Explained(NamedTuple):
 
     @property
     def model(self) -> Model:
-        """What the estimator predicts with."""
+        """The model that the estimator predicts with."""
         return self.learner.model_  # type: ignore[no-any-return]
 
     def prepare(self, X: Any) -> Any:
@@ -97,7 +98,7 @@ class Explained(NamedTuple):
         changed = [step for step in steps if step != "passthrough"]
         if not all(isinstance(step, OneToOneFeatureMixin) for step in changed):
             X = self.prepare(X)
-        if not hasattr(type(X), "columns"):
+        if not is_frame(X):
             return np.asarray(as_dense(X), dtype=object)
         cells = np.empty(X.shape, dtype=object)
         for position in range(X.shape[1]):
@@ -197,5 +198,5 @@ class Scoring:
 
     @property
     def parts(self) -> list[ScorePart]:
-        """What the scores are a sum of, but for a constant."""
+        """The parts that add up to the scores, up to a constant."""
         return score_parts(self.combined, self.coef)[0]

@@ -1,4 +1,4 @@
-"""From a fitted estimator to all there is to say about it."""
+"""Facts about a fitted estimator."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def model_facts(
     columns: Sequence[str] | None = None,
     origin: Origin | None = None,
 ) -> ModelFacts:
-    """Return all there is to say about a fitted model, as plain data.
+    """Return the facts about a fitted model, as plain data.
 
     Parameters
     ----------

@@ -123,8 +123,9 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
 
 def _kept_rows(scoring: Scoring) -> tuple[KernelPart, FloatArray]:
     """Return the kernel at the rows that a model keeps, and its means over the training rows."""
+    part: Any
     part, *others = scoring.parts
-    if others or not isinstance(part, KernelPart):
+    if others or part.features is not None:
         raise InvalidInputError(
             "Similar rows need a model that keeps training rows. This one, of bank='lowrank' "
             "with kernels that were given, keeps other landmarks for each kernel. Fit with "
