@@ -382,7 +382,14 @@ class ImportancesDisplay(FitsDisplay):
             raise InvalidInputError(
                 f"The estimators must have the same columns. Got {names[0]} and others."
             )
-        learners = [_with_importances(estimator) for estimator in estimators]
+        learners = [each.learner for each in found]
+        for learner in learners:
+            if not hasattr(learner, "feature_importances_"):
+                raise InvalidInputError(
+                    "The estimator must have feature_importances_, which a fit to dense rows with "
+                    f"columns has. Got {learner!r}, whose rows are sparse or whose kernels are "
+                    "precomputed. Use dense rows, or scikit-learn's permutation_importance."
+                )
         rows = [learner.feature_importances_ for learner in learners]
         std = learners[0].feature_importances_std_ if len(learners) == 1 else None
         return cls(rows, std=std, feature_names=names[0])
@@ -429,17 +436,6 @@ class ImportancesDisplay(FitsDisplay):
         self._draw_ranked(ax, bars, "importance" + about, bar_options)
         self.ax_.set_xlim(left=0.0)
         return self
-
-
-def _with_importances(estimator: Any) -> Any:
-    learner = fitted_learner(estimator)
-    if not hasattr(learner, "feature_importances_"):
-        raise InvalidInputError(
-            "The estimator must have feature_importances_, which a fit to dense rows with columns "
-            f"has. Got {learner!r}, whose rows are sparse or whose kernels are precomputed. Use "
-            "dense rows, or scikit-learn's permutation_importance."
-        )
-    return learner
 
 
 # ---- candidates --------------------------------------------------------------------------------
