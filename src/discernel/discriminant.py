@@ -8,7 +8,7 @@ analysis: Gaussian classes with their own means and one covariance.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -605,8 +605,47 @@ class Decision:
         return float(np.clip((values[best] + values[best + 1]) / 2.0, 1e-12, 1.0 - 1e-12))
 
 
+class Head:
+    """What a model makes of fitted scores. Each head overrides what it can say."""
+
+    def linear_scores(
+        self, coef: FloatArray, intercept: FloatArray
+    ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_] | None] | None:
+        """Return explained scores as linear in the terms of a row: slopes and constants.
+
+        With them comes which classes the scores are of, None for numbers. None in place of all
+        three: such scores cannot be explained.
+        """
+        return None
+
+    def row_losses(self, labels: Any) -> Callable[[FloatArray], FloatArray]:
+        """Return a function of the scores of rows with these labels: the loss of each row."""
+        raise NotImplementedError
+
+    def class_counts(self) -> NDArray[np.intp]:
+        """Return the training rows of each class; empty where a row has no single class."""
+        return np.zeros(0, dtype=np.intp)
+
+    def confusion(self) -> FloatArray:
+        """Return held-out rows by true and predicted class; empty where none was held out."""
+        return np.zeros((0, 0))
+
+    def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
+        """Return what to expect of new rows, by name; empty where it is not known.
+
+        Parameters
+        ----------
+        labels : ndarray or None
+            Those of the training rows, where the model keeps them.
+        held_out_error : float or None
+            The squared error of rows held out of the choice of kernels too, in units of the
+            variance; None where there were no such rows.
+        """
+        return {}
+
+
 @dataclass(frozen=True)
-class ClassHead:
+class ClassHead(Head):
     """From fitted scores to probabilities and classes.
 
     Attributes
@@ -682,6 +721,23 @@ class ClassHead:
         seen = decision.priors > 0
         constant = intercept @ slopes + constants + decision.log_priors + decision.offsets
         return coef @ slopes[:, seen], constant[seen], seen
+
+    def class_counts(self) -> NDArray[np.intp]:
+        n_classes = len(self.decision.priors)
+        return np.bincount(self.discriminant.training_codes, minlength=n_classes)
+
+    def confusion(self) -> FloatArray:
+        if self.expected is None:
+            return super().confusion()
+        found, n_classes = self.discriminant, len(self.decision.priors)
+        posterior = held_out_log_posterior(found, self.decision)
+        predicted = (posterior + self.decision.offsets).argmax(axis=1)
+        table = np.zeros((n_classes, n_classes))
+        np.add.at(table, (found.training_codes, predicted), found.training.row_weights.values)
+        return table
+
+    def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
+        return {} if self.expected is None else vars(self.expected)
 
     def row_losses(self, labels: NDArray[Any]) -> Callable[[FloatArray], FloatArray]:
         """Return a function of the scores of rows of known classes: the log-loss of each."""

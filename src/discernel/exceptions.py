@@ -147,10 +147,12 @@ def check_number(what: str, value: Any, *, positive: bool = False) -> None:
         raise InvalidInputError(f"The {what} must be {must}. Got {value!r}.")
 
 
-def check_count(what: str, value: Any) -> None:
-    """Raise a clear error if a value is not a positive integer."""
-    if not (isinstance(value, (int, np.integer)) and value > 0):
-        raise InvalidInputError(f"The {what} must be a positive integer. Got {value!r}.")
+def check_count(what: str, value: Any, least: int = 1) -> None:
+    """Raise a clear error if a value is not an integer of at least 1, or another number."""
+    if not (isinstance(value, (int, np.integer)) and value >= least):
+        raise InvalidInputError(
+            f"The {what} must be an integer of at least {least}. Got {value!r}."
+        )
 
 
 def caller_stacklevel() -> int:

@@ -27,6 +27,7 @@ from discernel.discriminant import ClassHead, Decision, Discriminant, Expectatio
 from discernel.estimators import akfd, discriminant, multilabel, ridge, separability, transformer
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import InvalidInputError, missing_extra
+from discernel.inspection.explained import pipeline_steps
 from discernel.inspection.facts import model_facts
 from discernel.kernels.base import Named, Offset, Power, Product, Restricted, Scaled, Sum
 from discernel.kernels.columns import Table
@@ -250,7 +251,7 @@ class SavedModel:
         return [names[i] for i in first.source] if isinstance(first, TableEncoder) else names
 
     def describe(self) -> ModelFacts:
-        """Return all there is to say about the model, as plain data."""
+        """Return the facts about the model, as plain data."""
         facts = model_facts(
             self.pipeline,
             name=self.dataset,
@@ -285,8 +286,8 @@ def read_model(path: str | Path) -> SavedModel:
         model = SavedModel(
             stored["model"],
             Preparation.from_plain(stored["preparation"]),
-            stored["target"],
-            stored["dataset"],
+            _text(stored["target"]),
+            _text(stored["dataset"]),
             _origin(stored["origin"]),
         )
         _check_prediction(model)
@@ -295,8 +296,9 @@ def read_model(path: str | Path) -> SavedModel:
 
 def _of_python(model: Any, name: str) -> SavedModel:
     """Return a model that `save` wrote, with the columns that it was fitted to."""
-    pipeline = model if isinstance(model, Pipeline) else Pipeline([("model", model)])
-    reader, first = _learner(pipeline).model_.reader, pipeline[0]
+    learner = _learner(model)
+    pipeline = Pipeline([("model", model)]) if learner is model else model
+    reader, first = learner.model_.reader, pipeline[0]
     encoder = first if isinstance(first, TableEncoder) else reader.encoder
     names = getattr(pipeline, "feature_names_in_", None)
     if names is None:
@@ -304,10 +306,9 @@ def _of_python(model: Any, name: str) -> SavedModel:
     names, dates = tuple(map(str, names)), {}
     is_number = reader.is_number or (True,) * len(names)
     if encoder is not None:
-        numbers = {each.position for each in encoder.columns_ if isinstance(each, EncodedNumbers)}
+        numbers = {each.position for each in encoder.columns_ if each.kind == "number"}
         is_number = tuple(position in numbers for position in range(len(names)))
-        found = [each for each in encoder.columns_ if isinstance(each, EncodedDates)]
-        dates = {names[each.position]: each.written for each in found}
+        dates = {names[each.position]: each.written for each in encoder.dates.values()}
     given = zip(names, is_number, strict=True)
     others = tuple(each for each, number in given if not number and each not in dates)
     return SavedModel(pipeline, Preparation(names, others, dates=dates), "", name)
@@ -336,7 +337,7 @@ def _skops() -> Any:
 
 def _learner(model: Any) -> BaseKernelEstimator:
     """Return the estimator of discernel that a model is, or ends with."""
-    last = model.steps[-1][1] if isinstance(model, Pipeline) and model.steps else model
+    *_, last = model, *pipeline_steps(model)
     if not isinstance(last, BaseKernelEstimator):
         raise InvalidInputError(
             "The model must be an estimator of discernel, or a Pipeline that ends with one. "
@@ -351,15 +352,15 @@ def _write(path: Any, content: Mapping[str, Any]) -> Path:
     learner = _learner(model)
     check_is_fitted(learner, "model_")
     kept: Any = learner.for_prediction().to_cpu()
-    if isinstance(model, Pipeline):
+    if learner is not model:
         kept = Pipeline([*model.steps[:-1], (model.steps[-1][0], kept)])
     version = versions_here()["discernel"]
     stored = {"format": _FORMAT, "version": version, **content, "model": kept}
     written: bytes = _skops().dumps(stored)
-    if strange := _strange(io.BytesIO(written)):
+    if unknown := _unknown_types(io.BytesIO(written)):
         raise InvalidInputError(
             "The model must be made of parts of discernel, StandardScaler and plain data. Got "
-            f"{', '.join(strange)}. Keep it with pickle or skops, where you trust the file: "
+            f"{', '.join(unknown)}. Keep it with pickle or skops, where you trust the file: "
             "skops.io.dump(model, path), and to load it, skops.io.load(path, trusted=["
             "*discernel.trusted_types(), ...]) with the names of the other parts."
         )
@@ -379,9 +380,9 @@ def _read(path: Path) -> dict[str, Any]:
             f"at {str(path)!r}."
         )
     with _damage_named(path):
-        if strange := _strange(path):
+        if unknown := _unknown_types(path):
             raise _RefusedError(
-                f"{path.name} holds {', '.join(strange)}, which no model of ours has. It was not "
+                f"{path.name} holds {', '.join(unknown)}, which no model of ours has. It was not "
                 "loaded."
             )
         with warnings.catch_warnings():
@@ -411,7 +412,7 @@ def _damage_named(path: Path) -> Iterator[None]:
         ) from error
 
 
-def _strange(file: Any) -> list[str]:
+def _unknown_types(file: Any) -> list[str]:
     """Return what a file would have built that no model has; nothing is built for that."""
     with zipfile.ZipFile(file) as archive:
         schema = json.loads(archive.read("schema.json"))
@@ -437,8 +438,8 @@ def _untrusted(node: Any, trusted: Set[str]) -> Iterator[str]:
 
 
 def _check_format(stored: Any, path: Path) -> None:
-    number, version = stored["format"], stored["version"]
-    if not isinstance(number, int) or not isinstance(version, str):
+    number, version = stored["format"], _text(stored["version"])
+    if not isinstance(number, int):
         raise TypeError("its version is not said")
     if number != _FORMAT:
         here = versions_here()["discernel"]
@@ -450,27 +451,29 @@ def _check_format(stored: Any, path: Path) -> None:
         raise _RefusedError(f"{path.name} was written by discernel {version}, {remedy}.")
 
 
+def _text(value: Any) -> str:
+    """Return a text of a file, or raise where it is none."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} must be text")
+    return value
+
+
 def _origin(plain: Mapping[str, Any]) -> Origin:
     """Return what ``asdict`` was called on, or raise anything where it is none."""
     names = ("source", "digest", "command", "created", "target")
-    words: dict[str, Any] = {name: plain[name] for name in names}
-    identifiers, notes = tuple(plain["identifiers"]), tuple(plain["notes"])
-    if not all(isinstance(text, str) for text in (*words.values(), *identifiers, *notes)):
-        raise TypeError("where it comes from must be said in text")
+    words: dict[str, Any] = {name: _text(plain[name]) for name in names}
     return Origin(
         **words,
         versions={str(k): str(version) for k, version in plain["versions"].items()},
         class_counts={str(k): int(n) for k, n in plain["class_counts"].items()},
         columns={str(k): str(use) for k, use in plain["columns"].items()},
-        identifiers=identifiers,
-        notes=notes,
+        identifiers=tuple(map(_text, plain["identifiers"])),
+        notes=tuple(map(_text, plain["notes"])),
     )
 
 
 def _check_prediction(model: SavedModel) -> None:
     """Raise anything where the parts of a model do not go together: it cannot predict a row."""
-    if not isinstance(model.target, str) or not isinstance(model.dataset, str):
-        raise TypeError("the names of target and data set must be text")
     text, dates = model.preparation.categories, model.preparation.dates
     cells: dict[str, list[Any]] = {
         name: [None if name in dates else "" if name in text else 0.0]

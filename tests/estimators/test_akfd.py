@@ -182,7 +182,7 @@ def test_stopping_early_warns_and_says_what_to_do(cancer):
         ({"nu": "loo"}, r"nu must be a number or 'cv'. Got 'loo'"),
         ({"nu": -1}, r"ν must be a positive, finite number. Got nu=-1"),
         ({"tol": 0}, r"tol must be a positive, finite number. Got 0"),
-        ({"max_iter": 0}, r"max_iter must be a positive integer. Got 0"),
+        ({"max_iter": 0}, r"max_iter must be an integer of at least 1. Got 0"),
         ({"kernels": []}, r"non-empty list of kernels"),
         ({"kernels": [lambda A, B: A @ B.T * np.nan]}, r"NaN or infinity. <lambda> has nan"),
     ],

@@ -47,7 +47,7 @@ from discernel.solvers import SDP, SILP
         ({"criterion": 3}, r"criterion must be one of .*Got 3"),
         ({"criterion": LeaveOneOut(), "solver": "newton"}, r"solver of criterion='loo'.*'lbfgs'"),
         ({"tol": 0}, r"tol must be a positive, finite number. Got 0"),
-        ({"max_iter": 0}, r"max_iter must be a positive integer. Got 0"),
+        ({"max_iter": 0}, r"max_iter must be an integer of at least 1. Got 0"),
         (
             {"solver": SDP(backend="NOPE"), "regularization": 0.1},
             r"conic solver must be one of.*NOPE",

@@ -420,7 +420,7 @@ def test_options_are_values():
         ({"grams": np.eye(40)}, r"must have shape \(n_kernels, n_samples, n_samples\).*\(40, 40\)"),
         ({"d": np.ones(39)}, r"one target per sample, here 40 rows. Got targets of shape \(39,\)"),
         ({"tol": 0.0}, r"tol must be a positive, finite number. Got 0.0"),
-        ({"max_iter": 0}, r"max_iter must be a positive integer. Got 0"),
+        ({"max_iter": 0}, r"max_iter must be an integer of at least 1. Got 0"),
         ({"start": [1.0, 2.0]}, r"must be 5 numbers of at least 0.*Got \[1.0, 2.0\]"),
         ({"start": [1.0, -1.0, 0, 0, 0]}, r"must be 5 numbers of at least 0, not all 0"),
         ({"start": np.zeros(5)}, r"not all 0: from 0 the alternation never leaves"),

@@ -70,7 +70,7 @@ def test_fits_have_a_spread() -> None:
     ("work", "message"),
     [
         (lambda: SourcesDisplay(np.ones((1, 2, 3)), ["a"]), "weights must have the shape"),
-        (lambda: SourcesDisplay([0.5, 0.5], ["a"]), "here 2. Got 1 sources and 2 names"),
+        (lambda: SourcesDisplay([0.5, 0.5], ["a"]), r"one source per kernel, here 2. Got \['a'\]"),
         (lambda: SourcesDisplay([1.0], ["a"]).plot(max_kernels=0), "max_kernels must be"),
         (lambda: SourcesDisplay.from_estimators([]), "at least one estimator"),
     ],

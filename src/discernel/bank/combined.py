@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -100,6 +100,8 @@ class CombinedFeatures:
     maps: list[FeatureMap]
     factors: FloatArray
     center: FloatArray
+    #: No training row is kept.
+    rows: ClassVar[None] = None
 
     def __call__(self, X: Any) -> FloatArray:
         """Return the centred features of the rows of X, of shape (n_rows, total_rank)."""

@@ -22,7 +22,7 @@ from discernel.cli.shared import (
 )
 from discernel.exceptions import InvalidInputError
 from discernel.inspection import Contributions, contributions, similar_rows
-from discernel.inspection.words import cell_text, output_of, speaking_rows
+from discernel.inspection.words import RowScore, cell_text, speaking_rows
 from discernel.persistence import SavedModel, read_model
 from discernel.rows.views import sum_by
 from discernel.show.terminal import bar, indented, plain_table, print_blocks, print_heading, say
@@ -125,21 +125,21 @@ def explain_rows(
     classes = [str(label) for label in model.pipeline.classes_]
     explained = []
     for i, position in enumerate(chosen):
-        output, sign, (what, whose) = output_of(found, i, labels[i])
-        terms = {} if values is None else _named(names, sign * values[i, output])
+        score = RowScore.of(found, i, labels[i])
+        terms = {} if values is None else _named(names, score.added(values))
         explained.append(
             {
                 "row": position + 1,
                 "identifiers": _named(rows.kept.columns, rows.kept.iloc[position]),
                 "predicted": labels[i].item() if hasattr(labels[i], "item") else labels[i],
                 "probabilities": _named(classes, shares[i]),
-                "score": sign * float(found.scores[i, output]),
-                "score_is": f"{what}{whose}",
-                "baseline": sign * float(found.baseline[output]),
+                "score": score.value,
+                "score_is": score.kind + score.whose,
+                "baseline": score.baseline,
                 "baseline_is": found.compared_with,
                 "columns": terms,
                 "cells": _cells(model, rows.X.iloc[position]),
-                "sources": _named(found.source_names, sign * found.sources[i, output]),
+                "sources": _named(found.source_names, score.added(found.sources)),
                 "exact": found.exact,
                 "similar": alike[i],
             }

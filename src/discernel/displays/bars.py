@@ -3,43 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, n_rows
 from discernel.displays.common import (
     Display,
+    DrawnBar,
     FitsDisplay,
     LearnedDisplay,
-    check_count,
     check_names,
-    class_colors,
     format_number,
     ink_color,
     place_legend,
     rank_columns,
     wrap,
 )
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, check_count, unknown_choice
 from discernel.inspection import Contributions, contributions
 from discernel.inspection.explained import Explained, fitted_learner
 from discernel.inspection.facts import given_names
-from discernel.inspection.words import output_of, terms_of
+from discernel.inspection.words import RowScore
 from discernel.learn import Candidate, LearnedKernel
 from discernel.programs.solution import compared_by_folds
 from discernel.rows.views import kernel_sources, sum_by
-from discernel.show.words import candidate_label, plural
+from discernel.show.words import plural
 
-#: Heights of the bars of sources and kernels, and the room between groups, in lines of text.
-_SOURCE_HEIGHT, _KERNEL_HEIGHT, _GAP = 0.72, 0.5, 0.45
+#: The gap between the bars of two sources, in lines of text.
+_GAP = 0.45
 
 
 # ---- weights -----------------------------------------------------------------------------------
 
 
-class KernelWeightsDisplay(FitsDisplay):
+class _WeightsDisplay(FitsDisplay):
+    """The weights of kernels, of one fit or of several, with their names and sources."""
+
+    #: Whether no two kernels may have the same name.
+    _unique: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        weights: Any,
+        sources: Sequence[str] | None = None,
+        *,
+        kernel_names: Sequence[str] | None = None,
+    ) -> None:
+        self.weights = self._check(weights, "weights", "kernel")
+        n = self.weights.shape[1]
+        self.kernel_names = check_names(kernel_names, n, "kernel", unique=self._unique)
+        self.sources = sources
+        if sources is not None:
+            self.sources = check_names(sources, n, "kernel", what="source", unique=False)
+
+    @classmethod
+    def _of(cls, estimators: Sequence[Any]) -> Self:
+        learners = [fitted_learner(estimator) for estimator in estimators]
+        names = [learner.kernel_names_ for learner in learners]
+        if any(other != names[0] for other in names):
+            # Widths such as "median" are other numbers in every fit: take kernels as given.
+            names = [given_names(learner) for learner in learners]
+        if any(other != names[0] for other in names):
+            raise InvalidInputError(
+                "The estimators must have the same candidate kernels. Got "
+                + " and ".join(sorted({str(other) for other in names})[:2])
+                + "."
+            )
+        weights, sources = [each.kernel_weights_ for each in learners], learners[0].kernels_
+        return cls(weights, kernel_names=names[0], sources=kernel_sources(sources))
+
+
+class KernelWeightsDisplay(_WeightsDisplay):
     """Bars of the kernel weights of one fit, or of their mean and spread over several.
 
     A weight says how much of a kernel is in the combination, not how important the kernel or its
@@ -77,8 +113,7 @@ class KernelWeightsDisplay(FitsDisplay):
     True
     """
 
-    bars_: Any
-    spread_: Any
+    _unique = True
 
     def __init__(
         self,
@@ -87,21 +122,7 @@ class KernelWeightsDisplay(FitsDisplay):
         kernel_names: Sequence[str] | None = None,
         sources: Sequence[str] | None = None,
     ) -> None:
-        self.weights = self._check(weights, "weights", "kernel")
-        n_kernels = self.weights.shape[1]
-        self.kernel_names = check_names(kernel_names, n_kernels, "kernel")
-        self.sources = None if sources is None else list(map(str, sources))
-        if self.sources is not None and len(self.sources) != n_kernels:
-            raise InvalidInputError(
-                f"There must be one source per kernel, here {n_kernels}. Got {self.sources}."
-            )
-
-    @classmethod
-    def _of(cls, estimators: Sequence[Any]) -> Self:
-        learners, weights, names = _learned(estimators)
-        kernels = getattr(learners[0], "kernels_", None)
-        sources = None if kernels is None else kernel_sources(kernels)
-        return cls(weights, kernel_names=names, sources=sources)
+        super().__init__(weights, sources, kernel_names=kernel_names)
 
     def plot(
         self,
@@ -142,17 +163,32 @@ class KernelWeightsDisplay(FitsDisplay):
         """
         if spread not in ("quartiles", "points", None):
             raise unknown_choice("spread", spread, ["quartiles", "points"])
+        check_count("max_bars", max_bars, 2)
         every_name, weights = self._weights_by(by)
         n_shown = weights.shape[1]
-        if n_shown > check_count("max_bars", max_bars, 2):
+        if n_shown > max_bars:
             n_shown = min(max_bars - 1, int(np.count_nonzero(weights.mean(axis=0))))
         names, columns, shown = rank_columns(every_name, weights, n_shown, "other", sort=sort)
-        means, self.spread_ = columns.mean(axis=0), None
-        self.bars_ = self._draw_ranked(ax, names, means, len(names) > len(shown), bar_options)
-        ends = self._draw_spread(names, columns, spread) if len(columns) > 1 else means
+        is_several, means = len(columns) > 1, columns.mean(axis=0).tolist()
+        quartiles = np.quantile(columns, [0.25, 0.75], axis=0).T.tolist()
+        tops = columns.max(axis=0).tolist()
+        bars = [
+            DrawnBar(
+                label=name,
+                value=means[i],
+                text=_weight_text(means[i]),
+                whisker=quartiles[i] if is_several and spread == "quartiles" else None,
+                reach=tops[i] if is_several and spread == "points" else -np.inf,
+                opacity=1.0 if i < len(shown) else 0.5,
+            )
+            for i, name in enumerate(names)
+        ]
         what = "kernel weight" if by == "kernel" else "weight of all kernels of a source"
-        what = what if len(columns) == 1 else f"mean {what}"
-        self._finish(names, list(map(_weight_text, means)), ends, what)
+        self._draw_ranked(ax, bars, f"mean {what}" if is_several else what, bar_options)
+        if is_several and spread == "points":
+            look = {"s": 14, "facecolors": "none", "edgecolors": ink_color(), "linewidths": 0.8}
+            places = names * len(columns)
+            self.spread_ = self.ax_.scatter(columns.ravel(), places, zorder=3, **look)
         return self
 
     def _weights_by(self, by: str) -> tuple[list[str], FloatArray]:
@@ -168,38 +204,6 @@ class KernelWeightsDisplay(FitsDisplay):
             )
         return sum_by(self.sources, self.weights)
 
-    def _draw_spread(self, names: list[str], columns: FloatArray, spread: str | None) -> FloatArray:
-        """Draw the spread over the fits; return where each line ends."""
-        means, color = np.asarray(columns.mean(axis=0)), ink_color()
-        if spread == "quartiles":
-            low, high = np.quantile(columns, [0.25, 0.75], axis=0)
-            self.spread_ = self.ax_.hlines(names, low, high, color=color, linewidth=1.5, zorder=3)
-            return np.asarray(np.maximum(means, high))
-        if spread == "points":
-            look = {"s": 14, "facecolors": "none", "edgecolors": color, "linewidths": 0.8}
-            places = names * len(columns)
-            self.spread_ = self.ax_.scatter(columns.ravel(), places, zorder=3, **look)
-            return np.asarray(columns.max(axis=0))
-        return means
-
-
-def _learned(estimators: Sequence[Any]) -> tuple[list[Any], list[FloatArray], list[str]]:
-    """Return learners, weights, and names of kernels: with numbers where all fits have the same."""
-    learners = [fitted_learner(estimator) for estimator in estimators]
-    weights = [learner.kernel_weights_ for learner in learners]
-    names: list[str] = learners[0].kernel_names_
-    if all(learner.kernel_names_ == names for learner in learners):
-        return learners, weights, names
-    # Widths such as "median" are other numbers in every fit: take the kernels as they were given.
-    given = [given_names(learner) for learner in learners]
-    if any(other != given[0] for other in given):
-        raise InvalidInputError(
-            "The estimators must have the same candidate kernels. Got "
-            + " and ".join(sorted({str(other) for other in given})[:2])
-            + "."
-        )
-    return learners, weights, given[0]
-
 
 def _weight_text(weight: float) -> str:
     if weight == 0:
@@ -210,16 +214,7 @@ def _weight_text(weight: float) -> str:
 # ---- sources -----------------------------------------------------------------------------------
 
 
-class _Line(NamedTuple):
-    """One bar: of a source, or of a kernel below it."""
-
-    label: str
-    values: FloatArray
-    source: int
-    is_source: bool
-
-
-class SourcesDisplay(FitsDisplay):
+class SourcesDisplay(_WeightsDisplay):
     """Bars of the weight of each source, and below it of each of its kernels.
 
     A weight says how much of a source is in the learned kernel, not what the source is worth: with
@@ -258,26 +253,12 @@ class SourcesDisplay(FitsDisplay):
     'weight of a source, and of its kernels'
     """
 
-    bars_: Any
-    spread_: Any
+    sources: list[str]
 
     def __init__(
         self, weights: Any, sources: Sequence[str], *, kernel_names: Sequence[str] | None = None
     ) -> None:
-        self.weights = self._check(weights, "weights", "kernel")
-        n_kernels = self.weights.shape[1]
-        names = [f"kernel {i}" for i in range(n_kernels)] if kernel_names is None else kernel_names
-        self.sources, self.kernel_names = list(map(str, sources)), list(map(str, names))
-        if not len(self.sources) == len(self.kernel_names) == n_kernels:
-            raise InvalidInputError(
-                f"There must be one source and one name per kernel, here {n_kernels}. Got "
-                f"{len(self.sources)} sources and {len(self.kernel_names)} names."
-            )
-
-    @classmethod
-    def _of(cls, estimators: Sequence[Any]) -> Self:
-        learners, weights, names = _learned(estimators)
-        return cls(weights, kernel_sources(learners[0].kernels_), kernel_names=names)
+        super().__init__(weights, sources, kernel_names=kernel_names)
 
     def plot(self, ax: Any = None, *, max_kernels: int = 4, **bar_options: Any) -> Self:
         """Draw the bars, the source with the largest weight at the top.
@@ -297,74 +278,46 @@ class SourcesDisplay(FitsDisplay):
         SourcesDisplay
             Itself.
         """
-        lines = self._lines(check_count("max_kernels", max_kernels, 1))
-        places = np.cumsum([1.0 + _GAP * line.is_source for line in lines])
+        check_count("max_kernels", max_kernels)
+        bars = self._bars(max_kernels)
+        places = np.cumsum([1.0 + _GAP * (bar.size == "medium") for bar in bars])
         self._start(ax, height=0.75 + 0.27 * (places[-1] - places[0] + 1.0))
-        means = np.array([line.values.mean() for line in lines])
-        self._draw_bars(lines, places, means, bar_options)
-        ends = means + self._draw_spread(lines, places, means)
-        for line, place, mean, end in zip(lines, places, means, ends, strict=True):
-            size = "medium" if line.is_source else "small"
-            self._write(_weight_text(mean), end, place, 5.0, fontsize=size)
-        self._label(lines, places)
-        return self
-
-    def _lines(self, max_kernels: int) -> list[_Line]:
-        """Return what is drawn, from the top."""
-        names, totals = sum_by(self.sources, self.weights)
-        lines = []
-        for source in np.argsort(-totals.mean(axis=0), kind="stable").tolist():
-            own = np.array([i for i, one in enumerate(self.sources) if one == names[source]])
-            own = own[np.argsort(-self.weights[:, own].mean(axis=0), kind="stable")]
-            lines.append(_Line(names[source], totals[:, source], source, True))
-            # A single kernel left over takes no more room than a bar for others.
-            shown = own if len(own) <= max_kernels + 1 else own[:max_kernels]
-            for kernel in shown.tolist():
-                name = self.kernel_names[kernel].removeprefix(f"{names[source]}: ")
-                label = name.removesuffix(f" on {names[source]}")
-                lines.append(_Line(label, self.weights[:, kernel], source, False))
-            if others := own[len(shown) :].tolist():
-                rest = self.weights[:, others].sum(axis=1)
-                lines.append(_Line(f"{len(others)} others", rest, source, False))
-        return lines
-
-    def _draw_bars(
-        self, lines: list[_Line], places: FloatArray, means: FloatArray, options: dict[str, Any]
-    ) -> None:
-        colors = class_colors(1 + max(line.source for line in lines))
-        heights = [_SOURCE_HEIGHT if line.is_source else _KERNEL_HEIGHT for line in lines]
-        look = {"height": heights, "color": [colors[line.source] for line in lines], **options}
-        self.bars_ = self.ax_.barh(places, means, **look)
-        for line, bar in zip(lines, self.bars_, strict=True):
-            if not line.is_source:
-                bar.set_alpha(0.45)
-
-    def _draw_spread(self, lines: list[_Line], places: FloatArray, means: FloatArray) -> FloatArray:
-        """Draw the spread of sources over the fits; return how far it reaches beyond the bars."""
-        self.spread_ = None
-        reach = np.zeros(len(lines))
-        if len(self.weights) > 1:
-            is_source = np.array([line.is_source for line in lines])
-            reach[is_source] = [line.values.std() for line in lines if line.is_source]
-            low, high = np.maximum(means - reach, 0.0)[is_source], (means + reach)[is_source]
-            self.spread_ = self.ax_.hlines(
-                places[is_source], low, high, color=ink_color(), linewidth=1.5, zorder=3
-            )
-        return reach
-
-    def _label(self, lines: list[_Line], places: FloatArray) -> None:
-        self.ax_.set_yticks(places, [wrap(line.label) for line in lines])
-        for line, text in zip(lines, self.ax_.get_yticklabels(), strict=True):
-            text.set_fontsize("medium" if line.is_source else "small")
-            text.set_fontweight("bold" if line.is_source else "normal")
+        self.bars_, self.spread_ = self._draw_bars(places, bars, bar_options)
+        self.ax_.set_yticks(places, [bar.label for bar in bars])
+        for bar, text in zip(bars, self.ax_.get_yticklabels(), strict=True):
+            text.set_fontsize(bar.size)
+            text.set_fontweight("bold" if bar.size == "medium" else "normal")
         self.ax_.tick_params(axis="y", length=0)
         self.ax_.set_ylim(places[-1] + 0.6, places[0] - 0.6)
         self.ax_.margins(x=0.15)
         self.ax_.set_xlim(left=0.0)
-        what = "weight of a source, and of its kernels"
-        n_fits = len(self.weights)
-        spread = f"\nmean of {n_fits} fits ± standard deviation"
-        self.ax_.set_xlabel(what + (spread if n_fits > 1 else ""))
+        n_fits, what = len(self.weights), "weight of a source, and of its kernels"
+        spread = f"\nmean of {n_fits} fits ± standard deviation" if n_fits > 1 else ""
+        self.ax_.set_xlabel(what + spread)
+        return self
+
+    def _bars(self, max_kernels: int) -> list[DrawnBar]:
+        """Return bars from the top: of each source, and smaller ones of its kernels."""
+        names, totals = sum_by(self.sources, self.weights)
+        bars = []
+        for source in np.argsort(-totals.mean(axis=0), kind="stable").tolist():
+            mean, std, name = totals[:, source].mean(), totals[:, source].std(), names[source]
+            whisker = (max(mean - std, 0.0), mean + std) if len(totals) > 1 else None
+            text = _weight_text(mean)
+            look: dict[str, Any] = {"whisker": whisker, "color": source, "height": 0.72}
+            bars.append(DrawnBar(label=wrap(name), value=mean, text=text, **look))
+            own = [i for i, one in enumerate(self.sources) if one == name]
+            kernels = [self.kernel_names[i].removeprefix(f"{name}: ") for i in own]
+            kernels = [kernel.removesuffix(f" on {name}") for kernel in kernels]
+            # A single kernel left over takes no more room than a bar for others.
+            n_shown = len(own) if len(own) <= max_kernels + 1 else max_kernels
+            labels, columns, _ = rank_columns(kernels, self.weights[:, own], n_shown, "other")
+            look = {"color": source, "opacity": 0.45, "height": 0.5, "size": "small"}
+            bars += [
+                DrawnBar(label=label, value=value, text=_weight_text(value), **look)
+                for label, value in zip(labels, columns.mean(axis=0).tolist(), strict=True)
+            ]
+        return bars
 
 
 # ---- importances -------------------------------------------------------------------------------
@@ -408,9 +361,6 @@ class ImportancesDisplay(FitsDisplay):
     True
     """
 
-    bars_: Any
-    spread_: Any
-
     def __init__(
         self, importances: Any, *, std: Any = None, feature_names: Sequence[str] | None = None
     ) -> None:
@@ -432,7 +382,14 @@ class ImportancesDisplay(FitsDisplay):
             raise InvalidInputError(
                 f"The estimators must have the same columns. Got {names[0]} and others."
             )
-        learners = [_with_importances(estimator) for estimator in estimators]
+        learners = [each.learner for each in found]
+        for learner in learners:
+            if not hasattr(learner, "feature_importances_"):
+                raise InvalidInputError(
+                    "The estimator must have feature_importances_, which a fit to dense rows with "
+                    f"columns has. Got {learner!r}, whose rows are sparse or whose kernels are "
+                    "precomputed. Use dense rows, or scikit-learn's permutation_importance."
+                )
         rows = [learner.feature_importances_ for learner in learners]
         std = learners[0].feature_importances_std_ if len(learners) == 1 else None
         return cls(rows, std=std, feature_names=names[0])
@@ -457,38 +414,28 @@ class ImportancesDisplay(FitsDisplay):
         ImportancesDisplay
             Itself.
         """
-        n_shown = check_count("n_columns", n_columns, 1)
-        ranked = rank_columns(self.feature_names, self.importances, n_shown, "other column")
+        check_count("n_columns", n_columns)
+        ranked = rank_columns(self.feature_names, self.importances, n_columns, "other column")
         names, rows, shown = ranked
-        means, std = rows.mean(axis=0), np.full(len(names), np.nan)
+        means, std = rows.mean(axis=0).tolist(), np.full(len(names), np.nan)
+        about = ""
         if len(rows) > 1:
-            std = rows.std(axis=0, ddof=1)
+            std, about = rows.std(axis=0, ddof=1), " ± standard deviation over fits"
         elif self.std is not None:
-            std[: len(shown)] = self.std[shown]
-        self.bars_ = self._draw_ranked(ax, names, means, len(names) > len(shown), bar_options)
-        known = np.flatnonzero(np.isfinite(std))
-        low, high = np.maximum(means - std, 0.0), means + std  # but nothing below 0
-        look = {"color": ink_color(), "linewidth": 1.5, "zorder": 3}
-        places = [names[i] for i in known]
-        self.spread_ = self.ax_.hlines(places, low[known], high[known], **look) if places else None
-        about = "" if self.std is None else " ± standard error"
-        if len(rows) > 1:
-            about = " ± standard deviation over fits"
-        texts = ["<0.1%" if 0 < mean < 0.0005 else f"{mean:.1%}" for mean in means]
-        self._finish(names, texts, means + np.nan_to_num(std), "importance" + about)
+            std[: len(shown)], about = self.std[shown], " ± standard error"
+        bars = [
+            DrawnBar(
+                label=name,
+                value=mean,
+                text="<0.1%" if 0 < mean < 0.0005 else f"{mean:.1%}",
+                whisker=None if np.isnan(error) else (max(mean - error, 0.0), mean + error),
+                opacity=1.0 if i < len(shown) else 0.5,
+            )
+            for i, (name, mean, error) in enumerate(zip(names, means, std.tolist(), strict=True))
+        ]
+        self._draw_ranked(ax, bars, "importance" + about, bar_options)
         self.ax_.set_xlim(left=0.0)
         return self
-
-
-def _with_importances(estimator: Any) -> Any:
-    learner = fitted_learner(estimator)
-    if not hasattr(learner, "feature_importances_"):
-        raise InvalidInputError(
-            "The estimator must have feature_importances_, which a fit to dense rows with columns "
-            f"has. Got {learner!r}, whose rows are sparse or whose kernels are precomputed. Use "
-            "dense rows, or scikit-learn's permutation_importance."
-        )
-    return learner
 
 
 # ---- candidates --------------------------------------------------------------------------------
@@ -564,62 +511,50 @@ class CandidatesDisplay(LearnedDisplay):
         CandidatesDisplay
             Itself.
         """
-        self._start(ax, height=1.6 + 0.5 * len(self.candidates))
+        by_folds = compared_by_folds(self.candidates)
+        facts = [candidate.describe(by_folds) for candidate in self.candidates]
+        self._start(ax, height=1.6 + 0.5 * len(facts))
         before = [tick.get_text() for tick in self.ax_.get_yticklabels()]
         labels = before if self.ax_.containers else []
-        y = np.arange(len(self.candidates)) + len(labels)
-        labels += [
-            self._label(candidate, is_chosen=position == 0)
-            for position, candidate in enumerate(self.candidates)
-        ]
-        self._draw_bars(y, {"height": 0.6, **bar_options})
-        if "alpha" not in bar_options:
-            for bar in (*self.error_bars_[1:], *(self.pull_bars_ or ())[1:]):
-                bar.set_alpha(0.6)  # so that the chosen one stands out
-        self.ax_.margins(x=0.25 if self.pull_bars_ else 0.35)
-        self.ax_.set_xlabel(self._cost())
+        places = np.arange(len(facts)) + len(labels)
+        for position, each in enumerate(facts):
+            mark = " (chosen)" if position == 0 else ""
+            size = f"λ = {format_number(each.regularization)}, {plural(each.n_kernels, 'kernel')}"
+            labels.append(f"{wrap(each.name)}{mark}\n{size}")
+        self._draw_costs(places, by_folds, {"height": 0.6, **bar_options})
+        what = "squared error of held-out rows"
+        if not by_folds:
+            what = "leave-one-out error + pull"
+        elif facts[0].accuracy is not None:
+            what = "log-loss of held-out rows (accuracy)"
+        self.ax_.margins(x=0.35 if by_folds else 0.25)
+        self.ax_.set_xlabel(what)
         self.ax_.set_yticks(range(len(labels)), labels)
         # One more line at the bottom, where the legend covers nothing.
-        self.ax_.set_ylim(len(labels) + (0.6 if self.pull_bars_ else -0.4), -0.5)
+        self.ax_.set_ylim(len(labels) + (-0.4 if by_folds else 0.6), -0.5)
         place_legend(self.ax_, "best", loc="lower right", frameon=False)
         return self
 
-    def _label(self, candidate: Candidate, *, is_chosen: bool) -> str:
-        by_folds = compared_by_folds(self.candidates)
-        name = wrap(candidate_label(candidate.name, candidate.strength, by_folds))
-        kernels = plural(int(np.count_nonzero(candidate.weights)), "kernel")
-        mark = " (chosen)" if is_chosen else ""
-        return f"{name}{mark}\nλ = {format_number(candidate.regularization)}, {kernels}"
-
-    def _cost(self) -> str:
-        if not compared_by_folds(self.candidates):
-            return "leave-one-out error + pull"
-        if self.candidates[0].accuracy is None:
-            return "squared error of held-out rows"
-        return "log-loss of held-out rows (accuracy)"
-
-    def _draw_bars(self, y: NDArray[np.intp], bar_options: dict[str, Any]) -> None:
-        """Draw errors, pulls to the right of them where there are any, and numbers."""
-        errors = [candidate.error for candidate in self.candidates]
-        error_color, pull_color = class_colors(2)
-        if compared_by_folds(self.candidates):
-            self.pull_bars_ = None
-            self.error_bars_ = self.ax_.barh(y, errors, **{"color": error_color, **bar_options})
-            texts = [
-                f"{each.error:z.3f}" + ("" if each.accuracy is None else f" ({each.accuracy:.1%})")
-                for each in self.candidates
-            ]
-            self.ax_.bar_label(self.error_bars_, texts, padding=4)
-            return
-        pulls = [candidate.pull for candidate in self.candidates]
-        look = {"color": error_color, "label": "leave-one-out error", **bar_options}
-        self.error_bars_ = self.ax_.barh(y, errors, **look)
-        look = {"color": pull_color, "label": "pull to equal weights", **bar_options}
-        self.pull_bars_ = self.ax_.barh(y, pulls, left=errors, **look)
-        for bar in self.pull_bars_:
-            bar.sticky_edges.x.clear()  # a pull of 0 would leave no room for its label
-        scores = [f"{candidate.score:z.3f}" for candidate in self.candidates]
-        self.ax_.bar_label(self.pull_bars_, scores, padding=4)
+    def _draw_costs(
+        self, places: NDArray[np.intp], by_folds: bool, options: dict[str, Any]
+    ) -> None:
+        """Draw errors with accuracies or, without folds, with pulls to the right of them."""
+        errors, pulls = [], []
+        for position, each in enumerate(self.candidates):
+            opacity = 1.0 if position == 0 else 0.6  # so that the chosen one stands out
+            right = "" if each.accuracy is None else f" ({each.accuracy:.1%})"
+            text = f"{each.error:z.3f}{right}" if by_folds else ""
+            errors.append(DrawnBar(value=each.error, text=text, opacity=opacity))
+            look: dict[str, Any] = {"start": each.error, "color": 1, "opacity": opacity}
+            pulls.append(DrawnBar(value=each.pull, text=f"{each.score:z.3f}", **look))
+        label = {} if by_folds else {"label": "leave-one-out error"}
+        self.error_bars_, _ = self._draw_bars(places, errors, {**label, **options})
+        self.pull_bars_ = None
+        if not by_folds:
+            label = {"label": "pull to equal weights"}
+            self.pull_bars_, _ = self._draw_bars(places, pulls, {**label, **options})
+            for bar in self.pull_bars_:
+                bar.sticky_edges.x.clear()  # a pull of 0 would leave no room for its label
 
 
 # ---- contributions -----------------------------------------------------------------------------
@@ -680,14 +615,12 @@ class ContributionsDisplay(Display):
                 "by='columns' needs rows with columns. Got precomputed kernels, or rows that are "
                 "no table; use by='sources'."
             )
-        output, sign, (what, whose) = output_of(contributions, row, label)
+        score = RowScore.of(contributions, row, label)
         self.by = by or ("sources" if contributions.columns is None else "columns")
-        self.names, values = terms_of(contributions, row, output, self.by)
-        self.names = [name.replace("=", " = ", 1) for name in self.names]
-        self.values: FloatArray = sign * values
-        self.baseline = sign * float(contributions.baseline[output])
-        self.score = sign * float(contributions.scores[row, output])
-        self.what, self.is_log_odds = what + whose, what == "log-odds"
+        names, self.values = score.terms(self.by)
+        self.names = [name.replace("=", " = ", 1) for name in names]
+        self.baseline, self.score = score.baseline, score.value
+        self.what, self.is_log_odds = score.kind + score.whose, score.kind == "log-odds"
         self.compared_with = contributions.compared_with
 
     @classmethod
@@ -751,34 +684,25 @@ class ContributionsDisplay(Display):
         ContributionsDisplay
             Itself.
         """
-        names, values = self._bars(check_count("n_bars", n_bars, 1))
-        lines = [self.compared_with, *(wrap(name) for name in names), "this row"]
-        text_lines = sum(0.14 + 0.16 * (line.count("\n") + 1) for line in lines)
-        self._start(ax, height=0.8 + text_lines)
+        check_count("n_bars", n_bars)
+        order = np.argsort(-np.abs(self.values), kind="stable")
+        order = order[: max(1, np.count_nonzero(self.values))]
+        names, values = [wrap(self.names[i]) for i in order[:n_bars]], self.values[order[:n_bars]]
+        if len(others := order[n_bars:]):
+            names.append(plural(len(others), f"other {self.by.removesuffix('s')}"))
+            values = np.append(values, self.values[others].sum())
         ends = self.baseline + np.cumsum(values)
-        starts, places = ends - values, np.arange(1, len(values) + 1)
-        up, down = class_colors(2)
-        colors = [up if value >= 0 else down for value in values]
-        options = {"color": colors, "height": 0.65, **bar_options}
-        self.bars_ = self.ax_.barh(places, values, left=starts, **options)
-        for place, value, right in zip(places, values, np.maximum(starts, ends), strict=True):
-            self._write(_number(value, "+"), right, place, 5.0)
+        bars = [
+            DrawnBar(value=value, start=start, text=_number(value, "+"), color=int(value < 0))
+            for value, start in zip(values.tolist(), (ends - values).tolist(), strict=True)
+        ]
+        lines = [self.compared_with, *names, "this row"]
+        self._start(ax, lines)
+        self.bars_, _ = self._draw_bars(np.arange(1, len(bars) + 1), bars, bar_options)
         self.ax_.set_yticks(np.arange(len(lines)), lines)
         self.ax_.set_ylim(len(lines) - 0.4, -0.6)
         self._connect(np.array([self.baseline, *ends]))
         return self
-
-    def _bars(self, n_bars: int) -> tuple[list[str], FloatArray]:
-        """Return what is drawn, from the top."""
-        order = np.argsort(-np.abs(self.values), kind="stable")
-        order = order[: max(1, np.count_nonzero(self.values))]
-        shown, others = order[:n_bars], order[n_bars:]
-        names, values = [self.names[i] for i in shown], self.values[shown]
-        if len(others):
-            kind = self.by if len(others) > 1 else self.by.removesuffix("s")
-            names.append(f"{len(others)} other {kind}")
-            values = np.append(values, self.values[others].sum())
-        return names, values
 
     def _connect(self, steps: FloatArray) -> None:
         """Draw where each bar ends and the next begins, both scores, and where decisions turn."""
@@ -786,7 +710,7 @@ class ContributionsDisplay(Display):
         self.ax_.vlines(steps, tops, tops + 1, color=ink, linewidth=0.8, alpha=0.5, zorder=0)
         for score, place in ((steps[0], 0), (steps[-1], len(steps))):
             self.ax_.plot([score], [place], "o", color=ink, markersize=5)
-            self._write(_number(score), score, place, 7.0)
+            self._write(_number(score), score, place)
         low, high = float(steps.min()), float(steps.max())
         room = (high - low) or 1.0  # for the numbers
         self.ax_.set_xlim(low - 0.06 * room, high + 0.16 * room)
@@ -797,18 +721,19 @@ class ContributionsDisplay(Display):
 
 def _one_row(X: Any) -> Any:
     """Return one row as a table, or raise a clear error."""
-    if hasattr(X, "to_frame") and getattr(X, "ndim", 2) == 1:  # a row of a dataframe of pandas
+    is_flat = np.ndim(X) == 1
+    if is_flat and hasattr(X, "to_frame"):  # a row of a dataframe of pandas
         return X.to_frame().T.infer_objects()
-    if np.ndim(X) == 1 and not hasattr(X, "columns") and not isinstance(X[0], str):
+    if is_flat and not isinstance(X[0], str):
         return np.asarray(X)[None]
-    n_rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-    if n_rows != 1:
+    if n_rows(X) != 1:
         raise InvalidInputError(
-            f"One row is drawn. Got {n_rows}; give X[:1], or draw ContributionsDisplay("
+            f"One row is drawn. Got {n_rows(X)}; give X[:1], or draw ContributionsDisplay("
             "contributions(estimator, X), row=i).plot()."
         )
     return X
 
 
 def _number(value: float, sign: str = "") -> str:
-    return f"{value:{sign}.2f}" if 0.1 <= abs(value) < 100 else f"{value:{sign}.2g}"
+    text = f"{value:{sign}.2f}" if 0.1 <= abs(value) < 100 else f"{value:{sign}.2g}"
+    return f"−{text[1:]}" if value < 0 else text  # the minus of the axes

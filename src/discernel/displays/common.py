@@ -1,10 +1,12 @@
-"""What all displays share: the axes to draw on, colours, and the way to the learned kernel."""
+"""Base classes of displays, bars, axes, colours and legends."""
 
 from __future__ import annotations
 
 import textwrap
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -118,24 +120,59 @@ def format_number(value: float) -> str:
     return f"{float(mantissa):g}e{int(exponent)}"
 
 
-def check_count(name: str, value: Any, least: int) -> int:
-    """Return a number of bars, or raise a clear error."""
-    if not (isinstance(value, (int, np.integer)) and value >= least):
-        raise InvalidInputError(f"{name} must be an integer of at least {least}. Got {value!r}.")
-    return int(value)
-
-
 def check_names(
-    given: Sequence[str] | None, n: int, noun: str, *, unique: bool = True
+    given: Sequence[str] | None, n: int, noun: str, *, what: str = "name", unique: bool = True
 ) -> list[str]:
     """Return the names of kernels or columns, by default numbered, or raise a clear error."""
     names = [f"{noun} {i}" for i in range(n)] if given is None else list(map(str, given))
     if len(names) != n or (unique and len(set(names)) != n):
         different = ", all different" if unique else ""
         raise InvalidInputError(
-            f"There must be one name per {noun}{different}, here {n}. Got {names}."
+            f"There must be one {what} per {noun}{different}, here {n}. Got {names}."
         )
     return names
+
+
+@dataclass(frozen=True, kw_only=True)
+class DrawnBar:
+    """A horizontal bar of a picture.
+
+    Attributes
+    ----------
+    label : str
+        The text to the left of it.
+    value, start : float
+        Its length, and where it begins.
+    text : str
+        The text to the right of it.
+    whisker : tuple of float, or None
+        Where a line over it begins and ends.
+    reach : float
+        How far other marks over it go; the text stands to the right of them.
+    color : int
+        Which of the colours it has.
+    opacity, height : float
+        How opaque and how high it is; 1 is the height of a line.
+    size : str
+        The size of both texts, as matplotlib takes it.
+    """
+
+    label: str = ""
+    value: float
+    start: float = 0.0
+    text: str = ""
+    whisker: tuple[float, float] | None = None
+    reach: float = -np.inf
+    color: int = 0
+    opacity: float = 1.0
+    height: float = 0.65
+    size: str = "medium"
+
+    @property
+    def end(self) -> float:
+        """The right end of all that is drawn for the bar."""
+        whisker = self.start if self.whisker is None else self.whisker[1]
+        return max(self.start, self.start + self.value, whisker, self.reach)
 
 
 class Display(ABC):
@@ -148,22 +185,60 @@ class Display(ABC):
     def plot(self, ax: Any = None, **options: Any) -> Self:
         """Draw on given axes, or on a new figure."""
 
-    def _start(self, ax: Any, lines: Sequence[str] = (), height: float | None = None) -> None:
-        """Set the axes: on a new figure, as high as lines of so many words need."""
+    def _start(
+        self, ax: Any, lines: Sequence[str] = (), height: float | None = None, n_panels: int = 1
+    ) -> list[Axes]:
+        """Set and return the axes; a new figure is so high that no two lines of text touch."""
         if lines:
-            text_lines = max(line.count("\n") + 1 for line in lines)
-            height = 0.8 + (0.14 + 0.16 * text_lines) * len(lines)
-        [self.ax_] = make_axes(ax, height=height)
-        self.figure_ = self.ax_.figure
+            n_lines = [line.count("\n") + 1 for line in lines]
+            widest = max(a + b for a, b in pairwise(n_lines)) if len(lines) > 1 else 2 * n_lines[0]
+            height = 0.8 + (0.14 + 0.08 * widest) * len(lines)
+        axes = make_axes(ax, n_panels, height)
+        self.ax_, self.figure_ = axes[0], axes[0].figure
+        return axes
 
-    def _write(self, text: str, x: float, y: Any, offset: float = 6.0, **look: Any) -> None:
-        """Write a number to the right of a point."""
+    def _draw_bars(
+        self,
+        places: Sequence[Any] | NDArray[Any],
+        bars: Sequence[DrawnBar],
+        options: dict[str, Any],
+    ) -> tuple[Any, Any]:
+        """Draw bars at places of the y axis with their texts; return them and their whiskers.
+
+        ``options`` are those of ``Axes.barh``. Without whiskers, None is returned for them.
+        """
+        colors = class_colors(1 + max(bar.color for bar in bars))
+        look = {
+            "left": [bar.start for bar in bars],
+            "color": [colors[bar.color] for bar in bars],
+            "height": [bar.height for bar in bars],
+            **options,
+        }
+        drawn = self.ax_.barh(places, [bar.value for bar in bars], **look)
+        for place, bar, patch in zip(places, bars, drawn, strict=True):
+            if bar.opacity < 1.0 and "alpha" not in options:
+                patch.set_alpha(bar.opacity)
+            if bar.text:
+                self._write(bar.text, bar.end, place, fontsize=bar.size)
+        pairs = zip(places, bars, strict=True)
+        lines = [(place, *bar.whisker) for place, bar in pairs if bar.whisker is not None]
+        if not lines:
+            return drawn, None
+        at, low, high = map(list, zip(*lines, strict=True))
+        look = {"color": ink_color(), "linewidth": 1.5, "zorder": 3}
+        return drawn, self.ax_.hlines(at, low, high, **look)
+
+    def _write(self, text: str, x: float, y: Any, **look: Any) -> None:
+        """Write a text to the right of a point."""
         place: dict[str, Any] = {"textcoords": "offset points", "va": "center"}
-        self.ax_.annotate(text, (x, y), (offset, 0), **place, **look)
+        self.ax_.annotate(text, (x, y), (6.0, 0.0), **place, **look)
 
 
 class FitsDisplay(Display):
     """A display of numbers per kernel or column, of one fit or of several."""
+
+    bars_: Any
+    spread_: Any
 
     @staticmethod
     def _check(values: Any, what: str, noun: str) -> FloatArray:
@@ -224,22 +299,14 @@ class FitsDisplay(Display):
         return cls._of(estimators).plot(ax, **options)
 
     def _draw_ranked(
-        self, ax: Any, names: list[str], means: FloatArray, is_cut: bool, look: dict[str, Any]
-    ) -> Any:
-        """Draw bars from the top and return them; the last one is paler where it is a sum."""
-        self._start(ax, names)
-        options = {"color": class_colors(1)[0], "height": 0.65, **look}
-        bars = self.ax_.barh(names, means, **options)
-        if is_cut:
-            bars[-1].set_alpha(0.5)
-        return bars
-
-    def _finish(self, names: list[str], texts: Sequence[str], ends: FloatArray, what: str) -> None:
-        """Write numbers behind the bars, say what they are, and leave room for both."""
-        for name, text, end in zip(names, texts, ends, strict=True):
-            self._write(text, end, name)
+        self, ax: Any, bars: Sequence[DrawnBar], xlabel: str, options: dict[str, Any]
+    ) -> None:
+        """Draw bars from the top; those of a label that is there already share its line."""
+        labels = [bar.label for bar in bars]
+        self._start(ax, labels)
+        self.bars_, self.spread_ = self._draw_bars(labels, bars, options)
         self.ax_.margins(x=0.2)
-        self.ax_.set_xlabel(what)
+        self.ax_.set_xlabel(xlabel)
         self.ax_.set_ylim(max(self.ax_.get_yticks()) + 0.5, -0.5)
 
 
@@ -261,7 +328,7 @@ def rank_columns(
 
 
 class LearnedDisplay(Display):
-    """A display of what `LearnedKernel` says, whoever learned it."""
+    """A display of a `LearnedKernel`, of `learn_kernel` or of an estimator."""
 
     @classmethod
     @abstractmethod

@@ -7,7 +7,6 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray
@@ -20,6 +19,7 @@ from discernel.displays.common import (
     wrap,
 )
 from discernel.exceptions import InvalidInputError
+from discernel.inspection.explained import pipeline_steps
 
 _ORDINALS = ("first", "second", "third")
 #: Bins of the one-dimensional plot, in which rows are spread over the height of their class.
@@ -155,8 +155,7 @@ class DiscriminantEmbeddingDisplay(Display):
             held_out = np.repeat([False, True], [len(coordinates), len(others)])
             coordinates = np.concatenate([coordinates, others])
             labels = np.concatenate([labels, np.asarray(y_held_out)])
-        inner = getattr(estimator, "best_estimator_", estimator)
-        last = inner[-1] if isinstance(inner, Pipeline) else inner
+        *_, last = pipeline_steps(getattr(estimator, "best_estimator_", estimator))
         display = cls(
             coordinates,
             labels,

@@ -1,4 +1,4 @@
-"""How the solver went, and weights and leave-one-out error against λ, as lines."""
+"""Progress of the solver, and weights and leave-one-out errors against λ, as lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from discernel.displays.common import (
     class_colors,
     format_number,
     ink_color,
-    make_axes,
     place_legend,
     wrap,
 )
@@ -28,7 +27,18 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-class LearningPathDisplay(LearnedDisplay):
+class _PathDisplay(LearnedDisplay):
+    """Lines in two panels over one x axis, or in one of them."""
+
+    axes_: list[Axes]
+
+    def _start_panels(self, ax: Any, is_double: bool, xlabel: str) -> None:
+        self.axes_ = self._start(ax, n_panels=2 if is_double else 1)
+        for panel in self.axes_ if ax is not None else self.axes_[-1:]:
+            panel.set_xlabel(xlabel)
+
+
+class LearningPathDisplay(_PathDisplay):
     """The objective of every iteration and, where there is a certificate, the gap.
 
     Where λ was chosen on a path, every λ is a line of its own, and the chosen one stands out.
@@ -65,7 +75,6 @@ class LearningPathDisplay(LearnedDisplay):
     True
     """
 
-    axes_: list[Axes]
     objective_lines_: list[Any]
     gap_lines_: list[Any]
 
@@ -119,7 +128,7 @@ class LearningPathDisplay(LearnedDisplay):
 
     @classmethod
     def _asked(cls, learner: Any) -> dict[str, Any]:
-        return {"tol": getattr(learner, "tol", None)}
+        return {"tol": learner.get_params().get("tol")}
 
     def plot(self, ax: Any = None, **line_options: Any) -> Self:
         """Draw the objective and the gap.
@@ -142,10 +151,9 @@ class LearningPathDisplay(LearnedDisplay):
         A gap of 0 is drawn at 2e-16, the rounding error: a logarithmic axis has no 0.
         """
         has_gap = all(progress.gap is not None for progress in self.history)
-        self.axes_ = make_axes(ax, 2 if has_gap else 1)
+        self._start_panels(ax, has_gap, "iteration")
         from matplotlib.ticker import MaxNLocator
 
-        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
         self.objective_lines_, self.gap_lines_ = [], []
         if len(self.axes_) == 2 or not has_gap:
             objectives = np.array([progress.objective for progress in self.history])
@@ -158,9 +166,12 @@ class LearningPathDisplay(LearnedDisplay):
             gaps = np.where(gaps > 0, gaps, np.finfo(np.float64).eps)
             self.gap_lines_ = self._draw(self.axes_[-1], gaps, line_options)
             self.axes_[-1].set(yscale="log", ylabel="certified gap")
-            self._draw_tolerance(self.axes_[-1], is_own=ax is None)
-        for panel in self.axes_ if ax is not None else self.axes_[-1:]:
-            panel.set_xlabel("iteration")
+            if self.tol is not None:
+                look = {"color": ink_color(), "linestyle": ":", "linewidth": 1.2}
+                label = f"asked for: {format_number(self.tol)}"
+                self.axes_[-1].axhline(self.tol, label=label, **look)
+            place_legend(self.axes_[-1], "above" if ax is None else "best")
+        for panel in self.axes_:
             panel.xaxis.set_major_locator(MaxNLocator(integer=True))
         return self
 
@@ -184,14 +195,8 @@ class LearningPathDisplay(LearnedDisplay):
             lines += ax.plot(x[stage], values[stage], **{**options, **line_options})
         return lines
 
-    def _draw_tolerance(self, ax: Axes, *, is_own: bool) -> None:
-        if self.tol is not None:
-            label = f"asked for: {format_number(self.tol)}"
-            ax.axhline(self.tol, color=ink_color(), linestyle=":", linewidth=1.2, label=label)
-        place_legend(ax, "above" if is_own else "best")
 
-
-class RegularizationPathDisplay(LearnedDisplay):
+class RegularizationPathDisplay(_PathDisplay):
     """Kernel weights and leave-one-out error against λ, with the chosen λ marked.
 
     Parameters
@@ -234,7 +239,6 @@ class RegularizationPathDisplay(LearnedDisplay):
     [1.0, 0.1, 0.01]
     """
 
-    axes_: list[Axes]
     weight_lines_: list[Any]
     error_line_: Any
 
@@ -335,8 +339,7 @@ class RegularizationPathDisplay(LearnedDisplay):
             Itself.
         """
         has_weights = self.weights is not None
-        self.axes_ = make_axes(ax, 2 if has_weights else 1)
-        self.ax_, self.figure_ = self.axes_[0], self.axes_[0].figure
+        self._start_panels(ax, has_weights, "λ")
         self.weight_lines_, self.error_line_ = [], None
         if has_weights:
             self.weight_lines_ = self._draw_weights(self.ax_, max_lines, line_options)
@@ -351,12 +354,13 @@ class RegularizationPathDisplay(LearnedDisplay):
         for panel in self.axes_:
             panel.set_xscale("log")
             if self.chosen is not None:
-                self._mark_chosen(panel)
+                is_named = panel is self.axes_[-1] and self.error_line_ is not None
+                label = f"chosen: λ = {format_number(self.chosen)}" if is_named else None
+                look = {"color": ink_color(), "linestyle": ":", "linewidth": 1.2}
+                panel.axvline(self.chosen, label=label, **look)
         if self.error_line_ is not None and self.chosen is not None:
             where: Literal["above", "best"] = "above" if ax is None and has_weights else "best"
             place_legend(self.axes_[-1], where)
-        for panel in self.axes_ if ax is not None else self.axes_[-1:]:
-            panel.set_xlabel("λ")
         return self
 
     def _draw_weights(self, ax: Axes, max_lines: int, line_options: dict[str, Any]) -> list[Any]:
@@ -382,9 +386,3 @@ class RegularizationPathDisplay(LearnedDisplay):
                 self.regularizations, self.weights[:, i], **{**options, **line_options}
             )
         return lines
-
-    def _mark_chosen(self, ax: Axes) -> None:
-        assert self.chosen is not None
-        is_named = ax is self.axes_[-1] and self.error_line_ is not None
-        label = f"chosen: λ = {format_number(self.chosen)}" if is_named else None
-        ax.axvline(self.chosen, color=ink_color(), linestyle=":", linewidth=1.2, label=label)

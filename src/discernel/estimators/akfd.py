@@ -13,6 +13,7 @@ from sklearn.base import ClassifierMixin
 from discernel.arrays import Device, FloatArray, blas_threads
 from discernel.bank import CombinedKernel, Uncentered, gram_stack
 from discernel.bank.checks import check_grams
+from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
     like_input,
@@ -42,7 +43,7 @@ _COARSE_MAX_ITER = 10
 
 
 @dataclass(frozen=True)
-class AKFDHead:
+class AKFDHead(Head):
     """Which classes have weight, of which scores are.
 
     Attributes
@@ -56,7 +57,6 @@ class AKFDHead:
     def linear_scores(
         self, coef: FloatArray, intercept: FloatArray
     ) -> tuple[FloatArray, FloatArray, NDArray[np.bool_]]:
-        """Return scores as linear in terms of a row, and the classes that they are of."""
         return coef, intercept, self.seen
 
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import column_or_1d
 from discernel.arrays import FloatArray
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.criteria import KernelLeastSquares
-from discernel.discriminant import Discriminant, fit_discriminant
+from discernel.discriminant import Discriminant, Head, fit_discriminant
 from discernel.estimators.base import (
     BaseKernelEstimator,
     like_input,
@@ -34,7 +34,7 @@ from discernel.targets import ClassTarget, LabelsTarget
 
 
 @dataclass(frozen=True)
-class LabelsHead:
+class LabelsHead(Head):
     """From the score of every label that varies to the log-odds of all labels.
 
     Attributes

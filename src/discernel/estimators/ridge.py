@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -9,6 +10,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from discernel.arrays import FloatArray
+from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
     like_input,
@@ -23,7 +25,7 @@ from discernel.targets import RegressionTarget
 
 
 @dataclass(frozen=True)
-class NumberHead:
+class NumberHead(Head):
     """Scores that are predictions themselves.
 
     Attributes
@@ -44,12 +46,23 @@ class NumberHead:
     def linear_scores(
         self, coef: FloatArray, intercept: FloatArray
     ) -> tuple[FloatArray, FloatArray, None]:
-        """Return predictions as linear in terms of a row; they are of no classes."""
         return coef, intercept, None
 
     def row_losses(self, labels: FloatArray) -> Any:
         """Return a function of the scores of rows: the squared error of each."""
         return squared_losses(labels)
+
+    def expect(self, labels: Any, held_out_error: float | None) -> Mapping[str, Any]:
+        if labels is None or len(labels) != len(self.leave_one_out):
+            return {}
+        truth = np.asarray(labels, dtype=np.float64).reshape(len(labels), -1)
+        variance, share, where = truth.var(axis=0), held_out_error, "held out"
+        if share is None:
+            errors = np.mean((truth - self.leave_one_out) ** 2, axis=0)
+            share = float(np.mean(errors / np.where(variance > 0, variance, 1.0)))
+            where = "each left out of the fit"
+        rmse = float(np.sqrt(share * variance.mean()))
+        return {"n_rows": len(truth), "where": where, "r2": 1.0 - share, "rmse": rmse}
 
 
 class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator):

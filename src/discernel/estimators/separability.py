@@ -19,6 +19,7 @@ from sklearn.utils.validation import (
 from discernel.arrays import Device, FloatArray, as_rows, blas_threads, squared_norms
 from discernel.bank import gram_stack
 from discernel.bank.checks import check_grams
+from discernel.discriminant import Head
 from discernel.estimators.base import (
     BaseKernelEstimator,
     like_input,
@@ -75,7 +76,7 @@ class _Neighbors(ClassifierMixin, BaseEstimator):
 
 
 @dataclass(frozen=True)
-class SpectrumHead:
+class SpectrumHead(Head):
     """A learned kernel between rows and the labelled ones, and what classifies by it.
 
     Attributes

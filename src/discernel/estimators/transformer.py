@@ -12,6 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 
 from discernel.arrays import FloatArray, n_rows
 from discernel.bank import Centering, CombinedKernel
+from discernel.discriminant import Head
 from discernel.estimators.base import BaseKernelEstimator, like_input, make_model, view
 from discernel.exceptions import InvalidInputError
 from discernel.learn.rows import Setting, learn_training, working
@@ -22,7 +23,7 @@ from discernel.targets import ClassTarget
 
 
 @dataclass(frozen=True)
-class KernelHead:
+class KernelHead(Head):
     """The learned kernel itself.
 
     Attributes

@@ -148,7 +148,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Lack:
-    """What is known of rows that lack a source: all of its cells are missing.
+    """Scores of rows that lack a source: all of its cells are missing.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a fitted model predicts with, as numbers: kernels, coefficients, columns, classes."""
+"""Fitted models as numbers: kernels, coefficients, columns and classes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
@@ -25,13 +24,14 @@ from discernel.export._scorer import (
     Scorer,
     ValueColumn,
 )
+from discernel.inspection.explained import pipeline_steps
 from discernel.kernels import Kernel, WhereKnown
 from discernel.kernels.columns import Table
 from discernel.kernels.features import ExactMap
 from discernel.kernels.terms import IDENTITY, Atom, Seen, Term, View
 from discernel.model import Model
-from discernel.model.parts import FeaturePart, KernelPart, ScorePart, score_parts
-from discernel.rows.encoder import EncodedNumbers, TableEncoder
+from discernel.model.parts import ScorePart, score_parts
+from discernel.rows.encoder import TableEncoder
 
 #: What can be exported.
 EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant)
@@ -44,8 +44,7 @@ _MOST_BYTES = 2**30
 
 def final_estimator(model: Any) -> tuple[Any, list[Any]]:
     """Return the classifier of a fitted model or pipeline, and the steps before it, or raise."""
-    steps = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
-    *before, clf = steps
+    *before, clf = pipeline_steps(model)
     if type(clf) not in EXPORTED:
         raise InvalidInputError(
             "A model can be exported if it is a KernelDiscriminant, a MultipleKernelDiscriminant "
@@ -110,13 +109,12 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
 
 def _sums(part: ScorePart, n_columns: int) -> list[KernelSum]:
     """Return a part of scores as sums over stored rows."""
-    if isinstance(part, KernelPart):
+    if part.features is None:
         return _kernel_sums(part, n_columns)
-    assert isinstance(part, FeaturePart)
     return [_feature_sum(part.features, part.coef, n_columns)]
 
 
-def _kernel_sums(part: KernelPart, n_columns: int) -> list[KernelSum]:
+def _kernel_sums(part: Any, n_columns: int) -> list[KernelSum]:
     """Return Σ_j k(x, z_j) coef_j; kernels of sources that rows may lack are sums of their own."""
     plain: list[Term] = []
     lacking: list[tuple[float, WhereKnown, Seen]] = []
@@ -307,8 +305,9 @@ def _columns(
     first = [0, *accumulate(map(len, taken))]
     made: list[NumberColumn | ValueColumn] = []
     for column in encoder.columns_:
-        for place, each in enumerate(column.inputs, start=first[column.position]):
-            if isinstance(each, EncodedNumbers):
+        inputs: Sequence[Any] = column.inputs
+        for place, each in enumerate(inputs, start=first[column.position]):
+            if each.kind == "number":
                 made.append(NumberColumn(place, each.median, each.tells_missing))
             else:
                 values = tuple(str(value) for value in each.values)

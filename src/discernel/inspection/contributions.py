@@ -1,4 +1,4 @@
-"""What columns and sources add to the score of a row, so that it all adds up."""
+"""Contributions of columns and sources, which add up to the score of a row."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True)
 class Contributions:
-    """What adds up to the scores of some rows.
+    """Contributions that add up to the scores of some rows.
 
     ``baseline + columns.sum(-1)`` and ``baseline + sources.sum(-1)`` are the scores.
 

@@ -20,8 +20,14 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, column_indices
 from discernel.model import Model
 from discernel.model.parts import ScorePart, score_parts
+from discernel.rows.cells import is_frame
 
 # ---- the estimator -----------------------------------------------------------------------------
+
+
+def pipeline_steps(estimator: Any) -> list[Any]:
+    """Return the steps of a pipeline; any other estimator is its own single step."""
+    return [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
 
 
 class Explained(NamedTuple):
@@ -38,7 +44,7 @@ class Explained(NamedTuple):
         """
         check_is_fitted(estimator)
         inner = getattr(estimator, "best_estimator_", estimator)
-        steps = [step for _, step in inner.steps] if isinstance(inner, Pipeline) else [inner]
+        steps = pipeline_steps(inner)
         places = [place for place, step in enumerate(steps) if hasattr(step, "kernel_weights_")]
         if not places:
             raise InvalidInputError(
@@ -55,7 +61,7 @@ class Explained(NamedTuple):
 
     @property
     def model(self) -> Model:
-        """What the estimator predicts with."""
+        """The model that the estimator predicts with."""
         return self.learner.model_  # type: ignore[no-any-return]
 
     def prepare(self, X: Any) -> Any:
@@ -88,11 +94,11 @@ class Explained(NamedTuple):
         As they were given, where the steps of a pipeline change numbers but no columns, else as the
         estimator is given them.
         """
-        steps = [] if self.before is None else [step for _, step in self.before.steps]
+        steps = [] if self.before is None else pipeline_steps(self.before)
         changed = [step for step in steps if step != "passthrough"]
         if not all(isinstance(step, OneToOneFeatureMixin) for step in changed):
             X = self.prepare(X)
-        if not hasattr(type(X), "columns"):
+        if not is_frame(X):
             return np.asarray(as_dense(X), dtype=object)
         cells = np.empty(X.shape, dtype=object)
         for position in range(X.shape[1]):
@@ -169,14 +175,14 @@ class Scoring:
     @classmethod
     def of(cls, model: Model) -> Scoring:
         """Return the scoring of a fitted model, or raise a clear error."""
-        linear_scores = getattr(model.head, "linear_scores", None)
-        if linear_scores is None:
+        linear = model.head.linear_scores(model.coef, model.intercept)
+        if linear is None:
             raise InvalidInputError(
                 "Predictions are explained of KernelDiscriminant, MultipleKernelDiscriminant, "
                 "MultipleKernelRidge and AKFDClassifier, or a pipeline that ends in one. Got "
                 f"{model.reader.estimator}. Of several labels, fit one of these per label."
             )
-        coef, constant, seen = linear_scores(model.coef, model.intercept)
+        coef, constant, seen = linear
         assert model.kernel is not None
         classes = None if seen is None or model.classes is None else model.classes[seen]
         if classes is not None and len(classes) > 2:
@@ -192,5 +198,5 @@ class Scoring:
 
     @property
     def parts(self) -> list[ScorePart]:
-        """What the scores are a sum of, but for a constant."""
+        """The parts that add up to the scores, up to a constant."""
         return score_parts(self.combined, self.coef)[0]

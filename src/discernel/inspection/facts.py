@@ -1,4 +1,4 @@
-"""From a fitted estimator to all there is to say about it."""
+"""Facts about a fitted estimator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from discernel.default.menu import MENU
-from discernel.discriminant import held_out_log_posterior
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import Explained
 from discernel.inspection.sources import source_importances
@@ -29,7 +28,7 @@ def model_facts(
     columns: Sequence[str] | None = None,
     origin: Origin | None = None,
 ) -> ModelFacts:
-    """Return all there is to say about a fitted model, as plain data.
+    """Return the facts about a fitted model, as plain data.
 
     Parameters
     ----------
@@ -63,7 +62,11 @@ def model_facts(
     model, kind = explained.model, type(explained.learner).__name__
     streamed = model.facts.streamed
     given = Origin() if origin is None else origin
-    counts = dict(given.class_counts or _class_counts(model))
+    classes = [] if model.classes is None else [str(label) for label in model.classes]
+    # Heads that count no rows by class return empty tables.
+    found = dict(zip(classes, model.head.class_counts().tolist(), strict=False))
+    confusion = dict(zip(classes, map(tuple, model.head.confusion().tolist()), strict=False))
+    counts = dict(given.class_counts or found)
     sample = ""
     if streamed is not None:
         sample = (
@@ -84,20 +87,11 @@ def model_facts(
         majority=_majority(counts),
         importances=_importances(explained, columns),
         sources=_sources(estimator, model),
-        confusion=_confusion(model),
+        confusion=confusion,
         plan=() if model.facts.plan is None else tuple(map(str, model.facts.plan.stages)),
         sample=sample,
         origin=given,
     )
-
-
-def _class_counts(model: Model) -> dict[str, int]:
-    """Return the rows of each class; none where a row has no class of its own."""
-    discriminant, classes = getattr(model.head, "discriminant", None), model.classes
-    if discriminant is None or classes is None:
-        return {}
-    rows = np.bincount(discriminant.training_codes, minlength=len(classes))
-    return {str(label): int(n) for label, n in zip(classes, rows, strict=True)}
 
 
 def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
@@ -113,21 +107,10 @@ def _majority(counts: Mapping[str, int]) -> dict[str, Any]:
 
 def _expected(model: Model) -> ExpectedFacts | None:
     """Return what to expect of new rows; None where no training row was predicted as if new."""
-    found, labels = getattr(model.head, "expected", None), model.kept.labels
-    if found is not None:
-        return ExpectedFacts(**vars(found))
-    left_out = getattr(model.head, "leave_one_out", None)
-    if left_out is None or labels is None or len(labels) != len(left_out):
-        return None
-    truth = np.asarray(labels, dtype=np.float64).reshape(len(left_out), -1)
-    variance, where = truth.var(axis=0), "each left out of the fit"
-    errors = np.mean((truth - left_out) ** 2, axis=0)
-    share = float(np.mean(errors / np.where(variance > 0, variance, 1.0)))
     considered = model.facts.learned.considered
-    if compared_by_folds(considered):  # which the choice of kernels did not see
-        share, where = considered[0].error, "held out"
-    rmse = float(np.sqrt(share * variance.mean()))
-    return ExpectedFacts(n_rows=len(truth), where=where, r2=1.0 - share, rmse=rmse)
+    error = considered[0].error if compared_by_folds(considered) else None
+    found = model.head.expect(model.kept.labels, error)
+    return ExpectedFacts(**found) if found else None
 
 
 def _importances(
@@ -162,19 +145,6 @@ def _sources(estimator: Any, model: Model) -> tuple[SourceFacts, ...]:
     return tuple(found)
 
 
-def _confusion(model: Model) -> dict[str, tuple[float, ...]]:
-    """Return held-out rows of each class by the class that was predicted."""
-    classes = model.classes
-    if classes is None or getattr(model.head, "expected", None) is None:
-        return {}
-    discriminant, decision = model.head.discriminant, model.head.decision
-    posterior = held_out_log_posterior(discriminant, decision)
-    predicted = (posterior + decision.offsets).argmax(axis=1)
-    table, counted = np.zeros((len(classes), len(classes))), discriminant.training.row_weights
-    np.add.at(table, (discriminant.training_codes, predicted), counted.values)
-    return dict(zip(map(str, classes), map(tuple, table.tolist()), strict=True))
-
-
 def given_names(learner: Any) -> list[str]:
     """Return the names of the kernels as they were given, the same in every fit.
 
@@ -185,6 +155,4 @@ def given_names(learner: Any) -> list[str]:
         gaussian = [RBF(width=f"{factor:g}*median") for factor in MENU.gaussian]
         laplace = [Laplace(width=f"{factor:g}*median") for factor in MENU.laplace]
         return kernel_names([*gaussian, *laplace, Linear()])
-    return kernel_names(
-        as_kernels(learner.kernels if hasattr(learner, "kernels") else learner.kernel)
-    )
+    return kernel_names(as_kernels(learner._candidates()))

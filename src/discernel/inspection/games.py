@@ -24,7 +24,7 @@ from discernel.kernels import Kernel
 from discernel.kernels.base import Combination
 from discernel.kernels.terms import IDENTITY, Term
 from discernel.kernels.weighted import WeightedKernels, slices
-from discernel.model.parts import KernelPart, ScorePart, seen_columns
+from discernel.model.parts import ScorePart, seen_columns
 from discernel.model.rows import dense, mixed_rows, moved_columns
 
 #: What values of a product may miss of what they add up to, over the sum of its coefficients.
@@ -57,7 +57,7 @@ class Form(ABC):
     is_linear: ClassVar[bool] = False
 
     @abstractmethod
-    def game(self, part: KernelPart, player: NDArray[np.intp]) -> Game:
+    def game(self, part: ScorePart, player: NDArray[np.intp]) -> Game:
         """Return the game of Σ_j coef_j k(x, z_j), where each column belongs to a player."""
 
     @abstractmethod
@@ -83,7 +83,7 @@ class ProductForm(Form):
         """The columns that the kernel sees."""
         return np.flatnonzero((self.squares > 0) | (self.absolutes > 0))
 
-    def game(self, part: KernelPart, player: NDArray[np.intp]) -> Game:
+    def game(self, part: ScorePart, player: NDArray[np.intp]) -> Game:
         columns = self.columns
         player = player[columns]
         form = ProductForm(self.factor, self.squares[columns], self.absolutes[columns])
@@ -131,7 +131,7 @@ class SumForm(Form):
     origin: FloatArray
     is_linear = True
 
-    def game(self, part: KernelPart, player: NDArray[np.intp]) -> Game:
+    def game(self, part: ScorePart, player: NDArray[np.intp]) -> Game:
         slopes = sum(
             (dense(part.rows[rows]) - self.origin).T @ part.coef[rows]
             for rows in _blocks(len(part.coef), len(player))
@@ -151,7 +151,7 @@ class OtherForm(Form):
 
     kernel: Kernel
 
-    def game(self, part: KernelPart, player: NDArray[np.intp]) -> Game:
+    def game(self, part: Any, player: NDArray[np.intp]) -> Game:
         own = replace(part, kernel=WeightedKernels([self.kernel], np.ones(1)))
         return sampled_game(own, self.kernel, player)
 
@@ -208,7 +208,7 @@ def games_of(part: ScorePart, player: NDArray[np.intp]) -> Iterator[Game]:
     """Yield what a part of one kernel is a sum of, player by player."""
     (kernel,), n = part.kernels, len(player)
     forms = kernel_forms(kernel, n)
-    if isinstance(part, KernelPart):
+    if part.features is None:
         yield from (form.game(part, player) for form in forms)
     elif all(form.is_linear for form in forms):
         yield partial(add_linear, part(np.eye(n)) - part(np.zeros((1, n))), player)

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, n_rows
-from discernel.bank import CombinedKernel
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError, check_count, unknown_choice
 from discernel.inspection.explained import Explained, Scoring
 from discernel.kernels.weighted import slices
 from discernel.model.parts import KernelPart
@@ -84,8 +83,7 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
     >>> similar_rows(clf, X[1:2], n=3).labels
     array([[0, 0, 0]])
     """
-    if not (isinstance(n, (int, np.integer)) and n >= 1):
-        raise InvalidInputError(f"n must be an integer of at least 1. Got {n!r}.")
+    check_count("n", n)
     if side not in _SIDES:
         raise unknown_choice("side", side, list(_SIDES))
     explained = Explained.of(clf)
@@ -125,15 +123,17 @@ def similar_rows(clf: Any, X: Any, n: int = 5, *, side: str = "for") -> SimilarR
 
 def _kept_rows(scoring: Scoring) -> tuple[KernelPart, FloatArray]:
     """Return the kernel at the rows that a model keeps, and its means over the training rows."""
+    part: Any
     part, *others = scoring.parts
-    if others or not isinstance(part, KernelPart):
+    if others or part.features is not None:
         raise InvalidInputError(
             "Similar rows need a model that keeps training rows. This one, of bank='lowrank' "
             "with kernels that were given, keeps other landmarks for each kernel. Fit with "
             "bank='auto' or another bank, or with kernels='auto'."
         )
-    if isinstance(scoring.combined, CombinedKernel) and part.centered:
-        return part, scoring.combined.centering.row_means
+    if part.centered:
+        combined: Any = scoring.combined  # features have no centred parts
+        return part, combined.centering.row_means
     if part.rows is None:
         return part, np.zeros(len(part.coef))
     ones = np.full((n_rows(part.rows), 1), 1.0 / n_rows(part.rows))

@@ -1,4 +1,4 @@
-"""What sources are worth to rows that were left out: noise earns nothing there.
+"""Importances of sources, measured on held-out rows, where noise earns nothing.
 
 A flexible kernel of a noise source fits the training rows, and has weight for that. So a source is
 judged by what it adds to the score of each training row in the fit to all other rows. How that goes
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.arrays import FloatArray, draw_rows, n_rows
-from discernel.bank import CombinedKernel
 from discernel.exceptions import InvalidInputError
 from discernel.inspection.explained import Explained, column_groups
 from discernel.inspection.games import (
@@ -43,7 +42,7 @@ _SPLIT_ENTRIES = 2**21
 
 @dataclass(frozen=True)
 class SourceImportances:
-    """What sources are worth to rows that were left out.
+    """Importances of sources, measured on held-out rows.
 
     Attributes
     ----------
@@ -130,7 +129,7 @@ def _training_rows(explained: Explained, X: Any, y: Any) -> tuple[Any, NDArray[A
     model = explained.model
     if X is not None and y is not None:
         return explained.read(X), np.asarray(y)
-    kept = model.kernel.rows if isinstance(model.kernel, CombinedKernel) else None
+    kept = None if model.kernel is None else model.kernel.rows
     labels = model.kept.labels if model.facts.streamed is None else None
     if X is not None or y is not None or kept is None or labels is None:
         raise InvalidInputError(
@@ -184,7 +183,7 @@ class _Sources:
 
     @property
     def most_rows(self) -> int:
-        """How many rows there is time for: pairs of rows, groups and kernels are all looked at."""
+        """The most rows in reasonable time, which grows with pairs of rows, groups and kernels."""
         counts = [len(seen) for seen in self.seen if len(seen) > 1]
         work = sum(count * n_nodes(count) for count in counts)
         return int(np.clip(np.sqrt(_WORK / max(1, work)), _LEAST_ROWS, _MOST_ROWS))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -51,11 +51,10 @@ def explain_in_words(contributions: Contributions, row: int = 0, n: int = 3) -> 
     for it: +2.25 from age=71, +0.5 from dose=2.5
     against it: -0.25 from colour=red
     """
-    output, sign, (what, whose) = output_of(contributions, row)
-    names, values = terms_of(contributions, row, output)
-    values, start = sign * values, sign * float(contributions.baseline[output])
-    score = sign * float(contributions.scores[row, output])
-    lines = [f"{what} {_number(score)}{whose}; {contributions.compared_with}: {_number(start)}"]
+    score = RowScore.of(contributions, row)
+    names, values = score.terms()
+    told, start = _number(score.value), _number(score.baseline)
+    lines = [f"{score.kind} {told}{score.whose}; {contributions.compared_with}: {start}"]
     order = np.argsort(-np.abs(values), kind="stable")
     named = [order[values[order] > 0][:n], order[values[order] < 0][:n]]
     sides = ("for it", "against it") if contributions.classes is not None else ("up", "down")
@@ -78,45 +77,78 @@ def speaking_rows(side: str, predicted: Any) -> str:
     return f"training rows like it that speak {side} {predicted}"
 
 
-def output_of(
-    contributions: Contributions, row: int, label: Any = None
-) -> tuple[int, float, tuple[str, str]]:
-    """Return the output that a row is explained for, its sign, and what the score is called.
+class RowScore(NamedTuple):
+    """The score of a row that is explained: of one class, or of one number.
 
-    ``label`` is the class to explain, by default the predicted one; of a regression, the position
-    of the target.
+    Attributes
+    ----------
+    contributions : Contributions
+        Those of the row and others.
+    row, output : int
+        The positions of the row and of the score among them.
+    sign : float
+        −1 for the log-odds of the first of two classes, else 1.
+    kind, whose : str
+        What the score is called, and whose it is: "log-odds" and " for 'ill'".
     """
-    scores, classes = contributions.scores, contributions.classes
-    if not -len(scores) <= row < len(scores):
-        raise InvalidInputError(f"row must be one of 0 to {len(scores) - 1}. Got {row!r}.")
-    if classes is None:
-        which = f" of target {int(label or 0)}" if scores.shape[1] > 1 else ""
-        return int(label or 0), 1.0, ("prediction", which)
-    if label is not None and label not in classes.tolist():
-        raise InvalidInputError(f"The class must be one of {classes.tolist()}. Got {label!r}.")
-    if len(classes) > 2:
-        place = int(scores[row].argmax()) if label is None else classes.tolist().index(label)
-        return place, 1.0, ("score", f" for {_label(classes[place])}")
-    second = scores[row, 0] > 0 if label is None else classes.tolist().index(label) == 1
-    sign, shown = (1.0, classes[1]) if second else (-1.0, classes[0])
-    return 0, sign, ("log-odds", f" for {_label(shown)}")
 
+    contributions: Contributions
+    row: int
+    output: int
+    sign: float
+    kind: str
+    whose: str
 
-def terms_of(
-    contributions: Contributions, row: int, output: int, by: str | None = None
-) -> tuple[list[str], FloatArray]:
-    """Return the names of columns with their cells, or of sources, and what they add.
+    @classmethod
+    def of(cls, contributions: Contributions, row: int, label: Any = None) -> RowScore:
+        """Return the score for a class, by default the predicted one, or raise a clear error.
 
-    ``by`` is "columns" or "sources", by default columns where there are some.
-    """
-    by = by or ("columns" if contributions.columns is not None else "sources")
-    if by == "sources" or contributions.columns is None:
-        return list(contributions.source_names), contributions.sources[row, output]
-    names, cells = list(contributions.column_names), contributions.cells
-    if cells is not None:
-        pairs = zip(names, cells[row], strict=True)
-        names = [f"{name}={cell_text(cell)}" for name, cell in pairs]
-    return names, contributions.columns[row, output]
+        Of a regression, ``label`` is the position of the target.
+        """
+        scores, classes = contributions.scores, contributions.classes
+        if not -len(scores) <= row < len(scores):
+            raise InvalidInputError(f"row must be one of 0 to {len(scores) - 1}. Got {row!r}.")
+        if classes is None:
+            which = f" of target {int(label or 0)}" if scores.shape[1] > 1 else ""
+            return cls(contributions, row, int(label or 0), 1.0, "prediction", which)
+        known = classes.tolist()
+        if label is not None and label not in known:
+            raise InvalidInputError(f"The class must be one of {known}. Got {label!r}.")
+        if len(known) > 2:
+            place = int(scores[row].argmax()) if label is None else known.index(label)
+            output, sign, kind = place, 1.0, "score"
+        else:
+            place = int(scores[row, 0] > 0) if label is None else known.index(label)
+            output, sign, kind = 0, 1.0 if place else -1.0, "log-odds"
+        return cls(contributions, row, output, sign, kind, f" for {_label(classes[place])}")
+
+    @property
+    def value(self) -> float:
+        """The score."""
+        return self.sign * float(self.contributions.scores[self.row, self.output])
+
+    @property
+    def baseline(self) -> float:
+        """The score that it is compared with."""
+        return self.sign * float(self.contributions.baseline[self.output])
+
+    def added(self, values: FloatArray) -> FloatArray:
+        """Return what is added to the score, from an array like ``contributions.columns``."""
+        return np.asarray(self.sign * values[self.row, self.output])
+
+    def terms(self, by: str | None = None) -> tuple[list[str], FloatArray]:
+        """Return the names of columns with their cells, or of sources, and what they add.
+
+        ``by`` is "columns" or "sources", by default columns where there are some.
+        """
+        found = self.contributions
+        if by == "sources" or found.columns is None:
+            return list(found.source_names), self.added(found.sources)
+        names = list(found.column_names)
+        if found.cells is not None:
+            pairs = zip(names, found.cells[self.row], strict=True)
+            names = [f"{name}={cell_text(cell)}" for name, cell in pairs]
+        return names, self.added(found.columns)
 
 
 def cell_text(cell: Any) -> str:

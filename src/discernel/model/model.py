@@ -89,7 +89,7 @@ class Model:
         What it is multiplied by.
     intercept : ndarray of shape (n_scores,)
         What is added.
-    head : object
+    head : Head
         What scores are turned into: `ClassHead` for classes.
     classes : ndarray of shape (n_classes,) or None
         The labels; None where numbers are predicted.

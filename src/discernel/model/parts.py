@@ -33,6 +33,8 @@ class ScorePart(ABC):
     coef: FloatArray
     #: The rows that the terms are kernels of; None where they are of none.
     rows: Any
+    #: The exact features that the terms are; None where they are kernels.
+    features: ExactMap | None
     #: Whether several threads may compute the terms.
     thread_safe: bool
 
@@ -70,6 +72,7 @@ class KernelPart(ScorePart):
     rows: Any
     coef: FloatArray
     centered: bool
+    features: None = None
 
     @property
     def kernels(self) -> list[Kernel]:

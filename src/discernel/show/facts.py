@@ -1,4 +1,4 @@
-"""All there is to say about a fitted model: plain data, and the tables that show them.
+"""Facts about a fitted model as plain data, and the tables that show them.
 
 `ModelFacts` is made once. The terminal, notebooks, pages and JSON show its blocks, so that all of
 them give the same numbers in the same words.
@@ -111,7 +111,7 @@ def versions_here() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a model, or the results of a comparison, come from, so that they can be made again.
+    """The origin of a model, or of the results of a comparison: data, command and versions.
 
     Attributes
     ----------
@@ -216,7 +216,7 @@ class CandidateFacts:
 
 @dataclass(frozen=True)
 class ExpectedFacts:
-    """What to expect of new rows: of classes accuracy and log-loss, of numbers R² and error."""
+    """Expected scores of new rows: accuracy and log-loss of classes, R² and error of numbers."""
 
     n_rows: int
     where: str
@@ -230,7 +230,7 @@ class ExpectedFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedFacts:
-    """What there is to say of a learned kernel.
+    """Facts about a learned kernel.
 
     Attributes
     ----------
@@ -349,7 +349,7 @@ class LearnedFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class ModelFacts(LearnedFacts):
-    """All there is to say about a fitted model, as plain data; `as_plain` gives it for JSON.
+    """Facts about a fitted model, as plain data; `as_plain` gives them for JSON.
 
     Attributes
     ----------
