@@ -16,7 +16,6 @@ from discernel.compare.tables import (
     Entry,
     Ranking,
     ResultTable,
-    compare_with,
     failures,
     rank_methods,
 )
@@ -289,8 +288,8 @@ def _comparison(table: ResultTable) -> list[Section]:
             else f"{number(interval.low)} to {number(interval.high)}"
         )
 
-    for each in compare_with(table, reference):
-        found = each.test.difference
+    for each in table.against(reference):
+        found = each.difference
         p = probability(each.p_value).removeprefix("= ")
         cells = (each.method, number(found.mean), ends(found), str(found.n), p, each.verdict)
         rows.append(Row((*cells, each.dataset) if several else cells))
