@@ -135,7 +135,9 @@ def run(
     Summary(ran=3, found=0, elsewhere=0, failed=0)
     Summary(ran=0, found=3, elsewhere=0, failed=0)
     """
-    _check_kinds(plan, protocol)
+    for method in plan.methods:
+        if method.kind not in protocol.methods:
+            raise unknown_choice("kind of method", method.kind, list(protocol.methods))
     cells = {cell.key: cell for cell in plan.cells()}  # two methods may be the same but for a name
     finished = store.finished() - (store.failed() if retry_failures else set())
     missing = [cell for key, cell in cells.items() if key not in finished]
@@ -200,18 +202,15 @@ def _claim(missing: Iterable[Cell], store: Store) -> Iterator[Cell]:
     return (cell for cell in missing if store.claim(cell))
 
 
-def _unfinished(cells: Iterable[Cell], store: Store) -> list[Cell]:
-    finished = store.finished()
-    return [cell for cell in cells if cell.key not in finished]
-
-
 def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
     """Wait for what other processes run; return what they gave up, nothing when all is done."""
     said = ""
-    while left := _unfinished(cells, store):
+    while True:
+        finished = store.finished()
+        left = [cell for cell in cells if cell.key not in finished]
         held = store.held()
         free = [cell for cell in left if cell.key not in held]
-        if free:
+        if free or not left:
             return free
         holders = " and ".join(sorted({held[cell.key] for cell in left}))
         if holders != said:  # a line for each of many cells would say no more
@@ -219,13 +218,6 @@ def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
             bar.say(f"waits for {what} of {holders}; a killed one's are taken over in a minute")
             said = holders
         time.sleep(_POLL)
-    return []
-
-
-def _check_kinds(plan: Plan, protocol: Protocol) -> None:
-    for method in plan.methods:
-        if method.kind not in protocol.methods:
-            raise unknown_choice("kind of method", method.kind, list(protocol.methods))
 
 
 def _check_divisions(missing: Iterable[Cell], protocol: Protocol) -> None:
