@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from discernel.cli import app as commands
 from discernel.cli import shared
-from discernel.compare.entrants import METHODS
+from discernel.compare.methods import METHODS
 from discernel.compare.metrics import METRICS
 from tests.test_model_report import rows
 from tests.test_report import Page

@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 from discernel import MultipleKernelDiscriminant
 from discernel.compare import tables
 from discernel.compare.compare import file_data
-from discernel.compare.methods import METHODS
+from discernel.compare.methods import KINDS
 from discernel.compare.plan import Cell, Data, Method, Splits
 from discernel.compare.report import figures, learned, words, write_report
 from discernel.compare.report.learned import LEARNED
@@ -228,7 +228,7 @@ def test_figures_read_what_methods_write():
     source = "".join(map(inspect.getsource, (figures, learned, tables)))
     read = set(re.findall(r'details(?:\.get\(|\[)"(\w+)"', source))
     cell = Cell(Data("iris"), Method("discernel", "discriminant"), Splits(n=1), 0)
-    written = METHODS["discriminant"](divide(cell), {}).details
+    written = KINDS["discriminant"](divide(cell), {}).details
     of_sources = {"sources"}  # only where there are several
     assert read - of_sources <= set(written)
     assert read == of_sources | {
@@ -248,7 +248,7 @@ def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
     np.savez(tmp_path / "v.npz", left=rng.normal(size=(60, 2)) + y[:, None], right=y[:, None], y=y)
     one = divide(cell_of(file_data(tmp_path / "a.csv", categorical=["colour=dark"])))
     assert one.columns == ("size", *["colour=dark"] * 4)  # three values, and all others
-    written = METHODS["discriminant"](one, {}).details
+    written = KINDS["discriminant"](one, {}).details
     clf = MultipleKernelDiscriminant().fit(one.as_read.X_train, one.y_train)
     expected = dict(zip(["size", "colour=dark"], clf.feature_importances_, strict=True))
     assert written["feature_importances"] == pytest.approx(expected)
@@ -256,7 +256,7 @@ def test_methods_write_columns_of_the_file_and_sources_of_kernels(tmp_path):
         [each.strength, each.accuracy] for each in clf.learned_kernel_.considered
     ]
     assert "sources" not in written
-    two = METHODS["discriminant"](divide(cell_of(file_data(tmp_path / "v.npz"))), {})
+    two = KINDS["discriminant"](divide(cell_of(file_data(tmp_path / "v.npz"))), {})
     assert "feature_importances" not in two.details
     assert two.details["sources"] == {name: name.partition(":")[0] for name in two.weights}
     assert set(two.details["sources"].values()) == {"left", "right"}
@@ -268,7 +268,7 @@ def cell_of(data):
 
 def test_nothing_is_learned_for_the_plain_average():
     division = divide(cell_of(Data("iris")))
-    found = METHODS["discriminant"](division, {"criterion": "uniform"})
+    found = KINDS["discriminant"](division, {"criterion": "uniform"})
     assert "feature_importances" not in found.details
     assert len(set(found.weights.values())) == 1
 

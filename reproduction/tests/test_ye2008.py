@@ -178,7 +178,7 @@ def test_margin_machine_is_that_of_the_program(kind):
         for weight, width in zip(outcome.weights.values(), widths, strict=True)
     )
     expected = np.where(machine.decision_function(cross) > 0, 1, 0)
-    np.testing.assert_array_equal(outcome.y_pred, expected)
+    np.testing.assert_array_equal(outcome.predictions["y_pred"], expected)
     assert 2 <= outcome.metrics["support_vectors"] <= outcome.metrics["training_rows"] == 60
 
 
@@ -194,7 +194,7 @@ def test_small_multipliers_are_no_support_vectors_if_asked():
     machine = SVC(kernel="precomputed", C=np.inf, tol=1e-8).fit(K + np.eye(60), division.y_train)
     large = np.count_nonzero(np.abs(machine.dual_coef_) > 0.3)
     assert few.metrics["support_vectors"] == large < all_of_them.metrics["support_vectors"]
-    np.testing.assert_array_equal(few.y_pred, all_of_them.y_pred)
+    np.testing.assert_array_equal(few.predictions["y_pred"], all_of_them.predictions["y_pred"])
 
 
 def test_two_divisions_of_wine_stand_beside_table_9(tmp_path):

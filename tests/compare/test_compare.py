@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from discernel.compare import compare as module
-from discernel.compare import entrants
+from discernel.compare import methods as methods_module
 from discernel.compare.compare import (
     check_divisible,
     compare,
@@ -12,22 +12,21 @@ from discernel.compare.compare import (
     file_data,
     stored_records,
 )
-from discernel.compare.entrants import (
+from discernel.compare.methods import (
     DEFAULT_METHODS,
-    DESCRIPTIONS,
+    KINDS,
     METHODS,
     fitting_jobs,
     method_name,
     without_unfit,
 )
-from discernel.compare.methods import METHODS as KINDS
-from discernel.compare.peers import PEERS
 from discernel.compare.plan import Cell, Data, Method, Splits
 from discernel.compare.runner import run_cell
 from discernel.compare.store import Result, Store
 from discernel.datasets import Dataset
 from discernel.exceptions import InvalidInputError
 
+PEERS = {method.kind for method in METHODS if method.package}
 FAST = ["plain average", "LDA"]
 
 
@@ -60,7 +59,7 @@ def test_the_plan_holds_learners_and_baselines_on_stratified_divisions():
         "logistic",
         "majority",
     ]
-    assert set(DEFAULT_METHODS) < {method.name for method in METHODS} == set(DESCRIPTIONS)
+    assert set(DEFAULT_METHODS) < {method.name for method in METHODS}
     assert all(method.kind in KINDS for method in METHODS)
     assert plan.splits == Splits(n=10, train_size=0.8, stratify=True)
 
@@ -91,7 +90,7 @@ def test_a_file_is_known_by_its_content(table):
 
 
 @pytest.mark.parametrize(
-    "method", [m for m in METHODS if m.kind not in PEERS], ids=lambda method: method.name
+    "method", [m for m in METHODS if not m.package], ids=lambda method: method.name
 )
 def test_every_method_runs_on_views(tmp_path, method):
     rng = np.random.default_rng(0)
@@ -172,12 +171,12 @@ def test_what_is_kept_for_a_small_class_works(tmp_path, n_rows):
 def test_many_rows_leave_out_only_what_takes_hours_or_more_than_the_memory(monkeypatch):
     y = np.arange(20_000) % 2
     slow = [name for name in DEFAULT_METHODS if name not in ("single kernel", "SVC grid")]
-    monkeypatch.setattr(entrants, "memory_limit", lambda: 10**12)
+    monkeypatch.setattr(methods_module, "memory_limit", lambda: 10**12)
     names, notes = unfit(y)
     assert names == slow
     assert "single kernel, SVC grid: takes hours with 16,000 rows" in notes[0]
     assert unfit(y, named=True) == (list(DEFAULT_METHODS), [])
-    monkeypatch.setattr(entrants, "memory_limit", lambda: 10**9)
+    monkeypatch.setattr(methods_module, "memory_limit", lambda: 10**9)
     names, notes = unfit(y, named=True)
     assert names == [name for name in DEFAULT_METHODS if name != "single kernel"]
     assert notes == [
@@ -187,7 +186,7 @@ def test_many_rows_leave_out_only_what_takes_hours_or_more_than_the_memory(monke
 
 def test_only_so_many_cells_run_side_by_side_as_memory_holds(monkeypatch):
     each = 24 * 10 * 1000**2
-    monkeypatch.setattr(entrants, "memory_limit", lambda: 3 * each)
+    monkeypatch.setattr(methods_module, "memory_limit", lambda: 3 * each)
     assert fitting_jobs(1000, 8) == 3
     assert fitting_jobs(1000, 2) == 2
     assert fitting_jobs(100, 8) == 8

@@ -17,7 +17,7 @@ from joblib import parallel_config
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from discernel.compare.machine import machine
-from discernel.compare.methods import METHODS, Outcome
+from discernel.compare.methods import KINDS
 from discernel.compare.metrics import METRICS
 from discernel.compare.plan import Data, Method, Plan, Splits
 from discernel.compare.runner import Summary, _claim, _result, run, run_cell
@@ -48,9 +48,9 @@ def method(monkeypatch):
     def make(function):
         def run_it(division, options):
             function(division)
-            return Outcome(y_pred=division.y_test)
+            return Result(predictions={"y_pred": division.y_test})
 
-        monkeypatch.setitem(METHODS, function.__name__, run_it)
+        monkeypatch.setitem(KINDS, function.__name__, run_it)
         return Method(function.__name__, function.__name__)
 
     return make
@@ -211,7 +211,11 @@ def test_a_failure_that_is_mended(store, method):
 
 def test_details_that_cannot_be_stored_are_a_failure(store, monkeypatch):
     monkeypatch.setitem(
-        METHODS, "odd", lambda division, _: Outcome(division.y_test, details={"object": object()})
+        KINDS,
+        "odd",
+        lambda division, _: Result(
+            predictions={"y_pred": division.y_test}, details={"object": object()}
+        ),
     )
     assert run(plan_of(Method("odd", "odd"), LDA), store).failed == 2
     assert (
@@ -372,8 +376,9 @@ def test_peak_memory_is_that_of_the_cell(store, method):
 )
 def test_labels_of_all_kinds(store, labels):
     division = Division(np.zeros((4, 1)), np.zeros((4, 1)), labels, labels)
-    outcome = Outcome(labels[[0, 1, 2, 0]], scores=np.array([-1.0, 2.0, -3.0, -0.5]))
-    result = _result(outcome, division, None)
+    scores = np.array([-1.0, 2.0, -3.0, -0.5])
+    found = Result(predictions={"y_pred": labels[[0, 1, 2, 0]], "scores": scores})
+    result = _result(found, division, None)
     assert result.metrics == {"accuracy": 0.75, "balanced_accuracy": 0.75, "auc": 1.0}
     (cell,) = plan_of(LDA, n=1).cells()
     store.add(cell, result, {})

@@ -11,7 +11,6 @@ from discernel.compare.plan import Cell, Data, Method, Splits
 from discernel.compare.statistics import corrected_interval, corrected_t_test, holm
 from discernel.compare.store import Record, Result
 from discernel.compare.tables import (
-    compare_with,
     failures,
     heldout_ratio,
     rank_methods,
@@ -114,12 +113,12 @@ def test_a_pair_has_one_probability_whoever_is_the_reference():
     values = {name: 0.8 + 0.03 * place + 0.04 * rng.random(6) for place, name in enumerate("xyz")}
     table = summarize(records("a", **values) + records("b", x=values["z"], y=values["x"]))
     for reference in "xyz":
-        for pair in compare_with(table, reference):
+        for pair in table.against(reference):
             turned = table.pairs[pair.dataset, reference, pair.method]
             assert (pair.method, pair.reference) == (turned.reference, turned.method)
             assert pair.p_value == turned.p_value
-            assert pair.test.difference.mean == -turned.test.difference.mean
-            assert pair.test.difference.low == -turned.test.difference.high
+            assert pair.difference.mean == -turned.difference.mean
+            assert pair.difference.low == -turned.difference.high
             entry = table.entries[pair.dataset, pair.method]
             if table.ranked(pair.dataset)[0].method == reference:
                 assert entry.p_value == pair.p_value
@@ -135,16 +134,16 @@ def test_differences_that_only_rounding_tells_apart_cannot_be_told():
     x, y = [79 / 80, 78 / 80], [78 / 80, 77 / 80]
     table = summarize(records("a", x=x, y=y))
     assert set(standings(table, "a").values()) == {"untested"}
-    [comparison] = compare_with(table, "x")
+    [comparison] = table.against("x")
     assert comparison.verdict == "cannot tell"
 
 
 def test_methods_are_paired_by_division_whatever_failed_or_came_first():
     x, y = [0.9, 0.8, ERROR, 0.7, 0.6], [0.85, ERROR, 0.9, 0.75, 0.5]
     table = summarize(reversed(records("a", x=x, y=y)))
-    [comparison] = compare_with(table, "x")
+    [comparison] = table.against("x")
     expected = corrected_t_test([0.85, 0.75, 0.5], [0.9, 0.7, 0.6], 0.25)
-    assert comparison.test == expected
+    assert comparison.difference == expected
     assert comparison.p_value == expected.p_value
     assert comparison.verdict == "tied"
 
@@ -152,15 +151,13 @@ def test_methods_are_paired_by_division_whatever_failed_or_came_first():
 def test_comparisons_say_better_and_worse_on_each_data_set_by_itself():
     good, bad = [0.95, 0.96, 0.95, 0.96], [0.75, 0.77, 0.76, 0.75]
     table = summarize(records("a", x=good, y=bad) + records("b", x=bad, y=good))
-    found = compare_with(table, "x")
+    found = table.against("x")
     assert [c.verdict for c in found] == ["worse", "better"]
-    assert [c.p_value for c in found] == [c.test.p_value for c in found]
-    with pytest.raises(InvalidInputError, match="reference method must be one of 'x', 'y'"):
-        compare_with(table, "z")
+    assert [c.p_value for c in found] == [c.difference.p_value for c in found]
 
 
 def test_pairs_without_a_common_division_are_not_compared():
-    assert compare_with(summarize(records("a", x=[0.9, ERROR], y=[ERROR, 0.9])), "x") == []
+    assert summarize(records("a", x=[0.9, ERROR], y=[ERROR, 0.9])).against("x") == []
 
 
 def test_ranks_are_over_data_sets_and_failures_come_last():
@@ -246,7 +243,7 @@ def test_divisions_that_do_not_tell_their_size_have_no_interval():
     )
     assert math.isnan(table.entries["a", "x"].interval.low)
     assert standings(table, "a") == {"x": "untested", "y": "untested"}
-    assert math.isnan(compare_with(table, "x")[0].p_value)
+    assert math.isnan(table.against("x")[0].p_value)
 
 
 def test_a_record_may_have_no_accuracy():
@@ -279,8 +276,8 @@ def test_of_a_loss_the_least_is_the_best():
     assert table.metric.name == "log_loss"
     assert standings(table, "wine") == {"x": "behind", "y": "ahead"}
     assert [entry.method for entry in table.ranked("wine")] == ["y", "x"]
-    [pair] = compare_with(table, "x")
-    assert pair.test.difference.mean < 0
+    [pair] = table.against("x")
+    assert pair.difference.mean < 0
     assert pair.verdict == "better"
     assert table.entries["wine", "x"].means == pytest.approx(
         {"accuracy": 0.9, "log_loss": np.mean(high), "roc_auc": 1.0}

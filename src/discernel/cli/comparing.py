@@ -28,8 +28,8 @@ from discernel.cli.shared import (
     say_where,
 )
 from discernel.compare.compare import DEFAULT_STORE, Comparison, compare
-from discernel.compare.entrants import DEFAULT_METHODS, DESCRIPTIONS
 from discernel.compare.exports import comparison_csv, comparison_json, origin_of
+from discernel.compare.methods import DEFAULT_METHODS, METHODS
 from discernel.compare.metrics import METRICS
 from discernel.compare.report import write_report
 from discernel.compare.report.words import conclusion
@@ -58,7 +58,7 @@ MethodNames = Annotated[
         "-m",
         metavar="NAME",
         help=f"Only this method. May be repeated. By default {_quoted(DEFAULT_METHODS)}. Also: "
-        f"{_quoted(name for name in DESCRIPTIONS if name not in DEFAULT_METHODS)}; those of "
+        f"{_quoted(each.name for each in METHODS if each.name not in DEFAULT_METHODS)}; those of "
         "other packages need to be installed, and are then compared by default.",
     ),
 ]

@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 
 from discernel.cli.shared import Jobs, StoreFile, one_line_errors, out, say_where
-from discernel.compare.entrants import find_method
+from discernel.compare.methods import find_method
 from discernel.compare.plan import Data, Plan, Splits
 from discernel.compare.report import write_report
 from discernel.compare.report.learned import importance_block

@@ -33,9 +33,10 @@ from discernel.cli.shared import (
     read_classifier,
     say_where,
 )
-from discernel.compare.progress import row_bars
+from discernel.compare.progress import open_display
 from discernel.exceptions import InvalidInputError, LongFitWarning
 from discernel.persistence import SavedModel, write_model
+from discernel.rows.chunks import RowProgress
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import file_stem, listed
 from discernel.show.terminal import print_blocks
@@ -163,10 +164,23 @@ def _fit_chunks(
 
 @contextmanager
 def _bars(titles: Sequence[str], quiet: bool) -> Iterator[Callable[[Any], None]]:
+    """Show a bar per pass over rows; yield what is to be called with every `RowProgress`."""
     if quiet:
         yield lambda progress: None
         return
-    with row_bars(titles) as told:
+    with open_display() as display:
+        tasks: dict[int, Any] = {}
+
+        def told(progress: Any) -> None:
+            if not isinstance(progress, RowProgress):
+                return
+            stage = progress.stage
+            if stage not in tasks:
+                tasks[stage] = display.add_task(printable(titles[stage]), last="rows")
+            # About as many rows as a file's size says may be fewer than there are.
+            total = None if progress.n_rows is None else max(progress.n_rows, progress.rows)
+            display.update(tasks[stage], completed=progress.rows, total=total)
+
         yield told
 
 

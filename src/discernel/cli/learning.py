@@ -17,9 +17,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import discernel
-from discernel.compare.methods import learner_kernels
+from discernel.compare.fitting import learner_kernels
 from discernel.compare.plan import Data
-from discernel.compare.tasks import Division, encoded_views
+from discernel.compare.tasks import encoded_views
 from discernel.exceptions import InvalidInputError
 from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS, parse_duration
@@ -111,8 +111,7 @@ def _fitted(dataset: Dataset, learner: Learner, verbose: bool) -> Any:
     encoder = TableEncoder().fit(dataset.X) if views else None
     if encoder is not None:
         views = encoded_views(encoder, views)
-    whole = Division(dataset.X, dataset.X, y, y, views)
-    kernels = learner_kernels("auto", whole, learner.criterion)
+    kernels = learner_kernels(views, learner.criterion)
     clf = learner.make(kernels, verbose=verbose)
     steps = [clf] if kernels == "auto" else [TableEncoder(), StandardScaler(), clf]
     return make_pipeline(*steps).fit(dataset.X, y)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from discernel.compare.entrants import (
+from discernel.compare.methods import (
     DEFAULT_METHODS,
     find_method,
     fitting_jobs,
@@ -100,7 +100,7 @@ def comparison_plan(
     seed : int, default=0
         The seed of the first division.
     methods : sequence of str, optional
-        The names of some of `discernel.compare.entrants.METHODS`, in small or capital letters,
+        The names of some of `discernel.compare.methods.METHODS`, in small or capital letters,
         with hyphens or spaces; by default `DEFAULT_METHODS` there.
 
     Examples
@@ -228,7 +228,7 @@ def compare(
     seed : int, default=0
         The seed of the first division.
     methods : sequence of str, optional
-        The names of some of `discernel.compare.entrants.METHODS`.
+        The names of some of `discernel.compare.methods.METHODS`.
     metric : str, default="accuracy"
         What methods are ranked and tested by: one of `discernel.compare.metrics.METRICS`. All
         are recorded.

@@ -17,17 +17,6 @@ from discernel.compare.tables import Entry
 from discernel.show.facts import Origin
 from discernel.show.writing import csv_text
 
-_NUMBERS = (
-    "n_divisions",
-    "n_failed",
-    "low",
-    "high",
-    "standing",
-    "p_value",
-    "seconds_fit",
-    "seconds_predict",
-)
-
 
 def origin_of(found: Comparison, command: str = "") -> Origin:
     """Return where a comparison comes from.
@@ -81,7 +70,10 @@ def comparison_json(found: Comparison, origin: Origin, conclusion: tuple[str, ..
             "train_size": found.plan.splits.train_size,
             "seed": found.plan.splits.seed,
         },
-        "methods": [_numbers(entry) | {"values": _values(entry)} for entry in found.ranking],
+        "methods": [
+            _numbers(entry) | {"values": [entry.values[i] for i in sorted(entry.values)]}
+            for entry in found.ranking
+        ],
         "importances": importances,
         "conclusion": list(conclusion),
         "origin": asdict(origin),
@@ -97,9 +89,8 @@ def comparison_csv(found: Comparison) -> str:
     found : Comparison
         What `compare` returned.
     """
-    header = ["method", *METRICS, *_NUMBERS]
-    rows = [[_cell(_numbers(entry)[name]) for name in header] for entry in found.ranking]
-    return csv_text(header, rows)
+    rows = [_numbers(entry) for entry in found.ranking]
+    return csv_text(list(rows[0]), [list(_known(row).values()) for row in rows])
 
 
 def _numbers(entry: Entry) -> dict[str, Any]:
@@ -119,18 +110,10 @@ def _numbers(entry: Entry) -> dict[str, Any]:
     }
 
 
-def _values(entry: Entry) -> list[float]:
-    return [entry.values[i] for i in sorted(entry.values)]
-
-
 def _known(value: Any) -> Any:
-    """Return plain data with None for NaN, which JSON does not know."""
+    """Return plain data with None for NaN, which JSON does not know and CSV leaves empty."""
     if isinstance(value, Mapping):
         return {key: _known(entry) for key, entry in value.items()}
     if isinstance(value, (list, tuple)):
         return [_known(entry) for entry in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _cell(value: Any) -> Any:
-    return "" if isinstance(value, float) and math.isnan(value) else value

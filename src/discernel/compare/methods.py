@@ -1,409 +1,262 @@
-"""What can be fitted to a division: one function per kind of method.
-
-Each takes a division and the options of the method, which are plain data, and returns an
-`Outcome`. Kernels are written as ``["RBF", {"width": 1.0}]``.
-"""
+"""All that can be compared, by name, and which of it can learn from the rows at hand."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Mapping, Sequence
+import json
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, clone
-from sklearn.calibration import CalibratedClassifierCV
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, StratifiedKFold
-from sklearn.svm import SVC
 
-from discernel import kernels as kernel_families
-from discernel.arrays import FloatArray
-from discernel.bank import gram_stack
-from discernel.bank.checks import check_grams
-from discernel.bank.products import is_constant
-from discernel.compare.peers import PEERS, PeerClassifier
+from discernel.arrays import memory_limit
+from discernel.compare.fitting import PeerClassifier, classify, discriminant, single, svc_grid
+from discernel.compare.plan import Method, Plan
+from discernel.compare.store import Result
 from discernel.compare.tasks import Division
-from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError, unknown_choice
-from discernel.inspection.facts import given_names
-from discernel.kernels import (
-    RBF,
-    Kernel,
-    Precomputed,
-    as_kernels,
-    kernel_names,
-    resolve_kernels,
-)
-from discernel.learn.learn import DEFAULT_REGULARIZATIONS
-from discernel.rows.views import kernel_sources, sum_by
 
-#: At most so many training rows, and so many held-out ones, are kept for a picture.
-_DRAWN = 150
+#: Bytes an entry of a kernel matrix, times the copies held while kernels are learned.
+_BYTES_AN_ENTRY = 8 * 3
+#: The candidates by default; a few more for several views.
+_KERNELS = 10
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a method found on one division.
+class Entrant:
+    """A method that can be compared.
 
     Attributes
     ----------
-    y_pred : ndarray of shape (n_rows,)
-        The classes of the held-out rows.
-    scores : ndarray or None
-        Their decision values: (n_rows,) for two classes, else (n_rows, n_classes).
-    probabilities : ndarray of shape (n_rows, n_classes) or None
-        The probability of each class.
-    seconds_fit, seconds_predict : float
-        The time it took.
-    weights : dict of str to float
-        Kernel weights by name, if any were learned.
-    regularization, gap : float or None
-        λ and the certified gap.
-    metrics : dict of str to float
-        What it measured beside those of `discernel.compare.metrics`.
-    details : dict
-        Anything else, as plain data.
+    name, kind : str
+        As in tables, and as in a plan.
+    run : callable
+        From a division and options to a result; the same for all methods of a kind.
+    options : dict
+        Plain data.
+    slow_from : float
+        Training rows from which on a fit takes an hour or more: it is left out then, unless asked
+        for by name.
+    leaves_out : bool
+        Whether it leaves out one row at a time, or some of every class: it needs two of each.
+    keeps_matrices : bool
+        Whether it keeps the matrix of every kernel, and knows no other way.
+    package : str
+        The package that it needs; empty where that is scikit-learn or discernel.
+    is_default : bool
+        Whether it is compared unless methods are named; where its package is installed.
     """
 
-    y_pred: NDArray[Any]
-    scores: NDArray[Any] | None = None
-    probabilities: NDArray[Any] | None = None
-    seconds_fit: float = 0.0
-    seconds_predict: float = 0.0
-    weights: dict[str, float] = field(default_factory=dict)
-    regularization: float | None = None
-    gap: float | None = None
-    metrics: dict[str, float] = field(default_factory=dict)
-    details: dict[str, Any] = field(default_factory=dict)
+    name: str
+    kind: str
+    run: Callable[[Division, dict[str, Any]], Result]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    slow_from: float = math.inf
+    leaves_out: bool = False
+    keeps_matrices: bool = False
+    package: str = ""
+    is_default: bool = True
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether its package is here; it is not imported for that."""
+        return not self.package or find_spec(self.package) is not None
 
 
-def make_kernels(spec: Any, division: Division) -> list[Kernel]:
-    """Return the candidate kernels that plain data stand for.
-
-    Parameters
-    ----------
-    spec : "auto" or list
-        ``"auto"`` as in the estimators, or three widths for each of several views; a list of
-        ``[family, parameters]``.
-    division : Division
-        Whose views are meant.
-    """
-    if not isinstance(spec, str):
-        return [_make_kernel(*entry) for entry in spec]
-    if not division.views:
-        return as_kernels(spec)
-    return [
-        kernel.on(columns, name).named(f"{name}: {kernel.name}")
-        for name, columns in division.views.items()
-        for kernel in (RBF(width=f"{factor}*median") for factor in (0.5, 1, 2))
-    ]
-
-
-def learner_kernels(spec: Any, division: Division, criterion: Any) -> Any:
-    """Return what a `MultipleKernelDiscriminant` is given for its kernels.
-
-    ``"auto"`` stays a word, for which the estimator learns a metric. Not for equal weights, the
-    baseline in which nothing is learned, and not for several views, which have kernels of their
-    own.
-
-    Parameters
-    ----------
-    spec, division
-        As in `make_kernels`.
-    criterion : str or Criterion
-        That of the estimator.
-    """
-    learns_metric = isinstance(spec, str) and not division.views and criterion != "uniform"
-    return spec if learns_metric else make_kernels(spec, division)
-
-
-def _make_kernel(family: str, parameters: Mapping[str, Any]) -> Kernel:
-    if family not in kernel_families.__all__:
-        raise unknown_choice("family of kernels", family, list(kernel_families.__all__))
-    kernel: Kernel = getattr(kernel_families, family)(**parameters)
-    return kernel
-
-
-def fit_and_predict(estimator: Any, division: Division) -> Outcome:
-    """Fit an estimator, predict, and take what it says about its kernel."""
-    start = time.perf_counter()
-    estimator.fit(division.X_train, division.y_train)
-    fitted = time.perf_counter()
-    y_pred = estimator.predict(division.X_test)
-    predicted = time.perf_counter()
-    scores, probabilities = _scores(estimator, division)
-    names, weights = _weights(estimator)
-    return Outcome(
-        y_pred=y_pred,
-        scores=scores,
-        probabilities=probabilities,
-        seconds_fit=fitted - start,
-        seconds_predict=predicted - fitted,
-        weights=dict(zip(names, weights, strict=True)),
-        regularization=_number(getattr(estimator, "regularization_", None)),
-        gap=_number(getattr(estimator, "gap_", None)),
-        details=_details(getattr(estimator, "learned_kernel_", None))
-        | _sources(estimator, names)
-        | _importances(estimator, division)
-        | _embedding(estimator, division),
+def _learner(name: str, criterion: str, is_default: bool = False) -> Entrant:
+    options = {"criterion": criterion}
+    return Entrant(
+        name, "discriminant", discriminant, options, leaves_out=True, is_default=is_default
     )
 
 
-def _scores(estimator: Any, division: Division) -> tuple[FloatArray | None, FloatArray | None]:
-    """Return decision values and probabilities of the held-out rows, where there are any.
-
-    Probabilities of two classes serve as decision values where there are no others.
-    """
-    scores = probabilities = None
-    if hasattr(estimator, "predict_proba"):
-        probabilities = np.asarray(estimator.predict_proba(division.X_test), dtype=np.float64)
-        scores = probabilities[:, 1] if probabilities.shape[1] == 2 else None
-    if hasattr(estimator, "decision_function"):
-        scores = np.asarray(estimator.decision_function(division.X_test), dtype=np.float64)
-    return scores, probabilities
+def _peer(
+    name: str, package: str, maker: str, slow_from: float = math.inf, /, **given: Any
+) -> Entrant:
+    """Return a classifier of another package; see `PeerClassifier`."""
+    run = partial(classify, PeerClassifier(package, maker, **given))
+    return Entrant(name, name.lower(), run, slow_from=slow_from, package=package)
 
 
-def _weights(estimator: Any) -> tuple[list[str], list[float]]:
-    """Return kernel names and weights; an estimator with one kernel has nothing to weigh."""
-    if not (hasattr(estimator, "kernel_weights_") and hasattr(estimator, "kernels")):
-        return [], []
-    # The names as given: resolved widths differ from one division to the next.
-    return given_names(estimator), estimator.kernel_weights_.tolist()
-
-
-def _sources(estimator: Any, names: list[str]) -> dict[str, Any]:
-    """Return the source of each kernel by its name, where sources have several kernels."""
-    sources = kernel_sources(estimator.kernels_) if names else []
-    if not 1 < len(set(sources)) < len(sources):
-        return {}
-    return {"sources": dict(zip(names, sources, strict=True))}
-
-
-def _importances(estimator: Any, division: Division) -> dict[str, Any]:
-    """Return the importance of each column of the data to the default.
-
-    Those of other fits are not asked for: they would take about as long as a fit with few kernels.
-    The importances of a forest mean something else.
-    """
-    if not hasattr(estimator, "metric_"):
-        return {}
-    importances = estimator.feature_importances_
-    columns = division.columns or tuple(f"column {i}" for i in range(len(importances)))
-    names, sums = sum_by(columns, importances)
-    return {"feature_importances": dict(zip(names, sums.tolist(), strict=True))}
-
-
-def _embedding(estimator: Any, division: Division) -> dict[str, Any]:
-    """Return the first two discriminant coordinates of some rows, for one division."""
-    if not (division.is_first and hasattr(estimator, "discriminant_")):
-        return {}
-    parts = [
-        (estimator.transform(X[:_DRAWN])[:, :2], y[:_DRAWN], np.full(len(y[:_DRAWN]), held_out))
-        for X, y, held_out in (
-            (division.X_train, division.y_train, False),
-            (division.X_test, division.y_test, True),
-        )
-    ]
-    coordinates, labels, held_out = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return {
-        "embedding": {
-            "coordinates": coordinates.round(3).tolist(),
-            "labels": [str(label) for label in labels],
-            "held_out": held_out.tolist(),
-            "explained": estimator.explained_variance_ratio_[:2].tolist(),
-        }
-    }
-
-
-def _number(value: Any) -> float | None:
-    return None if value is None else float(value)
-
-
-def _details(learned: Any) -> dict[str, Any]:
-    """Return what a report shows of a learned kernel beside its weights."""
-    if learned is None:
-        return {}
-    return {
-        "status": str(learned.status),
-        "n_iter": int(learned.n_iter),
-        "objective": _number(learned.objective),
-        "history": [
-            [p.iteration, p.objective, p.gap, p.stage, p.regularization] for p in learned.history
-        ],
-        "leave_one_out": [[lam, error] for lam, error in learned.leave_one_out.items()],
-        "considered": [
-            [
-                found.name,
-                found.error,
-                found.pull,
-                found.regularization,
-                found.strength,
-                found.accuracy,
-            ]
-            for found in learned.considered
-        ],
-    }
-
-
-# ---- the kinds ---------------------------------------------------------------------------------
-
-
-def discriminant(division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit a `MultipleKernelDiscriminant`."""
-    criterion = options.get("criterion", "auto")
-    kernels = learner_kernels(options.pop("kernels", "auto"), division, criterion)
-    rows = division.as_read if kernels == "auto" else division
-    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), rows)
-
-
-class _Checked(Precomputed):
-    """A matrix known to be a kernel matrix, because it is part of one that was checked."""
-
-    trusted = True
-
-
-def search_kernels(
-    kernels: Sequence[Kernel],
-    X: NDArray[Any],
-    y: NDArray[Any],
-    machine: Callable[[Kernel], BaseEstimator],
-    grid: Mapping[str, Sequence[float]],
-    folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]],
-    n_jobs: int | None = None,
-) -> FloatArray:
-    """Return the cross-validated accuracy of each kernel with each value of one parameter.
-
-    NaN for a kernel that is constant on the rows of a fold. The search is on matrices, computed
-    once and known to be kernels: on rows it takes 1.4 times as long.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        Resolved.
-    X, y : ndarray
-        Training rows and labels.
-    machine : callable
-        From a kernel to the classifier that is fitted with it.
-    grid : dict of str to sequence of float
-        The name of the parameter, and its values.
-    folds : sequence of (ndarray, ndarray)
-        Training and held-out rows.
-    n_jobs : int, optional
-        The processes that share the fits with a kernel.
-    """
-    names, (values,) = kernel_names(list(kernels)), grid.values()
-    near = [kernel.shifted(X) for kernel in kernels]  # the same once centred
-    grams, _ = check_grams(gram_stack(near, X), names, [kernel.trusted for kernel in kernels])
-    search = GridSearchCV(
-        machine(_Checked()), grid, cv=folds, n_jobs=n_jobs, refit=False, error_score="raise"
-    )
-    accuracies = np.full((len(grams), len(values)), np.nan)
-    for row, gram in zip(accuracies, grams, strict=True):
-        if not any(is_constant(gram[np.ix_(train, train)]) for train, _ in folds):
-            row[:] = search.fit(gram, y).cv_results_["mean_test_score"]
-    if np.isnan(accuracies).all():
-        raise InvalidInputError(
-            "At least one kernel must vary over the rows of every fold. All are constant: "
-            f"{', '.join(names)}. Check the data for identical rows and the kernels for far "
-            "too large widths."
-        )
-    return accuracies
-
-
-def _fisher(kernel: Kernel) -> KernelDiscriminant:
-    # Statistics of the fit: leave-one-out was no better on any of five sets tried.
-    return KernelDiscriminant(kernel, statistics="training")
-
-
-def single(division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit the kernel and the λ of the best accuracy in fivefold cross-validation."""
-    given = make_kernels(options.pop("kernels", "auto"), division)
-    X, y, start = division.X_train, division.y_train, time.perf_counter()
-    kernels, values = resolve_kernels(given, X), DEFAULT_REGULARIZATIONS
-    n_folds = min(5, int(np.unique(y, return_counts=True)[1].min()))
-    splitter = StratifiedKFold(n_folds, shuffle=True, random_state=division.seed)
-    folds, grid = list(splitter.split(X, y)), {"regularization": values}
-    accuracies = search_kernels(kernels, X, y, _fisher, grid, folds)
-    best, at = np.unravel_index(int(np.nanargmax(accuracies)), accuracies.shape)
-    searched = time.perf_counter()
-    chosen = _fisher(kernels[best]).set_params(regularization=values[at])
-    outcome = fit_and_predict(chosen, division)
-    return replace(
-        outcome,
-        seconds_fit=searched - start + outcome.seconds_fit,
-        weights={name: float(i == best) for i, name in enumerate(kernel_names(given))},
-        regularization=values[at],
-        gap=None,  # nothing was weighed
-        details={},
-    )
-
-
-def svc_grid(division: Division, options: dict[str, Any]) -> Outcome:
-    """Search widths and C of an RBF SVM by fivefold cross-validation, as most people would.
-
-    With ``probabilities``, the scores of the best one become probabilities by Platt's sigmoid of
-    cross-validated scores; the time of that is part of the fit.
-    """
-    calibrated = bool(options.pop("probabilities", False))
-    median = RBF().resolve(division.X_train).parameters["width"]
-    widths = median * 2.0 ** np.linspace(-4, 4, int(options.pop("n_widths", 10)))
-    grid = {"gamma": (1.0 / widths**2).tolist(), "C": options.pop("C", [0.1, 1.0, 10.0, 100.0])}
-    search = GridSearchCV(SVC(**options), grid, cv=5)
-    outcome = fit_and_predict(search, division)
-    outcome.details.update(chosen={key: float(value) for key, value in search.best_params_.items()})
-    return _calibrated(search.best_estimator_, outcome, division) if calibrated else outcome
-
-
-def _calibrated(svm: SVC, outcome: Outcome, division: Division) -> Outcome:
-    """Add probabilities; its classes stay those of the margins."""
-    folds = min(5, int(np.unique(division.y_train, return_counts=True)[1].min()))
-    if folds < 2:
-        return outcome
-    start = time.perf_counter()
-    platt = CalibratedClassifierCV(clone(svm), cv=folds, ensemble=False)
-    platt.fit(division.X_train, division.y_train)
-    seconds = outcome.seconds_fit + time.perf_counter() - start
-    return replace(outcome, probabilities=platt.predict_proba(division.X_test), seconds_fit=seconds)
-
-
-# ---- classifiers with nothing to search --------------------------------------------------------
-
-
-def _classify(
-    make: Callable[..., Any],
-    defaults: Mapping[str, Any],
-    division: Division,
-    options: dict[str, Any],
-) -> Outcome:
-    """Fit a classifier with some defaults, which options replace; None is the seed of the cell."""
-    given = {name: division.seed if value is None else value for name, value in defaults.items()}
-    return fit_and_predict(make(**given | options), division)
-
-
-def _peer(kind: str, division: Division, options: dict[str, Any]) -> Outcome:
-    """Fit a classifier of another package."""
-    return fit_and_predict(PeerClassifier(kind, division.seed, **options), division)
-
-
-#: From the kind of a method to what runs it.
-METHODS: dict[str, Callable[[Division, dict[str, Any]], Outcome]] = {
-    "discriminant": discriminant,
-    "single": single,
-    "svc_grid": svc_grid,
-    "boosting": partial(_classify, HistGradientBoostingClassifier, {"random_state": None}),
-    "forest": partial(
-        _classify, RandomForestClassifier, {"n_estimators": 500, "random_state": None}
+_ONE_THREAD = {"device": "cpu", "n_threads": 1, "verbosity": 0}
+_CATBOOST = {"thread_count": 1, "verbose": False, "allow_writing_files": False}
+#: All that can be compared: learners, then baselines.
+METHODS: tuple[Entrant, ...] = (
+    _learner("discernel", "auto", True),
+    _learner("rkda", "rkda", True),
+    _learner("loo", "loo"),
+    _learner("alignment", "alignment"),
+    _learner("akfd", "akfd"),
+    _learner("plain average", "uniform", True),
+    Entrant(
+        "single kernel", "single", single, slow_from=2_000, leaves_out=True, keeps_matrices=True
     ),
-    # Shrunk where it would be singular.
-    "lda": partial(_classify, LinearDiscriminantAnalysis, {"solver": "lsqr", "shrinkage": "auto"}),
-    "logistic": partial(_classify, LogisticRegression, {"max_iter": 10_000}),
-    "majority": partial(_classify, DummyClassifier, {"strategy": "prior"}),
-    **{kind: partial(_peer, kind) for kind in PEERS},
+    Entrant("SVC grid", "svc_grid", svc_grid, {"probabilities": True}, slow_from=10_000),
+    Entrant("forest", "forest", partial(classify, RandomForestClassifier(500))),
+    Entrant("boosting", "boosting", partial(classify, HistGradientBoostingClassifier())),
+    Entrant("logistic", "logistic", partial(classify, LogisticRegression(max_iter=10_000))),
+    Entrant(
+        "LDA",
+        "lda",
+        # Shrunk where it would be singular.
+        partial(classify, LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto")),
+        is_default=False,
+    ),
+    _peer("LightGBM", "lightgbm", "LGBMClassifier", options={"n_jobs": 1, "verbose": -1}),
+    _peer("XGBoost", "xgboost", "XGBClassifier", options={"n_jobs": 1}),
+    _peer("CatBoost", "catboost", "CatBoostClassifier", options=_CATBOOST, seed="random_seed"),
+    # Recursive feature machines.
+    _peer("xRFM", "xrfm", "xRFM", 50_000, options={"device": "cpu", "verbose": False}, tunes=True),
+    # Networks: with tuned defaults, an ensemble in one, trained on made-up tables.
+    _peer("RealMLP", "pytabkit", "RealMLP_TD_Classifier", 20_000, options=_ONE_THREAD),
+    _peer("TabM", "pytabkit", "TabM_D_Classifier", 20_000, options=_ONE_THREAD),
+    _peer("TabPFN", "tabpfn", "TabPFNClassifier", 5_000, options={"n_jobs": 1}),
+    Entrant("majority", "majority", partial(classify, DummyClassifier(strategy="prior"))),
+)
+#: What is compared unless methods are named.
+DEFAULT_METHODS: tuple[str, ...] = tuple(
+    method.name for method in METHODS if method.is_default and method.is_installed
+)
+#: From the kind of a method to what runs it.
+KINDS: dict[str, Callable[[Division, dict[str, Any]], Result]] = {
+    method.kind: method.run for method in METHODS
 }
+
+
+def find_method(name: str) -> Method:
+    """Return a method by its name, or raise an error that lists them.
+
+    Parameters
+    ----------
+    name : str
+        In small or capital letters, with hyphens or spaces; "auto" is discernel's default.
+    """
+
+    def bare(name: str) -> str:
+        return name.lower().replace("-", " ").replace("_", " ")
+
+    for method in METHODS:
+        if bare(method.name) == ("discernel" if bare(name) == "auto" else bare(name)):
+            if not method.is_installed:
+                raise InvalidInputError(
+                    f"{method.name} must be installed to be compared. Run: pip install "
+                    f"{method.package}"
+                )
+            return Method(method.name, method.kind, method.options)
+    raise unknown_choice("method", name, [method.name for method in METHODS])
+
+
+def method_name(kind: str, options: Mapping[str, Any]) -> str:
+    """Return a readable name for a method of which only kind and options are known.
+
+    Parameters
+    ----------
+    kind : str
+        That of a method in a plan.
+    options : dict
+        Its options.
+
+    Examples
+    --------
+    >>> from discernel.compare.methods import method_name
+    >>> method_name("discriminant", {"criterion": "uniform"})
+    'plain average'
+    >>> method_name("discriminant", {"criterion": "rkda", "regularization": 0.01})
+    'discriminant, criterion rkda, regularization 0.01'
+    """
+    for method in METHODS:
+        if method.kind == kind and dict(method.options) == dict(options):
+            return method.name
+    said = (f"{key} {json.dumps(value, ensure_ascii=False)}" for key, value in options.items())
+    return ", ".join([kind, *said]).replace('"', "")
+
+
+# ---- what fits -------------------------------------------------------------------------------
+
+
+def smallest_class(y: NDArray[Any], n_rows: int) -> tuple[Any, int]:
+    """Return the class with the fewest of so many rows, and how many these are."""
+    classes, counts = np.unique(y, return_counts=True)
+    smallest = int(np.argmin(counts))
+    return classes[smallest].item(), int(counts[smallest]) * n_rows // len(y)
+
+
+def without_unfit(
+    plan: Plan, y: NDArray[Any], n_rows: int, *, named: bool
+) -> tuple[Plan, list[str]]:
+    """Return a plan without the methods that cannot do it, and a note on each that is left out.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of one data set.
+    y : ndarray of shape (n_samples,)
+        Its labels.
+    n_rows : int
+        How many of its rows are taken.
+    named : bool
+        Whether the methods were asked for by name. Those that take hours are run then.
+    """
+    label, least = smallest_class(y, n_rows)
+    n_train = round(plan.splits.train_size * n_rows)
+    # A stratified division rounds the rows of a class down, or up.
+    in_training = math.floor(round(least * plan.splits.train_size, 6))
+    reasons: dict[str, list[str]] = {}
+    kept = []
+    for method in plan.methods:
+        entrant = next(each for each in METHODS if each.name == method.name)
+        if entrant.leaves_out and in_training < 2:
+            reason = f"needs two training rows of every class, and {label!r} has too few"
+        elif entrant.keeps_matrices and (lack := _lack_of_memory(n_train)):
+            reason = lack
+        elif not named and n_train >= entrant.slow_from:
+            reason = f"takes hours with {n_train:,} rows; it is run where it is asked for by name"
+        else:
+            kept.append(method)
+            continue
+        reasons.setdefault(reason, []).append(method.name)
+    notes = [f"left out {', '.join(names)}: {reason}" for reason, names in reasons.items()]
+    if not kept:
+        raise InvalidInputError(
+            f"At least one method must be able to learn from these rows. {'; '.join(notes)}. Name "
+            "other methods, or take more rows or fewer classes."
+        )
+    return replace(plan, methods=tuple(kept)), notes
+
+
+def _lack_of_memory(n_train: int) -> str:
+    """Return why the matrices of so many rows cannot be kept; nothing where they can."""
+    memory, needed = memory_limit(), _matrix_bytes(n_train)
+    if memory is None or needed <= memory:
+        return ""
+    there = f"{memory / 1e9:,.0f}"
+    return f"keeps matrices of {n_train:,} rows, {needed / 1e9:,.0f} GB where there are {there}"
+
+
+def _matrix_bytes(n_train: int) -> int:
+    return _BYTES_AN_ENTRY * _KERNELS * n_train**2
+
+
+def fitting_jobs(n_train: int, n_jobs: int | None = None) -> int:
+    """Return how many cells to run side by side: one where a fit may take all memory.
+
+    Parameters
+    ----------
+    n_train : int
+        The training rows of a cell.
+    n_jobs : int, optional
+        The most; by default the cores of this machine.
+    """
+    wanted, memory = effective_n_jobs(-1 if n_jobs is None else n_jobs), memory_limit()
+    if memory is None:
+        return int(wanted)
+    return int(min(wanted, max(1, memory // _matrix_bytes(n_train))))

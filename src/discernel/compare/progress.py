@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from discernel.exceptions import missing_extra
-from discernel.rows.chunks import RowProgress
 from discernel.show.words import printable
 
 
@@ -49,7 +48,7 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]
     if not show:
         yield Bar()
         return
-    with _display() as display:
+    with open_display() as display:
         console = display.console
         task = display.add_task(printable(title), total=total, completed=done, last="")
         yield Bar(
@@ -60,37 +59,7 @@ def progress_bar(title: str, total: int, done: int, show: bool) -> Iterator[Bar]
         )
 
 
-@contextmanager
-def row_bars(titles: Sequence[str]) -> Iterator[Callable[[Any], None]]:
-    """Show a bar per pass over rows.
-
-    Parameters
-    ----------
-    titles : sequence of str
-        What each pass does.
-
-    Yields
-    ------
-    callable
-        To be called with a `RowProgress`; other things are passed over.
-    """
-    with _display() as display:
-        tasks: dict[int, Any] = {}
-
-        def told(progress: Any) -> None:
-            if not isinstance(progress, RowProgress):
-                return
-            stage = progress.stage
-            if stage not in tasks:
-                tasks[stage] = display.add_task(printable(titles[stage]), last="rows")
-            # About as many rows as a file's size says may be fewer than there are.
-            total = None if progress.n_rows is None else max(progress.n_rows, progress.rows)
-            display.update(tasks[stage], completed=progress.rows, total=total)
-
-        yield told
-
-
-def _display() -> Any:
+def open_display() -> Any:
     """Return a display of bars on the terminal."""
     try:
         from rich.console import Console

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -18,7 +18,7 @@ from joblib import Parallel, delayed
 from threadpoolctl import ThreadpoolController
 
 from discernel.compare.machine import THREADS, PeakMemory, machine
-from discernel.compare.methods import METHODS, Outcome
+from discernel.compare.methods import KINDS
 from discernel.compare.metrics import measure
 from discernel.compare.plan import Cell, Plan, plain
 from discernel.compare.progress import Bar, progress_bar
@@ -42,12 +42,12 @@ class Protocol:
         From a cell to its division.
     """
 
-    methods: Mapping[str, Callable[[Division, dict[str, Any]], Outcome]]
+    methods: Mapping[str, Callable[[Division, dict[str, Any]], Result]]
     divide: Callable[[Cell], Division]
 
 
 #: How `compare` runs its cells.
-COMPARISON = Protocol(METHODS, divide)
+COMPARISON = Protocol(KINDS, divide)
 
 
 @dataclass(frozen=True)
@@ -135,7 +135,9 @@ def run(
     Summary(ran=3, found=0, elsewhere=0, failed=0)
     Summary(ran=0, found=3, elsewhere=0, failed=0)
     """
-    _check_kinds(plan, protocol)
+    for method in plan.methods:
+        if method.kind not in protocol.methods:
+            raise unknown_choice("kind of method", method.kind, list(protocol.methods))
     cells = {cell.key: cell for cell in plan.cells()}  # two methods may be the same but for a name
     finished = store.finished() - (store.failed() if retry_failures else set())
     missing = [cell for key, cell in cells.items() if key not in finished]
@@ -200,18 +202,15 @@ def _claim(missing: Iterable[Cell], store: Store) -> Iterator[Cell]:
     return (cell for cell in missing if store.claim(cell))
 
 
-def _unfinished(cells: Iterable[Cell], store: Store) -> list[Cell]:
-    finished = store.finished()
-    return [cell for cell in cells if cell.key not in finished]
-
-
 def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
     """Wait for what other processes run; return what they gave up, nothing when all is done."""
     said = ""
-    while left := _unfinished(cells, store):
+    while True:
+        finished = store.finished()
+        left = [cell for cell in cells if cell.key not in finished]
         held = store.held()
         free = [cell for cell in left if cell.key not in held]
-        if free:
+        if free or not left:
             return free
         holders = " and ".join(sorted({held[cell.key] for cell in left}))
         if holders != said:  # a line for each of many cells would say no more
@@ -219,13 +218,6 @@ def _given_up(cells: Iterable[Cell], store: Store, bar: Bar) -> list[Cell]:
             bar.say(f"waits for {what} of {holders}; a killed one's are taken over in a minute")
             said = holders
         time.sleep(_POLL)
-    return []
-
-
-def _check_kinds(plan: Plan, protocol: Protocol) -> None:
-    for method in plan.methods:
-        if method.kind not in protocol.methods:
-            raise unknown_choice("kind of method", method.kind, list(protocol.methods))
 
 
 def _check_divisions(missing: Iterable[Cell], protocol: Protocol) -> None:
@@ -253,8 +245,8 @@ def run_cell(cell: Cell, protocol: Protocol = COMPARISON) -> tuple[Cell, Result]
     try:
         with _quiet(), PeakMemory() as memory:
             division = protocol.divide(cell)
-            outcome = protocol.methods[cell.method.kind](division, dict(cell.method.options))
-        return cell, _result(outcome, division, memory.peak)
+            found = protocol.methods[cell.method.kind](division, dict(cell.method.options))
+        return cell, _result(found, division, memory.peak)
     except Exception:
         return cell, Result(error=traceback.format_exc(limit=-6))
 
@@ -283,26 +275,26 @@ def _thread_pools(n_modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _result(outcome: Outcome, division: Division, peak: int | None) -> Result:
+def _result(found: Result, division: Division, peak: int | None) -> Result:
+    """Return what a method found with its metrics, as plain data, and with what is kept of it."""
+    said = found.predictions
+    scores, probabilities = said.get("scores"), said.get("probabilities")
     metrics = measure(
         division.y_test,
-        outcome.y_pred,
+        said["y_pred"],
         classes=np.unique(division.y_train),
-        scores=outcome.scores,
-        probabilities=outcome.probabilities,
+        scores=scores,
+        probabilities=probabilities,
     )
-    predictions = {"y_true": division.y_test, "y_pred": outcome.y_pred}
-    if outcome.scores is not None:
-        predictions["scores"] = outcome.scores.astype(np.float32)
-    return Result(
-        metrics=metrics | plain(outcome.metrics),
-        seconds_fit=outcome.seconds_fit,
-        seconds_predict=outcome.seconds_predict,
+    predictions = {"y_true": division.y_test, "y_pred": said["y_pred"]}
+    if scores is not None:
+        predictions["scores"] = scores.astype(np.float32)
+    return replace(
+        found,
+        metrics=metrics | plain(found.metrics),
         peak_memory=peak,
-        weights=plain(outcome.weights),
-        regularization=outcome.regularization,
-        gap=outcome.gap,
-        details=plain(outcome.details),
+        weights=plain(found.weights),
+        details=plain(found.details),
         predictions={name: _storable(values) for name, values in predictions.items()},
     )
 

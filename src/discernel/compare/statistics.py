@@ -8,7 +8,7 @@ the ratio of held-out to training rows to the variance of a mean.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from scipy import stats
 from discernel.arrays import FloatArray
 from discernel.exceptions import InvalidInputError
 
-#: The level of tests; intervals have the confidence 1 − it, unless another is asked for.
+#: The level of tests; intervals have the confidence 1 − it.
 ALPHA = 0.05
 #: Spread of results, relative to their size, that rounding explains: a share of rows and a mean of
 #: such shares are right to a few units in the last place.
@@ -45,19 +45,15 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class PairedTest:
-    """A mean difference over the same divisions, and whether it is more than chance.
+class Difference(Interval):
+    """A mean difference over the same divisions, first minus second, and whether it is chance.
 
     Attributes
     ----------
-    difference : Interval
-        The mean of first minus second.
-    statistic, p_value : float
-        The corrected t and its two-sided probability; NaN for fewer than two divisions.
+    p_value : float
+        The two-sided probability of the corrected t; NaN for fewer than two divisions.
     """
 
-    difference: Interval
-    statistic: float
     p_value: float
 
 
@@ -89,20 +85,31 @@ def corrected_error(values: Any, ratio: float) -> float:
     values : array-like of shape (n_divisions,)
         One number per division.
     ratio : float
-        Held-out rows over training rows: 1 / (k − 1) for k folds.
+        Held-out rows over training rows: 1 / (k − 1) for k folds. NaN where it is not known.
 
     Returns
     -------
     float
         √(s² (1/J + ratio)) for J divisions of variance s² [Nadeau03]_; for repeated
-        cross-validation J counts all folds of all repetitions [Bouckaert04]_. NaN for J < 2.
+        cross-validation J counts all folds of all repetitions [Bouckaert04]_. NaN for J < 2, and
+        without a ratio.
 
     Examples
     --------
     >>> round(corrected_error([0.90, 0.94, 0.92, 0.96], ratio=0.25), 4)
     0.0183
     """
-    values = _divisions(values, ratio)
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 1 or len(values) == 0 or not np.isfinite(values).all():
+        raise InvalidInputError(
+            "There must be one finite number per division, at least one. Got "
+            f"{values.tolist() if values.size < 10 else values.shape}."
+        )
+    if ratio <= 0:
+        raise InvalidInputError(
+            "The ratio of held-out to training rows must be positive, 0.25 for four fifths that "
+            f"train. Got {ratio!r}."
+        )
     if len(values) < 2:
         return math.nan
     values = _settled(values, np.abs(values).max())
@@ -111,8 +118,8 @@ def corrected_error(values: Any, ratio: float) -> float:
     return math.sqrt(variance * (1.0 / len(values) + ratio))
 
 
-def corrected_interval(values: Any, ratio: float, *, confidence: float = 0.95) -> Interval:
-    """Return the mean over overlapping divisions and its confidence interval.
+def corrected_interval(values: Any, ratio: float) -> Interval:
+    """Return the mean over overlapping divisions and its 95 % confidence interval.
 
     Parameters
     ----------
@@ -120,8 +127,6 @@ def corrected_interval(values: Any, ratio: float, *, confidence: float = 0.95) -
         One number per division.
     ratio : float
         Held-out rows over training rows.
-    confidence : float, default=0.95
-        The share of such intervals that hold the true mean.
 
     Returns
     -------
@@ -134,17 +139,12 @@ def corrected_interval(values: Any, ratio: float, *, confidence: float = 0.95) -
     >>> round(found.low, 3), round(found.mean, 3), round(found.high, 3)
     (0.872, 0.93, 0.988)
     """
-    if not 0.0 < confidence < 1.0:
-        raise InvalidInputError(f"confidence must lie between 0 and 1. Got {confidence!r}.")
-    values = _divisions(values, ratio)
-    mean, error, n = float(np.mean(values)), corrected_error(values, ratio), len(values)
-    reach = error * float(stats.t.ppf(0.5 + confidence / 2.0, n - 1)) if n > 1 else math.nan
+    error, mean, n = corrected_error(values, ratio), float(np.mean(values)), len(values)
+    reach = error * float(stats.t.ppf(1.0 - ALPHA / 2.0, n - 1)) if n > 1 else math.nan
     return Interval(mean, mean - reach, mean + reach, n)
 
 
-def corrected_t_test(
-    first: Any, second: Any, ratio: float, *, confidence: float = 0.95
-) -> PairedTest:
+def corrected_t_test(first: Any, second: Any, ratio: float) -> Difference:
     """Test whether two methods differ, from their results on the same divisions [Nadeau03]_.
 
     Parameters
@@ -153,12 +153,10 @@ def corrected_t_test(
         Results of the two, division by division.
     ratio : float
         Held-out rows over training rows.
-    confidence : float, default=0.95
-        The confidence of the interval of the difference.
 
     Returns
     -------
-    PairedTest
+    Difference
         The difference and its probability under no difference. Where all differences are 0 it
         is 1; where all are the same other number, there is no spread to judge by: it is NaN, and
         so are the ends of the interval. Accuracies are shares of few rows, so that few divisions
@@ -167,7 +165,7 @@ def corrected_t_test(
     Examples
     --------
     >>> test = corrected_t_test([0.95, 0.93, 0.96], [0.92, 0.91, 0.95], ratio=0.25)
-    >>> round(test.difference.mean, 3), round(test.p_value, 3)
+    >>> round(test.mean, 3), round(test.p_value, 3)
     (0.02, 0.12)
     """
     first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
@@ -178,16 +176,12 @@ def corrected_t_test(
         )
     size = max(np.abs(first).max(initial=0.0), np.abs(second).max(initial=0.0))
     differences = _settled(first - second, size)
-    difference = corrected_interval(differences, ratio, confidence=confidence)
-    error = corrected_error(differences, ratio)
-    if difference.n < 2:
-        return PairedTest(difference, math.nan, math.nan)
-    if error == 0.0 and difference.mean != 0.0:
-        return PairedTest(replace(difference, low=math.nan, high=math.nan), math.nan, math.nan)
-    statistic = difference.mean / error if error > 0.0 else 0.0
-    return PairedTest(
-        difference, statistic, float(2.0 * stats.t.sf(abs(statistic), difference.n - 1))
-    )
+    found, error = corrected_interval(differences, ratio), corrected_error(differences, ratio)
+    if math.isnan(error) or (error == 0.0 and found.mean != 0.0):
+        return Difference(found.mean, math.nan, math.nan, found.n, math.nan)
+    statistic = found.mean / error if error > 0.0 else 0.0
+    p_value = float(2.0 * stats.t.sf(abs(statistic), found.n - 1))
+    return Difference(found.mean, found.low, found.high, found.n, p_value)
 
 
 def holm(p_values: Any) -> FloatArray:
@@ -265,7 +259,7 @@ def rank_test(scores: Any) -> RankTest:
     )
 
 
-def critical_difference(n_methods: int, n_datasets: int, *, alpha: float = 0.05) -> float:
+def critical_difference(n_methods: int, n_datasets: int, *, alpha: float = ALPHA) -> float:
     """Return by how much mean ranks must differ, by the test of Nemenyi [Demsar06]_.
 
     Parameters
@@ -332,18 +326,3 @@ def _settled(values: FloatArray, size: float) -> FloatArray:
         return values
     middle = float(np.median(values))
     return np.full(values.shape, middle if abs(middle) > within else 0.0)
-
-
-def _divisions(values: Any, ratio: float) -> FloatArray:
-    given: FloatArray = np.asarray(values, dtype=np.float64)
-    if given.ndim != 1 or len(given) == 0 or not np.isfinite(given).all():
-        raise InvalidInputError(
-            "There must be one finite number per division, at least one. Got "
-            f"{given.tolist() if given.size < 10 else given.shape}."
-        )
-    if not ratio > 0:
-        raise InvalidInputError(
-            "The ratio of held-out to training rows must be positive, 0.25 for four fifths that "
-            f"train. Got {ratio!r}."
-        )
-    return given

@@ -54,7 +54,9 @@ class Result:
     error : str or None
         Why there is no result: the last lines of the traceback.
     predictions : dict of str to ndarray
-        ``y_true``, ``y_pred`` and ``scores`` of the held-out rows.
+        Of the held-out rows: ``y_true``, ``y_pred`` and ``scores``, the decision values, of shape
+        (n_rows,) for two classes, else (n_rows, n_classes). A method also gives
+        ``probabilities``, of shape (n_rows, n_classes), which are not stored.
     """
 
     metrics: dict[str, float] = field(default_factory=dict)

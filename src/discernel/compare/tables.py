@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, Literal
@@ -16,8 +16,8 @@ from discernel.arrays import FloatArray
 from discernel.compare.metrics import METRICS, PredictionMetric, find_metric
 from discernel.compare.statistics import (
     ALPHA,
+    Difference,
     Interval,
-    PairedTest,
     RankTest,
     corrected_interval,
     corrected_t_test,
@@ -26,7 +26,7 @@ from discernel.compare.statistics import (
     tied_groups,
 )
 from discernel.compare.store import Record, Result
-from discernel.exceptions import InvalidInputError, unknown_choice
+from discernel.exceptions import InvalidInputError
 
 Standing = Literal["ahead", "level", "behind", "untested", "failed"]
 #: How a method stands to the best one, in a word.
@@ -128,6 +128,10 @@ class ResultTable:
             key=lambda entry: -self.metric.sign * entry.mean if entry.values else math.inf,
         )
 
+    def against(self, reference: str) -> list[PairedComparison]:
+        """Return the pairs of every other method with a reference, data set by data set."""
+        return [pair for pair in self.pairs.values() if pair.reference == reference]
+
     def verdict(self, entry: Entry) -> str:
         """Return how a method stands, in a word: the best mean is best, clearly so or not."""
         is_best = entry.standing == "level" and entry is self.ranked(entry.dataset)[0]
@@ -160,8 +164,8 @@ class PairedComparison:
     ----------
     dataset, method, reference : str
         Their names.
-    test : PairedTest
-        Of the difference.
+    difference : Difference
+        Over the divisions that both finished.
     p_value : float
         Its probability, corrected for all pairs of methods on the data set [Holm79]_.
     sign : float
@@ -171,7 +175,7 @@ class PairedComparison:
     dataset: str
     method: str
     reference: str
-    test: PairedTest
+    difference: Difference
     p_value: float
     sign: float = 1.0
 
@@ -182,18 +186,14 @@ class PairedComparison:
             return "cannot tell"
         if not self.p_value < ALPHA:
             return "tied"
-        return "better" if self.sign * self.test.difference.mean > 0 else "worse"
+        return "better" if self.sign * self.difference.mean > 0 else "worse"
 
     @property
     def turned(self) -> PairedComparison:
         """The same pair with method and reference exchanged."""
-        old = self.test.difference
-        test = PairedTest(
-            replace(old, mean=-old.mean, low=-old.high, high=-old.low),
-            -self.test.statistic,
-            self.test.p_value,
-        )
-        return replace(self, method=self.reference, reference=self.method, test=test)
+        old = self.difference
+        difference = replace(old, mean=-old.mean, low=-old.high, high=-old.low)
+        return replace(self, method=self.reference, reference=self.method, difference=difference)
 
 
 @dataclass(frozen=True)
@@ -278,28 +278,6 @@ def summarize(records: Iterable[Record], metric: str = "accuracy") -> ResultTabl
         for entry in _with_standings(rivals, pairs, judged):
             entries[entry.dataset, entry.method] = entry
     return ResultTable(datasets, methods, entries, by_place, ratios, pairs, judged)
-
-
-def compare_with(table: ResultTable, reference: str) -> list[PairedComparison]:
-    """Return the pairs of every other method with one, over the divisions where both finished.
-
-    Parameters
-    ----------
-    table : ResultTable
-        From `summarize`.
-    reference : str
-        The method that the others are compared with.
-
-    Returns
-    -------
-    list of PairedComparison
-        Those of `ResultTable.pairs`, data set by data set. Pairs without a common division are
-        not among them.
-    """
-    if reference not in table.methods:
-        raise unknown_choice("reference method", reference, list(table.methods))
-    keys = [(*place, reference) for place in table.entries]
-    return [table.pairs[key] for key in keys if key in table.pairs]
 
 
 def rank_methods(table: ResultTable) -> Ranking | None:
@@ -458,24 +436,23 @@ def _entry(
 ) -> Entry:
     results = {r.cell.repetition: r.result for r in records if r.result.error is None}
     known = {name: _values(results, each) for name, each in METRICS.items()}
-    values = known[metric.name]
-    peaks = [result.peak_memory for result in results.values() if result.peak_memory is not None]
-    entry = Entry(
+    values, done = known[metric.name], results.values()
+    return Entry(
         *place,
         values=values,
-        means={name: float(np.mean(list(v.values()))) for name, v in known.items() if v},
+        interval=_interval(values, ratio, metric) if values else None,
+        means={name: _mean(v.values()) for name, v in known.items() if v},
+        seconds_fit=_mean(result.seconds_fit for result in done),
+        seconds_predict=_mean(result.seconds_predict for result in done),
+        peak_memory=max((r.peak_memory for r in done if r.peak_memory is not None), default=None),
         n_failed=len(records) - len(results),
-        peak_memory=max(peaks, default=None),
         standing="failed" if len(results) < len(records) else "untested",
     )
-    if not results:
-        return entry
-    return replace(
-        entry,
-        interval=_interval(list(values.values()), ratio, metric) if values else None,
-        seconds_fit=float(np.mean([result.seconds_fit for result in results.values()])),
-        seconds_predict=float(np.mean([result.seconds_predict for result in results.values()])),
-    )
+
+
+def _mean(values: Iterable[float]) -> float:
+    found = list(values)
+    return float(np.mean(found)) if found else math.nan
 
 
 def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int, float]:
@@ -484,22 +461,10 @@ def _values(results: Mapping[int, Result], metric: PredictionMetric) -> dict[int
     return {i: value for i, value in found.items() if math.isfinite(value)}
 
 
-def _interval(values: list[float], ratio: float, metric: PredictionMetric) -> Interval:
-    if math.isnan(ratio):
-        return Interval(float(np.mean(values)), math.nan, math.nan, len(values))
-    found = corrected_interval(values, ratio)
+def _interval(values: Mapping[int, float], ratio: float, metric: PredictionMetric) -> Interval:
+    found = corrected_interval(list(values.values()), ratio)
     low, high = np.clip([found.low, found.high], 0.0, metric.most).tolist()
     return replace(found, low=low, high=high)
-
-
-def _paired(first: Entry, second: Entry, ratio: float) -> PairedTest:
-    """Test two entries on their common divisions, of which there must be one."""
-    common = sorted(first.values.keys() & second.values.keys())
-    a, b = ([entry.values[i] for i in common] for entry in (first, second))
-    if math.isnan(ratio):
-        mean = float(np.mean(np.subtract(a, b)))
-        return PairedTest(Interval(mean, math.nan, math.nan, len(common)), math.nan, math.nan)
-    return corrected_t_test(a, b, ratio)
 
 
 def _compare_pairs(
@@ -510,11 +475,12 @@ def _compare_pairs(
     Whichever method is the best, or the reference, is not known beforehand. So probabilities are
     corrected for all pairs, and a pair has the same one wherever it is shown.
     """
-    found = [
-        (first.dataset, first.method, second.method, _paired(first, second, ratio))
-        for first, second in combinations(rivals, 2)
-        if first.values.keys() & second.values.keys()
-    ]
+    found = []
+    for first, second in combinations(rivals, 2):
+        if common := sorted(first.values.keys() & second.values.keys()):
+            ours, theirs = ([entry.values[i] for i in common] for entry in (first, second))
+            test = corrected_t_test(ours, theirs, ratio)
+            found.append((first.dataset, first.method, second.method, test))
     adjusted = holm([test.p_value for *_, test in found]).tolist()
     return [
         PairedComparison(*each, p, metric.sign) for each, p in zip(found, adjusted, strict=True)
@@ -525,29 +491,19 @@ def _with_standings(
     rivals: Sequence[Entry],
     pairs: Mapping[tuple[str, str, str], PairedComparison],
     metric: PredictionMetric,
-) -> list[Entry]:
-    """Return the entries of one data set with their standing against the best of them."""
+) -> Iterator[Entry]:
+    """Yield the entries of one data set that have values, with their standing against the best."""
     finished = [entry for entry in rivals if entry.values]
     if not finished:
-        return list(rivals)
+        return
     best = max(finished, key=lambda entry: metric.sign * entry.mean)
-    standings: list[Entry] = [entry for entry in rivals if not entry.values]
-    found: list[float] = []
     for entry in finished:
-        if entry is best:
-            continue
-        pair = pairs.get((entry.dataset, entry.method, best.method))
-        found.append(math.nan if pair is None else pair.p_value)
-        standings.append(
-            replace(entry, standing=_standing(found[-1:], "behind"), p_value=found[-1])
-        )
-    nearest = max((p for p in found if not math.isnan(p)), default=math.nan)
-    standings.append(replace(best, standing=_standing(found, "ahead"), p_value=nearest))
-    return standings
-
-
-def _standing(p_values: Sequence[float], clear: Standing) -> Standing:
-    """Return the standing that some tests show: clear if all are, untested if any was not made."""
-    if not p_values or any(map(math.isnan, p_values)):
-        return "untested"
-    return clear if max(p_values) < ALPHA else "level"
+        others = [other for other in finished if other is not best] if entry is best else [best]
+        tests = (pairs.get((entry.dataset, entry.method, other.method)) for other in others)
+        found = [math.nan if test is None else test.p_value for test in tests]
+        made = [p for p in found if not math.isnan(p)]
+        standing: Standing = "untested"  # if any test was not made
+        if found and len(made) == len(found):
+            clear: Standing = "ahead" if entry is best else "behind"
+            standing = clear if max(made) < ALPHA else "level"
+        yield replace(entry, standing=standing, p_value=max(made, default=math.nan))

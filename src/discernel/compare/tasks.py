@@ -6,10 +6,11 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.model_selection import StratifiedKFold, train_test_split
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
@@ -19,6 +20,12 @@ from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, unknow
 from discernel.rows.cells import is_plain
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
+
+_SCALERS = {
+    "standard": StandardScaler(),
+    "minmax": MinMaxScaler(),
+    "symmetric": MinMaxScaler((-1, 1)),
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,44 +110,35 @@ def make_division(
     cell: Cell, data: Dataset, y: NDArray[Any], known: Any, train: Any, test: Any
 ) -> Division:
     """Return training and held-out rows as numbers, encoded and scaled as the known rows say."""
-    numbers = _numbers(data, known, train, test)
-    X_train, X_test = _scale(cell.data.scaling, *numbers.parts)
+    parts, tables = (known, train, test), (None, None)
+    if is_plain(data.X):
+        rows, views, columns = np.asarray(data.X), data.views, data.feature_names
+        numbers = [rows[part] for part in parts]
+    else:
+        frame = data.X if hasattr(data.X, "iloc") else _frame(data)
+        with warnings.catch_warnings():
+            # The rows that train may have few values.
+            warnings.simplefilter("ignore", LeftOutColumnWarning)
+            encoder = TableEncoder().fit(frame.iloc[known])
+        views = encoded_views(encoder, data.views)
+        columns = tuple(data.feature_names[position] for position in encoder.source)
+        numbers = [encoder.transform(frame.iloc[part]) for part in parts]
+        tables = frame.iloc[train], frame.iloc[test]
+    if cell.data.scaling != "none":
+        scaler = clone(_SCALERS[cell.data.scaling]).fit(numbers[0])
+        numbers = [scaler.transform(part) for part in numbers]
     return Division(
-        X_train,
-        X_test,
+        numbers[1],
+        numbers[2],
         y[train],
         y[test],
-        numbers.views,
-        numbers.columns,
+        views,
+        columns,
         seed=cell.splits.seed + cell.repetition,
         is_first=cell.repetition == 0,
-        **numbers.tables,
+        table_train=tables[0],
+        table_test=tables[1],
     )
-
-
-class _Numbers(NamedTuple):
-    """Rows as numbers: of some rows each, with the views and the columns that they come from."""
-
-    parts: list[NDArray[Any]]
-    views: Mapping[str, slice]
-    columns: tuple[str, ...]
-    tables: dict[str, Any]
-
-
-def _numbers(data: Dataset, known: Any, train: Any, test: Any) -> _Numbers:
-    """Return known, training and held-out rows as numbers, encoded as the known ones say."""
-    parts = (known, train, test)
-    if is_plain(data.X):
-        X = np.asarray(data.X)
-        return _Numbers([X[part] for part in parts], data.views, data.feature_names, {})
-    frame = data.X if hasattr(data.X, "iloc") else _frame(data)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOutColumnWarning)  # the rows that train have few values
-        encoder = TableEncoder().fit(frame.iloc[known])
-    views = encoded_views(encoder, data.views)
-    columns = tuple(data.feature_names[position] for position in encoder.source)
-    tables = {"table_train": frame.iloc[train], "table_test": frame.iloc[test]}
-    return _Numbers([encoder.transform(frame.iloc[part]) for part in parts], views, columns, tables)
 
 
 def encoded_views(encoder: TableEncoder, views: Mapping[str, slice]) -> dict[str, slice]:
@@ -190,17 +188,3 @@ def split_rows(
         stratify=y[rows] if splits.stratify else None,
     )
     return train, test
-
-
-def _scale(
-    scaling: str, known: NDArray[Any], train: NDArray[Any], test: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return both parts scaled as is learned on the known rows."""
-    if scaling == "none":
-        return train, test
-    scaler = {
-        "standard": StandardScaler(),
-        "minmax": MinMaxScaler(),
-        "symmetric": MinMaxScaler((-1, 1)),
-    }[scaling].fit(known)
-    return scaler.transform(train), scaler.transform(test)

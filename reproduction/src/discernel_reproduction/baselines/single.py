@@ -12,7 +12,7 @@ from sklearn.model_selection import StratifiedKFold, check_cv
 from sklearn.utils.validation import check_is_fitted
 
 from discernel.arrays import FloatArray
-from discernel.compare.methods import search_kernels
+from discernel.compare.fitting import search_kernels
 from discernel.estimators.base import BaseKernelEstimator
 from discernel.estimators.discriminant import KernelDiscriminant
 from discernel.exceptions import InvalidInputError, unknown_choice

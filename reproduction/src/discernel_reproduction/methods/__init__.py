@@ -1,6 +1,7 @@
-"""The papers' methods: one function per kind, as in `discernel.compare.methods`.
+"""The papers' methods: one function per kind, as in `discernel.compare.fitting`.
 
-What learned kernels are compared with in every experiment is there, and runs here too.
+What learned kernels are compared with in every experiment is there, and runs here too. Kernels are
+written as ``["RBF", {"width": 1.0}]``.
 """
 
 from __future__ import annotations
@@ -8,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from discernel.compare.methods import METHODS as COMPARED
-from discernel.compare.methods import Outcome
+from discernel.compare.methods import KINDS
 from discernel.compare.runner import Protocol
+from discernel.compare.store import Result
 from discernel.compare.tasks import Division
 from discernel_reproduction.methods import aligned, inductive, margin, transductive
 from discernel_reproduction.tasks import divide
@@ -18,12 +19,13 @@ from discernel_reproduction.tasks import divide
 __all__ = ["METHODS", "PAPERS"]
 
 #: From the kind of a method to what runs it.
-METHODS: dict[str, Callable[[Division, dict[str, Any]], Outcome]] = {
-    **COMPARED,
+METHODS: dict[str, Callable[[Division, dict[str, Any]], Result]] = {
+    **KINDS,
     "akfd": inductive.akfd,
     "aligned": aligned.aligned,
     "alignment_seconds": aligned.alignment_seconds,
     "conformal": transductive.conformal,
+    "discriminant": inductive.discriminant,
     "kfd_grid": inductive.kfd_grid,
     "margin": margin.margin,
     "plain": transductive.plain,

@@ -12,7 +12,7 @@ import numpy as np
 
 from discernel import align_kernels
 from discernel.arrays import FloatArray
-from discernel.compare.methods import Outcome, make_kernels
+from discernel.compare.store import Result
 from discernel.compare.tasks import Division
 from discernel.exceptions import ConvergenceWarning, unknown_choice
 from discernel.kernels import RBF, Exponential, Kernel, Polynomial, kernel_names
@@ -20,6 +20,7 @@ from discernel.papers.alignment.criterion import alignment, stack_products
 from discernel.papers.alignment.solvers import greedy, qp
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines import LearnedKernelSVC
+from discernel_reproduction.kernels import make_kernels
 
 
 class _Learned(NamedTuple):
@@ -33,7 +34,7 @@ class _Learned(NamedTuple):
     path: Sequence[tuple[int, Kernel]] = ()
 
 
-def aligned(division: Division, options: dict[str, Any]) -> Outcome:
+def aligned(division: Division, options: dict[str, Any]) -> Result:
     """Align a kernel with the labels, uncentred as in the paper, and train machines on it.
 
     Options: ``kernels``; ``method``, one of ``"first"``, the kernel with the largest alignment,
@@ -58,9 +59,11 @@ def aligned(division: Division, options: dict[str, Any]) -> Outcome:
         name: 100.0 * float(np.mean(guess != division.y_test)) for name, guess in predicted.items()
     }
     names = kernel_names(kernels)
-    return Outcome(
-        y_pred=next(iter(predicted.values())),
-        scores=next(iter(machines.values())).decision_function(division.X_test),
+    return Result(
+        predictions={
+            "y_pred": next(iter(predicted.values())),
+            "scores": next(iter(machines.values())).decision_function(division.X_test),
+        },
         seconds_fit=seconds,
         weights=dict(zip(names, found.weights.tolist(), strict=True)),
         metrics=wrong
@@ -149,7 +152,7 @@ def _align(kernel: Kernel, X: Any, y: Any) -> float:
 # ---- time against the number of candidates -------------------------------------------------------
 
 
-def alignment_seconds(division: Division, options: dict[str, Any]) -> Outcome:
+def alignment_seconds(division: Division, options: dict[str, Any]) -> Result:
     """Time the two ways to weights, for a growing number of candidates.
 
     Options: ``counts``, how many kernels; ``repeats``, 5 by default, of which the fastest counts.
@@ -169,7 +172,9 @@ def alignment_seconds(division: Division, options: dict[str, Any]) -> Outcome:
         )
     majority, sizes = np.unique(division.y_train, return_counts=True)
     nothing = np.full(len(division.y_test), majority[sizes.argmax()])
-    return Outcome(nothing, metrics=metrics, details={"counts": list(counts)})
+    return Result(
+        predictions={"y_pred": nothing}, metrics=metrics, details={"counts": list(counts)}
+    )
 
 
 def _family(count: int) -> list[Kernel]:

@@ -10,35 +10,46 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import StratifiedKFold
 
-from discernel import AKFDClassifier
+from discernel import AKFDClassifier, MultipleKernelDiscriminant
 from discernel.arrays import FloatArray
-from discernel.compare.methods import Outcome, fit_and_predict, make_kernels
+from discernel.compare.fitting import discriminant as automatic
+from discernel.compare.fitting import fit_and_predict
+from discernel.compare.store import Result
 from discernel.compare.tasks import Division
 from discernel.kernels import kernel_names
 from discernel.papers.akfd.criterion import decide, one_against_rest
 from discernel.papers.akfd.solver import NUS
 from discernel.targets import ClassTarget
 from discernel_reproduction.baselines import SingleKernelClassifier
+from discernel_reproduction.kernels import make_kernels
 
 
-def akfd(division: Division, options: dict[str, Any]) -> Outcome:
+def discriminant(division: Division, options: dict[str, Any]) -> Result:
+    """Fit a `MultipleKernelDiscriminant`, with the automatic kernels where none are given."""
+    if "kernels" not in options:
+        return automatic(division, options)
+    kernels = make_kernels(options.pop("kernels"), division)
+    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), division)
+
+
+def akfd(division: Division, options: dict[str, Any]) -> Result:
     """Fit an `AKFDClassifier`; by default ν is chosen by tenfold cross-validation."""
     kernels = make_kernels(options.pop("kernels", "auto"), division)
     clf = AKFDClassifier(kernels, **{"random_state": division.seed} | options)
-    outcome = fit_and_predict(clf, division)
-    outcome.details.update(nu=float(clf.nu_), n_iter=int(clf.n_iter_))
-    return outcome
+    found = fit_and_predict(clf, division)
+    found.details.update(nu=float(clf.nu_), n_iter=int(clf.n_iter_))
+    return found
 
 
-def single(division: Division, options: dict[str, Any]) -> Outcome:
+def single(division: Division, options: dict[str, Any]) -> Result:
     """Fit the best single kernel in cross-validation: a `SingleKernelClassifier`."""
     kernels = make_kernels(options.pop("kernels", "auto"), division)
     clf = SingleKernelClassifier(kernels, **{"random_state": division.seed} | options)
-    outcome = fit_and_predict(clf, division)
+    found = fit_and_predict(clf, division)
     if hasattr(clf.estimator_, "predict_proba"):
-        outcome = replace(outcome, probabilities=clf.estimator_.predict_proba(division.X_test))
+        found.predictions.update(probabilities=clf.estimator_.predict_proba(division.X_test))
     return replace(
-        outcome,
+        found,
         weights=_indicator(kernel_names(kernels), clf.best_index_),
         regularization=clf.best_regularization_,
     )
@@ -75,7 +86,7 @@ def _extended(matrix: FloatArray) -> FloatArray:
     return np.column_stack([matrix, -np.ones(len(matrix))])
 
 
-def kfd_grid(division: Division, options: dict[str, Any]) -> Outcome:
+def kfd_grid(division: Division, options: dict[str, Any]) -> Result:
     """Fit the kernel Fisher discriminant of Fung 2004 with the kernel and ν that validate best.
 
     ``nus`` are the values of ν, by default 10^-3, ..., 10^12, and ``folds``, 10, the folds of the
@@ -99,9 +110,11 @@ def kfd_grid(division: Division, options: dict[str, Any]) -> Outcome:
     path = _FisherPath.of(grams[best], codes, classes)
     fitted = time.perf_counter()
     scores = path.scores(kernels[best](division.X_test, division.X_train), nus[at])
-    return Outcome(
-        y_pred=classes[decide(scores)],
-        scores=scores[:, 0] if len(classes) == 2 else scores,
+    return Result(
+        predictions={
+            "y_pred": classes[decide(scores)],
+            "scores": scores[:, 0] if len(classes) == 2 else scores,
+        },
         seconds_fit=fitted - start,
         seconds_predict=time.perf_counter() - fitted,
         weights=_indicator(kernel_names(kernels), best),

@@ -10,16 +10,17 @@ from sklearn.svm import SVC
 
 from discernel import learn_kernel
 from discernel.bank import gram_stack
-from discernel.compare.methods import Outcome, make_kernels
+from discernel.compare.store import Result
 from discernel.compare.tasks import Division
 from discernel.criteria import Margin
 from discernel.kernels import kernel_names
+from discernel_reproduction.kernels import make_kernels
 
 #: Where libsvm stops, in units of the margin.
 _SVM_TOL = 1e-4
 
 
-def margin(division: Division, options: dict[str, Any]) -> Outcome:
+def margin(division: Division, options: dict[str, Any]) -> Result:
     """Learn weights by a `Margin`, and predict by the machine of that very program.
 
     Kernels are scaled to a diagonal of mean 1 and not centred, as in the program, so that C means
@@ -52,9 +53,8 @@ def margin(division: Division, options: dict[str, Any]) -> Outcome:
         if factor > 0
     )
     y_pred = machine.predict(cross)
-    return Outcome(
-        y_pred=y_pred,
-        scores=np.asarray(machine.decision_function(cross)),
+    return Result(
+        predictions={"y_pred": y_pred, "scores": np.asarray(machine.decision_function(cross))},
         seconds_fit=fitted - start,
         seconds_predict=time.perf_counter() - fitted,
         weights=dict(zip(kernel_names(kernels), learned.weights.tolist(), strict=True)),

@@ -22,7 +22,7 @@ from sklearn.svm import SVC
 
 from discernel import SeparabilityClassifier
 from discernel.arrays import FloatArray
-from discernel.compare.methods import Outcome
+from discernel.compare.store import Result
 from discernel.compare.tasks import Division
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Kernel
@@ -109,7 +109,7 @@ Fold: TypeAlias = tuple[FloatArray, FloatArray, NDArray[np.intp], NDArray[np.int
 
 def _run(
     division: Division, options: dict[str, Any], learn: Callable[[_Problem], Matrices]
-) -> Outcome:
+) -> Result:
     """Learn a kernel for every classifier, classify, and count."""
     embed = bool(options.pop("embed", False))
     problem = _Problem.of(division, options)
@@ -129,8 +129,8 @@ def _run(
     }
     if embed:
         details |= _embedding(division, learned[first][0])
-    return Outcome(
-        predicted[first],
+    return Result(
+        predictions={"y_pred": predicted[first]},
         seconds_fit=fitted - start,
         seconds_predict=time.perf_counter() - fitted,
         metrics={name: float(np.mean(y == division.y_test)) for name, y in predicted.items()},
@@ -163,7 +163,7 @@ def _count(problem: _Problem, names: Iterable[str], folds: Iterable[Fold]) -> di
 # ---- the plain kernel ----------------------------------------------------------------------------
 
 
-def plain(division: Division, options: dict[str, Any]) -> Outcome:
+def plain(division: Division, options: dict[str, Any]) -> Result:
     """Use the Gaussian kernel as it is; its width is chosen by leave-one-out for machines."""
     return _run(division, options, _learn_plain)
 
@@ -207,7 +207,7 @@ def leave_one_out(machine: SVC, gram: FloatArray, codes: NDArray[np.intp]) -> fl
 # ---- another spectrum ----------------------------------------------------------------------------
 
 
-def separability(division: Division, options: dict[str, Any]) -> Outcome:
+def separability(division: Division, options: dict[str, Any]) -> Result:
     """Re-weigh the spectrum: by class separability, or with ``method="alignment"`` by that.
 
     ``alpha``, 10⁴ by default, is the α of the former. Width and share of the trace are chosen on
@@ -274,7 +274,7 @@ def _reweighted_fold(
 # ---- a conformal factor --------------------------------------------------------------------------
 
 
-def conformal(division: Division, options: dict[str, Any]) -> Outcome:
+def conformal(division: Division, options: dict[str, Any]) -> Result:
     """Stretch the kernel, as `ConformalKernelTransformer` does; other options are its own.
 
     The width is chosen by tenfold cross-validation on the labelled rows, within which the factor

@@ -36,12 +36,16 @@ _MOST_ROWS = 300
 
 @dataclass(frozen=True)
 class Drawing:
-    """A figure, with its title, what is seen in it, and what a reader must know about it."""
+    """A figure, with its title, what is seen in it, and what a reader must know about it.
+
+    On the page it is an SVG.
+    """
 
     figure: Any
     title: str
     alt: str
     caption: str = ""
+    svg: str = ""
 
 
 # ---- what was learned ----------------------------------------------------------------------------

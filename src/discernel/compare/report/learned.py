@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from discernel.arrays import FloatArray
 from discernel.compare.store import Record
 from discernel.compare.tables import (
     ColumnImportance,
@@ -20,6 +20,9 @@ from discernel.compare.tables import (
 from discernel.rows.views import sum_by
 from discernel.show.facts import Block, Row
 from discernel.show.words import candidate_label, join, percent
+
+#: Columns of what candidates cost where rows are left out one at a time.
+_BY_LEAVING_OUT = ("leave-one-out error + pull", "pull")
 
 
 def finished(table: ResultTable, dataset: str) -> dict[str, list[Record]]:
@@ -75,8 +78,8 @@ def importance_block(title: str, columns: Sequence[ColumnImportance]) -> Block:
 def _weights(table: ResultTable, dataset: str, *, by_source: bool) -> Iterator[Block]:
     """Yield the weights of every method that learns them: of kernels, or of all of a source."""
     for method, records in finished(table, dataset).items():
-        names, rows = named_rows(record.result.weights for record in records)
-        if rows.size == 0 or np.ptp(rows) <= 1e-12:
+        names, weights = named_rows(record.result.weights for record in records)
+        if weights.size == 0 or np.ptp(weights) <= 1e-12:
             continue  # one kernel, or equal weights: nothing was learned
         sources: dict[str, str] = {}
         for record in records:
@@ -84,34 +87,15 @@ def _weights(table: ResultTable, dataset: str, *, by_source: bool) -> Iterator[B
         if by_source and not sources:
             continue
         if by_source:
-            names, rows = sum_by([sources.get(name, "all columns") for name in names], rows)
-        means, (low, high) = rows.mean(axis=0), np.quantile(rows, [0.25, 0.75], axis=0)
-        texts = [
-            (f"{mean:z.3f}", f"{a:z.3f} to {b:z.3f}")
-            for mean, a, b in zip(means, low, high, strict=True)
-        ]
-        header = ("source" if by_source else "kernel", "mean weight", "quartiles")
-        yield _ranked(f"{method} on {dataset}", names, means, texts, header)
-
-
-def _kernel_weights(table: ResultTable, dataset: str) -> Iterator[Block]:
-    return _weights(table, dataset, by_source=False)
-
-
-def _source_weights(table: ResultTable, dataset: str) -> Iterator[Block]:
-    return _weights(table, dataset, by_source=True)
-
-
-def _ranked(
-    title: str,
-    names: Sequence[str],
-    means: FloatArray,
-    texts: Sequence[tuple[str, ...]],
-    header: tuple[str, ...],
-) -> Block:
-    order = np.argsort(-means, kind="stable")
-    rows = tuple(Row((names[i], *texts[i]), float(means[i])) for i in order)
-    return Block("", title, "", rows, header, len(header) - 1, header[0], "{:z.1f} %")
+            names, weights = sum_by([sources.get(name, "all columns") for name in names], weights)
+        means, (low, high) = weights.mean(axis=0), np.quantile(weights, [0.25, 0.75], axis=0)
+        rows = tuple(
+            Row((names[i], f"{means[i]:z.3f}", f"{low[i]:z.3f} to {high[i]:z.3f}"), float(means[i]))
+            for i in np.argsort(-means, kind="stable")
+        )
+        kind, title = "source" if by_source else "kernel", f"{method} on {dataset}"
+        header = (kind, "mean weight", "quartiles")
+        yield Block("", title, "", rows, header, 2, kind, "{:z.1f} %")
 
 
 def _candidates(table: ResultTable, dataset: str) -> Iterator[Block]:
@@ -129,21 +113,19 @@ def _candidates(table: ResultTable, dataset: str) -> Iterator[Block]:
             for entry in (entry for found in kind for entry in found):
                 by_line[_line(entry, by_folds)].append(entry)
             chosen = Counter(_line(found[0], by_folds) for found in kind)
-            rows = [
+            lines = sorted(
                 (-chosen[line], *_mean_numbers(entries, by_folds), line)
                 for line, entries in by_line.items()
-            ]
+            )
+            rows = []
+            for times, cost, beside, line in lines:
+                second = percent(beside) if by_folds else f"{beside:z.3f}"
+                share = f"chosen in {-times} of {len(kind)}"
+                rows.append(Row((line, f"{cost:z.3f}", second, share), cost))
+            names = ("log-loss", "accuracy %") if by_folds else _BY_LEAVING_OUT
             if rows:
-                yield _candidate_block(f"{method} on {dataset}", sorted(rows), len(kind), by_folds)
-
-
-def _candidate_block(title: str, rows: Sequence[Any], n: int, by_folds: bool) -> Block:
-    made = []
-    for times, cost, beside, line in rows:
-        second = percent(beside) if by_folds else f"{beside:z.3f}"
-        made.append(Row((line, f"{cost:z.3f}", second, f"chosen in {-times} of {n}"), cost))
-    names = ("log-loss", "accuracy %") if by_folds else ("leave-one-out error + pull", "pull")
-    return Block("", title, "", tuple(made), ("candidate", *names, ""), 2)
+                header = ("candidate", *names, "")
+                yield Block("", f"{method} on {dataset}", "", tuple(rows), header, 2)
 
 
 def _is_by_folds(found: Sequence[Sequence[Any]]) -> bool:
@@ -181,14 +163,14 @@ LEARNED: tuple[tuple[str, str, str, Callable[[ResultTable, str], Iterator[Block]
         "sources",
         "Weights by source",
         f"The weights of all kernels of a source, summed: means over divisions. {_NO_IMPORTANCES}",
-        _source_weights,
+        partial(_weights, by_source=True),
     ),
     (
         "weights",
         "Kernel weights",
         "Means over divisions. Weights are over kernels normalised to the same trace. "
         f"{_NO_IMPORTANCES}",
-        _kernel_weights,
+        partial(_weights, by_source=False),
     ),
     (
         "candidates",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from discernel.compare.report import figures
@@ -16,17 +16,6 @@ from discernel.show.page import Pages
 from discernel.show.svg import drawing, to_svg
 from discernel.show.words import printable, written
 from discernel.show.writing import check_place
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A figure on the page."""
-
-    title: str
-    svg: str
-    alt: str
-    caption: str
-
 
 _Draw = Callable[[ResultTable, str], list[figures.Drawing]]
 _PREPARED = (
@@ -175,27 +164,22 @@ def _figures(table: ResultTable) -> list[Section]:
     """Return the sections with figures that have any."""
     found = []
     for id_, title, text, draw in _SECTIONS:
-        groups: list[tuple[str | None, list[Picture]]] = [
-            (dataset, [_picture(each, f"{id_}-{i}-{j}") for j, each in enumerate(drawn)])
-            for i, dataset in enumerate(table.datasets)
-            if (drawn := draw(table, dataset))
-        ]
-        if all(len(pictures) == 1 for _, pictures in groups):
-            groups = [(None, [_with_dataset(pictures[0], name) for name, pictures in groups])]
-        if groups[0][1]:
+        groups: list[tuple[str | None, list[figures.Drawing]]] = []
+        for i, dataset in enumerate(table.datasets):
+            drawn = [
+                replace(each, svg=to_svg(each.figure, f"{id_}-{i}-{j}"))
+                for j, each in enumerate(draw(table, dataset))
+            ]
+            groups += [(dataset, drawn)] if drawn else []
+        if groups and all(len(drawn) == 1 for _, drawn in groups):  # no heading for each data set
+            named = [
+                each if each.title == name else replace(each, title=f"{name}: {each.title}")
+                for name, (each,) in groups
+            ]
+            groups = [(None, named)]
+        if groups:
             found.append(Section(id_, title, (text,), groups=tuple(groups)))
     return found
-
-
-def _picture(drawn: figures.Drawing, prefix: str) -> Picture:
-    return Picture(drawn.title, to_svg(drawn.figure, prefix), drawn.alt, drawn.caption)
-
-
-def _with_dataset(picture: Picture, dataset: str | None) -> Picture:
-    """Return a picture whose title names its data set."""
-    if picture.title == dataset:
-        return picture
-    return replace(picture, title=f"{dataset}: {picture.title}")
 
 
 def _origin(origin: Origin) -> list[Section]:

@@ -11,12 +11,10 @@ from discernel.compare.metrics import METRICS, PredictionMetric
 from discernel.compare.report import words
 from discernel.compare.report.learned import importance_blocks
 from discernel.compare.report.words import BASELINE, DEFAULT, span
-from discernel.compare.statistics import Interval
 from discernel.compare.tables import (
     Entry,
     Ranking,
     ResultTable,
-    compare_with,
     failures,
     rank_methods,
 )
@@ -144,17 +142,10 @@ def _tiles(table: ResultTable, ranking: Ranking | None, n_runs: int, n_failed: i
     if len(table.datasets) > 1:
         found = [e for e in table.entries.values() if e.standing in ("ahead", "level")]
         wins = Counter(entry.method for entry in found).most_common(1)
-        rows = (
-            []
-            if ranking is None
-            else [
-                (
-                    "best mean rank",
-                    f"{ranking.ranks[0]:.2f}",
-                    f"{ranking.methods[0]}, over {len(ranking.datasets)} data sets",
-                )
-            ]
-        )
+        rows = []
+        if ranking is not None:
+            detail = f"{ranking.methods[0]}, over {len(ranking.datasets)} data sets"
+            rows.append(("best mean rank", f"{ranking.ranks[0]:.2f}", detail))
         for method, number in wins:
             detail = f"data sets where {method} is best or tied"
             rows.append(("best or tied", f"{number} of {len(table.datasets)}", detail))
@@ -282,17 +273,12 @@ def _comparison(table: ResultTable) -> list[Section]:
         """Return a difference of a metric; shares in percentage points."""
         return signed(100.0 * value, "z.1f") if metric.in_percent else signed(value)
 
-    def ends(interval: Interval) -> str:
-        return (
-            "–"
-            if math.isnan(interval.low)
-            else f"{number(interval.low)} to {number(interval.high)}"
-        )
-
-    for each in compare_with(table, reference):
-        found = each.test.difference
+    for each in table.against(reference):
+        found = each.difference
         p = probability(each.p_value).removeprefix("= ")
-        cells = (each.method, number(found.mean), ends(found), str(found.n), p, each.verdict)
+        ends = f"{number(found.low)} to {number(found.high)}"
+        ends = "–" if math.isnan(found.low) else ends
+        cells = (each.method, number(found.mean), ends, str(found.n), p, each.verdict)
         rows.append(Row((*cells, each.dataset) if several else cells))
     if not rows:
         return []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from discernel.compare.entrants import DEFAULT_METHODS
+from discernel.compare.methods import DEFAULT_METHODS
 from discernel.compare.metrics import PredictionMetric
 from discernel.compare.plan import Splits
 from discernel.compare.statistics import ALPHA, Interval

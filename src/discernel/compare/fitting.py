@@ -1,0 +1,376 @@
+"""What can be fitted to a division: one function per kind of method.
+
+Each takes a division and the options of the method, which are plain data, and returns a `Result`
+whose predictions are ``y_pred`` and, where there are any, ``scores`` and ``probabilities``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, train_test_split
+from sklearn.svm import SVC
+
+from discernel.arrays import FloatArray
+from discernel.bank import gram_stack
+from discernel.bank.checks import check_grams
+from discernel.bank.products import is_constant
+from discernel.compare.store import Result
+from discernel.compare.tasks import Division
+from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
+from discernel.exceptions import InvalidInputError
+from discernel.inspection.facts import given_names
+from discernel.kernels import (
+    RBF,
+    Kernel,
+    Precomputed,
+    as_kernels,
+    kernel_names,
+    resolve_kernels,
+)
+from discernel.learn.learn import DEFAULT_REGULARIZATIONS
+from discernel.rows.views import kernel_sources, sum_by
+
+#: At most so many training rows, and so many held-out ones, are kept for a picture.
+_DRAWN = 150
+#: What is said of held-out rows beside their classes, and which method of an estimator says it.
+_SCORES = {"scores": "decision_function", "probabilities": "predict_proba"}
+
+
+def view_kernels(views: Mapping[str, slice]) -> list[Kernel]:
+    """Return the candidates without a learned metric: the automatic ones, or three a view."""
+    if not views:
+        return as_kernels("auto")
+    return [
+        kernel.on(columns, name).named(f"{name}: {kernel.name}")
+        for name, columns in views.items()
+        for kernel in (RBF(width=f"{factor}*median") for factor in (0.5, 1, 2))
+    ]
+
+
+def learner_kernels(views: Mapping[str, slice], criterion: str) -> Any:
+    """Return what a `MultipleKernelDiscriminant` is given for its kernels.
+
+    ``"auto"`` stays a word, for which the estimator learns a metric. Not for equal weights, the
+    baseline in which nothing is learned, and not for several views, which have kernels of their
+    own.
+
+    Parameters
+    ----------
+    views : dict of str to slice
+        The columns of each view; empty where there is one only.
+    criterion : str
+        That of the estimator.
+    """
+    return view_kernels(views) if views or criterion == "uniform" else "auto"
+
+
+def fit_and_predict(estimator: Any, division: Division) -> Result:
+    """Fit an estimator, predict, and take what it says about its kernel."""
+    start = time.perf_counter()
+    estimator.fit(division.X_train, division.y_train)
+    fitted = time.perf_counter()
+    predictions = {"y_pred": estimator.predict(division.X_test)}
+    predicted = time.perf_counter()
+    for name, method in _SCORES.items():
+        if hasattr(estimator, method):
+            scores = getattr(estimator, method)(division.X_test)
+            predictions[name] = np.asarray(scores, dtype=np.float64)
+    probabilities = predictions.get("probabilities")
+    if probabilities is not None and probabilities.shape[1] == 2:
+        predictions.setdefault("scores", probabilities[:, 1])
+    names, weights = _weights(estimator)
+    return Result(
+        seconds_fit=fitted - start,
+        seconds_predict=predicted - fitted,
+        weights=dict(zip(names, weights, strict=True)),
+        regularization=_number(getattr(estimator, "regularization_", None)),
+        gap=_number(getattr(estimator, "gap_", None)),
+        details=_details(getattr(estimator, "learned_kernel_", None))
+        | _sources(estimator, names)
+        | _importances(estimator, division)
+        | _embedding(estimator, division),
+        predictions=predictions,
+    )
+
+
+def _weights(estimator: Any) -> tuple[list[str], list[float]]:
+    """Return kernel names and weights; an estimator with one kernel has nothing to weigh."""
+    if not (hasattr(estimator, "kernel_weights_") and hasattr(estimator, "kernels")):
+        return [], []
+    # The names as given: resolved widths differ from one division to the next.
+    return given_names(estimator), estimator.kernel_weights_.tolist()
+
+
+def _sources(estimator: Any, names: list[str]) -> dict[str, Any]:
+    """Return the source of each kernel by its name, where sources have several kernels."""
+    sources = kernel_sources(estimator.kernels_) if names else []
+    if not 1 < len(set(sources)) < len(sources):
+        return {}
+    return {"sources": dict(zip(names, sources, strict=True))}
+
+
+def _importances(estimator: Any, division: Division) -> dict[str, Any]:
+    """Return the importance of each column of the data to the default.
+
+    Those of other fits are not asked for: they would take about as long as a fit with few kernels.
+    The importances of a forest mean something else.
+    """
+    if not hasattr(estimator, "metric_"):
+        return {}
+    importances = estimator.feature_importances_
+    columns = division.columns or tuple(f"column {i}" for i in range(len(importances)))
+    names, sums = sum_by(columns, importances)
+    return {"feature_importances": dict(zip(names, sums.tolist(), strict=True))}
+
+
+def _embedding(estimator: Any, division: Division) -> dict[str, Any]:
+    """Return the first two discriminant coordinates of some rows, for one division."""
+    if not (division.is_first and hasattr(estimator, "discriminant_")):
+        return {}
+    parts = [
+        (estimator.transform(X[:_DRAWN])[:, :2], y[:_DRAWN], np.full(len(y[:_DRAWN]), held_out))
+        for X, y, held_out in (
+            (division.X_train, division.y_train, False),
+            (division.X_test, division.y_test, True),
+        )
+    ]
+    coordinates, labels, held_out = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return {
+        "embedding": {
+            "coordinates": coordinates.round(3).tolist(),
+            "labels": [str(label) for label in labels],
+            "held_out": held_out.tolist(),
+            "explained": estimator.explained_variance_ratio_[:2].tolist(),
+        }
+    }
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else float(value)
+
+
+def _details(learned: Any) -> dict[str, Any]:
+    """Return what a report shows of a learned kernel beside its weights."""
+    if learned is None:
+        return {}
+    return {
+        "status": str(learned.status),
+        "n_iter": int(learned.n_iter),
+        "objective": _number(learned.objective),
+        "history": [
+            [p.iteration, p.objective, p.gap, p.stage, p.regularization] for p in learned.history
+        ],
+        "leave_one_out": [[lam, error] for lam, error in learned.leave_one_out.items()],
+        "considered": [
+            [
+                found.name,
+                found.error,
+                found.pull,
+                found.regularization,
+                found.strength,
+                found.accuracy,
+            ]
+            for found in learned.considered
+        ],
+    }
+
+
+# ---- the kinds ---------------------------------------------------------------------------------
+
+
+def discriminant(division: Division, options: dict[str, Any]) -> Result:
+    """Fit a `MultipleKernelDiscriminant`."""
+    kernels = learner_kernels(division.views, options.get("criterion", "auto"))
+    rows = division.as_read if kernels == "auto" else division
+    return fit_and_predict(MultipleKernelDiscriminant(kernels, **options), rows)
+
+
+class _Checked(Precomputed):
+    """A matrix known to be a kernel matrix, because it is part of one that was checked."""
+
+    trusted = True
+
+
+def search_kernels(
+    kernels: Sequence[Kernel],
+    X: NDArray[Any],
+    y: NDArray[Any],
+    machine: Callable[[Kernel], BaseEstimator],
+    grid: Mapping[str, Sequence[float]],
+    folds: Sequence[tuple[NDArray[np.intp], NDArray[np.intp]]],
+    n_jobs: int | None = None,
+) -> FloatArray:
+    """Return the cross-validated accuracy of each kernel with each value of one parameter.
+
+    NaN for a kernel that is constant on the rows of a fold. The search is on matrices, computed
+    once and known to be kernels: on rows it takes 1.4 times as long.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Resolved.
+    X, y : ndarray
+        Training rows and labels.
+    machine : callable
+        From a kernel to the classifier that is fitted with it.
+    grid : dict of str to sequence of float
+        The name of the parameter, and its values.
+    folds : sequence of (ndarray, ndarray)
+        Training and held-out rows.
+    n_jobs : int, optional
+        The processes that share the fits with a kernel.
+    """
+    names, (values,) = kernel_names(list(kernels)), grid.values()
+    near = [kernel.shifted(X) for kernel in kernels]  # the same once centred
+    grams, _ = check_grams(gram_stack(near, X), names, [kernel.trusted for kernel in kernels])
+    search = GridSearchCV(
+        machine(_Checked()), grid, cv=folds, n_jobs=n_jobs, refit=False, error_score="raise"
+    )
+    accuracies = np.full((len(grams), len(values)), np.nan)
+    for row, gram in zip(accuracies, grams, strict=True):
+        if not any(is_constant(gram[np.ix_(train, train)]) for train, _ in folds):
+            row[:] = search.fit(gram, y).cv_results_["mean_test_score"]
+    if np.isnan(accuracies).all():
+        raise InvalidInputError(
+            "At least one kernel must vary over the rows of every fold. All are constant: "
+            f"{', '.join(names)}. Check the data for identical rows and the kernels for far "
+            "too large widths."
+        )
+    return accuracies
+
+
+def _fisher(kernel: Kernel) -> KernelDiscriminant:
+    # Statistics of the fit: leave-one-out was no better on any of five sets tried.
+    return KernelDiscriminant(kernel, statistics="training")
+
+
+def single(division: Division, options: dict[str, Any]) -> Result:
+    """Fit the kernel and the λ of the best accuracy in fivefold cross-validation."""
+    X, y, start = division.X_train, division.y_train, time.perf_counter()
+    given, values = view_kernels(division.views), DEFAULT_REGULARIZATIONS
+    kernels = resolve_kernels(given, X)
+    splitter = StratifiedKFold(_n_folds(y), shuffle=True, random_state=division.seed)
+    folds, grid = list(splitter.split(X, y)), {"regularization": values}
+    accuracies = search_kernels(kernels, X, y, _fisher, grid, folds)
+    best, at = np.unravel_index(int(np.nanargmax(accuracies)), accuracies.shape)
+    searched = time.perf_counter()
+    found = fit_and_predict(_fisher(kernels[best]).set_params(regularization=values[at]), division)
+    return replace(
+        found,
+        seconds_fit=searched - start + found.seconds_fit,
+        weights={name: float(i == best) for i, name in enumerate(kernel_names(given))},
+        regularization=values[at],
+        gap=None,  # nothing was weighed
+        details={},
+    )
+
+
+def _n_folds(y: NDArray[Any]) -> int:
+    """Return five, or as many folds as the smallest class has rows."""
+    return min(5, int(np.unique(y, return_counts=True)[1].min()))
+
+
+def svc_grid(division: Division, options: dict[str, Any]) -> Result:
+    """Search widths and C of an RBF SVM by fivefold cross-validation, as most people would.
+
+    With ``probabilities``, the scores of the best one become probabilities by Platt's sigmoid of
+    cross-validated scores; the time of that is part of the fit. Its classes stay those of the
+    margins.
+    """
+    X, y = division.X_train, division.y_train
+    median = RBF().resolve(X).parameters["width"]
+    widths = median * 2.0 ** np.linspace(-4, 4, int(options.get("n_widths", 10)))
+    grid = {"gamma": (1.0 / widths**2).tolist(), "C": options.get("C", [0.1, 1.0, 10.0, 100.0])}
+    search = GridSearchCV(SVC(), grid, cv=5)
+    found = fit_and_predict(search, division)
+    found.details.update(chosen={key: float(value) for key, value in search.best_params_.items()})
+    if not options.get("probabilities", False) or _n_folds(y) < 2:
+        return found
+    start = time.perf_counter()
+    platt = CalibratedClassifierCV(clone(search.best_estimator_), cv=_n_folds(y), ensemble=False)
+    platt.fit(X, y)
+    seconds = found.seconds_fit + time.perf_counter() - start
+    found.predictions.update(probabilities=platt.predict_proba(division.X_test))
+    return replace(found, seconds_fit=seconds)
+
+
+# ---- classifiers with nothing to search --------------------------------------------------------
+
+
+def classify(estimator: BaseEstimator, division: Division, options: dict[str, Any]) -> Result:
+    """Fit a copy of a classifier with other options, and the seed of the cell if it takes one."""
+    seed = {"random_state": division.seed} if "random_state" in estimator.get_params() else {}
+    return fit_and_predict(clone(estimator).set_params(**seed | options), division)
+
+
+class PeerClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier of another package, with labels of any kind: it is given their positions.
+
+    Parameters
+    ----------
+    package, maker : str
+        What is imported, and what makes the classifier there.
+    options : dict
+        One thread and no output; all else is left at the defaults that its authors recommend.
+    seed : str, default="random_state"
+        What the parameter for the seed is called.
+    tunes : bool, default=False
+        Whether its fit also takes rows and labels to tune it by: a fifth of the training rows.
+    random_state : int, default=0
+        For whatever is random in it.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The labels.
+    fitted_ : object
+        The classifier of the package.
+    """
+
+    def __init__(
+        self,
+        package: str,
+        maker: str,
+        options: Mapping[str, Any],
+        seed: str = "random_state",
+        tunes: bool = False,
+        random_state: int = 0,
+    ) -> None:
+        self.package = package
+        self.maker = maker
+        self.options = options
+        self.seed = seed
+        self.tunes = tunes
+        self.random_state = random_state
+
+    def fit(self, X: FloatArray, y: NDArray[Any]) -> Self:
+        """Fit the classifier of the package."""
+        make = getattr(import_module(self.package), self.maker)
+        self.fitted_ = make(**{self.seed: self.random_state}, **self.options)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        given = [np.asarray(X, dtype=np.float32), codes]
+        if self.tunes:
+            X, X_tune, codes, tune = train_test_split(
+                *given, test_size=0.2, random_state=self.random_state, stratify=codes
+            )
+            given = [X, codes, X_tune, tune]
+        self.fitted_.fit(*given)
+        return self
+
+    def predict_proba(self, X: FloatArray) -> FloatArray:
+        """Return the probability of each class."""
+        rows = np.asarray(X, dtype=np.float32)
+        return np.asarray(self.fitted_.predict_proba(rows), dtype=np.float64)
+
+    def predict(self, X: FloatArray) -> NDArray[Any]:
+        """Return the most probable class of each row."""
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
