@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -48,19 +47,6 @@ class Preparation:
     numeric: tuple[str, ...] = ()
     dates: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    @property
-    def slices(self) -> dict[str, slice]:
-        """The columns of each view, as they are numbered."""
-        ends = list(accumulate(map(len, self.views.values())))
-        return {
-            view: slice(end - len(columns), end)
-            for (view, columns), end in zip(self.views.items(), ends, strict=True)
-        }
-
-    def as_written(self, column: str) -> bool:
-        """Return whether a column must be read as it is written, since it holds categories."""
-        return column in self.categories
 
     def apply(self, table: Any, where: str) -> Any:
         """Return the rows of a table as numbers, dates and categories, in a table.
