@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing, check_consistent_length
 from sklearn.utils.validation import _check_y, _num_samples
 
-from discernel.arrays import is_sparse, on_host
+from discernel.arrays import is_frame, is_sparse, on_host
 from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
 from discernel.discriminant import class_factors
 from discernel.exceptions import InvalidInputError
@@ -20,7 +20,7 @@ from discernel.kernels import Kernel, Linear, Standardized, as_kernels
 from discernel.kernels.base import Known
 from discernel.kernels.columns import Table, column_quantiles
 from discernel.model import KeptRows
-from discernel.rows.cells import ColumnFacts, as_table, is_frame, is_plain
+from discernel.rows.cells import ColumnFacts, as_table, is_plain
 from discernel.rows.encoder import TableEncoder, has_row_numbers
 from discernel.rows.reader import (
     RowReader,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names, _num_features
 
-from discernel.arrays import FloatArray, is_sparse, on_host
+from discernel.arrays import FloatArray, is_frame, is_sparse, on_host
 from discernel.exceptions import InvalidInputError, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.calls import refuse_sparse
@@ -26,12 +26,10 @@ from discernel.rows.cells import (
     as_table,
     check_labels,
     column_labels,
-    column_names,
-    is_frame,
+    find_number,
     is_plain,
     number_out_of_range,
     out_of_range,
-    read_column,
 )
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.views import refuse_views
@@ -290,7 +288,7 @@ def hint(X: Any, takes_tables: bool) -> Iterator[None]:
             _refuse_large(X)
         if takes_tables or not (refused := re.search(_REFUSED, str(error))):
             raise
-        said, found = str(error), _find_number(X, np.isnan)
+        said, found = str(error), find_number(X, np.isnan)
         if "NaN" in refused[0] and found is not None:
             said = _MISSING_REFUSED.format(column=found[1], row=found[2])
         raise InvalidInputError(f"{said}\n{AUTO_TAKES_TABLES}") from error
@@ -317,26 +315,8 @@ def check_range(rows: Any, given: Any) -> None:
 
 def _refuse_large(X: Any) -> None:
     """Raise an error that names the first number that is too large, if there is one."""
-    if found := _find_number(X, out_of_range):
+    if found := find_number(X, out_of_range):
         raise number_out_of_range(*found)
-
-
-def _find_number(
-    X: Any, which: Callable[[FloatArray], NDArray[np.bool_]]
-) -> tuple[Any, str, int] | None:
-    """Return the first of some numbers of a table, its column and its row; None without any."""
-    if is_sparse(X):
-        cells = X.tocoo()
-        for place in np.flatnonzero(which(cells.data))[:1]:
-            return cells.data[place], f"x{cells.col[place]}", int(cells.row[place])
-        return None
-    X = X if is_frame(X) else np.asarray(X)
-    for position, name in enumerate(column_names(X) if len(X.shape) == 2 else []):
-        column = read_column(X, position, name)
-        found = which(column.numbers) if column.kinds <= {"number"} else np.zeros(0, dtype=bool)
-        if found.any():
-            return column.cells[found.argmax()], name, int(found.argmax())
-    return None
 
 
 def stack_matrices(X: Any, n_expected: int | None = None) -> Any:
