@@ -208,6 +208,10 @@ def test_public_names_are_listed_sorted_and_there():
 FOREIGN = {"_THREAD", "element", "entry", "operator", "table", "tags", "torch", "warnings", "work"}
 
 
+#: What makes an object of one's own class.
+MAKERS = {"cls", "cls.__new__", "object.__new__", "type(self)", "_select", "_without_workspace"}
+
+
 def attributes_set(source):
     """Yield line and text of attributes that are set on neither oneself nor a copy just made."""
     for function in ast.walk(ast.parse(source)):
@@ -242,10 +246,8 @@ def own_nodes(function):
 
 def makes_own(call):
     """Whether a call makes an object of one's own class: copy(self), cls(...), type(self)(...)."""
-    name = ast.unparse(call.func)
-    return name in ("cls", "cls.__new__", "type(self)") or (
-        name in ("copy", "copy.copy") and "self" in ast.unparse(call)
-    )
+    name = ast.unparse(call.func).removeprefix("self.")
+    return name in MAKERS or (name in ("copy", "copy.copy") and "self" in ast.unparse(call))
 
 
 @pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
