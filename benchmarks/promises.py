@@ -164,7 +164,7 @@ def table_names(wanted: list[str] | None) -> list[str]:
         name
         for name, entry in CATALOG.items()
         if entry.classes is not None and name not in NOT_HERE
-        if entry.bundled is not None or (folder / entry.file).is_file()
+        if (folder / entry.file).is_file() or not entry.file
     ]
     stored = (folder / "tables").glob("*.csv.gz")
     known += sorted(path.name.removesuffix(".csv.gz") for path in stored)

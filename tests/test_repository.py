@@ -121,4 +121,12 @@ def test_the_wheel_holds_the_library_alone():
     elsewhere = {"bench", "benchmarks", "data", "published", "reproduce", "reproduction", "tests"}
     assert not parts & {*elsewhere, "discernel_reproduction"}
     assert not [file for file in files if file.startswith("discernel/compare/papers")]
-    assert {Path(file).suffix for file in files} == {".py", ".typed", ".css", ".j2", ".js", ".json"}
+    assert {Path(file).suffix for file in files} == {
+        ".py",
+        ".typed",
+        ".css",
+        ".j2",
+        ".js",
+        ".json",
+        ".toml",
+    }

@@ -303,15 +303,12 @@ def _of_python(model: Any, name: str) -> SavedModel:
     names = getattr(pipeline, "feature_names_in_", None)
     if names is None:
         names = [f"column {i}" for i in range(reader.n_features or 0)]
-    names, dates = tuple(map(str, names)), {}
-    is_number = reader.is_number or (True,) * len(names)
-    if encoder is not None:
-        numbers = {each.position for each in encoder.columns_ if each.kind == "number"}
-        is_number = tuple(position in numbers for position in range(len(names)))
-        dates = {names[each.position]: each.written for each in encoder.dates.values()}
-    given = zip(names, is_number, strict=True)
-    others = tuple(each for each, number in given if not number and each not in dates)
-    return SavedModel(pipeline, Preparation(names, others, dates=dates), "", name)
+    names = tuple(map(str, names))
+    prepared = Preparation.of(names, encoder)
+    if encoder is None and reader.is_number is not None:
+        others = (name for name, each in zip(names, reader.is_number, strict=True) if not each)
+        prepared = replace(prepared, categories=tuple(others))
+    return SavedModel(pipeline, prepared, "", name)
 
 
 # ---- files -------------------------------------------------------------------------------------

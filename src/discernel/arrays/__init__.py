@@ -39,6 +39,7 @@ from discernel.arrays.rows import (
     as_rows,
     convert_rows,
     draw_rows,
+    is_frame,
     is_sparse,
     n_rows,
     typical_row,

@@ -27,6 +27,12 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr")
 
 
+def is_frame(X: Any) -> bool:
+    """Whether rows have columns with names and types of their own."""
+    # Of the class: to ask a dataframe of polars itself takes time that grows with its columns.
+    return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
+
+
 def as_dense(X: Any) -> Any:
     """Return a sparse matrix as an array; arrays are returned as they are."""
     return X.toarray() if is_sparse(X) else X

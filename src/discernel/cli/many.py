@@ -76,20 +76,9 @@ def fit_many(
     with _opened(data, scheduler, target, drop) as source:
         clf = learner.make(callback=told).fit(source)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
-    preparation = _preparation(clf, tuple(source.columns or ()))
+    preparation = Preparation.of(source.columns or (), clf.encoder_)
     origin = _origin(clf, data, command, preparation)
     return SavedModel(make_pipeline(clf), preparation, target, name, origin)
-
-
-def _preparation(clf: Any, columns: tuple[str, ...]) -> Preparation:
-    """Return what columns are taken for; those that are left out are read as text."""
-    if clf.encoder_ is None:
-        return Preparation(columns)
-    found = {columns[each.position]: each for each in clf.encoder_.columns_}
-    dates = {name: each.written for name, each in clf.encoder_.dates.items()}
-    numbers = {name for name, each in found.items() if each.kind == "number"}
-    text = tuple(name for name in columns if name not in dates and name not in numbers)
-    return Preparation(columns, text, dates=dates)
 
 
 def _origin(clf: Any, data: Sequence[str], command: str, preparation: Preparation) -> Origin:

@@ -77,10 +77,10 @@ def _catalog(folder: Path | None) -> Any:
 
 def _source(entry: CatalogEntry, folder: Path | None) -> Text:
     """Return where `discernel.datasets.load` would take a data set from."""
-    if entry.bundled is not None:
+    if not entry.file:
         return Text("bundled")
     if folder is not None and (folder / entry.file).is_file():
         return Text("folder")
-    if entry.openml is not None:
+    if entry.openml:
         return Text("OpenML, fetched when asked for", style="dim")
     return Text("not here: needs a folder", style="dim")

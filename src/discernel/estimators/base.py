@@ -21,6 +21,7 @@ from discernel.arrays import (
     device_failure,
     device_of,
     elsewhere,
+    is_frame,
     on_host,
 )
 from discernel.bank import read_choice
@@ -32,7 +33,6 @@ from discernel.learn.rows import Setting
 from discernel.learn.stages import fit_in_stages
 from discernel.learn.training import are_precomputed, take_sparse, takes_tables
 from discernel.model import Model
-from discernel.rows.cells import is_frame
 from discernel.rows.chunks import Chunk, is_dask
 from discernel.rows.sources import Source
 from discernel.show.notebook import notebook_html

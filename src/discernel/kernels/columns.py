@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
-from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows, is_sparse
+from discernel.arrays import ROUNDING, SQUARED_ROUNDING, FloatArray, as_rows, is_frame, is_sparse
 from discernel.exceptions import InvalidInputError
 
 #: What a cell of pandas without a value is called; pandas itself may not be installed.
@@ -30,7 +30,7 @@ def is_mixed(X: Any) -> bool:
     """Whether X is a table with a column that does not hold numbers."""
     if isinstance(X, Table):
         return True
-    if hasattr(X, "columns"):
+    if is_frame(X):
         columns = range(X.shape[1])
         unsure = [i for i, dtype in zip(columns, X.dtypes, strict=True) if not _is_numeric(dtype)]
     elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "OUS":
@@ -61,7 +61,7 @@ def column_cells(X: Any, position: int) -> NDArray[Any]:
     Numbers keep their type. Missing ones are NaN beside floats, and beside integers that floats
     represent exactly; all other columns with missing cells are arrays of objects.
     """
-    if not hasattr(type(X), "columns"):
+    if not is_frame(X):
         return np.asarray(X)[:, position]
     column = frame_column(X, position)
     if not hasattr(X, "iloc"):
@@ -300,7 +300,7 @@ def take_columns(X: Any, indices: NDArray[np.intp]) -> Any:
     """Return the columns at ``indices`` of an array, sparse matrix, dataframe or table."""
     if isinstance(X, Table):
         return X.take(indices)
-    if hasattr(X, "columns"):
+    if is_frame(X):
         taken = X.iloc[:, indices] if hasattr(X, "iloc") else X[:, indices.tolist()]
         if is_mixed(taken):
             return Table.of(taken)

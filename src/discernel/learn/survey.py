@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, is_frame, is_sparse
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import AUTO_TAKES_TABLES
@@ -18,7 +18,7 @@ from discernel.rows.cells import (
     LARGEST,
     ColumnFacts,
     column_names,
-    is_frame,
+    find_number,
     is_plain,
     out_of_range,
     read_column,
@@ -270,7 +270,7 @@ def _label_weights(labels: NDArray[Any], weights: FloatArray | None) -> dict[Any
 
 def _facts(chunk: Chunk) -> tuple[ColumnFacts, ...] | None:
     """Return what a chunk says of its columns; None for sparse rows."""
-    if hasattr(chunk.X, "tocsr"):
+    if is_sparse(chunk.X):
         return None
     return tuple(
         ColumnFacts.of(read_column(chunk.X, i, name), chunk.place.name)
@@ -279,7 +279,7 @@ def _facts(chunk: Chunk) -> tuple[ColumnFacts, ...] | None:
 
 
 def _bytes(X: Any) -> int:
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         return int(X.data.nbytes + X.indices.nbytes)
     if hasattr(X, "memory_usage"):
         return int(X.memory_usage(deep=True).sum())
@@ -299,37 +299,29 @@ def check_cells(chunk: Chunk, *, takes_tables: bool) -> None:
     takes_tables : bool
         Whether cells may be missing, or be text.
     """
-    if hasattr(chunk.X, "tocsr"):
-        numbers = chunk.X.data.astype(np.float64)
-        for bad in np.flatnonzero(~(np.abs(numbers) <= LARGEST))[:1]:
-            row = int(np.searchsorted(chunk.X.indptr, bad, side="right") - 1)
-            raise _bad_cell(str(numbers[bad]), chunk.place.of_row(row), "")
+    sparse = is_sparse(chunk.X)
+    if is_plain(chunk.X) and not sparse:
         return
-    if is_plain(chunk.X):
-        return
-    for position, name in enumerate(column_names(chunk.X)):
+    takes_missing = takes_tables and not sparse
+    advice = "" if takes_tables or sparse else AUTO_TAKES_TABLES
+    if found := find_number(chunk.X, out_of_range if takes_missing else _is_bad):
+        raise _bad_cell(str(found[0]), chunk.place.of_row(found[2]), found[1], advice)
+    for position, name in enumerate(column_names(chunk.X) if advice else []):
         column = read_column(chunk.X, position, name)
-        if column.kinds == {"number"}:
-            _check_numbers(column.numbers, name, chunk, takes_tables=takes_tables)
-        elif not takes_tables and (column.missing.any() or not column.declared):
-            text = np.flatnonzero(column.missing)
-            row = int(text[0]) if len(text) else 0
+        if column.kinds != {"number"} and (column.missing.any() or not column.declared):
+            row = int(column.missing.argmax())  # the first one where none is missing
             cell = column.cells[row]
             what = repr(cell.item() if isinstance(cell, np.generic) else cell)
-            raise _bad_cell(what, chunk.place.of_row(row), name, AUTO_TAKES_TABLES)
+            raise _bad_cell(what, chunk.place.of_row(row), name, advice)
 
 
-def _check_numbers(numbers: FloatArray, name: str, chunk: Chunk, *, takes_tables: bool) -> None:
-    bad = out_of_range(numbers) if takes_tables else ~(np.abs(numbers) <= LARGEST)
-    if bad.any():
-        row = int(bad.argmax())
-        advice = "" if takes_tables else AUTO_TAKES_TABLES
-        raise _bad_cell(str(numbers[row]), chunk.place.of_row(row), name, advice)
+def _is_bad(numbers: FloatArray) -> NDArray[np.bool_]:
+    """Return which numbers are missing, infinite or too large."""
+    return ~(np.abs(numbers) <= LARGEST)
 
 
-def _bad_cell(what: str, where: str, column: str, advice: str = "") -> InvalidInputError:
-    named = f", column {column!r}" if column else ""
+def _bad_cell(what: str, where: str, column: str, advice: str) -> InvalidInputError:
     return InvalidInputError(
-        f"Numbers must be finite, at most {LARGEST:g} in size. Got {what} in {where}{named}. "
-        f"Correct the cell, or leave the row out. {advice}".rstrip()
+        f"Numbers must be finite, at most {LARGEST:g} in size. Got {what} in {where}, column "
+        f"{column!r}. Correct the cell, or leave the row out. {advice}".rstrip()
     )

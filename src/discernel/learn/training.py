@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import _safe_indexing, check_consistent_length, check_X_y
-from sklearn.utils.validation import _num_samples
+from sklearn.utils import _safe_indexing, check_consistent_length
+from sklearn.utils.validation import _check_y, _num_samples
 
-from discernel.arrays import on_host
+from discernel.arrays import is_frame, is_sparse, on_host
 from discernel.arrays.sample_weights import SampleWeights, check_sample_weight
 from discernel.discriminant import class_factors
 from discernel.exceptions import InvalidInputError
@@ -24,13 +24,10 @@ from discernel.rows.cells import ColumnFacts, as_table, is_plain
 from discernel.rows.encoder import TableEncoder, has_row_numbers
 from discernel.rows.reader import (
     RowReader,
-    are_objects,
     check_kernels_take,
-    check_mixed,
     check_range,
     check_rows,
     hint,
-    is_mixed_table,
     stack_matrices,
 )
 from discernel.rows.views import refuse_views
@@ -171,6 +168,8 @@ def _check(
     **options: Any,
 ) -> TrainingRows:
     X, y = on_host(X), on_host(y)
+    if y is None:
+        raise InvalidInputError(f"{name} requires y to be passed, but the target y is None")
     given, tables = X, takes_tables(candidates)
     if isinstance(candidates, str) and candidates == "precomputed":
         X = stack_matrices(X)
@@ -178,54 +177,29 @@ def _check(
         refuse_views(X, y)
     kernels = as_kernels(candidates, n_precomputed=_n_matrices(X))
     reader = RowReader(name, kernels, takes_tables=tables)
+    known: Known = {}
     if tables and not (is_plain(X) and not has_row_numbers(X, facts)):
         X = as_table(X)
-        reader = reader.with_columns(X)
         encoder = TableEncoder().fit(X, facts=facts)
-        encoded, y = check_X_y(
-            encoder.encode(X), y, dtype=np.float64, ensure_min_samples=2, estimator=name, **options
-        )
-        reader = replace(reader, encoder=encoder)
+        reader = replace(reader.with_columns(X), encoder=encoder)
+        X = given = encoder.encode(X)
         # Divided by its deviation, a rare category would be far from all others.
-        known: Known = {"spreads": encoder.spreads}
-        return TrainingRows(encoded, y, _resolved(reader, encoded, encoded, known))
-    with hint(X, tables):
-        X, y, reader = _as_kernels_take(reader, X, y, **options)
-    if not kernels[0].precomputed:
-        check_range(X, given)
-        X = _owned(X, given) if keep else X
-    if tables and isinstance(X, np.ndarray):
-        (medians,) = column_quantiles(X, (0.5,))
-        reader = replace(reader, medians=medians)
-    return TrainingRows(X, y, _resolved(reader, X, given, {}))
-
-
-def _as_kernels_take(
-    reader: RowReader, X: Any, y: Any, **options: Any
-) -> tuple[Any, Any, RowReader]:
-    """Return numbers, matrices, or columns of other things for kernels that take them."""
-    kernels, name = reader.kernels, reader.estimator
-    if is_mixed_table(X, kernels):
-        reader = reader.with_columns(X)
-        table, y = check_mixed(X, kernels, name, y=y, **options)
-        return table, y, replace(reader, is_number=table.is_number)
-    if are_objects(X, kernels):
-        rows = np.fromiter(X, dtype=object, count=len(X))
-        if len(rows) != len(y):
-            raise InvalidInputError(
-                f"There must be one label per row. Got {len(rows)} rows and {len(y)} labels."
-            )
-        return rows, y, reader
-    named = reader.with_columns(X) if hasattr(X, "columns") else reader
-    rows, y = check_rows(X, kernels, name, y=y, **options)
-    if kernels[0].precomputed and rows.shape[0] != rows.shape[1]:
-        raise InvalidInputError(
-            "Precomputed kernels must be given as (n_samples, n_samples) or (n_samples, "
-            f"n_samples, n_kernels), the kernels last. Got {rows.shape}. A stack with "
-            "the kernels first is turned by np.moveaxis(stack, 0, -1)."
-        )
-    columns, n_matrices = int(rows.shape[1]), _n_matrices(rows)
-    return rows, y, replace(named, n_features=columns, n_matrices=n_matrices)
+        known = {"spreads": encoder.spreads}
+    else:
+        with hint(X, tables):
+            rows = check_rows(X, kernels, name)
+        reader = reader.with_columns(X if is_frame(X) else rows)
+        is_number = rows.is_number if isinstance(rows, Table) else None
+        reader, X = replace(reader, is_number=is_number, n_matrices=_n_matrices(rows)), rows
+        if not kernels[0].precomputed:
+            check_range(X, given)
+            X = _owned(X, given) if keep else X
+        if tables and isinstance(X, np.ndarray):
+            (medians,) = column_quantiles(X, (0.5,))
+            reader = replace(reader, medians=medians)
+    y = _check_y(y, estimator=name, **options)
+    check_consistent_length(X, y)
+    return TrainingRows(X, y, _resolved(reader, X, given, known))
 
 
 def _resolved(reader: RowReader, X: Any, frame: Any, known: Known) -> RowReader:
@@ -235,7 +209,7 @@ def _resolved(reader: RowReader, X: Any, frame: Any, known: Known) -> RowReader:
         return reader
     if reader.takes_tables and isinstance(X, np.ndarray):
         kernels = [Standardized(Linear())]  # spreads; others are proposed later
-    names = frame if hasattr(frame, "columns") else X
+    names = frame if is_frame(frame) else X
     resolved = [kernel.resolve(X, names, known) for kernel in kernels]
     check_kernels_take(resolved, X)
     return replace(reader, kernels=resolved)
@@ -245,7 +219,7 @@ def _owned(X: Any, given: Any) -> Any:
     """Return rows that share no memory with what was given, copied only where they may."""
     if isinstance(X, Table):
         return X  # made of copies
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         parts = [(getattr(X, name), getattr(given, name, None)) for name in ("data", "indices")]
         return X.copy() if any(_may_share(ours, theirs) for ours, theirs in parts) else X
     if X.dtype == object:
@@ -259,7 +233,7 @@ def _owned(X: Any, given: Any) -> Any:
     if isinstance(given, np.ndarray):
         return X.copy() if _may_share(X, given) else X
     # A dataframe may give a view of itself, and anything else its very memory.
-    return X if hasattr(given, "columns") and X.base is None else X.copy()
+    return X if is_frame(given) and X.base is None else X.copy()
 
 
 def _may_share(ours: Any, theirs: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from numbers import Number
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from discernel.arrays import FloatArray, convert_rows
+from discernel.arrays import FloatArray, convert_rows, is_frame, is_sparse
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, frame_column, is_missing
 from discernel.rows.formats import listed
@@ -36,7 +36,7 @@ _NO_VALUES = frozenset(MISSING_VALUES)
 
 def is_plain(X: Any) -> bool:
     """Whether X holds numbers only, none too large, or is nothing that could be encoded."""
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         return True
     if is_frame(X):
         if all(_is_number(dtype) for dtype in X.dtypes):
@@ -78,7 +78,7 @@ def as_table(X: Any) -> Any:
     """Return a dataframe as it is and anything else as an array of two dimensions, checked."""
     X = convert_rows(X)
     if not is_frame(X):
-        cells = X if hasattr(X, "tocsr") else np.asarray(X)
+        cells = X if is_sparse(X) else np.asarray(X)
         if isinstance(X, (list, tuple)) and cells.dtype.kind in "US":
             cells = np.array(X, dtype=object)  # beside text, numbers would have become text
         return check_array(cells, dtype=None, ensure_all_finite=False)
@@ -144,12 +144,6 @@ def check_labels(given: tuple[Any, ...], expected: tuple[Any, ...]) -> None:
             f"{listed(expected, 10)}. Got {listed(given, 10)}. Choose them with X[names], or give "
             "an array whose columns are in that order."
         )
-
-
-def is_frame(X: Any) -> bool:
-    """Whether rows have columns with names and types of their own."""
-    # Of the class: to ask a dataframe of polars itself takes time that grows with its columns.
-    return hasattr(type(X), "columns") and hasattr(type(X), "dtypes")
 
 
 # ---- columns -----------------------------------------------------------------------------------
@@ -236,6 +230,32 @@ def read_column(X: Any, position: int, name: str) -> Column:
     is_integer = bool(types) and all(issubclass(kind, (int, np.integer)) for kind in types)
     is_integer &= is_frame(X) and not types & {bool, np.bool_}
     return Column(name, cells, missing, frozenset(map(_kind, types)), declared, is_integer)
+
+
+def find_number(
+    X: Any, which: Callable[[FloatArray], NDArray[np.bool_]]
+) -> tuple[Any, str, int] | None:
+    """Return the first of some numbers of a table, its column and its row; None without any.
+
+    Parameters
+    ----------
+    X : array, sparse matrix or dataframe of shape (n_rows, n_columns)
+        Cells; columns that hold other things than numbers are passed over.
+    which : callable
+        Takes numbers, NaN where missing, and returns which of them are looked for.
+    """
+    if is_sparse(X):
+        cells = X.tocoo()
+        for place in np.flatnonzero(which(cells.data))[:1]:
+            return cells.data[place], f"x{cells.col[place]}", int(cells.row[place])
+        return None
+    X = X if is_frame(X) else np.asarray(X)
+    for position, name in enumerate(column_names(X) if len(X.shape) == 2 else []):
+        column = read_column(X, position, name)
+        found = which(column.numbers) if column.kinds <= {"number"} else np.zeros(0, dtype=bool)
+        if found.any():
+            return column.cells[found.argmax()], name, int(found.argmax())
+    return None
 
 
 def _has_no_value(cell: Any) -> bool:

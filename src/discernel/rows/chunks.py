@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import _safe_indexing
 
-from discernel.arrays import FloatArray, n_rows
+from discernel.arrays import FloatArray, is_frame, is_sparse, n_rows
 from discernel.exceptions import InvalidInputError
-from discernel.rows.cells import is_frame
 
 State = TypeVar("State")
 
@@ -155,7 +154,7 @@ def is_dask(X: Any) -> bool:
 
 def take_rows(X: Any, rows: NDArray[np.intp]) -> Any:
     """Return some rows of an array, a sparse matrix or a dataframe."""
-    if isinstance(X, np.ndarray) or hasattr(X, "tocsr"):
+    if isinstance(X, np.ndarray) or is_sparse(X):
         return X[rows]
     return _safe_indexing(X, rows)
 
@@ -165,7 +164,7 @@ def stack_rows(parts: Sequence[Any]) -> Any:
     if len(parts) == 1:
         return parts[0]
     first = parts[0]
-    if hasattr(first, "tocsr"):
+    if is_sparse(first):
         from scipy import sparse
 
         return sparse.vstack(parts, format="csr")

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from discernel.arrays import is_frame
 from discernel.arrays.cluster import (
     SMALLER,
     active_client,
@@ -20,7 +21,6 @@ from discernel.arrays.cluster import (
     scheduler,
 )
 from discernel.exceptions import InvalidInputError
-from discernel.rows.cells import is_frame
 from discernel.rows.chunks import Chunk, Place, Reduction, Report, as_weights, stack_rows
 from discernel.rows.sources import Source, as_labels, refuse_other_columns, split_frame
 

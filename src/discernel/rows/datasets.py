@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import csv
 import os
-import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import partial
 from http.client import HTTPException
 from itertools import accumulate
 from pathlib import Path
@@ -20,7 +20,14 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.datasets import fetch_openml
+from sklearn.datasets import (
+    fetch_olivetti_faces,
+    fetch_openml,
+    load_breast_cancer,
+    load_digits,
+    load_iris,
+    load_wine,
+)
 
 from discernel.arrays import FloatArray
 from discernel.exceptions import (
@@ -29,12 +36,25 @@ from discernel.exceptions import (
     missing_extra,
     unknown_choice,
 )
-from discernel.rows.catalog import CATALOG, PRIVATE, CatalogEntry, OpenML, names
+from discernel.rows.catalog import CATALOG, PRIVATE, CatalogEntry, names
+from discernel.rows.formats import load_arrays
+from discernel.rows.generators import make_monks
 
 #: The environment variable that names the folder.
 FOLDER_VARIABLE = "DISCERNEL_DATA"
 
 Arrays: TypeAlias = tuple[FloatArray, NDArray[Any]]
+
+#: Sets that scikit-learn has, or, of Olivetti, fetches from the web: functions that return a bunch.
+_BUNDLED: dict[str, Callable[[], Any]] = {
+    "digits": load_digits,
+    "iris": load_iris,
+    "olivetti": partial(fetch_olivetti_faces, n_retries=1, delay=0.5),
+    "wdbc": load_breast_cancer,
+    "wine": load_wine,
+}
+#: Sets that follow from a rule.
+_RULES = {f"monks{problem}": partial(make_monks, problem) for problem in (1, 2, 3)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +141,9 @@ def load(name: str, *, as_frame: bool = False) -> Dataset:
     """
     entry = _find(name)
     X, y, source = _read(name, entry)
-    if entry.relabel is not None:
-        y = entry.relabel(y)
+    if entry.threshold is not None:
+        known = f"above {entry.threshold:g}", f"up to {entry.threshold:g}"
+        y = np.where(y > entry.threshold, *known)
     _verify(name, entry, X, y, source)
     n_train = entry.n_train if source.startswith("folder") else None
     data = Dataset(
@@ -132,7 +153,7 @@ def load(name: str, *, as_frame: bool = False) -> Dataset:
         feature_names=_feature_names(entry),
         description=entry.title,
         source=source,
-        views=_slices(entry.views),
+        views=view_slices(entry.views),
         train=None if n_train is None else np.arange(len(y)) < n_train,
     )
     return _as_frame(data) if as_frame else data
@@ -157,14 +178,16 @@ def _find(name: str) -> CatalogEntry:
 
 def _read(name: str, entry: CatalogEntry) -> tuple[FloatArray, NDArray[Any], str]:
     """Return features, labels and where they came from: the first source that has them."""
-    if entry.bundled is not None:
-        return _read_bundled(name, entry)
+    if name in _RULES:
+        return *_RULES[name](), "rule"
+    if name in _BUNDLED:
+        return *_read_bundled(name), "scikit-learn"
     folder = data_folder()
     if folder is not None and (folder / entry.file).is_file():
         return *_read_file(folder / entry.file, entry), f"folder, {entry.file}"
-    if entry.openml is not None:
-        ids = ", ".join(map(str, entry.openml.ids.values()))
-        return *_from_openml(name, entry, entry.openml), f"OpenML, data id {ids}"
+    if entry.openml:
+        ids = ", ".join(map(str, entry.openml.values()))
+        return *_from_openml(name, entry), f"OpenML, data id {ids}"
     where = "it is not set" if folder is None else "the file is not there"
     drawn = " Or draw afresh with make_waveform()." if name == "waveform" else ""
     raise DataUnavailableError(
@@ -173,18 +196,15 @@ def _read(name: str, entry: CatalogEntry) -> tuple[FloatArray, NDArray[Any], str
     )
 
 
-def _read_bundled(name: str, entry: CatalogEntry) -> tuple[FloatArray, NDArray[Any], str]:
-    assert entry.bundled is not None
+def _read_bundled(name: str) -> Arrays:
     try:
-        found = entry.bundled()
+        found = _BUNDLED[name]()
     except OSError as error:
         raise DataUnavailableError(
             f"The data set {name!r} could not be downloaded: {error}. Connect to the internet "
             "once: scikit-learn keeps what it fetched."
         ) from error
-    if isinstance(found, tuple):
-        return *found, "rule"
-    return np.asarray(found.data, dtype=np.float64), np.asarray(found.target), "scikit-learn"
+    return np.asarray(found.data, dtype=np.float64), np.asarray(found.target)
 
 
 def _verify(name: str, entry: CatalogEntry, X: FloatArray, y: NDArray[Any], source: str) -> None:
@@ -215,7 +235,14 @@ def _feature_names(entry: CatalogEntry) -> tuple[str, ...]:
     return entry.features or tuple(f"x{index}" for index in range(entry.shape[1]))
 
 
-def _slices(views: Mapping[str, int]) -> dict[str, slice]:
+def view_slices(views: Mapping[str, int]) -> dict[str, slice]:
+    """Return the columns of each view, of views side by side.
+
+    Parameters
+    ----------
+    views : mapping of str to int
+        How many columns each view has, in their order.
+    """
     ends = list(accumulate(views.values()))
     return {
         view: slice(end - size, end) for (view, size), end in zip(views.items(), ends, strict=True)
@@ -246,14 +273,13 @@ def data_folder() -> Path | None:
 
 def _read_file(path: Path, entry: CatalogEntry) -> Arrays:
     """Return features and labels of a CSV file, or of an NPZ file of views."""
-    numbers = entry.classes is None or entry.relabel is not None
     if entry.views:
         X, y = _read_npz(path, entry.views)
     else:
         X, y = _read_csv(path, entry.shape[1])
-        if numbers:
+        if entry.stores_numbers:
             y = _as_numbers(y[:, None], path, ["target"]).ravel()
-    return X, _as_labels(y.tolist(), numbers=numbers)
+    return X, _as_labels(y.tolist(), numbers=entry.stores_numbers)
 
 
 def _as_labels(values: Sequence[Any], *, numbers: bool) -> NDArray[Any]:
@@ -317,11 +343,7 @@ def _as_numbers(cells: NDArray[np.str_], path: Path, names: Sequence[str]) -> Fl
 
 def _read_npz(path: Path, views: Mapping[str, int]) -> Arrays:
     """Return the views side by side, and the array target."""
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in (*views, "target") if name in stored.files}
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInputError(f"{path.name} is not a readable NPZ file: {error}.") from error
+    arrays = load_arrays(path)
     missing = [name for name in (*views, "target") if name not in arrays]
     if missing:
         raise InvalidInputError(
@@ -341,9 +363,9 @@ def _read_npz(path: Path, views: Mapping[str, int]) -> Arrays:
 # ---- OpenML ----------------------------------------------------------------------------------
 
 
-def _from_openml(name: str, entry: CatalogEntry, source: OpenML) -> Arrays:
+def _from_openml(name: str, entry: CatalogEntry) -> Arrays:
     """Return features and labels from OpenML, or from scikit-learn's cache of it."""
-    tables = [_fetch(name, data_id, entry, source) for data_id in source.ids.values()]
+    tables = [_fetch(name, data_id, entry) for data_id in entry.openml.values()]
     y = tables[0][1]
     if any(not np.array_equal(other, y) for _, other in tables[1:]):
         raise InvalidInputError(
@@ -357,11 +379,11 @@ def _from_openml(name: str, entry: CatalogEntry, source: OpenML) -> Arrays:
     return X, y
 
 
-def _fetch(name: str, data_id: int, entry: CatalogEntry, source: OpenML) -> Arrays:
+def _fetch(name: str, data_id: int, entry: CatalogEntry) -> Arrays:
     try:
         bunch = fetch_openml(
             data_id=data_id,
-            target_column=source.target,
+            target_column=entry.openml_target,
             as_frame=False,
             parser="liac-arff",
             n_retries=1,
@@ -374,9 +396,8 @@ def _fetch(name: str, data_id: int, entry: CatalogEntry, source: OpenML) -> Arra
             f"{error}. Set {FOLDER_VARIABLE} to a folder with {entry.file}, or connect to the "
             "internet once: scikit-learn keeps what it fetched."
         ) from error
-    labels = [source.labels.get(label, label) for label in map(_label, bunch.target)]
-    numbers = entry.classes is None or entry.relabel is not None
-    return _decode(name, bunch), _as_labels(labels, numbers=numbers)
+    labels = [entry.openml_labels.get(label, label) for label in map(_label, bunch.target)]
+    return _decode(name, bunch), _as_labels(labels, numbers=entry.stores_numbers)
 
 
 def _label(value: Any) -> str:

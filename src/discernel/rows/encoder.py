@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from discernel.arrays import FloatArray
+from discernel.arrays import FloatArray, is_frame
 from discernel.exceptions import InvalidInputError, LeftOutColumnWarning, caller_stacklevel
 from discernel.kernels.columns import column_spreads
 from discernel.rows.cells import (
@@ -43,13 +43,33 @@ _MOST = 200
 
 
 @dataclass(frozen=True)
-class EncodedNumbers:
-    """Numbers, as they are.
+class EncodedColumn:
+    """How one column is encoded: its place in the table, and where other programs start.
 
     Attributes
     ----------
     position : int
         Which column of the table.
+    """
+
+    position: int
+
+    def input_names(self, column: str) -> list[str]:
+        """Return the names of the columns that encoding starts from outside discernel."""
+        return [column]
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """How each of these columns is encoded."""
+        return (self,)
+
+
+@dataclass(frozen=True)
+class EncodedNumbers(EncodedColumn):
+    """Numbers, as they are.
+
+    Attributes
+    ----------
     median : float
         What stands in for a missing cell.
     spread : float
@@ -59,7 +79,6 @@ class EncodedNumbers:
     """
 
     kind: ClassVar[str] = "number"
-    position: int
     median: float
     spread: float = 1.0
     tells_missing: bool = False
@@ -67,15 +86,6 @@ class EncodedNumbers:
     def names(self, column: str) -> list[str]:
         """Return the names of the encoded columns."""
         return [column, f"{column} is missing"] if self.tells_missing else [column]
-
-    def input_names(self, column: str) -> list[str]:
-        """Return the names of the columns that encoding starts from outside discernel."""
-        return [column]
-
-    @property
-    def inputs(self) -> tuple[EncodedNumbers | EncodedValues, ...]:
-        """How each of these columns is encoded."""
-        return (self,)
 
     @property
     def is_code(self) -> list[bool]:
@@ -107,13 +117,11 @@ class EncodedNumbers:
 
 
 @dataclass(frozen=True)
-class EncodedValues:
+class EncodedValues(EncodedColumn):
     """Categories or text: one column per value, one for all other values, one for none.
 
     Attributes
     ----------
-    position : int
-        Which column of the table.
     values : tuple of str
         The values with a column of their own, sorted.
     is_text : bool
@@ -125,7 +133,6 @@ class EncodedValues:
     """
 
     kind: ClassVar[str] = "category"
-    position: int
     values: tuple[str, ...]
     is_text: bool = True
     tells_missing: bool = False
@@ -135,15 +142,6 @@ class EncodedValues:
         """Return the names of the encoded columns."""
         rest = ["is other", "is missing"] if self.tells_missing else ["is other"]
         return [f"{column}={value}" for value in self.values] + [f"{column} {s}" for s in rest]
-
-    def input_names(self, column: str) -> list[str]:
-        """Return the names of the columns that encoding starts from outside discernel."""
-        return [column]
-
-    @property
-    def inputs(self) -> tuple[EncodedNumbers | EncodedValues, ...]:
-        """How each of these columns is encoded."""
-        return (self,)
 
     @property
     def is_code(self) -> list[bool]:
@@ -185,13 +183,11 @@ class EncodedValues:
 
 
 @dataclass(frozen=True)
-class EncodedDates:
+class EncodedDates(EncodedColumn):
     """Dates, as the numbers of their parts that vary.
 
     Attributes
     ----------
-    position : int
-        Which column of the table.
     written : str
         How texts write dates: a format of `discernel.rows.dates`. Dates that have a type of their
         own are taken too.
@@ -202,7 +198,6 @@ class EncodedDates:
     """
 
     kind: ClassVar[str] = "date"
-    position: int
     written: str
     parts: tuple[str, ...]
     numbers: tuple[EncodedNumbers, ...]
@@ -217,7 +212,7 @@ class EncodedDates:
         return [f"{column} ({part})" for part in self.parts]
 
     @property
-    def inputs(self) -> tuple[EncodedNumbers | EncodedValues, ...]:
+    def inputs(self) -> tuple[EncodedNumbers, ...]:
         """How each of these columns is encoded."""
         return self.numbers
 
@@ -386,7 +381,7 @@ def has_row_numbers(X: Any, facts: Sequence[ColumnFacts] | None = None) -> bool:
     facts : sequence of ColumnFacts, optional
         What is known of each column where X is a random part of the training rows.
     """
-    if not hasattr(X, "columns") or X.shape[0] <= _MANY:
+    if not is_frame(X) or X.shape[0] <= _MANY:
         return False
     for position in range(X.shape[1]):
         column = read_column(X, position, "")
@@ -592,15 +587,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ndarray of shape (n_rows, n_encoded)
             No cell is missing or infinite.
         """
+        return self.encode(self._checked(X))
+
+    def _checked(self, X: Any) -> Any:
+        """Return rows whose columns are those of training: their number, names and order."""
         check_is_fitted(self, "columns_")
         X = as_table(X)
-        self._check_columns(X)
-        return self.encode(X)
-
-    def _check_columns(self, X: Any) -> None:
-        """Raise where columns are not those of training: their number, their names, their order."""
         validate_data(self, X, skip_check_array=True, reset=False)
         check_labels(column_labels(X), self._column_labels)
+        return X
 
     def encode(self, X: Any) -> FloatArray:
         """Return `transform` of rows whose columns are known to be those of training.
@@ -639,9 +634,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dict of str to list of str
             Values that were rare in training, or not there; only columns that have some.
         """
-        check_is_fitted(self, "columns_")
-        X = as_table(X)
-        self._check_columns(X)
+        X = self._checked(X)
         names, found = column_names(X), {}
         for column in self.columns_:
             if isinstance(column, EncodedValues):
@@ -681,9 +674,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         dict of str to ndarray of shape (n_rows,)
             The cells of ``age``, ``when (days)``, ``when (month)`` and so on.
         """
-        check_is_fitted(self, "columns_")
-        X = as_table(X)
-        self._check_columns(X)
+        X = self._checked(X)
         cells: dict[str, NDArray[Any]] = {}
         for position, name in enumerate(column_names(X)):
             column = read_column(X, position, name)

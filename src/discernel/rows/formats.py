@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gzip
 import io
+import zipfile
 import zlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from discernel.arrays import memory_limit
 from discernel.exceptions import InvalidInputError, missing_extra
@@ -137,6 +141,20 @@ def check_bytes(path: Path, n_bytes: int) -> None:
             f"{path.name} must fit into memory three times: about {_memory(3 * n_bytes)}. This "
             f"machine has {_memory(memory)}. Take some of the rows or columns."
         )
+
+
+def load_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an NPZ file by name, or raise a clear error."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_bytes(path, sum(member.file_size for member in archive.infolist()))
+        with np.load(path, allow_pickle=False) as stored:
+            return dict(stored)
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
+        raise InvalidInputError(
+            f"{path.name} must be an NPZ file of numbers and text, without objects. Got: {error}. "
+            "Write it with numpy.savez(path, view_a=..., view_b=..., target=...)."
+        ) from error
 
 
 def _memory(n_bytes: float) -> str:

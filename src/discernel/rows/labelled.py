@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
 from discernel.rows.columns import Described, describe_columns
-from discernel.rows.datasets import Dataset
+from discernel.rows.datasets import Dataset, view_slices
 from discernel.rows.formats import check_file, file_stem, import_pandas, listed
 from discernel.rows.preparation import NUMBER, Preparation, canonical_text, flags
 from discernel.rows.reading import read_table
@@ -188,7 +188,7 @@ def _open(
         feature_names=found.preparation.columns,
         description=f"{len(y):,} rows, {len(found.features.columns):,} columns, {n} classes",
         source=f"file {where}",
-        views=found.preparation.slices,
+        views=view_slices({view: len(c) for view, c in found.preparation.views.items()}),
     )
     became |= found.columns
     return OpenedFile(

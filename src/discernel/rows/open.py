@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from discernel.arrays import convert_rows
+from discernel.arrays import convert_rows, is_frame, is_sparse
 from discernel.exceptions import InvalidInputError
-from discernel.rows.cells import is_frame
 from discernel.rows.chunks import is_dask
 from discernel.rows.files import FileSource
 from discernel.rows.formats import ENDINGS, file_ending
@@ -82,7 +81,7 @@ def open_rows(
         return ChunkSource(rows, target, weights, drop)
     if is_frame(rows):
         return _open_frame(rows, target, weights, drop, chunk_rows)
-    X = rows if hasattr(rows, "tocsr") or isinstance(rows, np.ndarray) else np.asarray(rows)
+    X = rows if is_sparse(rows) or isinstance(rows, np.ndarray) else np.asarray(rows)
     return ArraySource(X, target, weights, chunk_rows=chunk_rows)
 
 
@@ -103,7 +102,7 @@ def _are_chunks(rows: Any, target: Any) -> bool:
     return labelled and all(
         (isinstance(each, kinds) and np.ndim(each[0] if isinstance(each, tuple) else each) == 2)
         or is_frame(each)
-        or hasattr(each, "tocsr")
+        or is_sparse(each)
         or (isinstance(each, tuple) and (is_frame(each[0]) or hasattr(each[0], "tocsr")))
         for each in rows
     )

@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import read_column
 from discernel.rows.dates import read_times
+from discernel.rows.encoder import EncodedDates, TableEncoder
 from discernel.rows.formats import import_pandas, listed
 
 
@@ -49,18 +49,24 @@ class Preparation:
     dates: Mapping[str, str] = field(default_factory=dict)
     views: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
-    @property
-    def slices(self) -> dict[str, slice]:
-        """The columns of each view, as they are numbered."""
-        ends = list(accumulate(map(len, self.views.values())))
-        return {
-            view: slice(end - len(columns), end)
-            for (view, columns), end in zip(self.views.items(), ends, strict=True)
-        }
+    @classmethod
+    def of(cls, columns: Sequence[str], encoder: TableEncoder | None) -> Preparation:
+        """Return what an encoder takes columns for; those that it leaves out are read as text.
 
-    def as_written(self, column: str) -> bool:
-        """Return whether a column must be read as it is written, since it holds categories."""
-        return column in self.categories
+        Parameters
+        ----------
+        columns : sequence of str
+            All columns of the table.
+        encoder : TableEncoder or None
+            What was fitted to the table; None where it holds numbers only.
+        """
+        if encoder is None:
+            return cls(tuple(columns))
+        kinds = {columns[each.position]: each.kind for each in encoder.columns_}
+        found = (each for each in encoder.columns_ if isinstance(each, EncodedDates))
+        dates = {columns[each.position]: each.written for each in found}
+        text = (name for name in columns if kinds.get(name) not in ("number", "date"))
+        return cls(tuple(columns), tuple(text), dates=dates)
 
     def apply(self, table: Any, where: str) -> Any:
         """Return the rows of a table as numbers, dates and categories, in a table.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_X_y
+from sklearn.utils import check_array
 from sklearn.utils.validation import _get_feature_names, _num_features
 
-from discernel.arrays import FloatArray, on_host
+from discernel.arrays import FloatArray, is_frame, is_sparse, on_host
 from discernel.exceptions import InvalidInputError, caller_stacklevel
 from discernel.kernels import Kernel, kernel_names
 from discernel.kernels.calls import refuse_sparse
@@ -26,11 +26,10 @@ from discernel.rows.cells import (
     as_table,
     check_labels,
     column_labels,
-    column_names,
+    find_number,
     is_plain,
     number_out_of_range,
     out_of_range,
-    read_column,
 )
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.views import refuse_views
@@ -142,21 +141,16 @@ class RowReader:
         return bool(X.max() <= LARGEST and X.min() >= -LARGEST)
 
     def _checked(self, X: Any) -> Any:
-        if self.is_number is not None or is_mixed_table(X, self.kernels):
-            self.check_columns(X)
-            table = Table.of(X, self.is_number or [True] * X.shape[1])
-            checks = _table_checks(self.kernels, self.estimator)
-            check_array(table.numbers, input_name="X", **checks)
-            if missing_allowed(self.kernels) == "allow-nan":
-                check_kernels_take(self.kernels, table)
-            return table
-        if are_objects(X, self.kernels):
-            return np.fromiter(X, dtype=object, count=len(X))
-        if hasattr(X, "columns"):
+        is_number = self.is_number
+        if is_number is None and is_mixed_table(X, self.kernels):
+            is_number = (True,) * X.shape[1]  # the column that holds other things is named
+        if is_number is not None or is_frame(X):
             self.check_columns(X)
         else:
             self._check_names(X)
-        rows = check_rows(X, self.kernels, self.estimator, n_matrices=self.n_matrices)
+        rows = check_rows(
+            X, self.kernels, self.estimator, n_matrices=self.n_matrices, is_number=is_number
+        )
         self._check_count(rows)
         if missing_allowed(self.kernels) == "allow-nan":
             check_kernels_take(self.kernels, rows)
@@ -231,9 +225,9 @@ def check_rows(
     estimator: str,
     *,
     n_matrices: int | None = None,
-    **training: Any,
+    is_number: Sequence[bool] | None = None,
 ) -> Any:
-    """Return numbers or matrices as kernels take them, or raise a clear error.
+    """Return rows as kernels take them, or raise a clear error.
 
     Parameters
     ----------
@@ -244,53 +238,41 @@ def check_rows(
     estimator : str
         The name of a class, for messages.
     n_matrices : int, optional
-        How many matrices new rows must have; None in training.
-    **training
-        Of training rows, ``y`` and how scikit-learn checks it: rows and y are then returned.
+        How many matrices new rows must have; None in training, which takes two rows at least.
+    is_number : sequence of bool, optional
+        Which columns held numbers in training, of rows that are a table; found out by default.
+
+    Returns
+    -------
+    ndarray, CSR or Table
+        Numbers or matrices; columns of numbers beside columns of other things; or objects, of
+        which kernels take a row as it is.
     """
-    precomputed = any(kernel.precomputed for kernel in kernels)
-    if precomputed:
-        X = stack_matrices(X, n_matrices)
-    if precomputed and not all(kernel.precomputed for kernel in kernels):
-        raise InvalidInputError(
-            "Precomputed kernels must not be mixed with kernels of rows: X is either a stack of "
-            f"matrices or rows. Got {kernel_names(kernels)}. Compute the others too, with "
-            "kernel(X), and stack all of them."
-        )
     options: dict[str, Any] = {
         "dtype": np.float64,
-        "accept_sparse": False if precomputed else "csr",
-        "allow_nd": precomputed,
         "ensure_all_finite": missing_allowed(kernels),
+        "ensure_min_samples": 2 if n_matrices is None else 1,
         "estimator": estimator,
+        "input_name": "X",
     }
-    y = None
-    if training:
-        rows, y = check_X_y(X, ensure_min_samples=2, **options, **training)
-    else:
-        rows = check_array(X, input_name="X", **options)
+    if is_number is not None or is_mixed_table(X, kernels):
+        table = Table.of(X, is_number)
+        check_array(table.numbers, ensure_min_features=0, **options)
+        return table
+    if are_objects(X, kernels):
+        return np.fromiter(X, dtype=object, count=len(X))
+    if any(kernel.precomputed for kernel in kernels):
+        if not all(kernel.precomputed for kernel in kernels):
+            raise InvalidInputError(
+                "Precomputed kernels must not be mixed with kernels of rows: X is either a stack "
+                f"of matrices or rows. Got {kernel_names(kernels)}. Compute the others too, with "
+                "kernel(X), and stack all of them."
+            )
+        return check_array(stack_matrices(X, n_matrices), allow_nd=True, **options)
+    rows = check_array(X, accept_sparse="csr", **options)
     for kernel in kernels:
         refuse_sparse(kernel, rows)
-    return (rows, y) if training else rows
-
-
-def check_mixed(
-    X: Any, kernels: list[Kernel], estimator: str, **training: Any
-) -> tuple[Table, NDArray[Any]]:
-    """Return training rows as a table of numbers and other things, and y."""
-    table = Table.of(X, None)
-    checks = _table_checks(kernels, estimator)
-    _, y = check_X_y(table.numbers, ensure_min_samples=2, **checks, **training)
-    return table, y
-
-
-def _table_checks(kernels: list[Kernel], estimator: str) -> dict[str, Any]:
-    return {
-        "dtype": np.float64,
-        "ensure_min_features": 0,
-        "estimator": estimator,
-        "ensure_all_finite": missing_allowed(kernels),
-    }
+    return rows
 
 
 @contextmanager
@@ -306,7 +288,7 @@ def hint(X: Any, takes_tables: bool) -> Iterator[None]:
             _refuse_large(X)
         if takes_tables or not (refused := re.search(_REFUSED, str(error))):
             raise
-        said, found = str(error), _find_number(X, np.isnan)
+        said, found = str(error), find_number(X, np.isnan)
         if "NaN" in refused[0] and found is not None:
             said = _MISSING_REFUSED.format(column=found[1], row=found[2])
         raise InvalidInputError(f"{said}\n{AUTO_TAKES_TABLES}") from error
@@ -326,33 +308,15 @@ def check_kernels_take(kernels: list[Kernel], X: Any) -> None:
 def check_range(rows: Any, given: Any) -> None:
     """Raise an error that names the column of a number that is too large."""
     numbers: Any = rows.numbers if isinstance(rows, Table) else rows
-    numbers = numbers.data if hasattr(numbers, "tocsr") else numbers
+    numbers = numbers.data if is_sparse(numbers) else numbers
     if numbers.dtype != object and not are_in_range(numbers):
         _refuse_large(given)
 
 
 def _refuse_large(X: Any) -> None:
     """Raise an error that names the first number that is too large, if there is one."""
-    if found := _find_number(X, out_of_range):
+    if found := find_number(X, out_of_range):
         raise number_out_of_range(*found)
-
-
-def _find_number(
-    X: Any, which: Callable[[FloatArray], NDArray[np.bool_]]
-) -> tuple[Any, str, int] | None:
-    """Return the first of some numbers of a table, its column and its row; None without any."""
-    if hasattr(X, "tocsr"):
-        cells = X.tocoo()
-        for place in np.flatnonzero(which(cells.data))[:1]:
-            return cells.data[place], f"x{cells.col[place]}", int(cells.row[place])
-        return None
-    X = X if hasattr(X, "columns") else np.asarray(X)
-    for position, name in enumerate(column_names(X) if len(X.shape) == 2 else []):
-        column = read_column(X, position, name)
-        found = which(column.numbers) if column.kinds <= {"number"} else np.zeros(0, dtype=bool)
-        if found.any():
-            return column.cells[found.argmax()], name, int(found.argmax())
-    return None
 
 
 def stack_matrices(X: Any, n_expected: int | None = None) -> Any:
@@ -374,14 +338,13 @@ def stack_matrices(X: Any, n_expected: int | None = None) -> Any:
                 f"of which NumPy says: {error} Stack them by np.stack(matrices, axis=-1)."
             ) from error
     shape: tuple[int, ...] = getattr(X, "shape", ())
-    wrong = len(shape) == 3 and (
-        shape[0] != shape[1] if n_expected is None else shape[2] != n_expected
-    )
-    if not wrong:
-        return X
-    wanted = "(n_samples, n_samples, n_kernels)"
+    wanted = "(n_samples, n_samples) or (n_samples, n_samples, n_kernels)"
+    is_right = len(shape) not in (2, 3) or shape[0] == shape[1]
     if n_expected is not None:
         wanted = f"(n_rows, n_samples, n_kernels = {n_expected})"
+        is_right = len(shape) != 3 or shape[2] == n_expected
+    if is_right:
+        return X
     raise InvalidInputError(
         f"Precomputed kernels must be given as {wanted}, the kernels last. Got {shape}. A list of "
         "matrices becomes that by np.stack(matrices, axis=-1), a stack with the kernels first by "
@@ -404,7 +367,7 @@ def are_objects(X: Any, kernels: list[Kernel]) -> bool:
     """Whether rows are of a kind that only the user's own kernels understand."""
     if not all(kernel.takes_any_rows for kernel in kernels):
         return False
-    if hasattr(X, "columns") or hasattr(X, "tocsr"):
+    if is_frame(X) or is_sparse(X):
         return False
     try:
         return np.asarray(X).dtype.kind not in "fiub"

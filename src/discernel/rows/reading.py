@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from discernel.rows.formats import (
     file_ending,
     import_arrow,
     import_pandas,
+    load_arrays,
     refuse_duplicates,
 )
 
@@ -230,16 +230,7 @@ class ArrowFile:
 
 def _read_npz(path: Path) -> ReadTable:
     pd = import_pandas()
-    try:
-        with zipfile.ZipFile(path) as archive:
-            check_bytes(path, sum(member.file_size for member in archive.infolist()))
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = dict(stored)
-    except (ValueError, OSError, EOFError, zipfile.BadZipFile) as error:
-        raise InvalidInputError(
-            f"{path.name} must be an NPZ file of numbers and text, without objects. Got: {error}. "
-            "Write it with numpy.savez(path, view_a=..., view_b=..., target=...)."
-        ) from error
+    arrays = load_arrays(path)
     views = {name: array for name, array in arrays.items() if array.ndim == 2}
     _check_arrays(path, arrays, views)
     names = {

@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import convert_rows, memory_limit, n_rows
+from discernel.arrays import convert_rows, is_frame, is_sparse, memory_limit, n_rows
 from discernel.exceptions import InvalidInputError
 from discernel.progress.deadline import is_late
-from discernel.rows.cells import is_frame
 from discernel.rows.chunks import Chunk, Place, Reduction, Report, as_weights, few_of
 
 State = TypeVar("State")
@@ -146,7 +145,7 @@ class ArraySource(Source):
             raise InvalidInputError(
                 f"Rows must be given as a table of two dimensions. Got shape {X.shape}."
             )
-        self.X = X.tocsr() if hasattr(X, "tocsr") else X
+        self.X = X.tocsr() if is_sparse(X) else X
         self.y = None if y is None else as_labels(y)
         self.weights = None if weights is None else as_weights(weights, name)
         self.n_rows, self.name = n_rows(X), name
@@ -192,7 +191,7 @@ def as_labels(y: Any) -> NDArray[Any]:
 
 def _numbers_a_row(X: Any) -> int:
     """Return the numbers that a row has, of a sparse matrix those that are stored."""
-    if hasattr(X, "tocsr"):
+    if is_sparse(X):
         return max(1, 2 * int(X.nnz) // max(1, n_rows(X)))
     return int(X.shape[1])
 
@@ -246,7 +245,7 @@ class ChunkSource(Source):
             parts = given if isinstance(given, tuple) else (given,)
             X, y, weights = (*parts, None, None)[:3]
         X = convert_rows(X)
-        X = X if is_frame(X) or hasattr(X, "tocsr") else np.asarray(X)
+        X = X if is_frame(X) or is_sparse(X) else np.asarray(X)
         found = None if weights is None else as_weights(weights, place.name)
         return Chunk(X, None if y is None else as_labels(y), found, place)
 

@@ -15,7 +15,7 @@ from sklearn.model_selection import check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing
 
-from discernel.arrays import FloatArray, convert_rows, n_rows
+from discernel.arrays import FloatArray, convert_rows, is_frame, is_sparse, n_rows
 from discernel.exceptions import InvalidInputError, missing_extra
 from discernel.kernels import (
     RBF,
@@ -110,7 +110,7 @@ def join_views(views: Any) -> JoinedViews:
 def _as_view(name: str, view: Any) -> Any:
     """Return a dataframe, a sparse matrix, or an array of one or two dimensions."""
     view = convert_rows(view)
-    if hasattr(view, "tocsr") or (hasattr(view, "columns") and hasattr(view, "shape")):
+    if is_sparse(view) or is_frame(view):
         return view
     if hasattr(view, "to_numpy"):  # a series
         view = view.to_numpy()
@@ -133,7 +133,7 @@ def _refuse_similarities(name: str, view: Any) -> None:
     shape: tuple[int, ...] = getattr(view, "shape", ())
     if len(shape) != 2 or shape[0] != shape[1] or shape[0] < 3:
         return
-    if hasattr(view, "columns"):
+    if is_frame(view):
         if not hasattr(view, "index") or list(view.columns) != list(view.index):
             return
         view = view.to_numpy()
@@ -149,7 +149,7 @@ def _refuse_similarities(name: str, view: Any) -> None:
 
 def _is_symmetric(matrix: Any) -> bool:
     """Whether a square matrix is symmetric up to rounding, and not all of its entries equal."""
-    if hasattr(matrix, "tocsr"):
+    if is_sparse(matrix):
         matrix = matrix.astype(np.float64)
         return bool(abs(matrix - matrix.T).max() <= _SYMMETRIC * abs(matrix).max())
     first, cells = np.asarray(matrix[0], dtype=np.float64), np.asarray(matrix, dtype=np.float64)
@@ -171,7 +171,7 @@ def _as_array(cells: list[Any]) -> NDArray[Any]:
 
 
 def _is_numeric_array(view: Any) -> bool:
-    return not hasattr(view, "columns") and view.dtype.kind in "fiub"
+    return not is_frame(view) and view.dtype.kind in "fiub"
 
 
 def _joined_arrays(named: dict[str, Any]) -> JoinedViews:
@@ -181,7 +181,7 @@ def _joined_arrays(named: dict[str, Any]) -> JoinedViews:
         name: slice(start, stop)
         for name, start, stop in zip(named, ends[:-1], ends[1:], strict=True)
     }
-    if any(hasattr(part, "tocsr") for part in parts):
+    if any(is_sparse(part) for part in parts):
         return JoinedViews(sp.hstack(parts, format="csr"), columns)
     return JoinedViews(np.hstack(parts).astype(np.float64), columns)
 
@@ -216,9 +216,9 @@ def _joined_frames(named: dict[str, Any]) -> JoinedViews:
 
 def _columns_of(name: str, view: Any) -> dict[str, Any]:
     """Return the columns of one view under the names that they have in the table."""
-    if hasattr(view, "tocsr"):
+    if is_sparse(view):
         view = view.toarray()
-    if not hasattr(view, "columns"):
+    if not is_frame(view):
         if view.ndim == 1:
             return {name: list(view)}
         return {f"{name}[{i}]": view[:, i] for i in range(view.shape[1])}
@@ -237,7 +237,7 @@ def refuse_views(X: Any, y: Any = None) -> None:
     y : sequence, optional
         The labels, one per row.
     """
-    if hasattr(X, "tocsr"):  # one kind of sparse matrix is a dictionary too
+    if is_sparse(X):  # one kind of sparse matrix is a dictionary too
         return
     what = "a dictionary" if isinstance(X, Mapping) else f"a {type(X).__name__} of arrays"
     if not isinstance(X, Mapping):
@@ -337,7 +337,7 @@ def _kernels_of(source: str, columns: Any, given: Any, table: Any) -> dict[str, 
 def _has_missing(table: Any, columns: Any) -> bool:
     """Whether some cells of some columns are missing."""
     taken = take_columns(table, column_indices(columns, table))
-    if hasattr(taken, "tocsr"):
+    if is_sparse(taken):
         return False
     numbers = taken.numbers if isinstance(taken, Table) else taken
     others = taken.others if isinstance(taken, Table) else np.empty(0)
@@ -359,7 +359,7 @@ def _auto(source: str, columns: Any, table: Any) -> list[tuple[Kernel, Any]]:
         return [(kernel, columns) for kernel in kernels]
     is_number = np.array(taken.is_number)
     labels: Any = indices
-    if hasattr(table, "columns"):
+    if is_frame(table):
         labels = np.array(list(table.columns), dtype=object)[indices]
     others = labels[~is_number].tolist()
     for name, cells in zip(others, taken.others.T, strict=True):
