@@ -93,9 +93,6 @@ class RefinedSystem(System):
     def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         return self._solved(right, self.tol)
 
-    def expect(self, right: FloatArray) -> None:
-        self._solved(right, self.tol)
-
     def _solve_new(self, right: FloatArray, tol: float, *, quiet: bool = False) -> Solved:
         """Return solutions of columns that are not known; warn, or raise, of long residuals."""
         # Rounding of products leaves a residual that grows with the condition of the system.
