@@ -401,9 +401,10 @@ class Combination(Kernel):
     parts: Terms
 
     def _terms(self, view: View) -> Terms:
-        return tuple(
-            Term(factor, tuple(a.seen_through(view) for a in atoms)) for factor, atoms in self.parts
-        )
+        def seen_first(atom: Atom) -> Atom:
+            return dataclasses.replace(atom, view=View((*view.steps, *atom.view.steps)))
+
+        return tuple(Term(factor, tuple(map(seen_first, atoms))) for factor, atoms in self.parts)
 
 
 # ---- kernels made of kernels --------------------------------------------------------------------
