@@ -258,14 +258,8 @@ def n_landmarks(n_rows: int) -> int:
     return _LANDMARKS if n_rows < _MANY_ROWS else 2 * _LANDMARKS
 
 
-def draw_landmarks(
-    X: Any,
-    n: int,
-    kernel: WeightedKernels | None = None,
-    *,
-    random_state: int = 0,
-) -> Positions:
-    """Return the positions of at most n different rows, in rising order.
+def draw_landmarks(X: Any, n: int, kernel: WeightedKernels | None = None) -> Positions:
+    """Return the positions of at most n different rows, rising; the same for the same rows.
 
     Parameters
     ----------
@@ -276,12 +270,10 @@ def draw_landmarks(
     kernel : WeightedKernels, optional
         With a kernel, rows are drawn as k-means++ does: in a few rounds, each row by its squared
         distance to the landmarks so far, in the space of the kernel. Without, all rows alike.
-    random_state : int, default=0
-        The same seed and rows give the same landmarks.
     """
     if n < 1:
         raise InvalidInputError(f"There must be at least one landmark. Got {n!r}.")
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     order = rng.permutation(n_rows(X))
     if kernel is None or n >= n_rows(X):
         return np.sort(_first_distinct(X, order, n))
