@@ -2,14 +2,16 @@
 
 import os
 import signal
+from collections import Counter
 
 import numpy as np
 import pytest
 
 from discernel import MultipleKernelDiscriminant
 from discernel.arrays.sample_weights import SampleWeights
-from discernel.bank.distributed import DistributedBank, _added_up
+from discernel.bank.distributed import DistributedBank, Workers, _added_up
 from discernel.bank.iterative import IterativeBank
+from discernel.bank.tiled import Threads
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace, Linear
 
@@ -37,8 +39,22 @@ def rows(n=N):
     return X, (np.hypot(*X.T[:2]) + 0.3 * rng.normal(size=n) > 1.2).astype(int)
 
 
+def count_passes(monkeypatch):
+    """Return how often engines of each kind compute all tiles from now on, by precision."""
+    found = {Threads: Counter(), Workers: Counter()}
+    for kind, counter in found.items():
+
+        def counted(self, task, run=kind.run, counter=counter, kind=kind):
+            if type(self) is kind:  # and no band of one
+                counter[self._is_single] += 1
+            return run(self, task)
+
+        monkeypatch.setattr(kind, "run", counted)
+    return found
+
+
 @pytest.mark.parametrize("weighted", [False, True])
-def test_every_pass_is_that_of_the_iterative_bank(client, weighted):
+def test_every_pass_is_that_of_the_iterative_bank(client, weighted, monkeypatch):
     rng = np.random.default_rng(1)
     options = {"cache_bytes": 2**21}
     if weighted:
@@ -46,6 +62,7 @@ def test_every_pass_is_that_of_the_iterative_bank(client, weighted):
     X, _ = rows()
     one, other = (kind(KERNELS, X, **options) for kind in (IterativeBank, DistributedBank))
     assert other._engine.taken_off  # the widest is nearly constant
+    passes = count_passes(monkeypatch)
     V, w = rng.normal(size=(N, 3)), np.array([0.4, 0.3, 0.0, 0.2, 0.1])
     close = {"rtol": 0, "atol": 1e-12}
     assert np.allclose(one.combined_product(w, V), other.combined_product(w, V), **close)
@@ -59,7 +76,8 @@ def test_every_pass_is_that_of_the_iterative_bank(client, weighted):
     assert np.allclose(one.system(w, ridge).solve(V), other.system(w, ridge).solve(V), rtol=1e-6)
     picked = np.array([1, 3])
     assert np.allclose(one.select(picked).products(V), other.select(picked).products(V), **close)
-    assert one.passes == other.passes
+    assert passes[Threads] == passes[Workers]
+    assert len(passes[Workers]) == 2  # both precisions
 
 
 def test_rows_are_sent_once(client):

@@ -7,6 +7,7 @@ from discernel.arrays.dense import (
     matmul,
     orthonormal,
     pairwise_inner,
+    pivoted_cholesky,
     quadratic_forms,
     self_product,
     self_product_less,

@@ -157,6 +157,16 @@ class Cholesky:
         return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
 
 
+def pivoted_cholesky(matrix: FloatArray, least: float) -> tuple[NDArray[np.intp], FloatArray]:
+    """Return pivots, and the factor L of LLᵀ = A between them, of a semidefinite matrix.
+
+    The largest pivots first, those above ``least``. L is Fortran-ordered.
+    """
+    lower, order, rank, _ = scipy.linalg.lapack.dpstrf(matrix, lower=1, tol=least)
+    pivots = np.asarray(order[:rank] - 1, dtype=np.intp)
+    return pivots, np.asfortranarray(np.tril(lower[:rank, :rank]))
+
+
 def _not_definite(where: str) -> NumericalError:
     return NumericalError(
         "The regularised kernel matrix must be positive definite, but its Cholesky factorisation "

@@ -51,14 +51,15 @@ class CombinedKernel:
     device: Device | None = None
 
     @property
-    def _sum(self) -> WeightedKernels:
+    def sum(self) -> WeightedKernels:
+        """The kernel before it is centred."""
         return WeightedKernels(self.kernels, self.coefficients)
 
     def __call__(self, X: Any) -> FloatArray:
         """Return the centred kernel between the rows of X and the training rows."""
         n_samples = X.shape[1] if self.rows is None else n_rows(self.rows)
         cross = np.empty((n_rows(X), n_samples))
-        self._sum.write(X, self.rows, cross)
+        self.sum.write(X, self.rows, cross)
         return self.centering.apply(cross)
 
     def product(self, X: Any, vectors: FloatArray) -> FloatArray:
@@ -67,9 +68,9 @@ class CombinedKernel:
         centred = self.centering.ignores_constants
         if self.device is not None and isinstance(X, np.ndarray):
             found = self._there.product(X, vectors, sum_to_zero=centred)
-            self._sum.check_finite(X, self.rows, found)
+            self.sum.check_finite(X, self.rows, found)
         else:
-            found = self._sum.product(X, self.rows, vectors, sum_to_zero=centred)
+            found = self.sum.product(X, self.rows, vectors, sum_to_zero=centred)
         found -= offset
         return found
 
@@ -77,7 +78,7 @@ class CombinedKernel:
     def _there(self) -> DeviceSum:
         """The training rows on the device, sent once."""
         assert self.device is not None
-        return DeviceSum(self.kernels, self.coefficients, self.rows, self.device)
+        return DeviceSum(self.sum, self.rows, self.device)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_there"}

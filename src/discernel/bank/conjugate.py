@@ -13,7 +13,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
-from discernel.arrays import FloatArray, matmul
+from discernel.arrays import FloatArray, matmul, pivoted_cholesky
 from discernel.progress.deadline import check_deadline
 
 Linear = Callable[[FloatArray], FloatArray]
@@ -225,13 +225,11 @@ class PartialFactor:
             rows -= matmul(known[:, pool].T, known)
         block = np.asfortranarray(rows[:, pool])
         least = _FALL * float(block.diagonal().max())
-        lower, order, rank, _ = scipy.linalg.lapack.dpstrf(block, lower=1, tol=least)
-        chosen = order[:rank] - 1
-        if rank:
-            triangle = np.asfortranarray(lower[:rank, :rank])
+        chosen, triangle = pivoted_cholesky(block, least)
+        if len(chosen):
             new = scipy.linalg.blas.dtrsm(1.0, triangle, rows[chosen], lower=1)
-            self._memory[self.rank : self.rank + rank] = new
-            self.rank += rank
+            self._memory[self.rank : self.rank + len(chosen)] = new
+            self.rank += len(chosen)
             self.left = np.maximum(self.left - np.einsum("ij,ij->j", new, new), 0.0)
             self.left[pool[chosen]] = 0.0
-        return int(rank)
+        return len(chosen)

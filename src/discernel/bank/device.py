@@ -125,7 +125,6 @@ class Strips(Threads):
         return out
 
     def run(self, task: TilePass) -> FloatArray:
-        self._count()
         wanted = None if task.active is None else task.active.tolist()
         out = self._device.zeros(task.shape, single=self._is_single)
         for tile in self.tiles(task.n_alive):

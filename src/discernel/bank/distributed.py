@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import pickle
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -61,8 +60,7 @@ class Workers(Threads):
     def run(self, task: TilePass) -> FloatArray:
         import cloudpickle
 
-        self._count()
-        left = ("rows", "_client", "_held", "passes")  # what a band is not computed with
+        left = ("rows", "_client", "_held")  # what a band is not computed with
         state = {name: value for name, value in vars(self).items() if name not in left}
         with explain_lost_workers(), large_graphs():
             sent = self._once(cloudpickle.dumps((state, task))), self._sent_rows()
@@ -101,7 +99,7 @@ class _Band(Threads):
 
     def __init__(self, state: dict[str, Any], rows: Any, band: int) -> None:
         self.__dict__ |= state
-        self.rows, self._n_threads, self.passes = rows, 1, Counter[str]()
+        self.rows, self._n_threads = rows, 1
         self._band = band, state["_n_bands"]
 
     def tiles(self, n_alive: int = 1) -> Iterator[Tile]:

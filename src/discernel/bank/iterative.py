@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import warnings
 from abc import abstractmethod
-from collections import Counter
 from collections.abc import Callable
 from functools import cached_property, partial
 from typing import ClassVar, NoReturn
@@ -92,9 +91,6 @@ class RefinedSystem(System):
 
     def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
         return self._solved(right, self.tol)
-
-    def expect(self, right: FloatArray) -> None:
-        self._solved(right, self.tol)
 
     def _solve_new(self, right: FloatArray, tol: float, *, quiet: bool = False) -> Solved:
         """Return solutions of columns that are not known; warn, or raise, of long residuals."""
@@ -267,11 +263,6 @@ class IterativeBank(TiledBank):
     needs_ridge = True
     has_matrices: ClassVar[bool] = False
 
-    @property
-    def passes(self) -> Counter[str]:
-        """How often all tiles were computed so far, in double and in single precision."""
-        return self._engine.passes
-
     # ---- the combined kernel -----------------------------------------------------------------
 
     def combined_product(
@@ -279,9 +270,9 @@ class IterativeBank(TiledBank):
     ) -> FloatArray:
         """Return Σ w_i K_i V: one pass, by the engine of `single_engine` or of double precision."""
         engine = self._engine if engine is None else engine
-        columns = self._centered_vectors(vectors)
-        out = tiles.combined_product(engine, weights * self.scales, columns)
-        return self._centered_products(out)
+        columns, lengths = tiles.around_one(self._centered_vectors(vectors))
+        found = tiles.product(engine, columns, factors=weights * self.scales)[0]
+        return self._centered_products(found.astype(np.float64) * lengths)
 
     def single_engine(self, weights: FloatArray) -> Threads | None:
         """Return who computes tiles in single precision; None where that is not faster or good."""

@@ -31,9 +31,8 @@ class LandmarksOnDevice:
     """
 
     def __init__(self, features: NystromMap, device: Device, *, whole: bool = True) -> None:
-        kernel = features.kernel
         self._features, self._device, self._whole = features, device, whole
-        self._sum = DeviceSum(kernel.kernels, kernel.coefficients, features.landmarks, device)
+        self._sum = DeviceSum(features.kernel, features.landmarks, device)
 
     @cached_property
     def _inverse(self) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from discernel.arrays import FloatArray, draw_rows, matmul, n_rows
+from discernel.arrays import FloatArray, draw_rows, matmul, n_rows, pivoted_cholesky
 from discernel.bank.combined import gram_stack
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel
@@ -62,14 +62,12 @@ def factor_kernel(kernel: Kernel, X: Any, *, most: int | None = None) -> FloatAr
         ((_, block),) = together.matrices(there)
         block = _finite(block, name) - _gram(factor[:, pool], factor[:, pool])
         least = max(enough / n, _FALL * left.max())
-        lower, order, rank, _ = scipy.linalg.lapack.dpstrf(block.T, lower=1, tol=least)
-        if rank == 0:  # nothing but rounding errors is left
+        chosen, triangle = pivoted_cholesky(block.T, least)
+        if not len(chosen):  # nothing but rounding errors is left
             break
-        chosen = order[:rank] - 1
         ((_, rows),) = together.matrices(there[chosen], every)
         rows = _finite(rows, name) - _gram(factor[:, pool[chosen]], factor)
         rows[:, pool] = block[chosen]  # where distances of rows to themselves are exactly 0
-        triangle = np.asfortranarray(lower[:rank, :rank])
         new = scipy.linalg.blas.dtrsm(1.0, triangle, rows, lower=1)
         factor = np.concatenate([factor, new])
         if len(factor) > most:

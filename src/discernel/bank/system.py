@@ -56,9 +56,6 @@ class System(ABC):
         """Return `solve` and what it leaves, right − N·solution; None: rounding, and not known."""
         return self.solve(right), None
 
-    def expect(self, right: FloatArray) -> None:  # noqa: B027  # nothing to do by default
-        """Take note of what is going to be solved: all of it at once may be cheaper."""
-
 
 class CholeskySystem(System):
     """A system that is factored once.

@@ -6,7 +6,6 @@ threads. Memory does not grow with the number of kernels.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
@@ -59,7 +58,7 @@ class Threads(Engine):
         self.rows = self.kernels.prepare(X)
         self._n_threads, self._tile_shape = n_threads, _tile_shape(cache_bytes, n_threads)
         self.taken_off: dict[int, Centered] = {}
-        self._is_single, self.passes = False, Counter[str]()
+        self._is_single = False
 
     def of(self, positions: NDArray[np.intp]) -> Self:
         made = copy(self)
@@ -95,11 +94,7 @@ class Threads(Engine):
                 yield rows, slice(left, min(left + width, self.n_samples))
 
     def run(self, task: TilePass) -> FloatArray:
-        self._count()
         return self._run(task, self.tiles(task.n_alive))
-
-    def _count(self) -> None:
-        self.passes["single" if self._is_single else "double"] += 1
 
     def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
         """Return what the work adds to zeros with some tiles; each thread adds to its own."""

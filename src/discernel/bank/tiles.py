@@ -8,7 +8,6 @@ device, on the workers of a cluster, or with matrices that are stored.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
@@ -115,9 +114,6 @@ class Engine(ABC):
     #: of NumPy, which let other threads run; `arrays.matmul` does not.
     matmul: Callable[[Any, Any], Any] = staticmethod(np.matmul)
     dot: Callable[[Any, Any], Any] = staticmethod(_dot)
-    #: How often all tiles were computed so far, in "double" and in "single" precision, also by
-    #: engines made of this one.
-    passes: Counter[str]
     #: What is taken off the tiles of nearly constant kernels, by their positions.
     taken_off: dict[int, Centered]
 
@@ -316,10 +312,3 @@ def around_one(vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
     lengths = np.linalg.norm(vectors, axis=0) / np.sqrt(len(vectors))
     lengths[lengths == 0] = 1.0
     return vectors / lengths, lengths
-
-
-def combined_product(engine: Engine, factors: FloatArray, vectors: FloatArray) -> FloatArray:
-    """Return Σ f_i G_i V, also in single precision."""
-    vectors, lengths = around_one(vectors)
-    found = product(engine, vectors, factors=factors)[0]
-    return np.asarray(found.astype(np.float64) * lengths)

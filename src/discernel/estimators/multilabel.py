@@ -354,7 +354,7 @@ def _fit_labels(
     ridge = criterion.sample_ridge(target, learning.learned.regularization)
     system = learning.bank.system(learning.weights, ridge)
     scores = np.hstack([part.scores for part in target.parts])
-    system.expect(scores)
+    together = KernelLeastSquares(system, ridge, scores, weights)  # first: all at once is cheaper
     fits = [KernelLeastSquares(system, ridge, part.scores, weights) for part in target.parts]
     whole = KernelLeastSquares(system, ridge, target.scores, weights)
     held_out = held_out_scores(learning, whole, target)
@@ -364,4 +364,4 @@ def _fit_labels(
         for fit, part, own in zip(fits, target.parts, honest, strict=True)
     ]
     found = [replace(one, dual_coef=learning.coef(one.dual_coef)) for one in found]
-    return found, KernelLeastSquares(system, ridge, scores, weights)
+    return found, together

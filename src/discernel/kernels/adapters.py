@@ -178,7 +178,7 @@ class Pairwise(Kernel):
         known = dict.fromkeys(sorted(KERNEL_PARAMS[self.metric]))
         return {"metric": self.metric, **known, **dict(self.options)}
 
-    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+    def _with(self, kind: str, values: dict[str, Any]) -> Kernel:
         metric = values.pop("metric", self.metric)
         options = {**dict(self.options), **values}
         return Pairwise(metric, tuple((k, v) for k, v in options.items() if v is not None))
@@ -279,7 +279,9 @@ class GaussianProcess(Kernel):
         ]
         return dict(zip(names, np.exp(self.kernel.theta).tolist(), strict=True))
 
-    def _with_parameters(self, values: dict[str, float]) -> Kernel:
+    def _with(self, kind: str, values: dict[str, Any]) -> Kernel:
+        if kind == "settings":
+            return GaussianProcess(clone(self.kernel).set_params(**values))
         if not all(value > 0 for value in values.values()):
             raise InvalidInputError(f"The parameters of {self!r} must be positive. Got {values}.")
         theta = np.log(list({**self.parameters, **values}.values()))
@@ -288,9 +290,6 @@ class GaussianProcess(Kernel):
     @property
     def settings(self) -> dict[str, Any]:
         return dict(self.kernel.get_params())
-
-    def _with_settings(self, values: dict[str, Any]) -> Kernel:
-        return GaussianProcess(clone(self.kernel).set_params(**values))
 
     def _derivative(self, parameter: str, X: Any, Z: Any | None) -> FloatArray:
         if Z is not None:

@@ -169,9 +169,10 @@ class Kernel:
             raise InvalidInputError(
                 f"The settings of {self!r} are {list(self.settings)}. Got {unknown}."
             )
-        return self._with_settings(values)
+        return self._with("settings", values)
 
-    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+    def _with(self, kind: str, values: dict[str, Any]) -> Kernel:
+        """Return the kernel with other values of its "settings" or "parameters", all known."""
         return dataclasses.replace(self, **values) if values else self  # type: ignore[type-var]
 
     def _setting_names(self) -> list[str]:
@@ -187,10 +188,7 @@ class Kernel:
     def with_parameters(self, **values: float) -> Kernel:
         """Return the kernel with other values of some of its `parameters`."""
         self._check_parameters(values)
-        return self._with_parameters(values)
-
-    def _with_parameters(self, values: dict[str, float]) -> Kernel:
-        return self._with_settings(values)
+        return self._with("parameters", values)
 
     def _check_parameters(self, names: Any) -> None:
         unknown = [name for name in names if name not in self.parameters]
@@ -403,9 +401,10 @@ class Combination(Kernel):
     parts: Terms
 
     def _terms(self, view: View) -> Terms:
-        return tuple(
-            Term(factor, tuple(a.seen_through(view) for a in atoms)) for factor, atoms in self.parts
-        )
+        def seen_first(atom: Atom) -> Atom:
+            return dataclasses.replace(atom, view=View((*view.steps, *atom.view.steps)))
+
+        return tuple(Term(factor, tuple(map(seen_first, atoms))) for factor, atoms in self.parts)
 
 
 # ---- kernels made of kernels --------------------------------------------------------------------
@@ -419,6 +418,9 @@ def _of_all_parts(flag: str) -> Any:
 
 class _Composite(Kernel):
     """A kernel made of others, which knows what these know, and does with each what it is to do."""
+
+    #: The fields of the kernels that it is made of.
+    part_fields: ClassVar[tuple[str, ...]] = ("kernel",)
 
     #: Whether centring takes off what a shift adds to the kernels in it.
     may_shift: ClassVar[bool] = True
@@ -436,7 +438,7 @@ class _Composite(Kernel):
     @property
     def parts(self) -> dict[str, Kernel]:
         """The kernels that it is made of, by the names of their fields."""
-        raise NotImplementedError
+        return {field: vars(self)[field] for field in self.part_fields}
 
     def _seen(self, view: View) -> View:
         """Return what the kernels in it see of what a view shows."""
@@ -460,7 +462,6 @@ class _Composite(Kernel):
         return {p + name: value for _, p, part in found for name, value in of(part).items()}
 
     def _with(self, kind: str, values: dict[str, Any]) -> Kernel:
-        """Return the kernel with other values of its own and of its parts."""
         new = {name: values.pop(name) for name in self._setting_names() if name in values}
         for field, prefix, part in self._prefixed(kind):
             inner = {n.removeprefix(prefix): values[n] for n in values if n.startswith(prefix)}
@@ -471,18 +472,12 @@ class _Composite(Kernel):
     def parameters(self) -> dict[str, float]:
         return self._inner("parameters") | super().parameters
 
-    def _with_parameters(self, values: dict[str, float]) -> Kernel:
-        return self._with("parameters", values)
-
     @property
     def settings(self) -> dict[str, Any]:
         return self._inner("settings") | super().settings
 
-    def _with_settings(self, values: dict[str, Any]) -> Kernel:
-        return self._with("settings", values)
-
     def _setting_names(self) -> list[str]:
-        return [name for name in super()._setting_names() if name not in self.parts]
+        return [name for name in super()._setting_names() if name not in self.part_fields]
 
     def check_rows(self, X: Any) -> None:
         rows = self._seen(View()).of(X)
@@ -516,10 +511,6 @@ class Wrapper(_Composite):
     """A kernel made of one other kernel, by default the same on another view of rows."""
 
     kernel: Kernel
-
-    @property
-    def parts(self) -> dict[str, Kernel]:
-        return {"kernel": self.kernel}
 
     @property
     def source(self) -> Restricted | None:
@@ -733,13 +724,10 @@ class _Pair(_Composite):
     """A kernel made of two others, whose parameters are called ``left.*`` and ``right.*``."""
 
     needs_brackets = True
+    part_fields = ("left", "right")
 
     left: Kernel
     right: Kernel
-
-    @property
-    def parts(self) -> dict[str, Kernel]:
-        return {"left": self.left, "right": self.right}
 
 
 class Sum(_Pair):

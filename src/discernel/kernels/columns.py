@@ -412,24 +412,25 @@ def _sparse_spreads(X: Any) -> FloatArray:
 
 def divided_columns(X: Any, spreads: Sequence[float]) -> Any:
     """Return rows, dense or CSR, with every column divided by its spread; those of 0 become 0."""
-    X, by = as_rows(X), np.asarray(spreads, dtype=np.float64)
-    if X.shape[1] != len(by):
-        raise InvalidInputError(
-            f"There must be one spread per column, here {X.shape[1]}. Got {len(by)}."
-        )
-    return _multiplied(X, np.divide(1.0, by, out=np.zeros_like(by), where=by > 0))
+    by = np.asarray(spreads, dtype=np.float64)
+    return _multiplied(X, np.divide(1.0, by, out=np.zeros_like(by), where=by > 0), "spread")
 
 
 def scaled_columns(X: Any, scales: Sequence[float]) -> Any:
     """Return rows, dense or CSR, with columns times their scales, without those of scale 0."""
-    X, by = as_rows(X), np.asarray(scales, dtype=np.float64)
+    by = np.asarray(scales, dtype=np.float64)
+    return _multiplied(X, by, "scale", np.flatnonzero(by))
+
+
+def _multiplied(
+    X: Any, by: FloatArray, what: str, kept: NDArray[np.intp] | slice = slice(None)
+) -> Any:
+    """Return the kept columns times their factors, one per column, or raise a clear error."""
+    X = as_rows(X)
     if X.shape[1] != len(by):
         raise InvalidInputError(
-            f"There must be one scale per column, here {X.shape[1]}. Got {len(by)}."
+            f"There must be one {what} per column, here {X.shape[1]}. Got {len(by)}."
         )
-    kept = np.flatnonzero(by)
-    return _multiplied(X if len(kept) == len(by) else X[:, kept], by[kept])
-
-
-def _multiplied(X: Any, factors: FloatArray) -> Any:
-    return X.multiply(factors).tocsr() if is_sparse(X) else X * factors
+    if len(by[kept]) < len(by):
+        X, by = X[:, kept], by[kept]
+    return X.multiply(by).tocsr() if is_sparse(X) else X * by

@@ -15,7 +15,7 @@ from discernel.kernels.base import Combination, Kernel
 from discernel.kernels.evaluate import KernelSet, PreparedRows, is_dense
 from discernel.kernels.objects import SimilarityKernel
 from discernel.kernels.terms import Term, combine
-from discernel.kernels.weighted import slices
+from discernel.kernels.weighted import WeightedKernels, slices
 
 #: Entries of the matrices that are made at a time: far more than a device does at once.
 STRIP_ENTRIES = 2**27
@@ -132,20 +132,17 @@ class DeviceSum:
 
     Parameters
     ----------
-    kernels : sequence of Kernel
-        The kernels, resolved.
-    coefficients : ndarray of shape (n_kernels,)
-        Their factors.
+    kernel : WeightedKernels
+        The sum.
     rows : ndarray of shape (n_samples, n_features)
         The rows that stay.
     device : Device
         Where.
     """
 
-    def __init__(
-        self, kernels: Sequence[Kernel], coefficients: FloatArray, rows: Any, device: Device
-    ) -> None:
-        self._set, self._coefficients, self._device = KernelSet(kernels), coefficients, device
+    def __init__(self, kernel: WeightedKernels, rows: Any, device: Device) -> None:
+        self._set, self._device = KernelSet(kernel.kernels), device
+        self._coefficients = kernel.coefficients
         self._host = self._set.prepare(rows)
         self._rows = DeviceKernels(self._set, self._host, device)
 

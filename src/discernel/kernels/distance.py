@@ -209,7 +209,7 @@ class DistanceKernel(Kernel):
         name, value = next(each for each in self._conventions().items() if each[1] is not None)
         return name, value, median_factor(value) if isinstance(value, str) else None
 
-    def _with_settings(self, values: dict[str, Any]) -> Kernel:
+    def _with(self, kind: str, values: dict[str, Any]) -> Kernel:
         # One is given at a time: a new one takes the place of the old one.
         names = self._conventions()
         given = any(values.get(name) is not None for name in names)

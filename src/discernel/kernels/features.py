@@ -19,6 +19,7 @@ from discernel.arrays import (
     as_rows,
     is_sparse,
     n_rows,
+    pivoted_cholesky,
     rows_for_threads,
 )
 from discernel.exceptions import InvalidInputError
@@ -206,15 +207,13 @@ class NystromMap(FeatureMap):
         gram += gram.T
         gram *= 0.5
         least = _LEAST * max(float(gram.diagonal().max()), 0.0)
-        lower, order, rank, _ = scipy.linalg.lapack.dpstrf(gram, lower=1, tol=least)
-        if rank == 0 or not gram.any():
+        self.pivots, self.lower = pivoted_cholesky(gram, least)
+        if not (len(self.pivots) and gram.any()):
             raise InvalidInputError(
                 "The kernel must be above 0 between a landmark and itself, but it is 0 for all "
                 f"{n_rows(landmarks)} landmarks. Draw others, or another kernel."
             )
-        self.pivots: NDArray[np.intp] = np.asarray(order[:rank] - 1, dtype=np.intp)
         self.landmarks = landmarks[self.pivots]
-        self.lower: FloatArray = np.asfortranarray(np.tril(lower[:rank, :rank]))
 
     @property
     def rank(self) -> int:
@@ -259,14 +258,8 @@ def n_landmarks(n_rows: int) -> int:
     return _LANDMARKS if n_rows < _MANY_ROWS else 2 * _LANDMARKS
 
 
-def draw_landmarks(
-    X: Any,
-    n: int,
-    kernel: WeightedKernels | None = None,
-    *,
-    random_state: int = 0,
-) -> Positions:
-    """Return the positions of at most n different rows, in rising order.
+def draw_landmarks(X: Any, n: int, kernel: WeightedKernels | None = None) -> Positions:
+    """Return the positions of at most n different rows, rising; the same for the same rows.
 
     Parameters
     ----------
@@ -277,12 +270,10 @@ def draw_landmarks(
     kernel : WeightedKernels, optional
         With a kernel, rows are drawn as k-means++ does: in a few rounds, each row by its squared
         distance to the landmarks so far, in the space of the kernel. Without, all rows alike.
-    random_state : int, default=0
-        The same seed and rows give the same landmarks.
     """
     if n < 1:
         raise InvalidInputError(f"There must be at least one landmark. Got {n!r}.")
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     order = rng.permutation(n_rows(X))
     if kernel is None or n >= n_rows(X):
         return np.sort(_first_distinct(X, order, n))
@@ -319,13 +310,6 @@ def _keys(rows: Any) -> Iterator[bytes]:
         yield from (row.tobytes() for row in cells.astype(np.float64) + 0.0)  # −0 becomes 0
 
 
-def _weighted_draw(weights: FloatArray, n: int, rng: np.random.Generator) -> Positions:
-    """Return n different positions, drawn one after another in proportion to weights."""
-    with np.errstate(divide="ignore"):
-        keys = np.log(weights) + rng.gumbel(size=len(weights))
-    return np.argsort(-keys, kind="stable")[:n]
-
-
 def _by_distance(rows: Any, n: int, kernel: WeightedKernels, rng: np.random.Generator) -> Positions:
     """Return n positions, drawn in rounds by the squared distance to those that there are."""
     chosen = np.array([rng.integers(n_rows(rows))], dtype=np.intp)
@@ -337,7 +321,9 @@ def _by_distance(rows: Any, n: int, kernel: WeightedKernels, rng: np.random.Gene
         if wanted == 0:  # what is left is nothing but rounding: any others will do
             rest = np.setdiff1d(np.arange(len(left)), chosen)
             return np.concatenate([chosen, rng.permutation(rest)[: n - len(chosen)]])
-        new = _weighted_draw(left, wanted, rng)
+        with np.errstate(divide="ignore"):  # so the largest keys are a draw in proportion to `left`
+            keys = np.log(left) + rng.gumbel(size=len(left))
+        new = np.argsort(-keys, kind="stable")[:wanted]
         chosen = np.concatenate([chosen, new])
         if len(chosen) < n:
             left = np.minimum(left, _squared_distances(rows, new, kernel))

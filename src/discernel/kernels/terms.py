@@ -349,10 +349,6 @@ class Atom:
         """What atoms have in common that share a pairwise matrix."""
         return self.pair, self.view
 
-    def seen_through(self, view: View) -> Atom:
-        """Return the atom of what is seen through another view first."""
-        return replace(self, view=View((*view.steps, *self.view.steps)))
-
 
 class Term(NamedTuple):
     """A number and the atoms whose product it multiplies; without atoms, a constant."""

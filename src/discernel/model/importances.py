@@ -23,7 +23,7 @@ from scipy.special import ndtri
 from discernel.arrays import Buffers, FloatArray, draw_rows, in_threads, is_sparse
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.kernels import Kernel
-from discernel.kernels.weighted import WeightedKernels, slices
+from discernel.kernels.weighted import slices
 from discernel.model.parts import ScorePart, score_parts, seen_columns
 from discernel.model.rows import has_columns
 from discernel.programs.least_squares import KernelLeastSquares, LeftOutRows
@@ -98,7 +98,7 @@ class LaterImportances:
     def found(self) -> tuple[FloatArray, FloatArray]:
         """Shares that sum to 1, and their standard errors."""
         kernel, rows = self.kernel, self.rows
-        gram = WeightedKernels(kernel.kernels, kernel.coefficients)(kernel.rows, kernel.rows)
+        gram = kernel.sum(kernel.rows, kernel.rows)
         fit = leave_rows_out(gram, rows, self.truth, self.ridge, self.weights)
         X, labels = kernel.rows[rows], self.labels[rows]
         return column_importances(kernel, self.reader, self.head, X, *fit, labels)

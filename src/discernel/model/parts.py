@@ -148,9 +148,8 @@ def score_parts(
     if isinstance(combined, CombinedKernel):
         # Centring is a subtraction: from the coefficients, and a constant that no row changes.
         coef, offset = combined.centering.of_product(coef)
-        kernel = WeightedKernels(combined.kernels, combined.coefficients)
         centered = bool(combined.centering.ignores_constants)
-        return [KernelPart(kernel, combined.rows, coef, centered)], offset
+        return [KernelPart(combined.sum, combined.rows, coef, centered)], offset
     parts: list[ScorePart] = []
     first = 0
     for factor, one in zip(combined.factors, combined.maps, strict=True):
