@@ -200,3 +200,72 @@ def test_public_names_are_listed_sorted_and_there():
     names = discernel.__all__
     assert len(set(names)) == len(names)
     assert all(hasattr(discernel, name) for name in names)
+
+
+# ---- attributes --------------------------------------------------------------------------------
+
+#: Objects of other libraries, which are set up by their attributes.
+FOREIGN = {"_THREAD", "element", "entry", "operator", "table", "tags", "torch", "warnings", "work"}
+
+
+#: What makes an object of one's own class.
+MAKERS = {"cls", "cls.__new__", "object.__new__", "type(self)", "_select", "_without_workspace"}
+
+
+def attributes_set(source):
+    """Yield line and text of attributes that are set on neither oneself nor a copy just made."""
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, (ast.FunctionDef, ast.Module)):
+            continue
+        own, targets = {"self", "cls"}, []
+        for node in own_nodes(function):
+            if isinstance(node, ast.Assign):
+                targets += node.targets
+                if isinstance(node.value, ast.Call) and makes_own(node.value):
+                    own |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            elif isinstance(node, (ast.AugAssign, ast.AnnAssign)):
+                targets.append(node.target)
+        for target in targets:
+            for each in target.elts if isinstance(target, (ast.Tuple, ast.List)) else [target]:
+                if isinstance(each, ast.Attribute):
+                    owner = ast.unparse(each.value).split(".")[0].split("[")[0]
+                    is_deeper = owner == "self" and not isinstance(each.value, ast.Name)
+                    if owner not in own | FOREIGN or is_deeper:
+                        yield each.lineno, ast.unparse(each)
+
+
+def own_nodes(function):
+    """Yield the nodes of a function without those of functions in it."""
+    waiting = list(function.body)
+    while waiting:
+        node = waiting.pop(0)
+        if not isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            yield node
+            waiting += ast.iter_child_nodes(node)
+
+
+def makes_own(call):
+    """Whether a call makes an object of one's own class: copy(self), cls(...), type(self)(...)."""
+    name = ast.unparse(call.func).removeprefix("self.")
+    return name in MAKERS or (name in ("copy", "copy.copy") and "self" in ast.unparse(call))
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.rglob("*.py")), ids=lambda p: str(p.relative_to(ROOT)))
+def test_nobody_sets_attributes_of_others(path):
+    assert list(attributes_set(path.read_text())) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "is_refused"),
+    [
+        ("def f(bank):\n    bank.last = 1", True),
+        ("def f(self):\n    self.workspace.last = 1", True),
+        ("def f(a, b):\n    a.x, b = 1, 2", True),
+        ("import room\nroom.hook = print", True),
+        ("def f(self):\n    self.last = 1", False),
+        ("def f(self):\n    made = copy(self)\n    made.last = 1", False),
+        ("def f(cls):\n    made = cls()\n    made.last = 1", False),
+    ],
+)
+def test_a_planted_attribute_is_noticed(source, is_refused):
+    assert bool(list(attributes_set(source))) is is_refused

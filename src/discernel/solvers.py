@@ -27,7 +27,6 @@ __all__ = [
     "QCQP",
     "SDP",
     "SILP",
-    "SOLVERS",
     "Alternating",
     "ClosedForm",
     "Columns",
@@ -43,8 +42,6 @@ __all__ = [
     "Solver",
     "Status",
     "Task",
-    "as_solver",
-    "check_solver",
 ]
 
 #: What the names stand for.

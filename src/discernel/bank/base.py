@@ -140,7 +140,8 @@ class Matrices(ABC):
 
         The last one is kept: the discriminant asks for the one that learning has ended with.
         """
-        return self._last_or_new(weights, ridge, self.tols[0])
+        diagonal = np.full(self.n_samples, ridge)
+        return self.workspace.system(weights, diagonal, self.tols[0], self._new_system)
 
     def check_factored(self) -> None:
         """Raise a clear error if systems cannot be solved without a ridge."""
@@ -153,21 +154,8 @@ class Matrices(ABC):
 
     def rough_system(self, weights: FloatArray, ridge: float) -> System:
         """Return `system`, in single precision where that is faster and good for three digits."""
-        return self._last_or_new(weights, ridge, self.tols[1])
-
-    def _last_or_new(self, weights: FloatArray, ridge: float | FloatArray, tol: float) -> System:
-        """Return the system that was made last, if it is this one, or make it."""
-        diagonal, workspace = np.full(self.n_samples, ridge), self.workspace
-        if workspace.last is not None:
-            known_weights, known_diagonal, system = workspace.last
-            same = np.array_equal(weights, known_weights)
-            if same and np.array_equal(diagonal, known_diagonal) and system.tol <= tol:
-                return system
-            del system  # and with it its memory, which the next one takes
-        workspace.last, weights = None, weights.copy()
-        system = self._new_system(weights, diagonal, tol)
-        workspace.last = weights, diagonal, system
-        return system
+        diagonal = np.full(self.n_samples, ridge)
+        return self.workspace.system(weights, diagonal, self.tols[1], self._new_system)
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
         """Return a system, solved to residuals of some relative length at most."""
@@ -177,7 +165,7 @@ class Matrices(ABC):
 
     def systems(self, weights: FloatArray) -> Callable[[float | FloatArray], System]:
         """Return the function from a ridge to its system; the matrices are combined once."""
-        self.workspace.last = None  # its memory is for the first of them
+        self.workspace.forget()  # its memory is for the first of them
         matrix = self.combined(weights)
 
         def copied(memory: FloatArray) -> FloatArray:
@@ -289,7 +277,7 @@ class Bank(Matrices):
             matrix[np.diag_indices_from(matrix)] += ridge
             return Inverse(Cholesky(matrix).inverse(), self.inner)
 
-        self.workspace.last = None
+        self.workspace.forget()
         return self.workspace.lend(self.n_samples, make)
 
     @abstractmethod

@@ -346,7 +346,7 @@ class DeviceBank(IterativeBank):
         return out
 
     def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
-        self.workspace.last = None
+        self.workspace.forget()
         matrix = self.device_matrix(weights, np.full(self.n_samples, ridge))
         inverse = DeviceFactor(matrix, self.device).inverse()
         return DeviceInverse(inverse, self.device, self._inner)

@@ -206,7 +206,8 @@ class FeatureBank(Bank):
 
     def halved(self) -> FeatureBank:
         """Return the bank of half of the landmarks, normalised as this one is."""
-        maps, part = self._known_maps, self._without_workspace()
+        maps = self._known_maps
+        part = self._without_workspace()
         part._take([block[one.halved] for block, one in zip(self._blocks, maps, strict=True)])
         part._traces = np.array([np.vdot(factor, factor) for factor in part._factors])
         part._maps = None

@@ -305,30 +305,25 @@ class IterativeBank(TiledBank):
         return lambda ridge: self._new_system(weights, np.full(self.n_samples, ridge), self.tols[0])
 
     def _new_system(self, weights: FloatArray, diagonal: FloatArray, tol: float) -> System:
-        factor, subspace = self._factor(weights), self.workspace.subspace
+        factor = self.workspace.factor(weights, partial(self._factor, weights))
+        subspace = self.workspace.subspace
         plain = self._without_workspace()
         return IterativeSystem(factor, subspace, plain, weights, diagonal, tol)
 
     def _factor(self, weights: FloatArray) -> PartialFactor:
-        """Return the factor of the preconditioner, which systems of the same weights share."""
-        workspace = self.workspace
-        if workspace.factor is not None and np.array_equal(workspace.factor[0], weights):
-            return workspace.factor[1]
-        workspace.factor = None  # its memory goes first
+        """Return the factor of the preconditioner."""
         engine, factors = self._engine, weights * self.scales
         centered = self._centered(factors)
-        factor = PartialFactor(
+        return PartialFactor(
             self.combined_diagonal(weights),
             lambda at: engine.columns(at, factors, centered),
             _largest_rank(self.n_samples),
         )
-        workspace.factor = weights.copy(), factor
-        return factor
 
     def compressed(self, basis: FloatArray) -> FloatArray:
         # Where a criterion looks for its optimum, solutions are: a first guess for free.
         found = super().compressed(basis)
-        self.workspace.subspace = basis, found
+        self.workspace.look_in(basis, found)
         return found
 
     # ---- what would need a matrix of n_samples² numbers ---------------------------------------

@@ -193,9 +193,39 @@ class Workspace:
 
     def __init__(self) -> None:
         self.spare: list[FloatArray] = []
-        self.last: tuple[FloatArray, FloatArray, System] | None = None
-        self.factor: tuple[FloatArray, PartialFactor] | None = None
+        self._last: tuple[FloatArray, FloatArray, System] | None = None
+        self._factor: tuple[FloatArray, PartialFactor] | None = None
         self.subspace: tuple[FloatArray, FloatArray] | None = None
+
+    def forget(self) -> None:
+        """Let the last system go, so that its memory is for what comes next."""
+        self._last = None
+
+    def system(
+        self, weights: FloatArray, diagonal: FloatArray, tol: float, make: Callable[..., System]
+    ) -> System:
+        """Return the system that was made last, if it is this one, or make it."""
+        if self._last is not None:
+            known_weights, known_diagonal, system = self._last
+            same = np.array_equal(weights, known_weights)
+            if same and np.array_equal(diagonal, known_diagonal) and system.tol <= tol:
+                return system
+            del system  # and with it its memory, which the next one takes
+        self._last, weights = None, weights.copy()
+        system = make(weights, diagonal, tol)
+        self._last = weights, diagonal, system
+        return system
+
+    def factor(self, weights: FloatArray, make: Callable[[], PartialFactor]) -> PartialFactor:
+        """Return the factor of the preconditioner, which systems of the same weights share."""
+        if self._factor is None or not np.array_equal(self._factor[0], weights):
+            self._factor = None  # its memory goes first
+            self._factor = weights.copy(), make()
+        return self._factor[1]
+
+    def look_in(self, basis: FloatArray, found: FloatArray) -> None:
+        """Keep the subspace that a criterion looks for its optimum in, and the matrices in it."""
+        self.subspace = basis, found
 
     def lend(self, n: int, make: Callable[[FloatArray], Made]) -> Made:
         """Return what is made in memory for a matrix of n rows, which is spare when it is gone."""

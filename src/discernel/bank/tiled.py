@@ -62,8 +62,9 @@ class Threads(Engine):
         self._is_single, self.passes = False, Counter[str]()
 
     def of(self, positions: NDArray[np.intp]) -> Self:
-        made, old = copy(self), positions.tolist()
-        made.kernels, made.n_kernels, taken = self.kernels.of(old), len(old), self.taken_off
+        made = copy(self)
+        old, taken = positions.tolist(), self.taken_off
+        made.kernels, made.n_kernels = self.kernels.of(old), len(old)
         made.taken_off = {new: taken[i] for new, i in enumerate(old) if i in taken}
         return made
 

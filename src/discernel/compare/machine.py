@@ -55,10 +55,7 @@ class PeakMemory:
     _n_entered = 0
 
     def __enter__(self) -> PeakMemory:
-        with PeakMemory._lock:
-            PeakMemory._n_inside += 1
-            PeakMemory._n_entered += 1
-            self._turn = PeakMemory._n_entered if PeakMemory._n_inside == 1 else None
+        self._turn = self._enter()
         self._before: int | None = None
         try:
             Path("/proc/self/clear_refs").write_text("5")
@@ -67,12 +64,25 @@ class PeakMemory:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with PeakMemory._lock:
-            PeakMemory._n_inside -= 1
-            was_alone = self._turn == PeakMemory._n_entered
+        was_alone = self._leave(self._turn)
         peak = _peak_so_far()
         if was_alone and peak != self._before:
             self.peak = peak
+
+    @classmethod
+    def _enter(cls) -> int | None:
+        """Count this measurement in; return its turn, None where another is under way."""
+        with cls._lock:
+            cls._n_inside += 1
+            cls._n_entered += 1
+            return cls._n_entered if cls._n_inside == 1 else None
+
+    @classmethod
+    def _leave(cls, turn: int | None) -> bool:
+        """Count it out; return whether there was no other meanwhile."""
+        with cls._lock:
+            cls._n_inside -= 1
+            return turn == cls._n_entered
 
 
 def _peak_so_far() -> int | None:

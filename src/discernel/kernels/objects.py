@@ -497,7 +497,7 @@ class Lookup(SimilarityKernel):
                 "The matrix of Lookup must have one row and one column per item. Got the shape "
                 f"{matrix.shape}."
             )
-        matrix.flags.writeable = False
+        matrix.setflags(write=False)
         names: Sequence[Hashable] = range(len(matrix)) if keys is None else as_cells(keys).tolist()
         if len(names) != len(matrix):
             raise InvalidInputError(

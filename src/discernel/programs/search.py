@@ -202,8 +202,14 @@ class Search:
             return search.solution()
         small = _Search(replace(program, bank=part.bank, target=part.target), task, n_stages=2)
         small.try_all()
-        full = _Search(program, task, stage=1, n_stages=2, n_before=small.n_evaluations)
-        full.is_stopped = small.is_stopped
+        full = _Search(
+            program,
+            task,
+            stage=1,
+            n_stages=2,
+            n_before=small.n_evaluations,
+            is_stopped=small.is_stopped,
+        )
         best = small.ranking()[0]
         for name, candidate in small.found.items():
             if full.found and full.must_stop():

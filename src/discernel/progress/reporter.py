@@ -30,6 +30,10 @@ class _Reporter:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
+    def enter(self, phase: str) -> None:
+        """Show another phase from now on."""
+        self.phase = phase
+
     def line(self) -> str:
         elapsed = time.perf_counter() - self._start
         share = min(0.99, elapsed / self.seconds) if self.seconds > 0 else 0.99
@@ -64,7 +68,7 @@ def phase(what: str) -> None:
     """Say what is being done, where somebody listens."""
     reporter = _ACTIVE.get()
     if reporter is not None:
-        reporter.phase = what
+        reporter.enter(what)
 
 
 @contextmanager

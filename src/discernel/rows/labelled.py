@@ -179,7 +179,7 @@ def _open(
     found = describe_columns(
         table.drop(columns=list(became)), categorical, numeric, read.views, where
     )
-    y.flags.writeable = False
+    y.setflags(write=False)
     n = len(np.unique(y))
     dataset = Dataset(
         name=name,

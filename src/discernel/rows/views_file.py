@@ -415,6 +415,6 @@ def join_files(views: ViewsFile, table: Any) -> Any:
         found = (
             other[names].set_axis(canonical_text(keys)).reindex(canonical_text(table[source.key]))
         )
-        found.columns = [f"{source.name}[{name}]" for name in names]
+        found = found.set_axis([f"{source.name}[{name}]" for name in names], axis=1)
         parts.append(found.set_axis(table.index))
     return pandas.concat(parts, axis=1)
