@@ -1,5 +1,6 @@
 """The command line on many files: read in chunks, predicted in chunks, whole or not at all."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,8 @@ from typer.testing import CliRunner
 
 from discernel.cli import app as commands
 from discernel.cli import many, shared
-from discernel.estimators import discriminant
 from discernel.persistence import read_model
+from discernel.plan import plan
 
 
 @pytest.fixture(autouse=True)
@@ -109,10 +110,14 @@ def test_a_large_file_is_read_in_chunks(monkeypatch):
     assert "300 rows in chunks" in result.output
 
 
+def in_sums(problem, stage):
+    return replace(stage, kind="lowrank", rank=100, sums=True)
+
+
 #: What `fit` is given, and what is changed so that few rows are fitted as many are.
 WAYS_TO_FIT = {
     "in memory": (["rows.csv"], None),
-    "summed up": (["rows.parquet"], (discriminant, "_must_sum", lambda *_: True)),
+    "summed up": (["rows.parquet"], (plan, "_with_parts", in_sums)),
     "large": (["rows.parquet"], (many, "_LARGE", 1000)),
     "files": (["rows.csv", "more.csv"], None),
     "folder": (["data"], None),

@@ -116,7 +116,7 @@ def test_what_cannot_be_summed_up_has_a_low_rank_here(rows, tensor, monkeypatch)
 def test_rows_that_a_device_does_not_take_say_so(rows, tensor, monkeypatch):
     X, y = rows
     clf = MultipleKernelDiscriminant(verbose=True)
-    monkeypatch.setattr(base, "_device_for", lambda *given: Device.named("cpu"))
+    monkeypatch.setattr(base, "elsewhere", lambda found: Device.named("cpu"))
     with pytest.raises(InvalidInputError, match="Leave `device` out for other rows"):
         clf.fit(sp.csr_array(X), y)
 
@@ -132,7 +132,7 @@ def test_too_short_a_time_for_what_has_no_low_rank_stops_the_solver(rows, tensor
 def test_sums_there_cost_what_the_device_does_with_all_rows(device, monkeypatch):
     here, product = Speed(product=2e11, entry=2e-8, n_threads=16), 1e14
     monkeypatch.setattr("discernel.plan.costs.device_product_rate", lambda *_, single: product)
-    options = {"chooses": True, "n_programs": 0.0, "sums_on_device": True, "rank": 3_000}
+    options = {"chooses": True, "n_programs": 0.0, "sums": True, "rank": 3_000}
     few, many = (
         replace(problem(n, device, **options), speeds={"here": here, "device": SPEED})
         for n in (100_000, 10_000_000)

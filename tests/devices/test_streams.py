@@ -83,7 +83,7 @@ def test_features_and_gradients_are_those_of_numpy(device, rows):
 @pytest.fixture
 def on_device(device, monkeypatch):
     """Have estimators compute on the device, whatever they are given."""
-    monkeypatch.setattr(base, "_device_for", lambda estimator, *given: device)
+    monkeypatch.setattr(base, "elsewhere", lambda found: device)
     return device
 
 

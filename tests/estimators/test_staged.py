@@ -4,7 +4,6 @@ import warnings
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator
 
 from discernel import (
     LearnedKernelTransformer,
@@ -14,14 +13,14 @@ from discernel import (
     open_rows,
 )
 from discernel.bank import AutoBank
+from discernel.estimators.base import BaseKernelEstimator
 from discernel.exceptions import ConvergenceWarning, InvalidInputError
 from discernel.kernels import Function, rbf_ladder
-from discernel.learn import Status, make_request
+from discernel.learn import Status
 from discernel.learn import stages as staged
-from discernel.learn.rows import Setting
-from discernel.learn.stages import StagedFit
+from discernel.learn.stages import FitRun
 from discernel.model import Facts, Model
-from discernel.plan import Problem, Stage
+from discernel.plan import FitPlan, Problem, Stage
 from discernel.plan.speed import Speed
 from discernel.progress.deadline import check_deadline, must_stop_learning
 
@@ -202,23 +201,21 @@ def test_a_first_pass_that_takes_too_long_ends_once_there_are_two_classes(rows, 
 # ---- which stage is next -----------------------------------------------------------------------
 
 
-class Fitted(BaseEstimator):
+class Fitted(BaseKernelEstimator):
     """An estimator whose stages take what a test says."""
 
     def __init__(self, clock, seconds, losses, learning=0.0):
+        super().__init__()
         self.clock, self.seconds, self.losses, self.learning = clock, seconds, losses, learning
-
-    def _open_rows(self, X, y, sample_weight, setting):
-        return X, y, sample_weight
-
-    def _survey_rows(self, X, setting):
-        return None
+        self._clock = clock
 
     def _held_out_loss(self, model):
         return self.losses.get(model.head)
 
-    def _fit_model(self, X, y, sample_weight, setting):
-        stage = setting.stages.stage or setting.stages.begin(PROBLEM)
+    def _fit_model(self, X, y, sample_weight, run):
+        if run.stage is None:
+            run.plan(PROBLEM)
+        stage = run.stage
         learning = self.learning * self.seconds[stage.n_rows]
         self.clock.now += learning
         if not stage.learns or not must_stop_learning():
@@ -239,11 +236,11 @@ def run_stages(limit, forecasts, seconds=None, losses=None, learning=0.0):
         for n_rows, expected in forecasts.items()
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(staged, "plan_stages", lambda problem, most_rows: stages)
+        patch.setattr(staged, "plan_fit", lambda *_, **__: FitPlan(tuple(stages), limit))
         reserved = learning > 0
         patch.setattr(staged, "forecast_rest", lambda _, stage: reserved * stage.seconds)
-        y, setting = np.arange(4000) % 2, Setting(make_request())
-        found = StagedFit(estimator, setting, limit, clock).fit(np.zeros((4000, 1)), y, None)
+        run = FitRun(estimator, seconds=limit)
+        found = run.fit(np.zeros((4000, 1)), np.arange(4000) % 2, None)
     return found, [stage.what.split()[0] for stage in found.facts.plan.stages]
 
 

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import RBF, Laplace
-from discernel.plan import Problem, parse_duration, plan_stage, plan_stages
+from discernel.plan import Problem, parse_duration, plan_fit, plan_stage, plan_stages
 from discernel.plan.costs import forecast
 from discernel.plan.speed import Speed, measure_speed
 
@@ -85,6 +85,43 @@ def test_what_is_asked_for_is_taken_and_forecast(kind):
     assert 0 < found.seconds < 100
     assert "3,000 rows" in str(found)
     assert "asked for" in str(found)
+
+
+def test_few_rows_have_a_plan_without_a_forecast():
+    (stage,) = plan_fit(problem(300)).stages
+    assert (stage.kind, stage.exact, stage.rank, stage.is_forecast) == (
+        "dense",
+        "dense",
+        None,
+        False,
+    )
+    (stage,) = plan_fit(problem(300), verbose=True).stages
+    assert (stage.kind, stage.is_forecast) == ("dense", True)
+    (stage,) = plan_fit(problem(5, asked="lowrank", n_programs=1.0)).stages
+    assert (stage.kind, stage.exact, stage.rank) == ("lowrank", "dense", 12)
+    (stage,) = plan_fit(problem(300, asked="iterative", memory=1e6)).stages
+    assert (stage.kind, stage.exact) == ("iterative", "tiled")
+
+
+def test_features_that_do_not_fit_into_the_memory_of_the_bank_are_summed_up():
+    few = {"asked": "lowrank", "rank": 100, "sums": True}
+    for n_rows, memory, changes, sums in [
+        (10_000, 8e6, {}, False),
+        (10_001, 8e6, {}, True),
+        (10_001, 8e6, {"balanced": True}, False),
+        (10_001, 8e6, {"sums": False}, False),
+        (300, 1e9, {"in_chunks": True}, True),
+    ]:
+        (stage,) = plan_fit(problem(n_rows, memory=memory, **(few | changes))).stages
+        assert (stage.kind, stage.rank, stage.sums) == ("lowrank", 100, sums)
+
+
+def test_a_time_limit_makes_more_stages_of_the_same_plan():
+    plan = plan_fit(problem(8000), max_time=60.0)
+    assert plan.max_time == 60.0
+    expected = plan_stages(problem(8000))
+    assert [stage.what for stage in plan.stages] == [stage.what for stage in expected]
+    assert all(stage.is_forecast for stage in plan.stages)
 
 
 @pytest.mark.parametrize("kind", ["tiled", "iterative", "lowrank"])

@@ -18,7 +18,6 @@ from discernel.bank.identity import WithIdentity
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.make import KINDS, Kind, bank_of_matrices, device_of_matrices, make_bank
 from discernel.bank.products import Normalization
-from discernel.bank.ranks import default_rank
 from discernel.bank.system import CholeskySystem, System
 from discernel.bank.tiled import TiledBank
 
@@ -49,7 +48,6 @@ __all__ = [
     "Uncentered",
     "WithIdentity",
     "bank_of_matrices",
-    "default_rank",
     "device_of_matrices",
     "gram_stack",
     "make_bank",

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Device, check_given, elsewhere, n_rows, on_host
+from discernel.arrays import Device, check_given, elsewhere, on_host
 from discernel.arrays.sample_weights import SampleWeights
 from discernel.bank.base import Bank
 from discernel.bank.checks import check_symmetric
@@ -20,7 +20,6 @@ from discernel.bank.exact import DenseBank
 from discernel.bank.features import FeatureBank
 from discernel.bank.iterative import IterativeBank
 from discernel.bank.products import Normalization
-from discernel.bank.ranks import default_rank
 from discernel.bank.tiled import TiledBank
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, kernel_names
@@ -46,7 +45,8 @@ def make_bank(
     Parameters
     ----------
     choice : BankChoice
-        Which bank, its rank and its memory; on a device also ``"auto"``, which is factored there.
+        Which bank, its memory and, where that is low, its rank; on a device also ``"auto"``, which
+        is factored there.
     kernels : sequence of Kernel
         The candidates, resolved.
     X : array-like of shape (n_samples, n_features)
@@ -59,7 +59,7 @@ def make_bank(
     kind, rank, n_bytes = choice
     options: dict[str, Any] = {"normalization": normalization, "sample_weights": sample_weights}
     if kind == "lowrank":
-        rank = max(default_rank(n_rows(X), n_bytes), len(kernels)) if rank is None else rank
+        assert rank is not None
         return FeatureBank.of_rank(kernels, X, rank, **options)
     if device is not None:
         options["device"] = device

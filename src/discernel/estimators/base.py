@@ -24,15 +24,15 @@ from discernel.arrays import (
     is_frame,
     on_host,
 )
-from discernel.bank import read_choice
+from discernel.bank import BankChoice
 from discernel.inspection.facts import model_facts
 from discernel.kernels.make import get_settings, with_settings
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import naming_rows
-from discernel.learn.rows import Setting
-from discernel.learn.stages import fit_in_stages
+from discernel.learn.stages import FitRun
 from discernel.learn.training import are_precomputed, take_sparse, takes_tables
 from discernel.model import Model
+from discernel.plan import parse_duration
 from discernel.rows.chunks import Chunk, is_dask
 from discernel.rows.sources import Source
 from discernel.show.notebook import notebook_html
@@ -82,6 +82,7 @@ class BaseKernelEstimator(BaseEstimator):
     #: What a time limit is kept by.
     _clock: Any = staticmethod(time.perf_counter)
     kernels: Any
+    device: Any = None
     model_: Model
 
     n_features_in_ = view("reader.n_features", "The number of columns.", optional=True)
@@ -174,34 +175,19 @@ class BaseKernelEstimator(BaseEstimator):
             callback=self.callback,
         )
 
-    def _setting(self, device: Device | None) -> Setting:
-        """Return how the estimator asks to be fitted, checked."""
-        candidates = self._candidates()
-        return Setting(
-            self._request(),
-            read_choice(self.bank),
-            device,
-            takes_tables(candidates),
-            are_precomputed(candidates),
-            self.verbose,
-            self._approximable,
-            self._holds_out,
-            self._sums,
-        )
-
     def _fit_in_time(self, X: Any, y: Any, sample_weight: Any, device: Device | None) -> Model:
         """Return the model of a fit, within the time limit if there is one."""
-        return fit_in_stages(self, (X, y, sample_weight), self._setting(device))
+        return FitRun(self, device, parse_duration(self.max_time)).fit(X, y, sample_weight)
 
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
-        """Return the model of a fit.
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
+        """Return the model of a stage of a fit.
 
         Parameters
         ----------
         X, y, sample_weight : array-like
             Rows, labels and weights.
-        setting : Setting
-            How to fit.
+        run : FitRun
+            The fit.
         """
         raise NotImplementedError
 
@@ -209,11 +195,11 @@ class BaseKernelEstimator(BaseEstimator):
         """Return what held-out rows cost with a model; None where that is not known."""
         return None
 
-    def _open_rows(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Any, ...]:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
         """Return rows, labels and weights as they are learned from."""
         return X, y, sample_weight
 
-    def _survey_rows(self, X: Any, setting: Setting) -> Any:
+    def _survey_rows(self, X: Any, run: FitRun) -> Any:
         """Return what a first pass over rows in chunks finds; None for rows in memory."""
         return None
 
@@ -421,25 +407,17 @@ def make_model(
     """
     given, device = (X, y, sample_weight), None
     try:
-        device = _device_for(estimator, *given)
+        found, named = check_given(*given), estimator.device
+        # What other libraries have in NumPy's memory is computed by NumPy.
+        if named != "cpu" and estimator._computes_on_device:  # "cpu" needs no other library
+            device = elsewhere(found if named is None else Device.named(named))
         return fit(*map(on_host, given), device).prepared()
     except BaseException as error:
-        found = (each for each in map(device_of, given) if each is not None)
-        failed = device_failure(error, device or next(found, None), **_when_fitting(estimator))
+        devices = (each for each in map(device_of, given) if each is not None)
+        failed = device_failure(error, device or next(devices, None), **_when_fitting(estimator))
         if failed is None:
             raise
         raise failed from error
-
-
-def _device_for(estimator: Any, *given: Any) -> Device | None:
-    """Return where to compute: the device that is named, or that of what was given.
-
-    None is NumPy, which also computes with what other libraries have in its memory.
-    """
-    found, named = check_given(*given), estimator.get_params(deep=False).get("device")
-    if named == "cpu" or not estimator._computes_on_device:  # needs no other library
-        return None
-    return elsewhere(found if named is None else Device.named(named))
 
 
 def _makes_frames(estimator: Any) -> bool:

@@ -12,21 +12,15 @@ from scipy.special import log_softmax, softmax
 from sklearn.base import ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from discernel.arrays import FloatArray, check_given, on_host
+from discernel.bank import BankChoice
 from discernel.criteria import takes_two_classes
 from discernel.discriminant import ClassHead, Decision, HeldOutScores, fit_discriminant
 from discernel.estimators.base import BaseKernelEstimator, by_chunks, make_model, score_any, view
 from discernel.exceptions import InvalidInputError, unknown_choice
 from discernel.learn import Request, make_request
 from discernel.learn.chunks import StreamLearner
-from discernel.learn.rows import (
-    PRIOR_REQUEST,
-    FitRun,
-    Setting,
-    held_out_scores,
-    learn_training,
-    rows_vary,
-    working,
-)
+from discernel.learn.rows import PRIOR_REQUEST, held_out_scores, learn_rows, rows_vary
+from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.rows.chunks import is_dask
@@ -91,25 +85,24 @@ class BaseKernelDiscriminant(
         self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
         return self
 
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
         """Return the model of a fit to rows in memory or in chunks.
 
         Parameters
         ----------
         X, y, sample_weight : array-like
             Rows, labels and weights.
-        setting : Setting
-            How to fit.
+        run : FitRun
+            The fit.
         """
-        X, y, sample_weight = self._open_rows(X, y, sample_weight, setting)
         if isinstance(X, Source):
             if y is not None or sample_weight is not None:
                 raise InvalidInputError(
                     "Labels and weights of rows in chunks come with them. Got them for fit; name "
                     "their columns, or give them, to open_rows."
                 )
-            return StreamLearner(self, setting).fit(X)
-        request, training = setting.request, check_training(self, X, y, sample_weight)
+            return StreamLearner(self, run).fit(X)
+        request, training = run.request, check_training(self, X, y, sample_weight)
         least = 2 if training.absent is None else 1
         target = ClassTarget.from_labels(training.y, training.weights, least=least)
         given = training.among_given(target, self.class_weight)
@@ -118,11 +111,11 @@ class BaseKernelDiscriminant(
         self._check_target(given, request)
         decision = self._decide(given)
         rows, kernels = training.X, training.kernels
-        with working(setting, rows, kernels, given.seen) as work:
-            if _must_sum(setting, request, work) and rows_vary(rows, kernels, setting.tables):
+        with run.working(rows, kernels, target.n_samples) as stage:
+            if stage.sums and rows_vary(rows, kernels, run.tables):
                 del training, rows, target, given
-                return StreamLearner(self, setting).fit_rows(X, y, sample_weight, work=work)
-            return self._fit_rows(training, given, decision, request, setting, work)
+                return StreamLearner(self, run).fit_rows(X, y, sample_weight, planned=True)
+            return self._fit_rows(training, given, decision, request, run)
 
     def _fit_rows(
         self,
@@ -130,12 +123,11 @@ class BaseKernelDiscriminant(
         given: ClassTarget,
         decision: Decision,
         request: Request,
-        setting: Setting,
-        work: FitRun,
+        run: FitRun,
     ) -> Model:
         """Return the model of rows in memory, all kept or in a bank of features."""
         target = given.seen
-        learning = learn_training(setting, training, target, request, work)
+        learning = learn_rows(run, training.X, training.reader, target, request)
         fit, held_out = learning.fit(target), HeldOutScores()
         if self.statistics == "loo":
             held_out = held_out_scores(learning, fit, target)(target, slice(None))
@@ -144,7 +136,6 @@ class BaseKernelDiscriminant(
         head = self._make_head(found, decision, given, held_out.where)
         return learning.model(
             training,
-            work,
             fit,
             head,
             target.codes,
@@ -181,20 +172,20 @@ class BaseKernelDiscriminant(
         expected = model.head.expected
         return None if expected is None else float(expected.log_loss)
 
-    def _open_rows(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> tuple[Any, ...]:
+    def _open_rows(self, X: Any, y: Any, sample_weight: Any, bank: BankChoice) -> tuple[Any, ...]:
         """Return rows, labels and weights as they are learned from."""
         if not is_dask(X):
             return X, y, sample_weight
         source = open_rows(X, y, weights=sample_weight)
-        if setting.bank.kind != "distributed":
+        if bank.kind != "distributed":
             return source, None, None
         from discernel.rows.dask import gathered
 
         return gathered(source)  # of which every worker will have all
 
-    def _survey_rows(self, X: Any, setting: Setting) -> Any:
+    def _survey_rows(self, X: Any, run: FitRun) -> Any:
         """Return what a first pass over rows in chunks finds; None for rows in memory."""
-        return StreamLearner(self, setting).survey(X) if isinstance(X, Source) else None
+        return StreamLearner(self, run).survey(X) if isinstance(X, Source) else None
 
     def partial_fit(
         self,
@@ -248,7 +239,7 @@ class BaseKernelDiscriminant(
         X, y, classes, sample_weight = map(on_host, (X, y, classes, sample_weight))
         known = self.model_ if "model_" in vars(self) else None
         device = None if known is None else known.device
-        learner = StreamLearner(self, self._setting(device))
+        learner = StreamLearner(self, FitRun(self, device))
         self.model_ = learner.learn_more(known, X, y, sample_weight, classes, float(forget))
         return self
 
@@ -399,16 +390,6 @@ class BaseKernelDiscriminant(
             The classes differ most along the first column.
         """
         return np.asarray(self.model_.head.coordinates(self.model_.scores(X)))
-
-
-def _must_sum(setting: Setting, request: Request, work: FitRun) -> bool:
-    """Whether features are summed up: those of all rows do not fit into the memory of the bank.
-
-    On a device always, which is where that is done.
-    """
-    n_bytes = 8 * work.n_samples * (work.planned.rank or 1)
-    summed = setting.device is not None or n_bytes > setting.bank.memory
-    return work.planned.kind == "lowrank" and summed and not request.criterion.balanced
 
 
 class KernelDiscriminant(BaseKernelDiscriminant):

@@ -27,7 +27,8 @@ from discernel.estimators.base import (
     view,
 )
 from discernel.exceptions import InvalidInputError, caller_stacklevel
-from discernel.learn.rows import Learning, Setting, held_out_scores, learn_training, working
+from discernel.learn.rows import Learning, held_out_scores, learn_rows
+from discernel.learn.stages import FitRun
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
 from discernel.targets import ClassTarget, LabelsTarget
@@ -198,32 +199,31 @@ class MultiLabelKernelDiscriminant(ClassifierMixin, BaseKernelEstimator):
         self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
         return self
 
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
         """Return the model of a fit.
 
         Parameters
         ----------
         X, y, sample_weight : array-like
             Rows, labels and weights.
-        setting : Setting
-            How to fit.
+        run : FitRun
+            The fit.
         """
-        y, request = y.toarray() if hasattr(y, "toarray") else y, setting.request
+        y, request = y.toarray() if hasattr(y, "toarray") else y, run.request
         one_class = sample_weight is not None and np.asarray(y).ndim == 1
         training = check_training(self, X, y, sample_weight, labels=one_class, multi_output=True)
         has, weights, classes, is_multilabel = self._indicate(training)
         varies = _check_labels(has, classes if is_multilabel else None)
         target = LabelsTarget(has[:, varies], weights)
         request.check_target(target)
-        with working(setting, training.X, training.kernels, target) as work:
-            learning = learn_training(setting, training, target, request, work)
+        with run.working(training.X, training.kernels, target.n_samples):
+            learning = learn_rows(run, training.X, training.reader, target, request)
             found, fit = _fit_labels(learning, target)
         share = has.mean(axis=0) if weights is None else weights.shares @ has
         share[has.all(axis=0)] = 1.0  # without rounding
         head = LabelsHead(dict(zip(varies.tolist(), found, strict=True)), share, is_multilabel)
         return learning.model(
             training,
-            work,
             fit,
             head,
             has[:, varies].astype(np.intp),

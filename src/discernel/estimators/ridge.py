@@ -17,7 +17,8 @@ from discernel.estimators.base import (
     make_model,
     score_any,
 )
-from discernel.learn.rows import Setting, learn_training, working
+from discernel.learn.rows import learn_rows
+from discernel.learn.stages import FitRun
 from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.model.importances import squared_losses
@@ -138,27 +139,27 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, BaseKernelEstimator)
         self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
         return self
 
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
         """Return the model of a fit.
 
         Parameters
         ----------
         X, y, sample_weight : array-like
             Rows, numbers and weights.
-        setting : Setting
-            How to fit.
+        run : FitRun
+            The fit.
         """
         options: dict[str, Any] = {"y_numeric": True, "multi_output": True}
         training = check_training(self, X, y, sample_weight, labels=False, **options)
         y = np.asarray(training.y, dtype=np.float64)
-        target, request = RegressionTarget.from_values(y, training.weights), setting.request
+        target, request = RegressionTarget.from_values(y, training.weights), run.request
         request.check_target(target)
-        with working(setting, training.X, training.kernels, target) as work:
-            learning = learn_training(setting, training, target, request, work)
+        with run.working(training.X, training.kernels, target.n_samples):
+            learning = learn_rows(run, training.X, training.reader, target, request)
             fit = learning.fit(target, target.weighted_values)
             head, coef = NumberHead(fit.leave_one_out, y.ndim == 2), learning.coef(fit.coef)
             found: dict[str, Any] = {"coef": coef, "intercept": fit.intercept, "labels": y}
-            return learning.model(training, work, fit, head, fit.truth, **found)
+            return learning.model(training, fit, head, fit.truth, **found)
 
     @property
     def dual_coef_(self) -> FloatArray:

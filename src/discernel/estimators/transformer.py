@@ -15,7 +15,8 @@ from discernel.bank import Centering, CombinedKernel
 from discernel.discriminant import Head
 from discernel.estimators.base import BaseKernelEstimator, like_input, make_model, view
 from discernel.exceptions import InvalidInputError
-from discernel.learn.rows import Setting, learn_training, working
+from discernel.learn.rows import learn_rows
+from discernel.learn.stages import FitRun
 from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.model.importances import squared_losses
@@ -108,31 +109,31 @@ class LearnedKernelTransformer(TransformerMixin, BaseKernelEstimator):
         self.model_ = make_model(self, self._fit_in_time, X, y, sample_weight)
         return self
 
-    def _fit_model(self, X: Any, y: Any, sample_weight: Any, setting: Setting) -> Model:
+    def _fit_model(self, X: Any, y: Any, sample_weight: Any, run: FitRun) -> Model:
         """Return the model of a fit.
 
         Parameters
         ----------
         X, y, sample_weight : array-like
             Rows, labels and weights.
-        setting : Setting
-            How to fit.
+        run : FitRun
+            The fit.
         """
-        if setting.bank.kind == "lowrank":
+        if run.bank.kind == "lowrank":
             raise InvalidInputError(
                 "LearnedKernelTransformer returns the kernel to all training rows, which "
                 "bank='lowrank' does not keep. Use another bank."
             )
-        given, n_samples, request = (X, y), _num_samples(X), setting.request
+        given, n_samples, request = (X, y), _num_samples(X), run.request
         training = check_training(self, X, y, sample_weight)
         every_row: Any = None if training.places is None else check_training(self, *given).X
         target = ClassTarget.from_labels(training.y, training.weights)
         request.check_target(target)
-        with working(setting, training.X, training.kernels, target) as work:
-            learning = learn_training(setting, training, target, request, work)
+        with run.working(training.X, training.kernels, target.n_samples):
+            learning = learn_rows(run, training.X, training.reader, target, request)
             fit, head = learning.fit(target), KernelHead(n_samples, target.total)
             none: dict[str, Any] = {"coef": np.empty((0, 0)), "intercept": np.empty(0)}
-            model = learning.model(training, work, fit, head, fit.truth, **none)
+            model = learning.model(training, fit, head, fit.truth, **none)
         kernel, reader = model.kernel, model.reader
         if training.places is None or not isinstance(kernel, CombinedKernel):
             return model

@@ -14,13 +14,12 @@ from sklearn.base import OneToOneFeatureMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.arrays import FloatArray, as_dense
+from discernel.arrays import FloatArray, as_dense, is_frame
 from discernel.bank import CombinedFeatures, CombinedKernel
 from discernel.exceptions import InvalidInputError
 from discernel.kernels.columns import column_cells, column_indices
 from discernel.model import Model
 from discernel.model.parts import ScorePart, score_parts
-from discernel.rows.cells import is_frame
 
 # ---- the estimator -----------------------------------------------------------------------------
 

@@ -27,19 +27,12 @@ from discernel.discriminant import (
 from discernel.exceptions import InvalidInputError
 from discernel.kernels import Kernel, as_kernels
 from discernel.kernels.columns import divided_columns
-from discernel.kernels.features import NystromMap, draw_landmarks, n_landmarks
+from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
 from discernel.learn.refine import divide_rows, refine_metric
-from discernel.learn.rows import (
-    FitRun,
-    Learning,
-    Setting,
-    held_out_scores,
-    learn_rows,
-    rows_vary,
-    working,
-)
+from discernel.learn.rows import Learning, held_out_scores, learn_rows, rows_vary
 from discernel.learn.sample import RowSample, comparable
+from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
     StreamedFit,
     StreamState,
@@ -50,6 +43,7 @@ from discernel.learn.survey import Survey, SurveyPass, check_cells, codes_of
 from discernel.learn.training import check_training, with_class_weight
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, has_importances, importance_rows
+from discernel.plan import LEARNED_ON
 from discernel.progress import phase
 from discernel.progress.deadline import check_deadline, must_stop_learning
 from discernel.rows.chunks import Chunk, Place, RowProgress, is_dask, stack_rows
@@ -57,8 +51,6 @@ from discernel.rows.reader import RowReader
 from discernel.rows.sources import ArraySource, Source
 from discernel.targets import ClassTarget
 
-#: Rows of the sample that kernels, metric and weights are learned on.
-_LEARNED_ON = 3_000
 #: As many rows that a kernel was not learned from are enough to say what to expect.
 _MOST_TO_EXPECT_FROM = 1_000
 #: The power of the metric that further rounds start from.
@@ -195,16 +187,16 @@ class StreamLearner:
     ----------
     estimator : BaseKernelDiscriminant
         What is fitted; it is not changed.
-    setting : Setting
-        How.
+    run : FitRun
+        The fit.
     """
 
     estimator: Any
-    setting: Setting
+    run: FitRun
 
     # ---- two passes --------------------------------------------------------------------------
 
-    def fit(self, source: Source, classes: Any = None, work: FitRun | None = None) -> Model:
+    def fit(self, source: Source, classes: Any = None, *, planned: bool = False) -> Model:
         """Survey all rows, learn the kernel on a sample, sum up features, and fit.
 
         Parameters
@@ -213,30 +205,34 @@ class StreamLearner:
             The rows.
         classes : array-like, optional
             All labels that there will be; by default those of the rows.
-        work : FitRun, optional
-            The fit that this is part of, whose bank is chosen.
+        planned : bool, default=False
+            Whether the fit was planned before, with all rows in memory.
         """
-        self._refuse_unstreamable()
-        stages = self.setting.stages
-        known = None if stages is None else stages.survey
-        surveying, survey = self.survey(source) if known is None else known
-        survey, reader = self._encoded(survey)
+        surveying, survey = self.run.survey or self.survey(source)
+        given = survey.drawn
+        training = check_training(self.estimator, given.X, given.y, facts=survey.facts)
+        survey = replace(survey, sample=given.with_rows(training.X), facts=None)
         ClassTarget.from_labels(survey.drawn.y)
         survey = survey if classes is None else survey.with_classes(classes)
-        labels, factors = survey.classes, self._class_factors(survey)
-        self.estimator._decide(survey.target(labels, survey.everywhere))
-        with self._working(survey, reader.kernels, work) as found:
-            rank = found.planned.rank or n_landmarks(survey.n_rows)
-            features, sampled, sample = self._learn_on_sample(survey, reader, rank)
+        labels, target = survey.classes, survey.target(survey.classes, survey.everywhere)
+        factors = class_factors(self.estimator.class_weight, target)
+        factors = np.ones(target.n_classes) if factors is None else factors
+        self.estimator._decide(target)
+        run, n_drawn = self.run, len(survey.drawn)
+        working = blas_threads(n_drawn)
+        if not planned:
+            working = run.working(survey.drawn.X, training.kernels, n_drawn, survey.n_rows)
+        with working:
+            features, sampled, sample = self._learn_on_sample(survey, training.reader)
             survey = replace(survey, sample=sample)
             prepare = _ChunkReader(sampled.reader, labels, factors)
-            summing = SumPass(features, len(labels), self.setting.device, prepare)
+            summing = SumPass(features, len(labels), self.run.device, prepare)
             sums = source.reduce(summing, self._report(1, survey.n_rows))
             n_seen = source.n_rows or survey.n_rows
             state = StreamState(survey, surveying, features, sums, labels, factors, n_seen)
             state.check_same_rows()
-            sampled = replace(sampled, forecast=found.forecast, plan=found.plan("stream"))
-            return self._model(state, sampled)
+            forecast, plan = run.record("stream")
+            return self._model(state, replace(sampled, forecast=forecast, plan=plan))
 
     def fit_rows(
         self,
@@ -244,40 +240,27 @@ class StreamLearner:
         y: Any,
         sample_weight: Any,
         classes: Any = None,
-        work: FitRun | None = None,
+        *,
+        planned: bool = False,
     ) -> Model:
         """Learn the kernel, and fit, on the first rows, or on all there are."""
-        return self.fit(ArraySource(_table(X), y, sample_weight), classes, work)
+        return self.fit(ArraySource(_table(X), y, sample_weight), classes, planned=planned)
 
     def survey(self, source: Source) -> tuple[SurveyPass, Survey]:
         """Return the first pass over all rows, and what it found."""
         self._refuse_unstreamable()
         surveying = SurveyPass.of(
             source,
-            seed=_seed(self.setting.request.random_state),
-            takes_tables=self.setting.tables,
+            seed=_seed(self.run.request.random_state),
+            takes_tables=self.run.tables,
         )
         survey = source.reduce(surveying, self._report(0, source.estimated_n_rows))
         survey.check_kinds()
         return surveying, survey
 
-    @contextmanager
-    def _working(
-        self, survey: Survey, kernels: list[Kernel], work: FitRun | None
-    ) -> Iterator[FitRun]:
-        """Say what is ahead, where that was not said before."""
-        sample = survey.drawn
-        if work is not None:
-            with blas_threads(len(sample)):
-                yield work
-            return
-        target = self._target(survey, survey.everywhere)
-        with working(self.setting, sample.X, kernels, target, n_rows=survey.n_rows) as found:
-            yield found
-
     def _refuse_unstreamable(self) -> None:
         """Raise a clear error for what needs all rows at once."""
-        request = self.setting.request
+        request = self.run.request
         if as_kernels(self.estimator._candidates())[0].precomputed:
             raise InvalidInputError(
                 "Rows in chunks need kernels of rows. Got kernels='precomputed'. Give kernels, or "
@@ -296,7 +279,7 @@ class StreamLearner:
             )
 
     def _report(self, stage: int, total: int | None) -> Callable[[int], None]:
-        callback: Any = self.setting.request.callback
+        callback: Any = self.run.request.callback
 
         def report(rows: int) -> None:
             if stage > 0:
@@ -308,37 +291,25 @@ class StreamLearner:
 
         return report
 
-    def _encoded(self, survey: Survey) -> tuple[Survey, RowReader]:
-        """Return the survey with rows as kernels take them, and what reads others the same way."""
-        given = survey.drawn
-        training = check_training(self.estimator, given.X, given.y, facts=survey.facts)
-        return replace(survey, sample=given.with_rows(training.X), facts=None), training.reader
-
-    def _class_factors(self, survey: Survey) -> FloatArray:
-        """Return what rows of each class weigh more."""
-        target = survey.target(survey.classes, survey.everywhere)
-        found = class_factors(self.estimator.class_weight, target)
-        return np.ones(target.n_classes) if found is None else found
-
     def _target(self, survey: Survey, rows: NDArray[np.intp]) -> ClassTarget:
         """Return the classes of rows of the sample; only those that have weight."""
         target = survey.target(survey.classes, rows)
         return with_class_weight(target, self.estimator.class_weight).among(survey.seen)
 
     def _learn_on_sample(
-        self, survey: Survey, reader: RowReader, rank: int
+        self, survey: Survey, reader: RowReader
     ) -> tuple[NystromMap, _Sampled, RowSample]:
         """Learn the kernel and draw landmarks; return features, and which rows were looked at."""
-        sample, request = survey.drawn, self.setting.request
-        rows = sample.first(_LEARNED_ON, classes=True)
+        sample, request = survey.drawn, self.run.request
+        rows = sample.first(LEARNED_ON, classes=True)
         X, target = sample.X[rows], self._target(survey, rows)
         self.estimator._check_target(target.among(survey.classes), request)
-        if not rows_vary(X, reader.kernels, self.setting.tables):
+        if not rows_vary(X, reader.kernels, self.run.tables):
             raise InvalidInputError(
                 "The rows that a kernel is learned on must differ in some column. Got "
                 f"{len(rows):,} rows that are all the same. Give other columns, or rows that vary."
             )
-        learning = learn_rows(self.setting, X, reader.kernels, target, request, reader.n_features)
+        learning = learn_rows(self.run, X, reader, target, request, exact=True)
         proposal, involved = learning.proposal, learning.relearner.learned_rows
         few = 2 * (len(sample) - len(involved)) < min(len(involved), _MOST_TO_EXPECT_FROM)
         found = _Sampled(
@@ -359,7 +330,9 @@ class StreamLearner:
         near = found.reader.kernels
         if request.criterion.normalization == "centered_trace":
             near = [kernel.shifted(X) for kernel in near]
-        chosen = draw_landmarks(sample.X, rank)
+        assert self.run.stage is not None
+        assert self.run.stage.rank is not None
+        chosen = draw_landmarks(sample.X, self.run.stage.rank)
         features = NystromMap(near, found.learned.coefficients, sample.X[chosen])
         check_room(features.rank)
         kept = KeptRows(sample.y[chosen][features.pivots])
@@ -383,7 +356,7 @@ class StreamLearner:
             learned.weights,
             proposal.metric.of_strength(proposal.chosen.strength),
             proposal.metric.of_strength(_START_STRENGTH),
-            self.setting.device,
+            self.run.device,
         )
         if scales is None:
             return None
@@ -415,7 +388,7 @@ class StreamLearner:
 
     def _model(self, state: StreamState, sampled: _Sampled, waiting: Chunk | None = None) -> Model:
         """Return the model of all rows there were so far."""
-        estimator, regularization = self.estimator, self.setting.request.regularization
+        estimator, regularization = self.estimator, self.run.request.regularization
         given = regularization if isinstance(regularization, float) else None
         rows = statistics_rows(state)
         target, fallback = self._target(state.survey, rows), sampled.fallback
@@ -432,11 +405,11 @@ class StreamLearner:
             kernel.coefficients / unit,
             state.features.landmarks,
             Uncentered(),
-            self.setting.device,
+            self.run.device,
         )
         discriminant = fit_discriminant(fit, found.target, estimator.statistics, found.honest)
         target = found.target.among(state.classes)
-        estimator._check_target(target, self.setting.request)
+        estimator._check_target(target, self.run.request)
         decision = estimator._decide(target)
         head = estimator._make_head(discriminant, decision, target, found.honest.where)
         return Model(
@@ -448,7 +421,7 @@ class StreamLearner:
             target.classes,
             self._facts(state, sampled, found, combined, head),
             sampled.kept,
-            self.setting.device,
+            self.run.device,
             Stream(state, fallback, waiting),
         )
 
@@ -571,7 +544,7 @@ class StreamLearner:
         self, model: Model | None, given: Chunk, classes: NDArray[Any], forget: float
     ) -> Chunk:
         """Return new rows after those that wait, or raise a clear error."""
-        check_cells(given, takes_tables=self.setting.tables)
+        check_cells(given, takes_tables=self.run.tables)
         if model is None:
             return given
         with naming_rows(given.place):
@@ -600,7 +573,7 @@ class StreamLearner:
         rows = prepare.labelled(chunk)
         survey = state.surveying.add(state.survey.decayed(forget), chunk)
         with blas_threads(state.features.rank):
-            summing = SumPass(state.features, len(state.classes), self.setting.device)
+            summing = SumPass(state.features, len(state.classes), self.run.device)
             # A copy: sums of the model before are its own.
             sums = summing.add(deepcopy(state.sums).decay(forget), rows)
             n_seen = state.n_seen + chunk.n_rows

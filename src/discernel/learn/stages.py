@@ -1,9 +1,11 @@
-"""A fit with a time limit: a stage that is certain to be in time, and more while time is left."""
+"""One fit of an estimator, in the stages of its plan."""
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from dataclasses import replace
 from typing import Any, cast
@@ -14,8 +16,15 @@ from sklearn.base import is_regressor
 from sklearn.utils import _safe_indexing, check_random_state
 from sklearn.utils.validation import _num_samples
 
+from discernel.arrays import Device, blas_threads, one_blas_thread
 from discernel.arrays.sample_weights import check_sample_weight
-from discernel.default import Proposal
+from discernel.bank import read_choice
+from discernel.criteria import Auto
+from discernel.default import Proposal, menu_kernels
+from discernel.exceptions import InvalidInputError, LongFitWarning, caller_stacklevel
+from discernel.kernels import Kernel
+from discernel.learn.request import Request
+from discernel.learn.training import takes_tables
 from discernel.model import Model
 from discernel.plan import (
     FIRST_STAGE_ROWS,
@@ -23,11 +32,10 @@ from discernel.plan import (
     Problem,
     Stage,
     forecast_rest,
-    parse_duration,
-    plan_stages,
+    plan_fit,
 )
+from discernel.progress import in_words, reporting
 from discernel.progress.deadline import (
-    Clock,
     Deadline,
     OutOfTimeError,
     active_deadline,
@@ -37,6 +45,12 @@ from discernel.targets import ClassTarget
 
 Given = tuple[Any, Any, Any]
 
+#: Seconds from which on silence would be rude.
+_LONG = 120.0
+#: How many times weights are learned where λ is learned with them or looked for on a path, and by a
+#: search among criteria.
+_PROGRAMS: dict[Any, float] = {"joint": 2.0, "loo": 3.0}
+_SEARCH = 4.0
 #: Forecasts may be too low by a factor of two. A stage whose forecast is no more than the first
 #: share of the time that is left is sure to be in time; one of the second leaves time for a whole
 #: that takes half of what is left.
@@ -60,49 +74,53 @@ _RESERVED = 0.5
 _TELLING = 0.3
 
 
-def fit_in_stages(estimator: Any, given: Given, setting: Any) -> Model:
-    """Return the model of a fit, in stages where the estimator has a time limit.
+class FitRun:
+    """One fit of an estimator, which is not changed: what it asks for, and the stages of its plan.
+
+    A fit without a time limit has one stage. With one, the first is certain to be in time, and
+    others follow while time is left.
+
+    Attributes
+    ----------
+    request : Request
+        What is to be learned; in the first of several stages without its callback.
+    bank : BankChoice
+        How the user asks for kernels to be computed.
+    device : Device or None
+        Where; None: here.
+    tables : bool
+        Whether the kernels are the default's.
+    survey : tuple of SurveyPass and Survey, or None
+        What the first pass over rows in chunks found, where there is a time limit.
+    problem : Problem or None
+        The whole fit; None before the first stage.
+    stage : Stage or None
+        The present stage; None before the first is planned.
 
     Parameters
     ----------
     estimator : BaseKernelEstimator
         What is fitted.
-    given : tuple
-        Rows, labels and weights.
-    setting : Setting
-        How it asks to be fitted.
-    """
-    seconds = parse_duration(estimator.max_time)
-    if seconds is None:
-        with keep_deadline():  # it may be a part of another fit
-            return cast(Model, estimator._fit_model(*given, setting))
-    return StagedFit(estimator, setting, seconds, estimator._clock).fit(*given)
-
-
-class StagedFit:
-    """One fit of an estimator, which is not changed, in stages within some seconds of a clock.
-
-    Attributes
-    ----------
-    n_rows : int
-        All rows that count.
-    survey : object
-        What the first pass over rows in chunks found; None for rows in memory.
-    problem : Problem or None
-        The whole fit; None before the first stage.
-    stage : Stage or None
-        The present stage.
+    device : Device, optional
+        Where to compute; by default here.
+    seconds : float, optional
+        The time limit.
     """
 
-    def __init__(self, estimator: Any, setting: Any, seconds: float, clock: Clock) -> None:
-        self.seconds, self.n_rows, self.survey = seconds, 0, None
-        self._estimator, self._given_setting, self._clock = estimator, setting, clock
-        self._setting = replace(setting, stages=self)
-        self._deadline = Deadline.after(seconds, clock)
+    def __init__(
+        self, estimator: Any, device: Device | None = None, seconds: float | None = None
+    ) -> None:
+        self.request: Request = estimator._request()
+        self.bank, self.device = read_choice(estimator.bank), device
+        self.tables = takes_tables(estimator._candidates())
+        self.survey: Any = None
         self.problem: Problem | None = None
         self.stage: Stage | None = None
-        self._stages: list[Stage] = []
-        self._is_cut = False
+        self._estimator, self._seconds, self._clock = estimator, seconds, estimator._clock
+        self._stages: tuple[Stage, ...] = ()
+        self._asked, self._n_rows = self.request, 0
+        self._deadline = Deadline.after(np.inf if seconds is None else seconds, self._clock)
+        self._start, self._is_cut = time.perf_counter(), False
         self._proposals: dict[int, Proposal] = {}
         self._ran: list[Stage] = []
         #: The time that stages take over their forecasts.
@@ -110,19 +128,79 @@ class StagedFit:
 
     # ---- what a stage asks for ---------------------------------------------------------------
 
-    def begin(self, problem: Problem) -> Stage:
-        """Plan the stages of a fit, and return the first."""
-        most = None if self.survey is None else len(self.survey[1].drawn.y)
-        self.problem, self._stages = problem, plan_stages(problem, most)
-        self.stage = self._stages[0]
-        return self.stage
+    @contextmanager
+    def working(
+        self, X: Any, kernels: list[Kernel], n_samples: int, n_rows: int | None = None
+    ) -> Iterator[Stage]:
+        """Plan the fit, unless an earlier stage has, say so, and show how far the work within is.
 
-    def proposal(self, n_rows: int, propose: Callable[[], Proposal]) -> Proposal:
+        Of ``n_rows`` rows that come in chunks, X is a sample of ``n_samples``.
+        """
+        verbose = self._estimator.verbose
+        if not isinstance(verbose, (bool, int, np.bool_)):
+            raise InvalidInputError(f"verbose must be True or False. Got {verbose!r}.")
+        self._start = time.perf_counter()
+        if self.problem is None:
+            in_chunks = n_rows is not None or self.survey is not None
+            self.plan(self._problem(X, kernels, self._n_rows or n_rows or n_samples, in_chunks))
+        assert self.problem is not None
+        assert self.stage is not None
+        speed, stage = self.problem.speeds.get("here"), self.stage
+        if stage.is_forecast and verbose:
+            print(stage)
+        elif stage.seconds > _LONG and self._seconds is None:
+            warnings.warn(
+                f"This fit is expected to take {in_words(stage.seconds)}: {stage}. "
+                "verbose=True shows how far it is, and max_time limits it.",
+                LongFitWarning,
+                stacklevel=caller_stacklevel(),
+            )
+        shown: AbstractContextManager[None] = nullcontext()
+        if stage.is_forecast:
+            shown = reporting(stage.seconds, verbose=bool(verbose))
+        pay = speed is None or speed.blas_threads_pay
+        with shown, blas_threads(n_samples) if pay else one_blas_thread():
+            yield stage
+
+    def plan(self, problem: Problem) -> None:
+        """Plan the stages of a fit; the first is the present one."""
+        most = None if self.survey is None else len(self.survey[1].drawn.y)
+        verbose = bool(self._estimator.verbose)
+        self.problem = problem
+        self._stages = plan_fit(problem, self._seconds, most, verbose=verbose).stages
+        self.stage = self._stages[0]
+
+    def _problem(self, X: Any, kernels: list[Kernel], n_rows: int, in_chunks: bool) -> Problem:
+        """Return what is planned: the fit to all rows, of which X may have some only."""
+        estimator, request, criterion = self._estimator, self.request, self.request.criterion
+        chooses = self.tables and isinstance(X, np.ndarray)
+        is_known = chooses and criterion.name == Auto.name
+        n_programs = _PROGRAMS.get(request.regularization, 1.0)
+        n_programs = _SEARCH if criterion.regularization_is == "learned" else n_programs
+        trusted = all(kernel.trusted and not kernel.precomputed for kernel in kernels)
+        approximable = estimator._approximable and trusted
+        return Problem(
+            menu_kernels(X, kernels[0].spreads) if chooses else kernels,  # type: ignore[attr-defined]
+            X,
+            n_rows,
+            chooses,
+            0.0 if is_known else n_programs,
+            approximable and (is_known or criterion.only_products),
+            *self.bank,
+            few_passes=criterion.regularization_is == "given" and request.regularization != "loo",
+            holds_out=estimator._holds_out,
+            in_chunks=in_chunks,
+            device=self.device,
+            sums=estimator._sums,
+            balanced=criterion.balanced,
+        )
+
+    def propose(self, n_rows: int, propose: Callable[[], Proposal]) -> Proposal:
         """Return what an earlier stage chose from the same rows, or choose.
 
         The choice is kept if there was time for all of it.
         """
-        learns = self.stage is not None and self.stage.learns
+        learns = self._seconds is not None and self.stage is not None and self.stage.learns
         found = self._proposals.get(n_rows) if learns else None
         if found is None:
             found = propose()
@@ -130,12 +208,32 @@ class StagedFit:
                 self._proposals[n_rows] = found
         return found
 
+    def record(self, bank: str) -> tuple[Stage | None, FitPlan]:
+        """Return the forecast, None without one, and how the fit was computed so far.
+
+        Parameters
+        ----------
+        bank : str
+            What the rows were learned from with.
+        """
+        assert self.stage is not None
+        seconds, stage = time.perf_counter() - self._start, self.stage
+        if not stage.is_forecast:
+            ran = Stage(bank, stage.n_rows, stage.reason, seconds, finished=True)
+            return None, FitPlan((ran,))
+        ran = replace(stage, seconds=seconds, forecast=stage.seconds, finished=True)
+        return stage, FitPlan((ran,))
+
     # ---- the stages --------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any) -> Model:
         """Return the model of the last stage that was in time."""
-        whole: Given = self._estimator._open_rows(X, y, sample_weight, self._setting)
-        whole, held_out_loss = self._survey(whole), self._estimator._held_out_loss
+        estimator, limit = self._estimator, self._seconds
+        whole: Given = estimator._open_rows(X, y, sample_weight, self.bank)
+        if limit is None:
+            with keep_deadline():  # it may be a part of another fit
+                return cast(Model, estimator._fit_model(*whole, self))
+        whole, held_out_loss = self._survey(whole, limit), estimator._held_out_loss
         kept = self._run(None, whole)
         while kept is not None and (stage := self._next()) is not None:
             found = self._run(stage, whole)
@@ -146,21 +244,20 @@ class StagedFit:
             if stage is self._stages[-1] or not is_worse:
                 kept = found
         if kept is None:  # what is wrong with the rows is said by the fit to all of them
-            return cast(Model, self._estimator._fit_model(*whole, self._given_setting))
+            return FitRun(estimator, self.device).fit(*whole)
         for each in kept[1]:
             warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-        facts = replace(kept[0].facts, plan=FitPlan(tuple(self._ran), self.seconds))
-        return replace(kept[0], facts=facts)
+        return replace(kept[0], facts=replace(kept[0].facts, plan=FitPlan(tuple(self._ran), limit)))
 
-    def _survey(self, whole: Given) -> Given:
+    def _survey(self, whole: Given, limit: float) -> Given:
         """Have a first pass over rows in chunks, and return the rows that are to be learned from.
 
         Where that takes too long, a second pass would too: these are then a sample of the rows
         that were read.
         """
-        share = Deadline.after(_READING * self.seconds, self._clock)
+        share = Deadline.after(_READING * limit, self._clock)
         with keep_deadline(share):
-            self.survey = self._estimator._survey_rows(whole[0], self._setting)
+            self.survey = self._estimator._survey_rows(whole[0], self)
         if self.survey is None or share.left >= 0:
             return whole
         sample, self.survey, self._is_cut = self.survey[1].drawn, None, True
@@ -199,11 +296,10 @@ class StagedFit:
 
         Of the first, which is not planned yet, with equal weights; None where rows have an error.
         """
-        start, setting, problem = self._clock(), self._setting, self.problem
+        start, problem = self._clock(), self.problem
         n, deadline = FIRST_STAGE_ROWS, Deadline(np.inf, self._clock, learns=False)
-        if stage is None:
-            setting = replace(setting, request=replace(setting.request, callback=None))
-        else:
+        self.request = replace(self._asked, callback=None) if stage is None else self._asked
+        if stage is not None:
             assert problem is not None
             self.stage, n, rest = stage, stage.n_rows, self._ratio * forecast_rest(problem, stage)
             rate = np.inf
@@ -218,7 +314,7 @@ class StagedFit:
                 keep_deadline(deadline),
             ):
                 given = self._some_rows(whole, n)
-                found = self._estimator._fit_model(*given, setting), heard
+                found = self._estimator._fit_model(*given, self), heard
         except OutOfTimeError:
             pass
         except (ValueError, TypeError):
@@ -244,8 +340,8 @@ class StagedFit:
     def _some_rows(self, whole: Given, n: int) -> Given:
         """Return the rows of a stage: others have weight 0; of rows in chunks, some of a sample."""
         if self.survey is not None:
-            sample, self.n_rows = self.survey[1].drawn, self.survey[1].n_rows
-            if self.stage is not None and n >= self.n_rows:
+            sample, self._n_rows = self.survey[1].drawn, self.survey[1].n_rows
+            if self.stage is not None and n >= self._n_rows:
                 return whole
             rows = self._drawn(sample.y, n)
             return _safe_indexing(sample.X, rows), sample.y[rows], sample.weights[rows]
@@ -254,7 +350,7 @@ class StagedFit:
         if sample_weight is not None:
             weights = check_sample_weight(sample_weight, len(weights))
         present = np.flatnonzero(weights)
-        self.n_rows = len(present)
+        self._n_rows = len(present)
         if n >= len(present):
             return whole
         drawn = present[self._drawn(np.asarray(_safe_indexing(y, present)), n)]
@@ -266,7 +362,7 @@ class StagedFit:
         """Return the positions of some rows, with a share of every class."""
         if n >= len(y):
             return np.arange(len(y))
-        random_state = self._setting.request.random_state
+        random_state = self.request.random_state
         rng = check_random_state(0 if random_state is None else copy(random_state))
         if y.ndim == 1 and not is_regressor(self._estimator):
             return ClassTarget.from_labels(y).draw(n / len(y), rng)

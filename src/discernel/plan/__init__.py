@@ -4,11 +4,12 @@ from discernel.plan.costs import Problem, Stage
 from discernel.plan.plan import (
     FEW_ROWS,
     FIRST_STAGE_ROWS,
+    LEARNED_ON,
     FitPlan,
     choose_bank,
     forecast_rest,
-    needs_forecast,
     parse_duration,
+    plan_fit,
     plan_stage,
     plan_stages,
 )
@@ -16,13 +17,14 @@ from discernel.plan.plan import (
 __all__ = [
     "FEW_ROWS",
     "FIRST_STAGE_ROWS",
+    "LEARNED_ON",
     "FitPlan",
     "Problem",
     "Stage",
     "choose_bank",
     "forecast_rest",
-    "needs_forecast",
     "parse_duration",
+    "plan_fit",
     "plan_stage",
     "plan_stages",
 ]

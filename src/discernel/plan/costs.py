@@ -6,12 +6,14 @@ to be right within a factor of two, and `benchmarks/forecasts.py` says whether t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from discernel.arrays import Device
 from discernel.bank.device import factor_bytes, has_room, is_refined
+from discernel.bank.ranks import default_rank
 from discernel.bank.tiled import CACHE_BYTES
 from discernel.default import FIRST_ROWS, rows_to_choose_on
 from discernel.kernels import Kernel
@@ -74,10 +76,12 @@ class Problem:
     n_programs: float
     #: Whether kernels can be approximated: they are of rows, and known to be kernels.
     approximable: bool = True
-    #: The bank that the user asks for, its rank and the room for kernel matrices.
+    #: The bank that the user asks for, its rank, and the room for kernel matrices or features.
     asked: str = "auto"
     rank: int | None = None
-    cache_bytes: float = CACHE_BYTES
+    memory: float = CACHE_BYTES
+    #: Whether weights are learned once, with a given λ.
+    few_passes: bool = False
     #: Whether weights and metric are learned, or equal; and learned again without each fold.
     learns: bool = True
     holds_out: bool = False
@@ -85,17 +89,30 @@ class Problem:
     patience: float = 600.0
     #: Whether rows come in chunks.
     in_chunks: bool = False
-    #: Where the fit is computed, None: here; and whether features of a low rank are summed up
-    #: there too.
+    #: Where the fit is computed, None: here; and whether features of a low rank can be summed up,
+    #: on a device too, which they are not where λ differs by class.
     device: Device | None = None
-    sums_on_device: bool = False
+    sums: bool = False
+    balanced: bool = False
+    #: Whether time and memory are forecast, which those of few rows need not be.
+    forecasts: bool = True
     #: The rates that were measured; all parts of a problem share them.
     speeds: dict[str, Speed] = field(default_factory=dict)
 
     @property
+    def cache_bytes(self) -> float:
+        """The room for a stack of kernel matrices."""
+        # One program takes some ten passes, in which a large stack does not earn its page faults.
+        return self.memory / 4 if self.few_passes else self.memory
+
+    @property
     def low_rank(self) -> int:
         """The total rank where that is low: the user's, or the usual one for so many rows."""
-        return self.rank or n_landmarks(self.n_rows)
+        sums = self.in_chunks or (self.device is not None and not self.balanced)
+        if self.rank is not None or self.forecasts or sums:
+            return self.rank or n_landmarks(self.n_rows)
+        rank = default_rank(self.n_rows, self.memory)
+        return max(rank, len(self.kernels)) if self.n_programs else rank  # one or more for each
 
     @property
     def n_columns(self) -> int:
@@ -128,7 +145,8 @@ class Stage:
     reason : str
         Why, in a few words.
     seconds : float
-        The time that it took; before it is run its forecast, mostly right within a factor of two.
+        The time that it took; before it is run its forecast, mostly right within a factor of two,
+        or NaN.
     n_bytes : float
         The forecast of the memory beside the training rows.
     rank : int or None
@@ -141,6 +159,10 @@ class Stage:
         Whether it ended in time; if not, the model is that of the stage before. None: not yet run.
     is_whole : bool
         Whether all was done that a fit without a time limit does.
+    sums : bool
+        Whether features of a low rank are summed up, chunk by chunk, instead of kept.
+    exact : str
+        The bank of kernels that are learned on the way: without each fold, or on a sample.
     """
 
     kind: str
@@ -153,6 +175,13 @@ class Stage:
     forecast: float | None = None
     finished: bool | None = None
     is_whole: bool = True
+    sums: bool = False
+    exact: str = "dense"
+
+    @property
+    def is_forecast(self) -> bool:
+        """Whether time and memory were forecast, as those of few rows are not."""
+        return not math.isnan(self.seconds)
 
     @property
     def what(self) -> str:
@@ -188,6 +217,9 @@ def forecast(problem: Problem, kind: str, reason: str = "asked for") -> Stage:
         Why.
     """
     n, device = problem.n_rows, problem.device
+    if not problem.forecasts:
+        rank = problem.low_rank if kind == "lowrank" else None
+        return Stage(kind, n, "few rows need no forecast", math.nan, rank=rank)
     if kind == "device":
         assert device is not None
         return _forecast_on_device(problem, device)
@@ -195,10 +227,10 @@ def forecast(problem: Problem, kind: str, reason: str = "asked for") -> Stage:
         seconds, n_bytes = _cost(problem, kind, problem.speed("here"))
         return Stage(kind, n, reason, seconds, n_bytes, learns=problem.learns)
     rank, part = problem.low_rank, problem
-    if device is not None and problem.sums_on_device:
+    if device is not None and problem.sums:
         part = replace(problem, n_rows=min(n, _SAMPLE))
     seconds, n_bytes = _cost(part, kind, problem.speed("here"), rank)
-    if device is not None and problem.sums_on_device:
+    if device is not None and problem.sums:
         product = device_product_rate(device, single=False)
         seconds += n * rank * (problem.speed("device").entry + 2.0 * rank / product)
     return Stage(kind, n, reason, seconds, n_bytes, rank, problem.learns)

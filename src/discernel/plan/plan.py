@@ -19,6 +19,8 @@ from discernel.kernels import Kernel
 from discernel.plan.costs import Problem, Stage, exact_bytes, forecast
 from discernel.progress import in_words
 
+#: Rows of the sample that kernels, metric and weights are learned on where features are summed up.
+LEARNED_ON = 3_000
 #: Below this many rows nothing is worth a forecast, which takes a tenth of a second, or a choice:
 #: here, and on a device.
 FEW_ROWS, _FEW_ROWS_ON_DEVICE = 2000, 30_000
@@ -45,12 +47,13 @@ _WORTHWHILE = 0.8
 
 @dataclass(frozen=True)
 class FitPlan:
-    """How a fit was computed, and why.
+    """How a fit is to be computed or, once it is done, was computed, and why.
 
     Attributes
     ----------
     stages : tuple of Stage
-        What was run, in order; the model is that of the last stage that finished.
+        What could be run or, once it is done, was run, in order; the model is that of the last
+        stage that finished.
     max_time : float or None
         The time limit in seconds.
 
@@ -82,6 +85,79 @@ class FitPlan:
         return "\n".join([f"{in_words(self.seconds)}{limit}", *lines])
 
 
+def plan_fit(
+    problem: Problem,
+    max_time: float | None = None,
+    most_rows: int | None = None,
+    *,
+    verbose: bool = False,
+) -> FitPlan:
+    """Return all that is decided of a fit before it begins, or raise a clear error.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is to be fitted.
+    max_time : float, optional
+        The time limit in seconds; without, the plan has one stage.
+    most_rows : int, optional
+        The rows that a stage of some rows may have; by default all.
+    verbose : bool, default=False
+        Whether the user wants a forecast of few rows too.
+    """
+    n, device = problem.n_rows, problem.device
+    if device is not None:
+        _check_device(problem, device)
+    if max_time is not None:
+        patient = replace(problem, patience=max(problem.patience, max_time))
+        stages = plan_stages(patient, most_rows)
+    else:
+        is_worthwhile = verbose or n >= (FEW_ROWS if device is None else _FEW_ROWS_ON_DEVICE)
+        # What a device does not take is refused by its bank.
+        is_taken = device is None or isinstance(problem.X, np.ndarray)
+        stages = [plan_stage(replace(problem, forecasts=is_worthwhile and is_taken))]
+    return FitPlan(tuple(_with_parts(problem, stage) for stage in stages), max_time)
+
+
+def _check_device(problem: Problem, device: Device) -> None:
+    """Raise a clear error for a bank that does not compute on the device."""
+    known = ("auto", "iterative", "lowrank") if problem.sums else ("auto", "iterative")
+    known = ("auto", "dense") if problem.kernels[0].precomputed else known
+    if problem.asked not in known:
+        where = device.where
+        raise InvalidInputError(
+            f"On {where}, bank must be one of {', '.join(map(repr, known))}. Got "
+            f"{problem.asked!r}; others compute on the processor. Leave `bank` out to compute "
+            f"on {where}, or give NumPy arrays and leave `device` out to compute on the "
+            "processor."
+        )
+
+
+def _with_parts(problem: Problem, stage: Stage) -> Stage:
+    """Return a stage that says how its parts are computed: features of all rows, and folds."""
+    n, exact = stage.n_rows, "device"
+    keeps = problem.device is None and 8.0 * n * (stage.rank or 0) <= problem.memory
+    sums = problem.in_chunks or (problem.sums and not problem.balanced and not keeps)
+    sums = sums and stage.kind == "lowrank"
+    if problem.device is None and problem.asked == "auto" and stage.kind in _REASONS:
+        exact = stage.kind
+    elif problem.device is None:
+        rows = min(n, LEARNED_ON) if sums else n
+        exact = _exact_kind(problem.kernels, problem.X, problem.cache_bytes, rows)
+    return replace(stage, sums=sums, exact=exact)
+
+
+def _exact_kind(kernels: Sequence[Kernel], X: Any, cache_bytes: float, n: int) -> Kind:
+    """Return the exact bank for kernels on so many rows.
+
+    A stack of matrices where there is room for it. Else 64 kernels or more are factored if a
+    sample of them has a low rank, or they are computed in tiles.
+    """
+    if any(kernel.precomputed for kernel in kernels) or 8 * len(kernels) * n**2 <= cache_bytes:
+        return "dense"
+    return "factored" if len(kernels) >= _MANY and have_low_rank(kernels, X) else "tiled"
+
+
 def choose_bank(
     asked: str,
     kernels: Sequence[Kernel],
@@ -89,11 +165,9 @@ def choose_bank(
     cache_bytes: float = CACHE_BYTES,
     n_samples: int | None = None,
 ) -> Kind:
-    """Return which bank is meant, or raise a clear error.
+    """Return which bank is meant, ``"auto"`` the exact one, or raise a clear error.
 
-    ``"auto"`` is a stack of matrices where there is room for it. Else 64 kernels or more are
-    factored if a sample of them has a low rank, or they are computed in tiles. Whether other banks
-    are better for many rows is for `plan_stage` to say.
+    Whether other banks are better for many rows is for `plan_stage` to say.
 
     Parameters
     ----------
@@ -123,22 +197,14 @@ def choose_bank(
             f"bank='{asked}' needs kernels that are known to be positive semidefinite, which "
             f"{unknown} are not. Use bank='auto'."
         )
-    kind = cast(Kind, asked)
-    if asked == "auto" and (given or 8 * p * n**2 <= cache_bytes):
-        kind = "dense"
-    elif asked == "auto":  # a forecast says whether it fits into memory
-        return "factored" if p >= _MANY and have_low_rank(kernels, X) else "tiled"
-    if kind in ("dense", "tiled", "factored"):
+    kind = cast(Kind, asked) if asked != "auto" else _exact_kind(kernels, X, cache_bytes, n)
+    # Whether tiles that nobody asked for fit into memory is for a forecast to say.
+    if kind == "dense" or asked in ("tiled", "factored"):
         n_stored, limit = p if kind == "dense" and not given else 0, memory_limit()
         needed = exact_bytes(n, n_stored)
         if limit is not None and needed > limit:
             raise _too_large(n, needed, n_stored, ", or bank='iterative', which needs none of them")
     return kind
-
-
-def needs_forecast(n: int, device: Device | None) -> bool:
-    """Whether so many rows are enough work to be worth a forecast."""
-    return n >= (FEW_ROWS if device is None else _FEW_ROWS_ON_DEVICE)
 
 
 def plan_stage(problem: Problem) -> Stage:
@@ -152,7 +218,8 @@ def plan_stage(problem: Problem) -> Stage:
         return _plan_low_rank(problem, "rows in chunks")
     if device is not None and asked != "lowrank":
         exact = forecast(problem, "device")
-        if exact.seconds <= problem.patience or not problem.approximable or asked != "auto":
+        is_slow = exact.seconds > problem.patience
+        if not is_slow or not problem.approximable or asked != "auto":
             return exact
         return _plan_low_rank(problem, f"an exact fit on {device.where} would take too long")
     if device is None:
