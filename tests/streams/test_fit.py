@@ -97,7 +97,7 @@ def test_a_part_of_the_rows_has_the_training_statistics_of_all():
 
 def with_landmarks(n, clf, source):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("discernel.learn.chunks.n_landmarks", lambda _: n)
+        patch.setattr("discernel.plan.costs.n_landmarks", lambda _: n)
         return clf.fit(source)
 
 
