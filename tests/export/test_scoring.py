@@ -5,7 +5,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,9 @@ from discernel.exceptions import FileWriteError, InvalidInputError
 from discernel.export import _scorer, numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
 from discernel.export.scoring import pack
-from discernel.kernels import RBF, Function, GaussianProcess, Linear, Polynomial
+from discernel.kernels import RBF, Function, GaussianProcess, Kernel, Linear, Polynomial
+from discernel.kernels.pairs import SQUARED
+from discernel.kernels.terms import Atom, PairFunction, Term
 from tests.export.models import CASES, KERNELS, OTHERS, lacking, mixed_table, other_table, single
 
 
@@ -344,3 +346,42 @@ def test_a_model_of_dates_takes_their_parts(columns):
     again = pd.DataFrame(clf.encoder_.split_dates(text))
     np.testing.assert_allclose(scorer.predict_proba(again), expected, atol=1e-12)
     to_onnx(clf, X=X)  # compares what the graph predicts
+
+
+@dataclass(frozen=True)
+class Rational(PairFunction):
+    """1 / (1 + p)."""
+
+    kind = "rational"
+
+    @property
+    def numbers(self):
+        return (1.0,)
+
+    def write(self, base, out):
+        np.divide(1.0, 1.0 + base, out=out)
+
+    def on_device(self, base, xp):
+        return 1.0 / (1.0 + base)
+
+    def slope(self, base):
+        return -1.0 / (1.0 + base) ** 2, 1.0
+
+    def times(self, other):
+        return None
+
+
+@dataclass(frozen=True)
+class RationalKernel(Kernel):
+    def _terms(self, view):
+        return (Term(1.0, (Atom(SQUARED, view, Rational()),)),)
+
+
+def test_a_function_that_exports_do_not_know_is_refused():
+    """It is computed everywhere else, and would be exported as an exponential."""
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    clf = KernelDiscriminant(RationalKernel()).fit(X, y)
+    assert clf.score(X, y) > 0.95
+    with pytest.raises(InvalidInputError, match="Got .*RationalKernel"):
+        numpy_scorer(clf)

@@ -33,6 +33,9 @@ from discernel.model import Model
 from discernel.model.parts import ScorePart, score_parts
 from discernel.rows.encoder import TableEncoder
 
+#: The pairs and functions that scorers and graphs compute.
+_PAIRS = ("squared", "city", "inner", "cosine")
+_FUNCTIONS = ("exp", "exp of root", "power")
 #: What can be exported.
 EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant)
 #: Of kernels exp(−a·d), a times the largest squared length of a row from which on squared
@@ -134,7 +137,8 @@ def _kernel_sums(part: Any, n_columns: int) -> list[KernelSum]:
 
 def _check_terms(kernel: Kernel, terms: Sequence[Term]) -> None:
     """Raise an error where a kernel has an atom that only discernel can compute."""
-    if any(atom.pair.kind is None for term in terms for atom in term.atoms):
+    atoms = [atom for term in terms for atom in term.atoms]
+    if not all(atom.pair.kind in _PAIRS and atom.function.kind in _FUNCTIONS for atom in atoms):
         raise InvalidInputError(
             "A model can be exported if its kernels are RBF, Laplace, Exponential, Linear, "
             "Polynomial or Cosine, on columns, standardized, named, scaled, added, multiplied or "
