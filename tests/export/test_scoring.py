@@ -383,5 +383,5 @@ def test_a_function_that_exports_do_not_know_is_refused():
     X = StandardScaler().fit_transform(X)
     clf = KernelDiscriminant(RationalKernel()).fit(X, y)
     assert clf.score(X, y) > 0.95
-    with pytest.raises(InvalidInputError, match="Got .*RationalKernel"):
+    with pytest.raises(InvalidInputError, match=r"Got .*RationalKernel"):
         numpy_scorer(clf)
