@@ -122,18 +122,22 @@ def first_screen(table: ResultTable) -> dict[str, Any]:
     several = len(table.datasets) > 1
     verdicts = [words.describe_dataset(table, dataset) for dataset in table.datasets]
     lead = words.describe_ranking(ranking) if several else verdicts[0]
+    of_default: dict[str | None, list[str]] = {}
+    for dataset in table.datasets:
+        of_default.setdefault(words.describe_default(table, dataset), []).append(dataset)
     following = [
         words.describe_power(table),
-        *(words.describe_default(table, dataset) for dataset in table.datasets),
+        *(f"{join(on)}: {said}" if several and said else said for said, on in of_default.items()),
         words.describe_failures(failed, n_runs),
     ]
     return {
         "lead": lead or " ".join(verdicts),
         "task": words.describe_task(table),
         "races": [Race.of(table, dataset) for dataset in table.datasets[:_MOST_DATASETS]],
+        "expected_title": "Over all data sets" if several else "Expected of new rows",
         "expected": _tiles(table, ranking, n_runs, sum(len(f.repetitions) for f in failed)),
         "matters": _matters(table),
-        "next": list(dict.fromkeys(filter(None, following))),
+        "next": [sentence for sentence in following if sentence],
     }
 
 
