@@ -204,7 +204,7 @@ def test_public_names_are_listed_sorted_and_there():
 
 # ---- attributes --------------------------------------------------------------------------------
 
-#: Objects of other libraries, which are set up by their attributes.
+#: Objects of other libraries, which are set up by their attributes, and the data of a thread.
 FOREIGN = {"_THREAD", "element", "entry", "operator", "table", "tags", "torch", "warnings", "work"}
 
 

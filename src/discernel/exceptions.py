@@ -147,12 +147,10 @@ def check_number(what: str, value: Any, *, positive: bool = False) -> None:
         raise InvalidInputError(f"The {what} must be {must}. Got {value!r}.")
 
 
-def check_count(what: str, value: Any, least: int = 1) -> None:
-    """Raise a clear error if a value is not an integer of at least 1, or another number."""
+def check_count(name: str, value: Any, least: int = 1) -> None:
+    """Raise a clear error if a parameter is not an integer of at least ``least``."""
     if not (isinstance(value, (int, np.integer)) and value >= least):
-        raise InvalidInputError(
-            f"The {what} must be an integer of at least {least}. Got {value!r}."
-        )
+        raise InvalidInputError(f"{name} must be an integer of at least {least}. Got {value!r}.")
 
 
 def caller_stacklevel() -> int:

@@ -27,7 +27,7 @@ from discernel.estimators.base import (
     score_any,
     view,
 )
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, check_count
 from discernel.kernels import RBF, Kernel, kernel_names
 from discernel.learn.training import TrainingRows, check_training
 from discernel.model import Model
@@ -281,7 +281,7 @@ class SeparabilityClassifier(ClassifierMixin, BaseKernelEstimator):
         self
             Fitted.
         """
-        check_n_neighbors(self.n_neighbors)
+        check_count("n_neighbors", self.n_neighbors)
         self.model_ = make_model(self, self._fit, X, y, sample_weight)
         return self
 
@@ -432,11 +432,3 @@ def _default_kernels(X: Any) -> list[Kernel]:
         spread = 2.0 * float(np.mean(squared_norms(X)) - mean @ mean)
     scale = np.sqrt(spread) if spread > 0 else 1.0
     return [RBF(width=float(scale * np.sqrt(factor))) for factor in _SQUARED_WIDTHS]
-
-
-def check_n_neighbors(n_neighbors: Any) -> None:
-    """Raise a clear error if this is not a number of neighbours."""
-    if not (isinstance(n_neighbors, (int, np.integer)) and n_neighbors >= 1):
-        raise InvalidInputError(
-            f"n_neighbors must be an integer of at least 1. Got {n_neighbors!r}."
-        )

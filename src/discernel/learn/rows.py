@@ -197,19 +197,12 @@ def learn_rows(
     weights = learned.weights[bank.kept]
     combined, loss = _combine(run, X, near, bank, learned, target, request)
     learned = replace(learned, rank=None if loss is None else loss.rank)
-    relearner = Relearner(
-        target,
-        request,
-        learn_part,
-        bank,
-        weights,
-        learned.regularization,
-        proposal,
-        X,
-        lambda others: _make_bank(run, X, _near(others, X, request), target, request, exact=True)[
-            0
-        ],
-    )
+
+    def exact_bank(others: list[Kernel]) -> Bank:
+        return _make_bank(run, X, _near(others, X, request), target, request, exact=True)[0]
+
+    known = (bank, weights, learned.regularization, proposal, X)
+    relearner = Relearner(target, request, learn_part, *known, exact_bank)
     made = (kernels, combined, learned, metric, loss, importances)
     return Learning(run, bank, bank_name, weights, proposal, relearner, *made)
 

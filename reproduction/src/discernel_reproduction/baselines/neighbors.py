@@ -15,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from discernel.arrays import FloatArray, blas_threads, n_rows
 from discernel.bank.checks import check_grams
 from discernel.estimators.base import BaseKernelEstimator
-from discernel.estimators.separability import check_n_neighbors
-from discernel.exceptions import InvalidInputError
+from discernel.exceptions import InvalidInputError, check_count
 from discernel.learn.training import check_training
 from discernel.model import Model
 from discernel.papers.separability.spectrum_choice import neighbor_votes
@@ -85,7 +84,7 @@ class KernelNeighborsClassifier(ClassifierMixin, BaseKernelEstimator):
         self
             Fitted.
         """
-        check_n_neighbors(self.n_neighbors)
+        check_count("n_neighbors", self.n_neighbors)
         training = check_training(self, X, y)
         X, y, kernel = training.X, training.y, training.kernels[0]
         check_classification_targets(y)
