@@ -436,7 +436,7 @@ def whole(number):
         drop("preparation"),
         drop("format"),
         drop("target"),
-        drop("preparation", "columns"),
+        drop("preparation", "x0"),
         put("model", whole(None)),
         put("preparation", whole("x")),
         put("format", whole("one")),
