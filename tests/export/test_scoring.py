@@ -354,21 +354,11 @@ class Rational(PairFunction):
 
     kind = "rational"
 
-    @property
-    def numbers(self):
-        return (1.0,)
-
-    def write(self, base, out):
-        np.divide(1.0, 1.0 + base, out=out)
-
-    def on_device(self, base, xp):
+    def values(self, base, xp):
         return 1.0 / (1.0 + base)
 
     def slope(self, base):
         return -1.0 / (1.0 + base) ** 2, 1.0
-
-    def times(self, other):
-        return None
 
 
 @dataclass(frozen=True)
