@@ -618,7 +618,7 @@ def test_words_say_how_the_default_stands():
     near = default(discernel=(0.94, 0.97, 0.94), y=good)
     assert near == "Use the default, discernel: no method is clearly better."
     worse = default(discernel=bad, forest=good)
-    assert worse.startswith("Prefer forest: the default, discernel, is clearly worse (accuracy 75.3")
+    assert worse.startswith("Prefer forest: the default, discernel, is clearly worse (accuracy ")
     assert (
         default(x=good, y=bad)
         is default(discernel=good)
