@@ -21,7 +21,7 @@ _MOST_COLUMNS, _MOST_DATASETS = 8, 6
 
 
 @dataclass(frozen=True)
-class Point:
+class MethodPoint:
     """A method in a figure: its number with the ends of its interval, NaN where there is none.
 
     Attributes
@@ -52,7 +52,7 @@ class IntervalFigure:
     ----------
     title, caption, heading : str
         What is compared, what is seen, and the number with its unit.
-    points : tuple of Point
+    points : tuple of MethodPoint
         The methods.
     low, high : float
         The ends of the axis.
@@ -63,7 +63,7 @@ class IntervalFigure:
     title: str
     caption: str
     heading: str
-    points: tuple[Point, ...]
+    points: tuple[MethodPoint, ...]
     low: float
     high: float
     unit: float = 1.0
@@ -93,13 +93,13 @@ def dataset_figure(table: ResultTable, dataset: str) -> IntervalFigure:
     return IntervalFigure(dataset, caption, metric.heading, points, *drawn_range(entries), unit)
 
 
-def _entry_point(entry: Entry, verdict: str, metric: PredictionMetric) -> Point:
+def _entry_point(entry: Entry, verdict: str, metric: PredictionMetric) -> MethodPoint:
     interval, number = entry.interval, metric.show_with_unit(entry.mean)
     low, high = (math.nan, math.nan) if interval is None else (interval.low, interval.high)
     ends = "" if math.isnan(low) else f", {span(interval, metric)}"
     failed = f", {entry.n_failed} failed" if entry.n_failed and entry.values else ""
     hover = f"{entry.method}: {metric.label} {number}{ends}; fit {seconds(entry.seconds_fit)}"
-    return Point(
+    return MethodPoint(
         method=entry.method,
         standing=entry.standing,
         verdict=verdict + failed,
@@ -132,7 +132,7 @@ def rank_figure(ranking: Ranking) -> IntervalFigure:
         verdict = "best" if rank == ranking.ranks[0] else {"level": "tied"}.get(standing, "worse")
         hover = f"{method}: mean rank {rank:.2f}; {verdict}"
         ends = rank - reach, rank + reach
-        points.append(Point(method, standing, verdict, rank, *ends, f"{rank:.2f}", hover))
+        points.append(MethodPoint(method, standing, verdict, rank, *ends, f"{rank:.2f}", hover))
     title = f"Mean rank over {len(ranking.datasets)} data sets"
     caption = f"{title}; intervals that do not overlap differ (Nemenyi)"
     heading, last = "rank, 1 is best", float(len(ranking.methods))
