@@ -36,6 +36,11 @@ from discernel.kernels.terms import Array, PairKind, View
 _SIGNS, _SIGN_ROWS = 2**17, 64
 
 
+#: Of functions of squared distances, their steepness times the largest squared length of a row from
+#: which on distances by products are too coarse for exports: their rounding is 1e-16 of this.
+_COARSE = 1e4
+
+
 def non_negative(X: Any, who: str) -> Any:
     """Return rows, dense or CSR, or raise an error that names the first negative number."""
     values = X.data if is_sparse(X) else X
@@ -131,6 +136,24 @@ class _Squared(_Distance):
     def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
         return np.asarray(2.0 * scale * np.square(np.subtract.outer(left, right)))
 
+    def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
+        # Products of rows far from the origin lose the digits that all of them share.
+        origin = typical_row(Z)
+        X, Z = X - origin, np.ascontiguousarray(Z - origin)
+        lengths = np.sum(Z**2, axis=1)
+        if Z.shape[1] == 1 or not steepness * lengths.max() <= _COARSE:
+            return xp.column_sums(_squared_difference, X, Z)
+        own = xp.sum(X**2, axis=1, keepdims=True)
+        return xp.clip(own + lengths - xp.matmul(X, 2.0 * Z.T), min=0.0)
+
+
+def _squared_difference(x: Any, z: Any) -> Any:
+    return (x - z) ** 2
+
+
+def _absolute_difference(x: Any, z: Any) -> Any:
+    return abs(x - z)
+
 
 @dataclass(frozen=True)
 class _City(_Distance):
@@ -162,6 +185,9 @@ class _City(_Distance):
 
     def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
         return np.asarray(np.abs(np.subtract.outer(left, right)))
+
+    def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
+        return xp.column_sums(_absolute_difference, X, Z)
 
 
 def _put_columns(rows: FloatArray, device: Device, single: bool) -> Any:
@@ -266,6 +292,9 @@ class _Inner(PairKind):
         right = as_rows(view.of(expansion.other)).astype(coef.dtype, copy=False)
         return lambda rows, slope: np.stack([slope @ (c[:, None] * right) for c in coef.T])
 
+    def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
+        return xp.matmul(X, Z.T)
+
 
 @dataclass(frozen=True)
 class _Cosine(_Inner):
@@ -279,6 +308,10 @@ class _Cosine(_Inner):
 
     def diagonal(self, X: Any) -> FloatArray:
         return (squared_norms(X) > 0).astype(np.float64)
+
+    def formula_rows(self, X: Any, xp: Any) -> Any:
+        length = xp.sqrt(xp.sum(X**2, axis=1, keepdims=True))
+        return X / xp.where(length > 0, length, 1.0)
 
 
 SQUARED, CITY, CHI_SQUARED, INNER, COSINE = _Squared(), _City(), _ChiSquared(), _Inner(), _Cosine()

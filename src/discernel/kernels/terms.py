@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from math import comb
+from math import comb, inf
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -50,6 +50,12 @@ class Seen(NamedTuple):
     def of(self, X: FloatArray) -> FloatArray:
         """Return the columns of rows times their factors, before the origin is taken off."""
         return np.asarray(X[:, self.columns] * self.factors)
+
+    def all_of(self, X: Any) -> Any:
+        """Return what the view shows of rows, an array or rows that exports record."""
+        shown = X[:, self.columns]
+        shown = shown * self.factors if (self.factors != 1).any() else shown
+        return shown - self.origin if self.origin.any() else shown
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ _STEPS: dict[str, Callable[[Any, Any], Any]] = {
 class PairKind(ABC):
     """What is computed of all pairs of rows: distances, inner products, or a whole kernel."""
 
-    #: What other array libraries, gradients and exports know the matrix by; None: they do not.
+    #: What other array libraries and gradients know the matrix by; None: they do not.
     kind: ClassVar[str | None] = None
     #: Whether rows are prepared once, so that kernels share the matrix, tile by tile.
     is_prepared: ClassVar[bool] = True
@@ -143,6 +149,8 @@ class PairKind(ABC):
     is_distance: ClassVar[bool] = False
     #: Whether the entries are sums over columns, which can be differentiated by each of them.
     is_sum: ClassVar[bool] = False
+    #: Whether rows may have missing cells.
+    takes_missing: bool = False
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the matrix between the rows of X and Z, dense or CSR, or of X with itself."""
@@ -198,6 +206,19 @@ class PairKind(ABC):
         """
         return None
 
+    def formula_rows(self, X: Any, xp: Any) -> Any:
+        """Return rows as `formula` takes them, by functions of the namespace ``xp``."""
+        return X
+
+    def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
+        """Return the matrix between new rows X and stored rows Z for exports; None: it has none.
+
+        X holds no numbers: the operators of X and the functions of ``xp`` write down what is to be
+        computed (`discernel.export.record.Recorder` lists them). ``steepness`` is the largest
+        derivative of the functions that are taken of the matrix, for the digits that these need.
+        """
+        return None
+
 
 # ---- functions ---------------------------------------------------------------------------------
 
@@ -205,12 +226,17 @@ class PairKind(ABC):
 class PairFunction(ABC):
     """A function of the entries of a pairwise matrix, which is left as it is."""
 
-    #: What exports call it.
+    #: The name of the function, without its numbers.
     kind: ClassVar[str]
 
     #: The rate of an exponential; None for other functions. Those of one kind are powers of each
     #: other.
     decay: float | None = None
+
+    @property
+    def steepness(self) -> float:
+        """The largest derivative by the entries of a pairwise matrix, in size."""
+        return inf
 
     @property
     @abstractmethod
@@ -223,7 +249,7 @@ class PairFunction(ABC):
 
     @abstractmethod
     def on_device(self, base: Any, xp: Any) -> Any:
-        """Return the values for an array of the namespace ``xp``."""
+        """Return the values for an array of the namespace ``xp``, which exports record too."""
 
     @abstractmethod
     def slope(self, base: Array) -> tuple[Array, float]:
@@ -250,6 +276,10 @@ class Decay(PairFunction):
 
     @property
     def decay(self) -> float | None:  # type: ignore[override]
+        return self.rate
+
+    @property
+    def steepness(self) -> float:
         return self.rate
 
     @property
@@ -282,6 +312,10 @@ class RootDecay(Decay):
     """exp(−rate·√p)."""
 
     kind = "exp of root"
+
+    @property
+    def steepness(self) -> float:
+        return inf  # next to distance 0
 
     def distance(self, base: Array, out: Array | None = None) -> Array:
         return np.asarray(np.sqrt(base, out=out))
@@ -447,3 +481,25 @@ def diagonal_of(terms: Terms, X: Any) -> FloatArray:
         return atom.function(at)
 
     return np.asarray(combine(terms, value))
+
+
+def formula_of(terms: Sequence[Term], X: Any, Z: FloatArray, xp: Any) -> Any | None:
+    """Return the matrix between new rows X, without numbers, and stored rows Z, for exports.
+
+    `PairKind.formula` says what X and ``xp`` are. None: a part of the kernel has no formula.
+    """
+    steepness: dict[Key, float] = {}
+    for atom in (atom for term in terms for atom in term.atoms):
+        steepness[atom.key] = max(steepness.get(atom.key, 0.0), atom.function.steepness)
+    found: dict[Key, Any] = {}
+    for (pair, view), steep in steepness.items():
+        seen = view.seen(Z.shape[1])
+        new, stored = pair.formula_rows(seen.all_of(X), xp), pair.formula_rows(seen.all_of(Z), np)
+        found[pair, view] = pair.formula(new, stored, xp, steep)
+        if found[pair, view] is None:
+            return None
+
+    def value(atom: Atom) -> Any:
+        return atom.function.on_device(found[atom.key], xp)
+
+    return combine(terms, value)
