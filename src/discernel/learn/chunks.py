@@ -30,7 +30,7 @@ from discernel.kernels.columns import divided_columns
 from discernel.kernels.features import NystromMap, draw_landmarks
 from discernel.learn import LearnedKernel
 from discernel.learn.refine import divide_rows, refine_metric
-from discernel.learn.rows import Learning, held_out_scores, learn_rows, rows_vary
+from discernel.learn.rows import PRIOR_REQUEST, Learning, learn_rows, rows_vary
 from discernel.learn.sample import RowSample, comparable
 from discernel.learn.stages import FitRun
 from discernel.learn.summed import (
@@ -40,7 +40,7 @@ from discernel.learn.summed import (
     statistics_rows,
 )
 from discernel.learn.survey import Survey, SurveyPass, check_cells, codes_of
-from discernel.learn.training import check_training, with_class_weight
+from discernel.learn.training import TrainingRows, check_training, with_class_weight
 from discernel.model import Facts, KeptRows, Model
 from discernel.model.importances import Importances, has_importances, importance_rows
 from discernel.plan import LEARNED_ON
@@ -217,13 +217,13 @@ class StreamLearner:
         labels, target = survey.classes, survey.target(survey.classes, survey.everywhere)
         factors = class_factors(self.estimator.class_weight, target)
         factors = np.ones(target.n_classes) if factors is None else factors
-        self.estimator._decide(target)
+        self.estimator._decide(target, self.run.request)
         run, n_drawn = self.run, len(survey.drawn)
         working = blas_threads(n_drawn)
         if not planned:
-            working = run.working(survey.drawn.X, training.kernels, n_drawn, survey.n_rows)
+            working = run.working(training, survey.n_rows)
         with working:
-            features, sampled, sample = self._learn_on_sample(survey, training.reader)
+            features, sampled, sample = self._learn_on_sample(survey, training)
             survey = replace(survey, sample=sample)
             prepare = _ChunkReader(sampled.reader, labels, factors)
             summing = SumPass(features, len(labels), self.run.device, prepare)
@@ -297,27 +297,28 @@ class StreamLearner:
         return with_class_weight(target, self.estimator.class_weight).among(survey.seen)
 
     def _learn_on_sample(
-        self, survey: Survey, reader: RowReader
+        self, survey: Survey, training: TrainingRows
     ) -> tuple[NystromMap, _Sampled, RowSample]:
         """Learn the kernel and draw landmarks; return features, and which rows were looked at."""
         sample, request = survey.drawn, self.run.request
         rows = sample.first(LEARNED_ON, classes=True)
-        X, target = sample.X[rows], self._target(survey, rows)
-        self.estimator._check_target(target.among(survey.classes), request)
+        X, target, reader = sample.X[rows], self._target(survey, rows), training.reader
         if not rows_vary(X, reader.kernels, self.run.tables):
             raise InvalidInputError(
                 "The rows that a kernel is learned on must differ in some column. Got "
                 f"{len(rows):,} rows that are all the same. Give other columns, or rows that vary."
             )
-        learning = learn_rows(self.run, X, reader, target, request, exact=True)
+        part = replace(training, X=X, y=sample.y[rows])
+        learning = learn_rows(self.run, part, target, exact=True)
         proposal, involved = learning.proposal, learning.relearner.learned_rows
         few = 2 * (len(sample) - len(involved)) < min(len(involved), _MOST_TO_EXPECT_FROM)
+        facts = learning.facts
         found = _Sampled(
-            replace(reader, kernels=learning.kernels),
-            learning.learned,
-            list(learning.bank.names),
-            learning.metric,
-            fallback=self._held_out(learning, target) if few else None,
+            learning.training.reader,
+            facts.learned,
+            facts.names,
+            facts.metric,
+            fallback=self._held_out(learning) if few else None,
         )
         if proposal is None:
             sample = sample.with_involved(rows[involved])
@@ -374,15 +375,12 @@ class StreamLearner:
         )
         return better, parts[0]
 
-    def _held_out(self, learning: Learning, target: ClassTarget) -> tuple[HeldOutScores, float]:
+    def _held_out(self, learning: Learning) -> tuple[HeldOutScores, float]:
         """Return scores and λ of the rows that the kernel was learned from."""
-        lam = learning.learned.regularization
-        fit = learning.fit(target)
-        held_out = held_out_scores(learning, fit, target)(target, slice(None))
-        if held_out.scores is None:
-            scores, part = held_out.of(fit, target)
-            held_out = replace(held_out, scores=scores, target=part)
-        return held_out, lam
+        fit = learning.fit()
+        held_out = learning.held_out(fit)
+        scores, part = held_out.of(fit, learning.target)
+        return replace(held_out, scores=scores, target=part), learning.facts.learned.regularization
 
     # ---- models ------------------------------------------------------------------------------
 
@@ -409,8 +407,7 @@ class StreamLearner:
         )
         discriminant = fit_discriminant(fit, found.target, estimator.statistics, found.honest)
         target = found.target.among(state.classes)
-        estimator._check_target(target, self.run.request)
-        decision = estimator._decide(target)
+        decision = estimator._decide(target, self.run.request)
         head = estimator._make_head(discriminant, decision, target, found.honest.where)
         return Model(
             sampled.reader,
@@ -478,7 +475,8 @@ class StreamLearner:
             training_scores=np.empty((len(codes), 0)),
             training_codes=codes,
         )
-        head = estimator._make_head(discriminant, estimator._decide(target), target, None)
+        decision = estimator._decide(target, PRIOR_REQUEST)
+        head = estimator._make_head(discriminant, decision, target, None)
         coef, stream = discriminant.dual_coef, Stream(waiting=chunk)
         return Model(reader, None, coef, none, head, classes, stream=stream)
 
