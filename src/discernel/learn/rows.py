@@ -75,7 +75,7 @@ class Learning:
 
     run: FitRun
     training: TrainingRows
-    target: Target
+    target: Any
     request: Request
     bank: Bank
     weights: FloatArray
