@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from discernel.arrays import Cholesky, FloatArray
+from discernel.arrays import Cholesky, FloatArray, matmul
 from discernel.arrays.sample_weights import SampleWeights, row_weights
 from discernel.bank.products import Normalization
 from discernel.bank.system import CholeskySystem, Inverse, System, Workspace
@@ -223,6 +223,47 @@ class Subspace(Matrices):
         return np.asarray(basis.T @ self._matrices @ basis)
 
 
+class WithIdentity(Matrices):
+    """K_0 = I / `total`, followed by other matrices, so that λ is learned as a weight.
+
+    [Ye08]_ section 4: θ_0 multiplies the identity, whose trace is r_0 = n_samples; with weights of
+    rows, their sum.
+
+    Parameters
+    ----------
+    others : Matrices
+        The kernels of a bank.
+    """
+
+    def __init__(self, others: Matrices) -> None:
+        self._others = others
+        self.n_samples, self.sample_weights = others.n_samples, others.sample_weights
+        self.rounding = np.concatenate([[0.0], others.rounding])  # a multiple of ‖B‖² itself
+
+    @property
+    def n_kernels(self) -> int:
+        return 1 + self._others.n_kernels
+
+    def products(self, vectors: FloatArray) -> FloatArray:
+        identity = (vectors / self.total)[None]
+        return np.concatenate([identity, self._others.products(vectors)])
+
+    def compressed(self, basis: FloatArray) -> FloatArray:
+        identity = matmul(basis.T, basis)[None] / self.total
+        return np.concatenate([identity, self._others.compressed(basis)])
+
+    def combined(self, weights: FloatArray, out: FloatArray | None = None) -> FloatArray:
+        matrix = self._others.combined(weights[1:], out)
+        matrix[np.diag_indices_from(matrix)] += weights[0] / self.total
+        return matrix
+
+    def system(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        return self._others.system(weights[1:], ridge + weights[0] / self.total)
+
+    def rough_system(self, weights: FloatArray, ridge: float) -> System:
+        return self._others.rough_system(weights[1:], float(ridge + weights[0] / self.total))
+
+
 class Bank(Matrices):
     """The candidates G̃_i, centred and normalised, that can carry weight.
 
@@ -269,8 +310,8 @@ class Bank(Matrices):
     def inner(self, matrix: FloatArray) -> FloatArray:
         """Return ⟨G̃_i, S⟩_F for every kernel and one symmetric matrix S."""
 
-    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
-        """Return the inverse of `system`, for about the price of three factorisations."""
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> System:
+        """Return `system` with its inverse, for about the price of three factorisations."""
 
         def make(memory: FloatArray) -> Inverse:
             matrix = self.combined(weights, memory)

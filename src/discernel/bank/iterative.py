@@ -17,10 +17,10 @@ from typing import ClassVar, NoReturn
 import numpy as np
 
 from discernel.arrays import FloatArray, matmul, memory_limit
-from discernel.bank import tiles
 from discernel.bank.conjugate import PartialFactor, Solved, solve_refined
-from discernel.bank.system import Inverse, System
+from discernel.bank.system import System
 from discernel.bank.tiled import Threads, TiledBank
+from discernel.bank.tiles import around_one
 from discernel.bank.woodbury import WoodburySystem
 from discernel.exceptions import ConvergenceWarning, InvalidInputError, NumericalError
 
@@ -270,8 +270,8 @@ class IterativeBank(TiledBank):
     ) -> FloatArray:
         """Return Σ w_i K_i V: one pass, by the engine of `single_engine` or of double precision."""
         engine = self._engine if engine is None else engine
-        columns, lengths = tiles.around_one(self._centered_vectors(vectors))
-        found = tiles.product(engine, columns, factors=weights * self.scales)[0]
+        columns, lengths = around_one(self._centered_vectors(vectors))
+        found = engine.product(columns, factors=weights * self.scales)[0]
         return self._centered_products(found.astype(np.float64) * lengths)
 
     def single_engine(self, weights: FloatArray) -> Threads | None:
@@ -322,7 +322,7 @@ class IterativeBank(TiledBank):
     def combined(self, weights: FloatArray, out: FloatArray | None = None) -> NoReturn:
         self._refuse("whole matrix of the combined kernel", "criterion='margin'")
 
-    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> Inverse:
+    def inverse(self, weights: FloatArray, ridge: float | FloatArray) -> NoReturn:
         self._refuse("whole inverse", "learning weights by criterion='loo'")
 
     def _refuse(self, what: str, who: str) -> NoReturn:

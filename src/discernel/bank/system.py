@@ -56,6 +56,24 @@ class System(ABC):
         """Return `solve` and what it leaves, right − N·solution; None: rounding, and not known."""
         return self.solve(right), None
 
+    def inner(
+        self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
+    ) -> tuple[FloatArray, float]:
+        """Return ⟨K_i, S⟩ and tr S of S = scale·(N⁻¹ diag(d) N⁻¹ − ½(LRᵀ + RLᵀ)).
+
+        Only systems of `Bank.inverse` know it, and it is the last that may be asked of them.
+
+        Parameters
+        ----------
+        diagonal : ndarray of shape (n_samples,)
+            d, at least 0.
+        left, right : ndarray of shape (n_samples, n)
+            L and R.
+        scale : float
+            The factor.
+        """
+        raise NotImplementedError(f"A {type(self).__name__} is not made by `Bank.inverse`.")
+
 
 class CholeskySystem(System):
     """A system that is factored once.
@@ -132,13 +150,13 @@ def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:
     return factor
 
 
-class Inverse:
-    """N⁻¹, and what can be asked of it without seeing a matrix of this size.
+class Inverse(System):
+    """A system whose inverse was computed: what is asked of it are products.
 
     Parameters
     ----------
     matrix : ndarray of shape (n_samples, n_samples)
-        N⁻¹, symmetric and C-ordered; overwritten by the last of the questions, `inner`.
+        N⁻¹, symmetric and C-ordered; overwritten by `inner`.
     inner_products : callable
         From a symmetric S to every ⟨K_i, S⟩.
     """
@@ -148,26 +166,17 @@ class Inverse:
     ) -> None:
         self._matrix: FloatArray | None = matrix
         self._inner_products = inner_products
-        self.diagonal = matrix.diagonal().copy()
+        self._diagonal = matrix.diagonal().copy()
+
+    def inverse_diagonal(self) -> FloatArray:
+        return self._diagonal
 
     def solve(self, right: FloatArray) -> FloatArray:
-        """Return N⁻¹ times ``right``."""
         return matmul(self._known(), right)
 
     def inner(
         self, diagonal: FloatArray, left: FloatArray, right: FloatArray, scale: float
     ) -> tuple[FloatArray, float]:
-        """Return ⟨K_i, S⟩ and tr S of S = scale·(N⁻¹ diag(d) N⁻¹ − ½(LRᵀ + RLᵀ)).
-
-        Parameters
-        ----------
-        diagonal : ndarray of shape (n_samples,)
-            d, at least 0.
-        left, right : ndarray of shape (n_samples, n)
-            L and R.
-        scale : float
-            The factor.
-        """
         rows, self._matrix = self._known(), None
         rows *= np.sqrt(diagonal)[:, None]
         # N⁻¹ is symmetric and C-ordered, so the transpose of its scaled rows is its scaled columns.
