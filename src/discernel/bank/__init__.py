@@ -4,7 +4,7 @@ from discernel.bank.base import (
     Bank,
     Centering,
     Matrices,
-    Subspace,
+    StoredMatrices,
     Uncentered,
     WithIdentity,
 )
@@ -47,7 +47,7 @@ __all__ = [
     "LowRank",
     "Matrices",
     "Normalization",
-    "Subspace",
+    "StoredMatrices",
     "System",
     "Tiled",
     "TiledBank",

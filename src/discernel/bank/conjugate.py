@@ -36,7 +36,7 @@ _NOTHING = 1e-13
 
 @dataclass(frozen=True)
 class Solved:
-    """What came of some right-hand sides.
+    """Solutions for some right-hand sides, and their residuals.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ class PartialFactor:
         return self._memory[: self.rank]
 
     def extend(self, enough: float) -> None:
-        """Go on until what is left of the trace is no more than ``enough``, or there is no room."""
+        """Extend the factor until the trace of K − FᵀF is at most ``enough``, or memory is full."""
         enough = max(enough, _NOTHING * self._trace)
         while self.rank < len(self._memory) and float(self.left.sum()) > enough:
             if self._add_block() == 0:

@@ -1,7 +1,7 @@
-"""A bank whose n_samples² work is done on another device.
+"""A bank whose work of size n_samples² is done on a device, such as a GPU.
 
-Vectors of the size of the samples stay NumPy's: they are thousands of times smaller than what is
-computed of them there.
+Vectors of length n_samples stay arrays of NumPy: they are thousands of times smaller than the
+matrices on the device.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Strips(Threads):
 
     @cached_property
     def coarse(self) -> Self:
-        """The engine of single precision, be it good or not."""
+        """The engine of single precision, even for kernels that lose digits by it."""
         made = copy(self)
         made._is_single = True
         return made
@@ -179,7 +179,7 @@ class DeviceSystem(RefinedSystem):
         return self._factored(False)
 
     def _at_once(self, right: FloatArray) -> FloatArray:
-        """Return what the factor says, without refinement."""
+        """Return the solution by the factor, without refinement."""
         if self._factor is None:
             self._factor = self._make()
         right, lengths = around_one(right)

@@ -1,4 +1,4 @@
-"""Banks of whole kernels, that differ in who computes the tiles and how systems are solved."""
+"""Banks of exact kernels, whose tiles an engine computes; the bank of stored matrices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from discernel.bank.tiles import Centered, Engine, Stored
 
 
 class ExactBank(Bank):
-    """Kernels of which an engine gives the tiles.
+    """Exact kernels, whose tiles an engine computes.
 
     Parameters
     ----------
@@ -94,11 +94,11 @@ class ExactBank(Bank):
             self._row_means[i] = means + self._means[i]
 
     def _centered(self, factors: FloatArray) -> Centered:
-        """Return what centres tiles of Σ f_i G_i."""
+        """Return the centring of tiles of Σ f_i G_i."""
         return Centered(factors @ self._means, self.sample_weights)
 
     def _centered_vectors(self, vectors: FloatArray) -> FloatArray:
-        """Return what raw matrices are multiplied by: CᵀDV; without weights, V less its means."""
+        """Return CᵀDV, which raw matrices are multiplied by; without weights, V less its means."""
         return self.row_weights.scale(self.row_weights.project(vectors))
 
     def _centered_products(self, products: FloatArray) -> FloatArray:

@@ -41,7 +41,7 @@ _SAME = 1e-9
 
 
 class FeatureBank(Bank):
-    """Kernels as features: what is learned is exact for K̃_i = Φ_iᵀΦ_i, which is below K_i.
+    """Kernels K̃_i = Φ_iᵀΦ_i given by features. Results are exact for K̃_i, which is below K_i.
 
     Parameters
     ----------
@@ -258,7 +258,7 @@ class FeatureBank(Bank):
         return self._centering(means + grand_mean, grand_mean)
 
     def _factor_weights(self, weights: FloatArray) -> FloatArray:
-        """Return what factors are weighted with, where kernels are weighted."""
+        """Return the weights of the Φ_i from the weights of the kernels."""
         return weights
 
     def _feature_weights(self, weights: FloatArray) -> FloatArray:

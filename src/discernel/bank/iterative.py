@@ -81,7 +81,7 @@ class RefinedSystem(System):
 
     @abstractmethod
     def _advice(self, reached: float, tol: float) -> str:
-        """Return what to say of a relative residual that is longer than asked for."""
+        """Return the message for a relative residual that is longer than asked for."""
 
     def solve(self, right: FloatArray) -> FloatArray:
         return self._solved(right, self.tol)[0]
@@ -235,7 +235,7 @@ class IterativeSystem(RefinedSystem):
         return np.asarray(np.clip(diagonal, self._least_diagonal(), 1.0 / self._ridge))
 
     def _least_diagonal(self) -> FloatArray:
-        """Return what no entry of the diagonal of the inverse is below: eᵀN⁻¹e ≥ |e|⁴/eᵀNe."""
+        """Return lower bounds of the diagonal of the inverse: eᵀN⁻¹e ≥ |e|⁴/eᵀNe."""
         ridge, diagonal = self._ridge, self._bank.combined_diagonal(self._weights)
         if not self._is_constant:
             return np.asarray(1.0 / (ridge + diagonal))
@@ -275,7 +275,7 @@ class IterativeBank(TiledBank):
         return self._centered_products(found.astype(np.float64) * lengths)
 
     def single_engine(self, weights: FloatArray) -> Threads | None:
-        """Return who computes tiles in single precision; None where that is not faster or good."""
+        """Return the engine of single precision; None where that is slower, or loses digits."""
         return self._engine.single(np.flatnonzero(weights).tolist())
 
     def combined_diagonal(self, weights: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Raw Gram matrices: means, traces, Frobenius products, which vary, and how they are normalised."""
+"""Statistics of raw Gram matrices: means, traces, Frobenius products, and their normalisation."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def varying_kernels(
 def kernel_scales(
     normalization: Normalization, n_samples: float, traces: FloatArray, centered_traces: FloatArray
 ) -> FloatArray:
-    """Return what raw matrices of some traces are multiplied by to normalise them."""
+    """Return the factors that normalise raw matrices of some traces."""
     if normalization not in get_args(Normalization):
         raise unknown_choice("normalization", normalization, list(get_args(Normalization)))
     centered = normalization == "centered_trace"

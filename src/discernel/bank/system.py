@@ -1,4 +1,4 @@
-"""diag(ridge) + Σ w_i K_i, ready to be solved with; and the memory that such systems share."""
+"""Linear systems diag(ridge) + Σ w_i K_i, and the memory that they share."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class System(ABC):
         return self.solve(right)
 
     def solve_residual(self, right: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """Return `solve` and what it leaves, right − N·solution; None: rounding, and not known."""
+        """Return `solve` and its residual, right − N·solution; None: unknown, of rounding size."""
         return self.solve(right), None
 
     def inner(
@@ -151,7 +151,7 @@ def _factor_across(matrix: FloatArray, null: FloatArray) -> Cholesky:
 
 
 class Inverse(System):
-    """A system whose inverse was computed: what is asked of it are products.
+    """A system whose inverse is stored: solving is a product.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ class Inverse(System):
 
 
 class Workspace:
-    """What one system leaves for the next: memory, the last one, and where to begin.
+    """The memory that systems of a bank share, the last system, and where iterations start.
 
     Fresh large arrays cost more in page faults than a pass over them. The memory of a system is
     `spare` when nobody holds it any longer. Systems that iterate share the factor of a
@@ -204,7 +204,7 @@ class Workspace:
         self.subspace: tuple[FloatArray, FloatArray] | None = None
 
     def forget(self) -> None:
-        """Let the last system go, so that its memory is for what comes next."""
+        """Drop the last system, so that its memory is free for the next."""
         self._last = None
 
     def system(
@@ -234,7 +234,7 @@ class Workspace:
         self.subspace = basis, found
 
     def lend(self, n: int, make: Callable[[FloatArray], Made]) -> Made:
-        """Return what is made in memory for a matrix of n rows, which is spare when it is gone."""
+        """Make an object in memory for a matrix of n rows, which is spare once that is gone."""
         spare = self.spare  # not `self`: it holds the last system, which would never be gone
         memory = spare.pop() if spare else np.empty((n, n))
         made = make(memory)

@@ -1,4 +1,4 @@
-"""What is made of all tiles of the kernels, written once, and who computes the tiles.
+"""Reductions over the tiles of all kernels, written once, and the engines that compute tiles.
 
 A reduction is a function of a tile of every kernel, or of their weighted sum, that adds to an
 array. An `Engine` calls it with all tiles on and above the diagonal: in threads, in strips on a
@@ -116,7 +116,7 @@ class Engine(ABC):
 
     @abstractmethod
     def run(self, task: TilePass) -> FloatArray:
-        """Return what the work has added to zeros when it was done with all tiles."""
+        """Do the work with all tiles, and return the array that it has added to, zeros at first."""
 
     @abstractmethod
     def of(self, positions: NDArray[np.intp]) -> Self:
@@ -268,7 +268,7 @@ class Stored(Engine):
         for matrix, factor in zip(self.matrices, factors, strict=True):
             if factor != 0.0:  # one pass in place, where NumPy would need two
                 scipy.linalg.blas.daxpy(matrix.ravel(), out.ravel(), a=factor)
-        return centered.weigh(whole, centered.subtract(whole, out, self.put), self.put)
+        return np.asarray(centered.weigh(whole, centered.subtract(whole, out, self.put), self.put))
 
     def of(self, positions: NDArray[np.intp]) -> Stored:
         return Stored([self.matrices[i] for i in positions], self.n_samples)

@@ -143,7 +143,7 @@ class WoodburySystem(System):
 
 
 class _Diagonal:
-    """A diagonal matrix above 0, with what `WoodburySystem` asks of a `Cholesky` factor."""
+    """A positive diagonal matrix with the methods of `Cholesky` that `WoodburySystem` calls."""
 
     def __init__(self, values: FloatArray) -> None:
         self._values = values

@@ -19,7 +19,7 @@ from discernel.bank import System
 
 
 class LeastSquares(Protocol):
-    """A fit with an intercept, as far as what is made of it needs to know."""
+    """The interface of a least-squares fit with an intercept."""
 
     @property
     def coef(self) -> FloatArray:
@@ -56,7 +56,7 @@ class LeastSquares(Protocol):
 
 @dataclass(frozen=True)
 class LeftOutRows:
-    """Some training rows, and what the fit is without each of them.
+    """The fits without each of some training rows.
 
     With a_i the fit to 1 at row i and 0 at all others, the fit without row i is
     f_{−i}(x) = f(x) − a_i(x) e_i, where e_i = t_i − f_{−i}(x_i) is its error at that row.
@@ -115,8 +115,7 @@ class KernelLeastSquares:
         self._rows = row_weights(sample_weights, len(targets))
         roots = self._rows.roots  # in place of the ones
         solved = system.solve(np.hstack([roots[:, None], targets]))
-        # N⁻¹1 is 1/ρ for one ρ, but that G̃1 = 0 holds up to rounding only, and ρ may be near it.
-        self._solved_ones = solved[:, 0]
+        self._solved_ones = solved[:, 0]  # N⁻¹1
         self._sum = float(roots @ self._solved_ones)
         self.intercept = roots @ solved[:, 1:] / self._sum
         # QT with Q = N⁻¹ − N⁻¹11ᵀN⁻¹/(1ᵀN⁻¹1)
@@ -130,7 +129,7 @@ class KernelLeastSquares:
 
     @property
     def n_samples(self) -> int:
-        """How many rows it is fitted to."""
+        """The number of training rows."""
         return len(self._targets)
 
     @property
@@ -168,15 +167,11 @@ class KernelLeastSquares:
     @cached_property
     def _residuals(self) -> FloatArray:
         """The leave-one-out errors, times the roots of the weights."""
-        return np.asarray(self._dual / self._diagonal[:, None])
-
-    @cached_property
-    def _diagonal(self) -> FloatArray:
-        """The diagonal of Q."""
-        return self._system.inverse_diagonal() - self._solved_ones**2 / self._sum
+        diagonal = self._system.inverse_diagonal() - self._solved_ones**2 / self._sum  # Q_ii
+        return np.asarray(self._dual / diagonal[:, None])
 
     def left_out(self, rows: NDArray[np.intp]) -> LeftOutRows:
-        """Return what the fit is without each of some rows, with all that it stands for.
+        """Return the fits without each of some rows.
 
         Parameters
         ----------
@@ -196,23 +191,6 @@ class KernelLeastSquares:
         if not n_columns:
             return 0.0  # a single class, of which there is nothing to predict
         return float(np.sum(self._residuals**2) / (self._rows.total * n_columns))
-
-    def leave_one_out_slopes(self) -> tuple[FloatArray, float]:
-        """Return the derivatives of `leave_one_out_error` by the weights of kernels and by λ.
-
-        They are ⟨K_i, S⟩ and tr S of the S of `discernel.programs.loo`. The system must be one of
-        `Bank.inverse`, which can be asked for nothing after this.
-        """
-        errors, s, total = self._residuals, self._solved_ones[:, None], self._sum
-        right = 2.0 * errors / self._diagonal[:, None]
-        influence = self._system.solve(right) - s * ((s.T @ right) / total)
-        leverage = 2.0 * np.einsum("ij,ij->i", errors, errors) / self._diagonal
-        # Q diag(v) Q = N⁻¹ diag(v) N⁻¹ − (usᵀ + suᵀ)/σ + (sᵀ diag(v) s/σ²) ssᵀ, u = N⁻¹(v∘s).
-        u = self._system.solve(leverage[:, None] * s)
-        twice = 2.0 * u / total - (float(leverage @ s[:, 0] ** 2) / total**2) * s
-        left, right = np.hstack([influence, twice]), np.hstack([self._dual, s])
-        scale = 1.0 / (self._rows.total * errors.shape[1])
-        return self._system.inner(leverage, left, right, scale)
 
 
 def center_left_out(
