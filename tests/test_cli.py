@@ -41,7 +41,7 @@ from discernel.persistence import read_model, write_model
 from discernel.rows.labelled import digest
 from discernel.show.terminal import print_blocks
 
-FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]
+FAST = ["--method", "LDA", "--method", "plain average", "--splits", "2", "--jobs", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -467,7 +467,7 @@ def test_demo_shows_wins_and_losses_and_writes_a_report(tmp_path, monkeypatch):
     monkeypatch.setattr(demonstrating, "_DATA", {"few_columns": "few", "steps": "trees"})
     monkeypatch.setattr(demonstrating, "_METHODS", ("discernel", "boosting"))
     store = tmp_path / "demo.sqlite"
-    result = invoke("demo", "--divisions", "1", "--jobs", "1", "--store", store)
+    result = invoke("demo", "--splits", "1", "--jobs", "1", "--store", store)
     assert "discernel has the best accuracy on 1 of 2" in result.output
     assert re.search(
         r"On steps, boosting has the better accuracy: \d+\.\d % against \d+\.\d %", result.output

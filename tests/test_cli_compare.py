@@ -17,7 +17,7 @@ from discernel.compare.metrics import METRICS
 from tests.test_model_report import rows
 from tests.test_report import Page
 
-FAST = ["-m", "LDA", "-m", "majority", "-m", "logistic", "--divisions", "3", "--jobs", "1"]
+FAST = ["-m", "LDA", "-m", "majority", "-m", "logistic", "--splits", "3", "--jobs", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -64,7 +64,7 @@ def test_columns_that_matter_are_shown_with_their_spread(tmp_path):
     rng = np.random.default_rng(0)
     lines = [f"{a + 3 * (i % 2)},{b},{i % 2}" for i, (a, b) in enumerate(rng.normal(size=(60, 2)))]
     (tmp_path / "a.csv").write_text("\n".join(["size,noise,class", *lines]))
-    shown = invoke("compare", "a.csv", "-m", "auto", "--divisions", 2, "-j", 1).output
+    shown = invoke("compare", "a.csv", "-m", "auto", "--splits", 2, "-j", 1).output
     assert "columns that matter to discernel" in shown
     assert re.search(r"size +\d+\.\d ± \d+\.\d %  █+", shown)
     assert "columns that matter" not in invoke("compare", "a.csv", *FAST).output

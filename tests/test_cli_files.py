@@ -25,7 +25,7 @@ from discernel.compare.store import Store
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.persistence import read_model, write_model
 
-FAST = ["--method", "LDA", "--method", "plain average", "--divisions", "2", "--jobs", "1"]
+FAST = ["--method", "LDA", "--method", "plain average", "--splits", "2", "--jobs", "1"]
 
 
 @pytest.fixture(autouse=True)
@@ -436,7 +436,7 @@ def whole(number):
         drop("preparation"),
         drop("format"),
         drop("target"),
-        drop("preparation", "columns"),
+        drop("preparation", "x0"),
         put("model", whole(None)),
         put("preparation", whole("x")),
         put("format", whole("one")),
@@ -536,7 +536,7 @@ def test_control_characters_are_shown_and_never_sent():
     name = f"t{NASTY}.csv"
     Path(name).write_text("\n".join([f"size{NASTY},k{NASTY},y{NASTY}", *rows]))
     words = [name, "-t", f"y{NASTY}"]
-    shown = invoke("compare", *words, "-m", "auto", "-m", "LDA", "--divisions", "2", "-j", "1")
+    shown = invoke("compare", *words, "-m", "auto", "-m", "LDA", "--splits", "2", "-j", "1")
     page = Path(f"discernel-results/t{NASTY}.html").read_text(encoding="utf-8")
     assert r"a\x1b[31m\x07\x9b\u202e" in page
     fitted = invoke("fit", *words, "-o", f"m{NASTY}")

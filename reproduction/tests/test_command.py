@@ -62,10 +62,10 @@ def test_the_command_line_finds_it_where_the_package_is_installed(tmp_path):
 @pytest.mark.data
 @pytest.mark.usefixtures("paper_data")
 def test_numbers_stand_beside_the_published_ones():
-    shown = invoke("kim2006-figure1", "--divisions", "2", "-j", "1").output
+    shown = invoke("kim2006-figure1", "--splits", "2", "-j", "1").output
     assert re.search(r"K\* +0\.91 +0\.\d\d ± \S+ +(agrees|better|differs)", shown)
     assert re.search(r"\d of 2 cells agree or are better", shown)
-    assert "at most 2 divisions" in shown
+    assert "at most 2 splits" in shown
 
 
 def test_a_figure_is_saved():

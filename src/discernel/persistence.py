@@ -45,6 +45,7 @@ from discernel.papers.separability.spectrum_choice import Trial
 from discernel.plan.costs import Stage
 from discernel.plan.plan import FitPlan
 from discernel.programs.solution import Candidate, LearnedKernel, Progress
+from discernel.rows.columns import Preparation
 from discernel.rows.encoder import (
     EncodedDates,
     EncodedNumbers,
@@ -53,7 +54,6 @@ from discernel.rows.encoder import (
     TableEncoder,
 )
 from discernel.rows.formats import import_pandas
-from discernel.rows.preparation import Preparation
 from discernel.rows.reader import RowReader
 from discernel.show.facts import ModelFacts, Origin, versions_here
 from discernel.show.writing import check_place, write_file
@@ -61,7 +61,7 @@ from discernel.show.writing import check_place, write_file
 __all__ = ["SavedModel", "load", "read_model", "save", "trusted_types", "write_model"]
 
 #: Raised with every change that an older version could not read.
-_FORMAT = 6
+_FORMAT = 7
 #: The first skops that builds nothing it was not told to trust.
 _SKOPS = (0, 12)
 #: Estimators, and what their models are made of. None of these runs anything when it is built.
@@ -268,7 +268,7 @@ def write_model(model: SavedModel, path: str | Path) -> Path:
         path,
         {
             "model": model.pipeline,
-            "preparation": model.preparation.as_plain(),
+            "preparation": dict(model.preparation.kinds),
             "target": model.target,
             "dataset": model.dataset,
             "origin": asdict(model.origin),
@@ -285,7 +285,7 @@ def read_model(path: str | Path) -> SavedModel:
             return _of_python(stored["model"], path.stem)
         model = SavedModel(
             stored["model"],
-            Preparation.from_plain(stored["preparation"]),
+            Preparation({_text(k): _text(v) for k, v in stored["preparation"].items()}),
             _text(stored["target"]),
             _text(stored["dataset"]),
             _origin(stored["origin"]),
@@ -306,8 +306,8 @@ def _of_python(model: Any, name: str) -> SavedModel:
     names = tuple(map(str, names))
     prepared = Preparation.of(names, encoder)
     if encoder is None and reader.is_number is not None:
-        others = (name for name, each in zip(names, reader.is_number, strict=True) if not each)
-        prepared = replace(prepared, categories=tuple(others))
+        kinds = ("number" if each else "category" for each in reader.is_number)
+        prepared = Preparation(dict(zip(names, kinds, strict=True)))
     return SavedModel(pipeline, prepared, "", name)
 
 

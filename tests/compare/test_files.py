@@ -9,8 +9,8 @@ import pytest
 
 from discernel.exceptions import InvalidInputError, MissingExtraError
 from discernel.rows import formats
+from discernel.rows.columns import one_spelling
 from discernel.rows.labelled import digest, open_file
-from discernel.rows.preparation import Preparation, one_spelling
 from discernel.rows.reading import read_table
 from discernel.tables import TableEncoder
 
@@ -175,7 +175,7 @@ def test_numbers_are_spelt_in_one_way(value, text):
 def test_categories_are_the_same_however_a_file_writes_them(write, tmp_path, ending):
     path = write("a,k,y\n1,1,0\n2,2,1\n4,1,0\n8,2,1\n")
     preparation = open_file(path, categorical=["k"]).preparation
-    assert preparation.categories == preparation.codes == ("k",)
+    assert preparation.kinds == {"a": "number", "k": "code"}
     if ending == "csv":
         new = write("a,k\n1,1.0\n2,2.0\n4,\n", "new.csv")  # a gap makes floats of whole numbers
     else:
@@ -409,12 +409,15 @@ def test_a_preparation_does_the_same_to_new_rows(tmp_path):
     table.loc[2, "a"] = np.nan
     table.to_csv(tmp_path / "a.csv", index=False)
     opened = open_file(tmp_path / "a.csv", categorical=["code"], numeric=["b"])
-    again = Preparation.from_plain(opened.preparation.as_plain())
-    assert again == opened.preparation
+    preparation = opened.preparation
+    assert preparation.kinds == {
+        **{"a": "number", "b": "numeric", "kind": "category"},
+        **{"when": "2024-01-31", "code": "code"},
+    }
     rows = read_table(tmp_path / "a.csv").frame
     shuffled = rows[rows.columns[::-1]].iloc[::-1].reset_index(drop=True)
     expected = opened.dataset.X.iloc[::-1].reset_index(drop=True)
-    pd.testing.assert_frame_equal(again.apply(shuffled, "new"), expected)
+    pd.testing.assert_frame_equal(preparation.apply(shuffled, "new"), expected)
 
 
 @pytest.mark.parametrize(

@@ -300,3 +300,14 @@ def test_a_method_without_the_metric_has_no_standing_but_its_other_numbers():
     assert entry.seconds_fit == 1.0
     with pytest.raises(InvalidInputError, match="The metric must be one of"):
         summarize(found, "f1")
+
+
+def test_the_best_is_best_where_one_of_its_pairs_cannot_be_tested():
+    good = [0.9, 0.92, 0.91, 0.9]
+    near = [0.91, 0.9, 0.92, 0.88]
+    table = summarize(records("a", x=good, twin=good, y=near, z=[v - 0.5 for v in good]))
+    assert standings(table, "a") == {
+        "x": "level", "twin": "level", "y": "level", "z": "untested",
+    }  # fmt: skip
+    verdicts = {entry.method: table.verdict(entry) for entry in table.of_dataset("a")}
+    assert verdicts == {"x": "best", "twin": "best", "y": "tied", "z": "cannot tell"}

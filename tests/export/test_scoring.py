@@ -21,9 +21,17 @@ from discernel.exceptions import FileWriteError, InvalidInputError
 from discernel.export import _scorer, numpy_scorer, to_onnx, write_scorer
 from discernel.export._scorer import Scorer
 from discernel.export.scoring import pack
-from discernel.kernels import RBF, Function, GaussianProcess, Kernel, Linear, Polynomial
+from discernel.kernels import (
+    RBF,
+    Function,
+    GaussianProcess,
+    Kernel,
+    Linear,
+    Polynomial,
+    WhereKnown,
+)
 from discernel.kernels.pairs import SQUARED
-from discernel.kernels.terms import Atom, PairFunction, Term
+from discernel.kernels.terms import Atom, PairFunction, PairKind, Term
 from tests.export.models import CASES, KERNELS, OTHERS, lacking, mixed_table, other_table, single
 
 
@@ -94,11 +102,13 @@ def test_rows_far_from_the_origin_keep_their_digits():
     far = X + 1e6
     clf = KernelDiscriminant(RBF(width=30.0)).fit(far[::2], y[::2])
     scorer = numpy_scorer(clf)
-    assert [p.kind for p in scorer.sums[0].pairs] == ["squared"]  # by products, less an origin
+    assert "column_sums" not in [
+        step.name for step in scorer.logs.steps
+    ]  # products, less an origin
     assert_same(scorer, clf, far)
     groups = X + 1e5 * (np.arange(len(X)) % 2)[:, None]
     clf = KernelDiscriminant(RBF(width=30.0)).fit(groups, y)
-    assert "squared by column" in [p.kind for p in numpy_scorer(clf).sums[0].pairs]
+    assert "column_sums" in [step.name for step in numpy_scorer(clf).logs.steps]
     assert_same(numpy_scorer(clf), clf, groups)
 
 
@@ -348,40 +358,93 @@ def test_a_model_of_dates_takes_their_parts(columns):
     to_onnx(clf, X=X)  # compares what the graph predicts
 
 
+# ---- functions and pairs of one's own ----------------------------------------------------------
+
+
 @dataclass(frozen=True)
 class Rational(PairFunction):
     """1 / (1 + p)."""
 
     kind = "rational"
 
-    @property
-    def numbers(self):
-        return (1.0,)
-
-    def write(self, base, out):
-        np.divide(1.0, 1.0 + base, out=out)
-
-    def on_device(self, base, xp):
+    def values(self, base, xp):
         return 1.0 / (1.0 + base)
 
     def slope(self, base):
         return -1.0 / (1.0 + base) ** 2, 1.0
 
-    def times(self, other):
+
+class Waves(Rational):
+    """Every function of numbers that exports have."""
+
+    def values(self, base, xp):
+        waves = 0.1 * xp.sin(base) + 0.1 * xp.cos(base) - 0.1 * xp.tanh(base)
+        return -1.0 / -(2.0 + xp.log(1.0 + xp.abs(base)) + waves)
+
+
+class Rounded(Rational):
+    def values(self, base, xp):
+        return 1.0 / (1.0 + xp.floor(base))
+
+
+@dataclass(frozen=True)
+class Canberra(PairKind):
+    """Σ |x_l − z_l| / (1 + |x_l| + |z_l|)."""
+
+    def tile(self, X, Z, out):
+        Z = X if Z is None else Z
+        parts = np.abs(X[:, None] - Z) / (1.0 + np.abs(X[:, None]) + np.abs(Z))
+        return parts.sum(axis=2)
+
+    def diagonal(self, X):
+        return np.zeros(len(X))
+
+    def formula(self, X, Z, xp, steepness):
+        return xp.column_sums(lambda x, z: abs(x - z) / (1.0 + abs(x) + abs(z)), X, Z)
+
+
+class Unexported(Canberra):
+    def formula(self, X, Z, xp, steepness):
         return None
 
 
 @dataclass(frozen=True)
-class RationalKernel(Kernel):
+class Own(Kernel):
+    pair: PairKind
+    function: PairFunction
+
     def _terms(self, view):
-        return (Term(1.0, (Atom(SQUARED, view, Rational()),)),)
+        return (Term(1.0, (Atom(self.pair, view, self.function),)),)
 
 
-def test_a_function_that_exports_do_not_know_is_refused():
-    """It is computed everywhere else, and would be exported as an exponential."""
+def own_model(pair, function):
     X, y = load_wine(return_X_y=True)
     X = StandardScaler().fit_transform(X)
-    clf = KernelDiscriminant(RationalKernel()).fit(X, y)
-    assert clf.score(X, y) > 0.95
-    with pytest.raises(InvalidInputError, match=r"Got .*RationalKernel"):
+    clf = KernelDiscriminant(Own(pair, function)).fit(X[::2], y[::2])
+    assert clf.score(X, y) > 0.9
+    return clf, X
+
+
+@pytest.mark.parametrize("pair", [SQUARED, Canberra()], ids=repr)
+@pytest.mark.parametrize("function", [Rational(), Waves()], ids=repr)
+def test_a_function_and_a_pair_are_exported_as_they_are_written(pair, function):
+    clf, X = own_model(pair, function)
+    assert_same(numpy_scorer(clf), clf, X, 1e-9)
+    to_onnx(clf, X=X)  # compares what the graph predicts
+
+
+@pytest.mark.parametrize("pair", [Unexported(), Canberra()], ids=repr)
+def test_a_pair_or_function_without_a_formula_is_refused(pair):
+    clf, _ = own_model(pair, Rounded() if type(pair) is Canberra else Rational())
+    match = "made of .* Got 'floor'" if type(pair) is Canberra else "Got .*, of type Own"
+    with pytest.raises(InvalidInputError, match=match):
         numpy_scorer(clf)
+
+
+def test_a_source_that_rows_lack_may_be_multiplied():
+    X, y = load_wine(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    X[::3, :3] = np.nan
+    clf = KernelDiscriminant(WhereKnown(RBF()).on([0, 1, 2]) * RBF().on([5, 6])).fit(X, y)
+    assert_same(numpy_scorer(clf), clf, X, 1e-9)
+    to_onnx(clf, X=X)

@@ -39,9 +39,9 @@ def reproduce_command(
         ),
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List what can be run.")] = False,
-    quick: Annotated[bool, typer.Option(help=f"At most {QUICK} divisions each.")] = False,
-    divisions: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="At most so many divisions each.")
+    quick: Annotated[bool, typer.Option(help=f"At most {QUICK} splits each.")] = False,
+    splits: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="At most N splits each.")
     ] = None,
     jobs: Jobs = None,
     store: StoreFile = DEFAULT_STORE,
@@ -56,7 +56,7 @@ def reproduce_command(
         if list_ or not names:
             _show_reproducible(chosen)
             return
-        limit = divisions if divisions is not None else QUICK if quick else None
+        limit = splits if splits is not None else QUICK if quick else None
         make_folder_of(store)
         with Store(store) as results:
             cells = [each for found in chosen for each in _run_one(found, results, limit, jobs)]
@@ -64,7 +64,7 @@ def reproduce_command(
         judged = sum(each.verdict != "not judged" for each in cells)
         out.print(f"\n[bold]{good} of {judged} cells agree or are better[/]")
         if limit is not None:
-            out.print(f"[dim]with at most {limit} divisions: few, so errors are uncertain too[/]")
+            out.print(f"[dim]with at most {limit} splits: few, so errors are uncertain too[/]")
 
 
 def _chosen(names: Sequence[str]) -> list[Reproduction]:

@@ -22,7 +22,8 @@ from discernel.bank.tiled import Threads, TiledBank
 from discernel.bank.tiles import Centered, Tile, TilePass, around_one
 from discernel.exceptions import InvalidInputError, NumericalError
 from discernel.kernels import Kernel
-from discernel.kernels.device import STRIP_ENTRIES, DeviceKernels
+from discernel.kernels.device import STRIP_ENTRIES
+from discernel.kernels.evaluate import PreparedRows
 from discernel.kernels.weighted import slices
 
 #: Rows of a part up to which NumPy is as fast.
@@ -75,9 +76,9 @@ class Strips(Threads):
         self.dot = lambda left, right: device.xp.sum(left * right)
 
     @cached_property
-    def _there(self) -> DeviceKernels:
-        """The kernels with their rows on the device, which are sent once."""
-        return DeviceKernels(self.kernels, self.rows, self._device, single=self._is_single)
+    def _there(self) -> PreparedRows:
+        """The rows on the device, which are sent once."""
+        return self.rows.on(self._device, single=self._is_single)
 
     @cached_property
     def coarse(self) -> Self:
@@ -113,22 +114,25 @@ class Strips(Threads):
             start = stop
 
     def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
-        out, places = np.empty((len(at), self.n_samples)), slice(0, len(at))
-        chosen = DeviceKernels(self.kernels, self.rows[at], self._device)
+        out = np.empty((len(at), self.n_samples))
+        kernels, active = self._wanted(None, factors)
+        chosen = self.rows[at].on(self._device)
         for rows in slices(slice(0, self.n_samples), max(1, self.entries // len(at))):
-            total = self._there.weighted_sum(rows, places, factors, chosen)
+            total = kernels.weighted_sum(factors[active], self._there[rows], chosen)
             self._subtract((rows, at), total, factors, centered)
             out[:, rows] = as_host(centered.weigh((rows, at), total, self.put)).T
         return out
 
     def run(self, task: TilePass) -> FloatArray:
-        wanted = None if task.active is None else task.active.tolist()
+        kernels, positions = self._wanted(task.active, task.factors)
         out = self._device.zeros(task.shape, single=self._is_single)
         for tile in self.tiles(task.n_alive):
+            X, Z = (self._there[rows] for rows in tile)
             if task.factors is None:
-                found = self._less_means(tile, self._there.strips(*tile, wanted))
+                parts = kernels.matrices(X, Z, aligned=True)
+                found = self._less_means(tile, ((positions[i], part) for i, part in parts))
             else:
-                total = self._there.weighted_sum(*tile, task.factors)
+                total = kernels.weighted_sum(task.factors[positions], X, Z, aligned=True)
                 self._subtract(tile, total, task.factors, task.centered)
                 found = iter([(0, total)])
             task.work(tile, found, out)

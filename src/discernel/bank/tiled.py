@@ -98,10 +98,8 @@ class Threads(Engine):
 
     def _run(self, task: TilePass, tiles: Iterable[Any]) -> FloatArray:
         """Do the work with some tiles, each thread in an array of its own, and return their sum."""
-        active = task.active if task.factors is None else np.flatnonzero(task.factors)
-        kernels, positions, places = self.kernels, range(self.n_kernels), np.arange(self.n_samples)
-        if active is not None:
-            kernels, positions = kernels.of(active), active.tolist()
+        kernels, positions = self._wanted(task.active, task.factors)
+        places = np.arange(self.n_samples)
 
         def run(tile: Any, place: tuple[FloatArray, Buffers]) -> None:
             (rows, columns), (part, buffers) = tile, place
@@ -127,6 +125,15 @@ class Threads(Engine):
         for part in parts[1:]:
             parts[0] += part
         return parts[0]
+
+    def _wanted(
+        self, active: NDArray[np.intp] | None, factors: FloatArray | None
+    ) -> tuple[KernelSet, list[int]]:
+        """Return the kernels of some positions, or those with a factor, and where they stand."""
+        active = active if factors is None else np.flatnonzero(factors)
+        if active is None:
+            return self.kernels, list(range(self.n_kernels))
+        return self.kernels.of(active), active.tolist()
 
     def columns(self, at: NDArray[np.intp], factors: FloatArray, centered: Centered) -> FloatArray:
         """Return some columns of Σ f_i G_i, centred, of shape (n_columns, n_samples)."""

@@ -82,7 +82,7 @@ _add(
     "Compare methods on your data.",
     "discernel compare patients.csv --target ill",
     "discernel compare patients.csv -t ill --metric log_loss --json numbers.json",
-    "discernel compare wine -m discernel -m forest -m boosting --divisions 20",
+    "discernel compare wine -m discernel -m forest -m boosting --splits 20",
 )
 _add(
     "report",

@@ -18,6 +18,7 @@ from discernel.cli.shared import (
     Jobs,
     Numeric,
     Quiet,
+    SplitCount,
     StoreFile,
     Target,
     data_of,
@@ -43,11 +44,9 @@ def _quoted(names: Iterable[str]) -> str:
 
 
 Rows = Annotated[int | None, typer.Option(min=1, metavar="N", help="Use N rows, drawn at random.")]
-Divisions = Annotated[
-    int,
-    typer.Option(min=1, metavar="N", help="Number of random splits of the rows."),
+TrainSize = Annotated[
+    float, typer.Option(metavar="SHARE", help="Fraction of the rows to train on.")
 ]
-TrainSize = Annotated[float, typer.Option(metavar="SHARE", help="Share of the rows that train.")]
 MetricName = Annotated[
     str, typer.Option(metavar="NAME", help=f"The metric to rank by: {', '.join(METRICS)}.")
 ]
@@ -85,7 +84,7 @@ def compare_command(
     categorical: Categorical = None,
     numeric: Numeric = None,
     rows: Rows = None,
-    divisions: Divisions = 10,
+    splits: SplitCount = 10,
     train_size: TrainSize = 0.8,
     metric: MetricName = "accuracy",
     method: MethodNames = None,
@@ -109,7 +108,7 @@ def compare_command(
         console = err if "-" in (json, csv) else out
         found = compare(
             data_of(data, target, drop, categorical, numeric, rows),
-            n_divisions=divisions,
+            n_divisions=splits,
             train_size=train_size,
             seed=seed,
             methods=method,

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from discernel.cli.shared import Jobs, StoreFile, one_line_errors, out, say_where
+from discernel.cli.shared import Jobs, SplitCount, StoreFile, one_line_errors, out, say_where
 from discernel.compare.methods import find_method
 from discernel.compare.plan import Data, Plan, Splits
 from discernel.compare.report import write_report
@@ -33,22 +33,19 @@ _DATA = {
 #: Where the rows are more than the two minutes of a demonstration have time for.
 _ROWS = {"digits": 600}
 _METHODS = ("discernel", "forest", "boosting", "SVC grid")
-_DIVISIONS = 5
+_SPLITS = 5
 _MOST_COLUMNS = 6
 #: What the verdict on a difference means.
 _CLEARLY = {
     "worse": "more than chance",
     "tied": "which may be chance",
-    "cannot tell": "with too few divisions to tell whether that is chance",
+    "cannot tell": "with too few splits to tell whether that is chance",
     "failed": "where some fits failed",
 }
 
 
 def demo_command(
-    divisions: Annotated[
-        int,
-        typer.Option(min=1, metavar="N", help="Number of random splits of the rows."),
-    ] = _DIVISIONS,
+    splits: SplitCount = _SPLITS,
     jobs: Jobs = None,
     store: StoreFile = Path("discernel-results") / "demo.sqlite",
     report: Annotated[
@@ -62,8 +59,8 @@ def demo_command(
     are tried by cross-validation. Ends with a report.
     """
     with one_line_errors("Run the same command again: it goes on from what there is."):
-        plan = _plan(divisions)
-        _introduce(divisions)
+        plan = _plan(splits)
+        _introduce(splits)
         make_folder_of(store)
         with Store(store) as results:
             run(plan, results, n_jobs=-1 if jobs is None else jobs, progress=True)
@@ -74,13 +71,13 @@ def demo_command(
         say_where("report", page)
 
 
-def _plan(n_divisions: int) -> Plan:
+def _plan(n_splits: int) -> Plan:
     data = [Data(name, options={"rows": _ROWS[name]} if name in _ROWS else {}) for name in _DATA]
-    splits = Splits(n=n_divisions, train_size=0.75)
+    splits = Splits(n=n_splits, train_size=0.75)
     return Plan("demo", tuple(data), tuple(map(find_method, _METHODS)), splits)
 
 
-def _introduce(n_divisions: int) -> None:
+def _introduce(n_splits: int) -> None:
     out.print(
         "\n[bold]discernel learns[/] which columns matter, how to combine twelve kernels, and how "
         "much to regularise, in one fit.\n"
@@ -88,7 +85,7 @@ def _introduce(n_divisions: int) -> None:
     for name, words in _DATA.items():
         out.print(f"  [bold]{_title(name):<14}[/] {words}")
     out.print(
-        f"\nEach is divided {n_divisions} times: three quarters of the rows to learn from, a "
+        f"\nEach is split {n_splits} times: three quarters of the rows to learn from, a "
         "quarter to predict.\n"
     )
 

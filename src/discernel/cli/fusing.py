@@ -15,9 +15,9 @@ from discernel.compare.plan import Data
 from discernel.exceptions import InvalidInputError
 from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS
+from discernel.rows.columns import Preparation
 from discernel.rows.formats import import_pandas
 from discernel.rows.labelled import digest, find_target, rows_with_labels
-from discernel.rows.preparation import Preparation
 from discernel.rows.reading import read_table
 from discernel.rows.views import kernel_sources
 from discernel.rows.views_file import ViewsFile, build_kernels, join_files, read_views
@@ -66,8 +66,9 @@ def fit_views(
     joined = join_files(meant, table)
     kernels = build_kernels(meant, joined)
     columns = _named(meant, joined)
-    text = [name for name in columns if not _is_number(joined[name])]
-    preparation = Preparation(tuple(columns), categories=tuple(text))
+    is_number = import_pandas().api.types.is_numeric_dtype
+    kinds = {name: "number" if is_number(joined[name]) else "category" for name in columns}
+    preparation = Preparation(kinds)
     X = preparation.apply(joined, path.name)
     clf = learner.make(kernels, verbose=len(y) >= FEW_ROWS and not quiet)
     pipeline = make_pipeline(clf).fit(X, y)
@@ -93,10 +94,6 @@ def _named(views: ViewsFile, table: Any) -> dict[str, str]:
         for name in source.find(table.columns):
             found[name] = f"source {source.name}"
     return found
-
-
-def _is_number(values: Any) -> bool:
-    return bool(import_pandas().api.types.is_numeric_dtype(values))
 
 
 def joiner(views: Path | None) -> Callable[[Any], Any] | None:

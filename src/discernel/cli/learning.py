@@ -23,11 +23,11 @@ from discernel.compare.tasks import encoded_views
 from discernel.exceptions import InvalidInputError
 from discernel.persistence import SavedModel
 from discernel.plan import FEW_ROWS, parse_duration
+from discernel.rows.columns import Preparation, one_spelling
 from discernel.rows.datasets import Dataset, load
 from discernel.rows.encoder import TableEncoder
 from discernel.rows.formats import listed
 from discernel.rows.labelled import digest, open_file
-from discernel.rows.preparation import Preparation, one_spelling
 from discernel.rows.reading import read_table
 from discernel.show.facts import Origin
 
@@ -80,7 +80,7 @@ def fit_model(
         source, content = Path(data.file["path"]).name, digest(data.file["path"])
     else:
         dataset = load(data.name, as_frame=True)
-        preparation, target = _of_catalog(dataset), "target"
+        preparation, target = Preparation.of(dataset.feature_names, None), "target"
         columns = dict.fromkeys(dataset.feature_names, "number")
         identifiers, notes, source, content = (), (), data.name, ""
     # Few rows take no time that is worth a word.
@@ -115,11 +115,6 @@ def _fitted(dataset: Dataset, learner: Learner, verbose: bool) -> Any:
     clf = learner.make(kernels, verbose=verbose)
     steps = [clf] if kernels == "auto" else [TableEncoder(), StandardScaler(), clf]
     return make_pipeline(*steps).fit(dataset.X, y)
-
-
-def _of_catalog(dataset: Dataset) -> Preparation:
-    views = {view: dataset.feature_names[columns] for view, columns in dataset.views.items()}
-    return Preparation(dataset.feature_names, views=views)
 
 
 # ---- rows to predict ---------------------------------------------------------------------------

@@ -14,11 +14,12 @@ from discernel.cli.learning import Learner, Rows, now
 from discernel.cli.predictions import Predictions
 from discernel.persistence import SavedModel
 from discernel.rows.chunks import Chunk, RowProgress
+from discernel.rows.columns import Preparation, date_notes
+from discernel.rows.encoder import TableEncoder
 from discernel.rows.files import FileSource
 from discernel.rows.formats import file_ending, uncompressed_size
 from discernel.rows.labelled import find_target
 from discernel.rows.open import open_rows
-from discernel.rows.preparation import Preparation
 from discernel.rows.sources import Source
 from discernel.show.facts import Origin
 
@@ -76,28 +77,26 @@ def fit_many(
     with _opened(data, scheduler, target, drop) as source:
         clf = learner.make(callback=told).fit(source)
     name = Path(data[0].rstrip("/*?[]")).name or data[0]
-    preparation = Preparation.of(source.columns or (), clf.encoder_)
-    origin = _origin(clf, data, command, preparation)
-    return SavedModel(make_pipeline(clf), preparation, target, name, origin)
+    names = source.columns or ()
+    origin = _origin(clf, data, command, names)
+    return SavedModel(make_pipeline(clf), Preparation.of(names, clf.encoder_), target, name, origin)
 
 
-def _origin(clf: Any, data: Sequence[str], command: str, preparation: Preparation) -> Origin:
+def _origin(clf: Any, data: Sequence[str], command: str, names: Sequence[str]) -> Origin:
     counts = np.round(clf.priors_ * clf.streamed_.n_rows).astype(int).tolist()
-    encoder = clf.encoder_
-    became = dict.fromkeys(preparation.columns, "number")
-    became |= dict.fromkeys(preparation.categories, "category")
-    left_out = {} if encoder is None else encoder.left_out
-    dates = {} if encoder is None else encoder.dates
-    parts = {name: ", ".join(each.parts) for name, each in dates.items()}
-    became |= {name: f"date, as {listed}" for name, listed in parts.items()}
+    encoder: TableEncoder | None = clf.encoder_
+    became = dict.fromkeys(names, "number")
+    if encoder is not None:
+        became |= {names[each.position]: each.words for each in encoder.columns_}
+        became |= {each.name: each.words for each in encoder.left_out_}
     return Origin(
         " ".join(data),
         command=command,
         created=now(),
         class_counts=dict(zip(map(str, clf.classes_), counts, strict=True)),
-        columns=became | {n: f"left out: {why}" for n, why in left_out.items() if n in became},
+        columns=became,
         identifiers=() if encoder is None else encoder.identifiers,
-        notes=tuple(f"{name!r} is taken as dates: {each}" for name, each in parts.items()),
+        notes=() if encoder is None else tuple(date_notes(encoder.dates)),
     )
 
 

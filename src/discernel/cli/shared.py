@@ -116,6 +116,9 @@ Numeric = Annotated[
 StoreFile = Annotated[
     Path, typer.Option(metavar="FILE", help="File of results; a second run continues from it.")
 ]
+SplitCount = Annotated[
+    int, typer.Option(min=1, metavar="N", help="Number of random splits of the rows.")
+]
 Jobs = Annotated[
     int | None,
     typer.Option(

@@ -13,7 +13,7 @@ from discernel.cli.show import escape
 from discernel.compare.compare import Comparison
 from discernel.compare.metrics import METRICS, PredictionMetric
 from discernel.compare.report.learned import importance_block
-from discernel.compare.report.tables import drawn_range
+from discernel.compare.report.screen import drawn_range
 from discernel.compare.report.words import DEFAULT, conclusion, span
 from discernel.compare.store import Record
 from discernel.compare.tables import Entry, failures, summarize
@@ -55,10 +55,10 @@ def _show_meaning(console: Console, found: Comparison) -> None:
     console.print()
     n, share = found.plan.splits.n, found.plan.splits.train_size
     console.print(
-        f"[dim]Means over {count(n, 'random division')}: {share:.0%} of the rows to learn from, "
+        f"[dim]Means over {count(n, 'random split')}: {share:.0%} of the rows to learn from, "
         "the others to predict. bal.: accuracy per class, averaged; of log-loss, less is better; "
         "fit: the time to learn. tied: the difference from the best may be chance; worse: it is "
-        "not (p < 0.05). Intervals and tests allow for the training rows that divisions share, "
+        "not (p < 0.05). Intervals and tests allow for the training rows that splits share, "
         f"tests also for all pairs of methods. The default is {DEFAULT}.[/]"
     )
 
@@ -70,7 +70,7 @@ def _show_importances(console: Console, found: Comparison) -> None:
     method, columns = found.importances
     console.print()
     block = importance_block(f"columns that matter to {method}", columns)
-    aside = "share ± standard deviation over divisions"
+    aside = "share ± standard deviation over splits"
     print_blocks(console, [replace(block, aside=aside).written()])
 
 

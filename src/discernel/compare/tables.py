@@ -134,7 +134,7 @@ class ResultTable:
 
     def verdict(self, entry: Entry) -> str:
         """Return how a method stands, in a word: the best mean is best, clearly so or not."""
-        is_best = entry.standing == "level" and entry is self.ranked(entry.dataset)[0]
+        is_best = entry.standing == "level" and entry.mean == self.ranked(entry.dataset)[0].mean
         return "best" if is_best else _VERDICTS[entry.standing]
 
 
@@ -502,8 +502,7 @@ def _with_standings(
         tests = (pairs.get((entry.dataset, entry.method, other.method)) for other in others)
         found = [math.nan if test is None else test.p_value for test in tests]
         made = [p for p in found if not math.isnan(p)]
-        standing: Standing = "untested"  # if any test was not made
-        if found and len(made) == len(found):
-            clear: Standing = "ahead" if entry is best else "behind"
-            standing = clear if max(made) < ALPHA else "level"
+        standing: Standing = "level" if made else "untested"
+        if made and len(made) == len(found) and max(made) < ALPHA:
+            standing = "ahead" if entry is best else "behind"
         yield replace(entry, standing=standing, p_value=max(made, default=math.nan))

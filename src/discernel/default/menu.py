@@ -19,7 +19,6 @@ from discernel.arrays import (
     typical_row,
 )
 from discernel.kernels import RBF, Kernel, Laplace, Linear
-from discernel.kernels.device import DeviceKernels
 from discernel.kernels.distance import median_distance
 from discernel.kernels.evaluate import KernelSet
 
@@ -88,8 +87,8 @@ def stack_on_device(
 ) -> Any:
     """Return the matrices of kernels from rows to the first of them, made on a device."""
     known = KernelSet(kernels)
-    there = DeviceKernels(known, known.prepare(rows), device)
-    found = dict(there.strips(slice(0, len(rows)), slice(0, n_fitted)))
+    there = known.prepare(rows).on(device)
+    found = dict(known.matrices(there, there[:n_fitted], aligned=True))
     return device.xp.stack([found[i] for i in range(len(kernels))])
 
 

@@ -94,6 +94,7 @@ def learn_metric(
     if len(X) < 2:
         return Metric(scales)
     weights = np.ones(len(X)) if sample_weight is None else np.asarray(sample_weight)
+    weights = weights / weights.mean()  # in single precision, another scale rounds differently
     differences = np.abs(scores - np.average(scores, axis=0, weights=weights))
     # Of what is constant, nothing is left but rounding errors.
     scores = scores * (differences.max(axis=0) > _ROUNDING * np.abs(scores).max(axis=0))

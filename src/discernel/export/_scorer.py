@@ -14,16 +14,18 @@ Missing cells are None or NaN, where the model takes any.
 
 How it predicts: f(x) = Σ_j c_j k(x, z_j) + b are scores of a row x, from rows z_j that are stored
 and k, a sum of products of kernels. Log-probabilities of classes are a linear function of f(x), up
-to a number that makes them sum to 1.
+to a number that makes them sum to 1. The file of numbers holds this computation as steps, functions
+of NumPy one after another.
 """
 
 from __future__ import annotations
 
 import json
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -33,13 +35,13 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 #: Raised with every change to what the file of numbers holds.
-FORMAT = 2
+FORMAT = 3
 #: Numbers that a model takes are at most this large: sums of their squares are finite.
 LARGEST = 1e150
 #: Texts that stand for a missing cell.
 MISSING_VALUES = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL", "?")
-#: Entries of a matrix between some new rows and all stored ones.
-_BLOCK = 2**20
+#: Entries of a matrix between some new rows and all stored rows: some of them fit into a cache.
+_BLOCK = 2**18
 #: exp(−690) is 1e-300; below it processors are slow.
 _LEAST = -690.0
 
@@ -65,158 +67,123 @@ def _beside() -> Scorer:
     return Scorer.load(Path(__file__).with_suffix(".npz"))
 
 
-# ---- kernels -----------------------------------------------------------------------------------
+# ---- steps -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """One number per new row x and stored row z, of which kernels are made.
+class Step:
+    """One function of matrices that have a row per new row.
 
     Attributes
     ----------
-    kind : str
-        ``"squared"``, the squared distance; ``"squared by column"``, the same without loss of
-        digits where rows are far out; ``"city"``, the sum of absolute differences; ``"inner"``,
-        the inner product; ``"cosine"``, that of x divided by its length.
-    columns : ndarray of shape (n_columns,)
-        Which features of x count.
-    factors, origin : ndarray of shape (n_columns,)
-        What they are multiplied by, and what is then taken off.
-    rows : ndarray of shape (n_rows, n_columns)
-        The rows z, to which the same was done.
-    added : ndarray of shape (n_rows,)
-        What is added to inner products.
+    name : str
+        One of `FUNCTIONS`, ``"constant"``, or ``"column_sums"``: the sum over columns l of a
+        function of column l of the new rows, upright, and of column l of the stored rows.
+    inputs : tuple of int
+        The values that the function takes. The first values are those that a computation is given;
+        every step adds one.
+    width : int
+        The columns of the value.
+    constant : float or ndarray, or None
+        The value of ``"constant"``.
+    body : Computation or None
+        The function of ``"column_sums"``.
     """
 
-    kind: str
-    columns: NDArray[np.int64]
-    factors: Floats
-    origin: Floats
-    rows: Floats
-    added: Floats
+    name: str
+    inputs: tuple[int, ...] = ()
+    width: int = 1
+    constant: Any = None
+    body: Computation | None = None
 
-    def __call__(self, X: Floats) -> Floats:
-        """Return the numbers, of shape (n_new_rows, n_rows)."""
-        new = X[:, self.columns] * self.factors - self.origin
-        if self.kind == "city":
-            return _by_column(new, self.rows, np.abs)
-        if self.kind == "squared by column":
-            return _by_column(new, self.rows, np.square)
-        if self.kind == "squared":
-            lengths = np.sum(new**2, axis=1)[:, None] + np.sum(self.rows**2, axis=1)
-            return np.asarray(np.maximum(lengths - 2.0 * (new @ self.rows.T), 0.0))
-        if self.kind == "cosine":
-            length = np.sqrt(np.sum(new**2, axis=1, keepdims=True))
-            new = new / np.where(length > 0, length, 1.0)
-        return np.asarray(new @ self.rows.T + self.added)
-
-
-def _by_column(new: Floats, rows: Floats, of: Callable[[Floats], Floats]) -> Floats:
-    """Return the sum over columns of a function of differences, one column at a time."""
-    total = np.zeros((len(new), len(rows)))
-    for left, right in zip(new.T, rows.T, strict=True):
-        total += of(left[:, None] - right)
-    return total
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function of the inputs."""
+        return FUNCTIONS[self.name] if self.body is None else self.body.column_sums
 
 
 @dataclass(frozen=True)
-class Factor:
-    """A function of `Pairs` p, which kernels are products of.
+class Computation:
+    """Steps, one after another; the last value is the result.
 
     Attributes
     ----------
-    pairs : int
-        Which of the pairs.
-    kind : str
-        ``"exp"``, exp(−a·p); ``"exp of root"``, exp(−a·√p); ``"power"``, (b + a·p)^n.
-    numbers : tuple of float
-        a, and of powers b and n too.
+    n_given : int
+        How many values the steps start from.
+    steps : tuple of Step
+        The steps.
     """
 
-    pairs: int
-    kind: str
-    numbers: tuple[float, ...]
+    n_given: int
+    steps: tuple[Step, ...]
 
-    def __call__(self, pairs: Floats) -> Floats:
-        """Return the function of every pair."""
-        a, *rest = self.numbers
-        if self.kind == "power":
-            return np.asarray((rest[0] + a * pairs) ** int(rest[1]))
-        distance = np.sqrt(pairs) if self.kind == "exp of root" else pairs
-        return np.exp(np.maximum(-a * distance, _LEAST))
+    def __call__(self, *given: Any) -> Any:
+        """Return the last value; others are dropped where no later step takes them."""
+        constants, calls, last = self._calls
+        values = constants | dict(enumerate(given))
+        for place, function, inputs in calls:
+            values[place] = function(*[values[each] for each in inputs])
+            for each in inputs:
+                if last[each] == place:
+                    values.pop(each, None)
+        return values[self.n_given + len(self.steps) - 1]
 
+    @cached_property
+    def _calls(self) -> tuple[dict[int, Any], list[Any], dict[int, int]]:
+        """Constants by place; place, function and inputs of other steps; the last use of values."""
+        places = list(enumerate(self.steps, start=self.n_given))
+        constants = {place: step.constant for place, step in places if step.name == "constant"}
+        calls = [(i, step.function, step.inputs) for i, step in places if i not in constants]
+        return constants, calls, {each: i for i, _, inputs in calls for each in inputs}
 
-@dataclass(frozen=True)
-class Lack:
-    """Scores of rows that lack a source: all of its cells are missing.
-
-    Attributes
-    ----------
-    columns : ndarray of shape (n_columns,)
-        The columns of the source.
-    medians : ndarray of shape (n_columns,)
-        What stands in for cells where a row lacks some, not all.
-    scores : ndarray of shape (n_scores,)
-        What a row without the source has for scores.
-    """
-
-    columns: NDArray[np.int64]
-    medians: Floats
-    scores: Floats
+    def column_sums(self, new: Floats, stored: Floats) -> Floats:
+        """Return the sum over columns of the result for a column of both, one at a time."""
+        total = np.zeros((len(new), len(stored)))
+        for left, right in zip(new.T, stored.T, strict=True):
+            total += self(left[:, None], right)
+        return total
 
 
-@dataclass(frozen=True)
-class KernelSum:
-    """Scores that are sums over stored rows, Σ_j k(x, z_j) c_j.
+def _exp(X: Floats) -> Floats:
+    return np.exp(np.maximum(X, _LEAST))
 
-    Attributes
-    ----------
-    pairs : tuple of Pairs
-        What k is made of.
-    terms : tuple of (float, tuple of Factor)
-        k is the sum of these numbers times these products.
-    coef : ndarray of shape (n_rows, n_scores)
-        The c_j.
-    balanced : bool
-        Whether the c_j sum to 0: a number may then be taken from all k(x, z_j) of a row, without
-        which products keep more digits.
-    lack : Lack or None
-        What rows have that lack the source that k is of; None where all have it.
-    """
 
-    pairs: tuple[Pairs, ...]
-    terms: tuple[tuple[float, tuple[Factor, ...]], ...]
-    coef: Floats
-    balanced: bool
-    lack: Lack | None = None
+def _row_sums(X: Floats) -> Floats:
+    return np.asarray(np.sum(X, axis=1, keepdims=True))
 
-    def __call__(self, X: Floats) -> Floats:
-        """Return the scores of rows, some rows at a time."""
-        if self.lack is None:
-            return self._known(X)
-        cells = X[:, self.lack.columns]
-        missing, X = np.isnan(cells), X.copy()
-        X[:, self.lack.columns] = np.where(missing, self.lack.medians, cells)
-        lacks = np.asarray(missing.all(axis=1))[:, None]
-        return np.where(lacks, self.lack.scores, self._known(X))
 
-    def _known(self, X: Floats) -> Floats:
-        """Return the scores of rows that have all cells."""
-        step = max(1, _BLOCK // max(1, len(self.coef)))
-        parts = [self._block(X[start : start + step]) for start in range(0, len(X), step)]
-        return np.concatenate([np.empty((0, self.coef.shape[1])), *parts])
+def _row_all(X: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    return np.asarray(np.all(X, axis=1, keepdims=True))
 
-    def _block(self, X: Floats) -> Floats:
-        pairs = [each(X) for each in self.pairs]
-        total = np.zeros((len(X), len(self.coef)))
-        for number, factors in self.terms:
-            product = np.full((), number)
-            for factor in factors:
-                product = product * factor(pairs[factor.pairs])
-            total += product
-        if self.balanced:
-            total -= total[:, :1].copy()
-        return np.asarray(total @ self.coef)
+
+def _take(X: Floats, columns: NDArray[np.int64]) -> Floats:
+    return np.asarray(X[:, columns])
+
+
+#: The functions that steps are made of.
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "power": operator.pow,
+    "maximum": np.maximum,
+    "matmul": np.matmul,
+    "negative": np.negative,
+    "absolute": np.absolute,
+    "sqrt": np.sqrt,
+    "exp": _exp,
+    "log": np.log,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tanh": np.tanh,
+    "sum": _row_sums,
+    "all": _row_all,
+    "isnan": np.isnan,
+    "greater": np.greater,
+    "where": np.where,
+    "take": _take,
+}
 
 
 # ---- columns of tables -------------------------------------------------------------------------
@@ -406,27 +373,20 @@ class Scorer:
         What is taken off the columns first, and what they are divided by.
     columns : tuple of NumberColumn or ValueColumn, or None
         How a table becomes numbers; None where it is numbers.
-    medians : ndarray of shape (n_columns,) or None
-        What stands in for missing numbers; None where they are refused.
-    sums : tuple of KernelSum
-        What scores are the sum of.
-    intercept : ndarray of shape (n_scores,)
-        What is added to them.
-    slope, bias : ndarray of shape (n_scores, n_classes) and (n_classes,)
-        From scores to log-probabilities, up to a number per row.
+    needed : ndarray of int
+        The columns of numbers in which a missing cell is refused.
+    logs : Computation
+        From rows of numbers to log-probabilities, up to a number per row.
     offsets : ndarray of shape (n_classes,)
-        What is added to these before the largest is taken: costs, or a threshold.
+        What is added to log-probabilities before the largest is taken: costs, or a threshold.
     """
 
     classes: NDArray[Any]
     names: tuple[str, ...]
     scaling: tuple[Floats, Floats] | None
     columns: tuple[NumberColumn | ValueColumn, ...] | None
-    medians: Floats | None
-    sums: tuple[KernelSum, ...]
-    intercept: Floats
-    slope: Floats
-    bias: Floats
+    needed: NDArray[np.int64]
+    logs: Computation
     offsets: Floats
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -440,10 +400,11 @@ class Scorer:
         return np.asarray(shares / shares.sum(axis=1, keepdims=True))
 
     def _logs(self, X: Any) -> Floats:
-        """Return log-probabilities, up to a number per row."""
+        """Return log-probabilities, up to a number per row, of some rows at a time."""
         rows = self.features(X)
-        scores = sum((each(rows) for each in self.sums), np.zeros((len(rows), 1)))
-        return np.asarray((scores + self.intercept) @ self.slope + self.bias)
+        size = max(1, _BLOCK // max(step.width for step in self.logs.steps))
+        parts = [self.logs(rows[i : i + size]) for i in range(0, len(rows), size)]
+        return np.concatenate([np.empty((0, len(self.classes))), *parts])
 
     def features(self, X: Any) -> Floats:
         """Return rows as the numbers that kernels take."""
@@ -460,13 +421,7 @@ class Scorer:
                 for each, name in ((each, self.names[each.position]) for each in self.columns)
             ]
             return np.concatenate(parts, axis=1)
-        missing = np.isnan(X)
-        if self.medians is not None:
-            return np.where(missing, self.medians, X)
-        if any(each.lack is not None for each in self.sums):  # then others need what they see
-            plain = [pairs for each in self.sums if each.lack is None for pairs in each.pairs]
-            missing = missing[:, [i for pairs in plain for i in pairs.columns]]
-        if missing.any():
+        if np.isnan(X[:, self.needed]).any():
             raise ValueError("This model takes no missing cells. Got NaN; fill it in, or drop it.")
         return np.asarray(X)
 
@@ -497,6 +452,6 @@ def _restore(plan: Any, stored: Mapping[str, NDArray[Any]]) -> Any:
         return plan
     if "array" in plan:
         return stored[plan["array"]]
-    made = (Pairs, Factor, Lack, KernelSum, NumberColumn, ValueColumn, Scorer)
+    made = (Step, Computation, NumberColumn, ValueColumn, Scorer)
     cls = {each.__name__: each for each in made}[plan["class"]]
     return cls(**{name: _restore(each, stored) for name, each in plan.items() if name != "class"})

@@ -1,9 +1,8 @@
-"""Fitted models as numbers: kernels, coefficients, columns and classes."""
+"""Fitted models as steps that NumPy and ONNX run: kernels, coefficients, columns and classes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
@@ -12,35 +11,21 @@ from numpy.typing import NDArray
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from discernel.arrays import FloatArray, as_dense, as_rows, is_sparse, typical_row
+from discernel.arrays import FloatArray, as_dense, as_rows, is_sparse
 from discernel.estimators import KernelDiscriminant, MultipleKernelDiscriminant
 from discernel.exceptions import InvalidInputError
-from discernel.export._scorer import (
-    Factor,
-    KernelSum,
-    Lack,
-    NumberColumn,
-    Pairs,
-    Scorer,
-    ValueColumn,
-)
+from discernel.export._scorer import Computation, NumberColumn, Scorer, ValueColumn
+from discernel.export.record import Recorded, Recorder
 from discernel.inspection.explained import pipeline_steps
-from discernel.kernels import Kernel, WhereKnown
+from discernel.kernels import Kernel
 from discernel.kernels.columns import Table
-from discernel.kernels.features import ExactMap
-from discernel.kernels.terms import IDENTITY, Atom, Seen, Term, View
+from discernel.kernels.terms import Term, formula_of
 from discernel.model import Model
-from discernel.model.parts import ScorePart, score_parts
+from discernel.model.parts import score_parts
 from discernel.rows.encoder import TableEncoder
 
-#: The pairs and functions that scorers and graphs compute.
-_PAIRS = ("squared", "city", "inner", "cosine")
-_FUNCTIONS = ("exp", "exp of root", "power")
 #: What can be exported.
 EXPORTED = (KernelDiscriminant, MultipleKernelDiscriminant)
-#: Of kernels exp(−a·d), a times the largest squared length of a row from which on squared
-#: distances by products are too coarse: their rounding is 1e-16 of this.
-_COARSE = 1e4
 #: Bytes of stored rows that are made dense.
 _MOST_BYTES = 2**30
 
@@ -87,68 +72,82 @@ def numpy_scorer(clf: Any, *, names: Sequence[str] | None = None) -> Scorer:
     """
     learner, before = final_estimator(clf)
     model: Model = learner.model_
-    reader, head = model.reader, model.head
-    assert model.kernel is not None
-    parts, offset = score_parts(model.kernel, model.coef)
-    sums = [one for part in parts for one in _sums(part, len(reader.given_columns))]
-    slope, bias = head.discriminant.linear
-    taken, columns = _columns(reader.encoder, input_names([*before, learner][0], names))
+    taken, columns = _columns(model.reader.encoder, input_names([*before, learner][0], names))
+    logs, needed = _log_probabilities(model)
     return Scorer(
         _labels(learner.classes_),
         taken,
         _scaling(before),
         columns,
-        reader.medians,
-        tuple(sums),
-        model.intercept - offset,
-        slope,
-        bias + head.decision.log_priors,
-        head.decision.offsets,
+        needed,
+        logs,
+        model.head.decision.offsets,
     )
 
 
 # ---- scores ------------------------------------------------------------------------------------
 
 
-def _sums(part: ScorePart, n_columns: int) -> list[KernelSum]:
-    """Return a part of scores as sums over stored rows."""
-    if part.features is None:
-        return _kernel_sums(part, n_columns)
-    return [_feature_sum(part.features, part.coef, n_columns)]
+def _log_probabilities(model: Model) -> tuple[Computation, NDArray[np.intp]]:
+    """Return the log-probabilities of rows, and the columns that must not be missing."""
+    assert model.kernel is not None
+    reader, head = model.reader, model.head
+    n_columns = len(reader.given_columns)
+    parts, offset = score_parts(model.kernel, model.coef)
+    xp = Recorder(n_columns)
+    (X,) = xp.given
+    if reader.medians is not None:
+        X = xp.where(xp.isnan(X), reader.medians, X)
+    scores: Any = model.intercept - offset
+    for part in parts:
+        own = _kernel_scores if part.features is None else _feature_scores
+        scores = own(part, X, xp) + scores
+    slope, bias = head.discriminant.linear
+    xp.matmul(scores, slope) + (bias + head.decision.log_priors)
+    is_needed = np.zeros(n_columns, dtype=np.bool_)
+    if reader.medians is None:
+        for atom in (atom for part in parts for term in _terms(part) for atom in term.atoms):
+            is_needed[atom.view.seen(n_columns).columns] |= not atom.pair.takes_missing
+    return xp.computation(), np.flatnonzero(is_needed)
 
 
-def _kernel_sums(part: Any, n_columns: int) -> list[KernelSum]:
-    """Return Σ_j k(x, z_j) coef_j; kernels of sources that rows may lack are sums of their own."""
-    plain: list[Term] = []
-    lacking: list[tuple[float, WhereKnown, Seen]] = []
-    for one, weight in zip(part.kernels, part.kernel.coefficients.tolist(), strict=True):
-        for factor, atoms in one.terms():
-            first = atoms[0].pair if len(atoms) == 1 and atoms[0].function == IDENTITY else None
-            if isinstance(first, WhereKnown):
-                lacking.append((weight * factor, first, atoms[0].view.seen(n_columns)))
-                _check_terms(one, first.kernel.terms())
-            else:
-                _check_terms(one, [Term(factor, atoms)])
-                plain.append(Term(weight * factor, atoms))
-    stored = _dense(part.rows)
-    sums = [_sum(plain, stored, part.coef, part.centered)] if plain else []
-    return [*sums, *(_known_sum(*each, stored, part.coef) for each in lacking)]
+def _terms(part: Any) -> list[Term]:
+    return [term for kernel in part.kernels for term in kernel.terms()]
 
 
-def _check_terms(kernel: Kernel, terms: Sequence[Term]) -> None:
-    """Raise an error where a kernel has an atom that only discernel can compute."""
-    atoms = [atom for term in terms for atom in term.atoms]
-    if not all(atom.pair.kind in _PAIRS and atom.function.kind in _FUNCTIONS for atom in atoms):
-        raise InvalidInputError(
-            "A model can be exported if its kernels are RBF, Laplace, Exponential, Linear, "
-            "Polynomial or Cosine, on columns, standardized, named, scaled, added, multiplied or "
-            f"to a power too, or WhereKnown of these, not multiplied. Got {kernel.name}, of type "
-            f"{type(kernel).__name__}. Fit again without it: others predict with discernel only."
-        )
+def _kernel_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
+    """Return Σ_j k(x, z_j) coef_j."""
+    rows, kernels = _dense(part), part.kernels
+    weights = part.kernel.coefficients.tolist()
+    terms = [
+        Term(weight * factor, atoms)
+        for kernel, weight in zip(kernels, weights, strict=True)
+        for factor, atoms in kernel.terms()
+    ]
+    matrix = formula_of(terms, X, rows, xp)
+    if matrix is None:
+        refused = (each for each in kernels if formula_of(each.terms(), X, rows, xp) is None)
+        raise _not_exported(next(refused))
+    if part.centered:
+        # Coefficients sum to 0: without what all entries of a row share, products keep more digits.
+        matrix = matrix - matrix[:, [0]]
+    return xp.matmul(matrix, np.ascontiguousarray(part.coef))
 
 
-def _dense(rows: Any) -> FloatArray:
+def _not_exported(kernel: Kernel) -> InvalidInputError:
+    return InvalidInputError(
+        "A model can be exported if its kernels are RBF, Laplace, Exponential, Linear, Polynomial "
+        "or Cosine, on columns, standardized, named, scaled, added, multiplied or to a power too, "
+        f"or WhereKnown of these. Got {kernel.name}, of type {type(kernel).__name__}. Fit again "
+        "without it: others predict with discernel only."
+    )
+
+
+def _dense(part: Any) -> FloatArray:
     """Return stored rows as an array, or raise where they are no numbers, or too many."""
+    if part.rows is None:
+        raise _not_exported(part.kernels[0])
+    rows = part.rows
     if isinstance(rows, Table):
         raise InvalidInputError(
             "A model can be exported if its kernels see numbers only. This one was fitted to a "
@@ -163,102 +162,24 @@ def _dense(rows: Any) -> FloatArray:
     return np.asarray(as_dense(as_rows(rows)))
 
 
-def _known_sum(
-    weight: float, where: WhereKnown, view: Seen, rows: FloatArray, coef: FloatArray
-) -> KernelSum:
-    """Return Σ_j k(x, z_j) coef_j of a source that rows x and z_j may lack.
-
-    Of a row z that lacks it, k(x, z) is the mean of k(x, r) over the training rows r that have it,
-    and k(x, z) of a row x that lacks it does not depend on x.
-    """
-    known = where.training
-    if known.medians is None:
-        raise InvalidInputError(f"{where.name} must see numbers to be exported. Got other columns.")
-    filled, lacks = where._filled(view.of(rows))
-    there, own, absent = filled[~lacks], coef[~lacks], coef[lacks].sum(axis=0)
-    means = known.means if known.has(there) else where.kernel(there, known.rows).mean(axis=1)
-    scores = weight * (means @ own + known.means.mean() * absent)
-    share = np.tile(absent / len(known.rows), (len(known.rows), 1))
-    if known.has(there):
-        own = own + share
-    else:
-        there, own = np.vstack([there, known.rows]), np.vstack([own, share])
-    terms = [Term(weight * factor, atoms) for factor, atoms in where.kernel.terms()]
-    made = _sum(terms, there, own, balanced=False)
-    pairs = tuple(replace(each, columns=view.columns[each.columns]) for each in made.pairs)
-    return replace(made, pairs=pairs, lack=Lack(view.columns, known.medians, scores))
-
-
-def _sum(terms: list[Term], rows: FloatArray, coef: FloatArray, balanced: bool) -> KernelSum:
-    """Return a sum over stored rows; atoms of the same distances or inner products share them.
-
-    ``balanced`` says whether coefficients sum to 0.
-    """
-    sharpest: dict[tuple[str, View], float] = {}
-    for atom in (atom for term in terms for atom in term.atoms):
-        sharpest[_key(atom)] = max(sharpest.get(_key(atom), 0.0), atom.function.numbers[0])
-    pairs = [_pairs(*key, rows, sharp) for key, sharp in sharpest.items()]
-    places = {key: place for place, key in enumerate(sharpest)}
-    made = []
-    for number, atoms in terms:
-        factors = (Factor(places[_key(a)], a.function.kind, a.function.numbers) for a in atoms)
-        # A constant is (0·p + 1)¹ of any pairs.
-        made.append((number, tuple(factors) or (Factor(0, "power", (0.0, 1.0, 1.0)),)))
-    return KernelSum(tuple(pairs), tuple(made), np.ascontiguousarray(coef), balanced)
-
-
-def _key(atom: Atom) -> tuple[str, View]:
-    """Return what atoms have in common that share pairs."""
-    # Next to distance 0, the root of a squared distance by products has half of the digits.
-    by_column = atom.function.kind == "exp of root"
-    return "squared by column" if by_column else str(atom.pair.kind), atom.view
-
-
-def _pairs(kind: str, view: View, rows: FloatArray, sharpest: float) -> Pairs:
-    """Return what atoms are functions of, with the stored rows as they see them."""
-    columns, factors, origin = seen = view.seen(rows.shape[1])
-    stored = seen.of(rows)
-    if kind.startswith("squared"):
-        # Products of rows far from the origin lose the digits that all of them share.
-        origin = typical_row(stored)
-    stored = np.ascontiguousarray(stored - origin)
-    if kind == "squared":
-        farthest = float(np.max(np.sum(stored**2, axis=1)))
-        if stored.shape[1] == 1 or sharpest * farthest > _COARSE:
-            kind = "squared by column"
-    if kind == "cosine":
-        lengths = np.sqrt(np.sum(stored**2, axis=1, keepdims=True))
-        stored = stored / np.where(lengths > 0, lengths, 1.0)
-    return Pairs(kind, columns, factors, origin, stored, np.zeros(len(stored)))
-
-
-# ---- features ----------------------------------------------------------------------------------
-
-
-def _feature_sum(one: ExactMap, coef: FloatArray, n_columns: int) -> KernelSum:
-    """Return φ(x)·coef of a map as a sum over rows: products of inner products with them.
-
-    Of the row, or its direction, coefficients are what a stored row would be. A feature of a
-    polynomial kernel is a product of inner products with unit vectors, and of constants where its
-    monomial has fewer variables.
-    """
-    kind, seen = str(one.atom.pair.kind), one.atom.view.seen(n_columns)
-    root, pairs = float(np.sqrt(one.factor)), []
+def _feature_scores(part: Any, X: Recorded, xp: Recorder) -> Recorded:
+    """Return φ(x)·coef of exact features: the row, its direction, or all of its monomials."""
+    one, coef = part.features, np.sqrt(part.features.factor) * part.coef
+    atom = one.atom
+    seen = atom.pair.formula_rows(atom.view.seen(X.width).all_of(X), xp)
     if one.monomials is None:
-        pairs, coef = [(np.ascontiguousarray(coef.T), np.zeros(coef.shape[1]))], np.eye(len(coef.T))
-    else:
-        indices, counts = one.monomials
-        gamma, coef0, _ = one.atom.function.numbers
-        first, coef = int(coef0 > 0), counts[:, None] * coef  # the constant comes first
-        for chosen in indices.T:
-            rows, added = np.zeros((len(chosen), len(seen.columns))), np.zeros(len(chosen))
-            is_variable = chosen >= first
-            rows[is_variable, chosen[is_variable] - first] = np.sqrt(gamma)
-            added[~is_variable] = np.sqrt(coef0)
-            pairs.append((rows, added))
-    factors = tuple(Factor(i, "power", (1.0, 0.0, 1.0)) for i in range(len(pairs)))
-    made = tuple(Pairs(kind, *seen, *each) for each in pairs)
-    return KernelSum(made, ((root, factors),), coef, balanced=False)
+        return xp.matmul(seen, coef)
+    # Of x' with c + γ⟨x, z⟩ = ⟨x', z'⟩, the constant √c comes first.
+    gamma, constant, _ = atom.function.numbers
+    first = int(constant > 0)
+    indices, roots = one.monomials
+    product = roots
+    for chosen in indices.T:
+        is_variable = chosen >= first
+        factors = np.where(is_variable, np.sqrt(gamma), 0.0)
+        added = np.where(is_variable, 0.0, np.sqrt(constant))
+        product = product * (seen[:, np.maximum(chosen - first, 0)] * factors + added)
+    return xp.matmul(product, coef)
 
 
 # ---- rows --------------------------------------------------------------------------------------

@@ -17,11 +17,10 @@ from discernel.exceptions import (
 )
 from discernel.export._scorer import (
     MISSING_VALUES,
-    Factor,
+    Computation,
     Floats,
-    KernelSum,
-    Pairs,
     Scorer,
+    Step,
     as_numbers,
     as_table,
     as_word,
@@ -268,10 +267,7 @@ def _convert(scope: Any, operator: Any, container: Any) -> None:
     """Write the graph of a model, as skl2onnx asks a converter to."""
     formula = numpy_scorer(operator.raw_operator)
     graph = _Graph(scope, container, np.float64 if _is_double(operator.inputs) else np.float32)
-    rows = _features(graph, operator.inputs, formula)
-    scores = [_scores(graph, rows, each, len(formula.names)) for each in formula.sums]
-    score = graph.node("Sum", *scores, formula.intercept[None, :])
-    logs = graph.node("Add", graph.node("MatMul", score, formula.slope), formula.bias[None, :])
+    logs = _compute(graph, formula.logs, _features(graph, operator.inputs, formula))
     moved = graph.node("Add", logs, formula.offsets[None, :])
     best, labels = graph.node("ArgMax", moved, axis=1, keepdims=0), _check_labels(formula.classes)
     graph.node("Gather", labels, best, axis=0, out=operator.outputs[0].full_name)
@@ -291,32 +287,35 @@ class _Graph:
 
     def constant(self, value: Any) -> str:
         """Return the name of an array or a number; floats get the precision of the graph."""
-        from onnx import TensorProto, numpy_helper
-
         array = np.asarray(value)
         array = array.astype({"f": self.dtype, "i": np.int64}.get(array.dtype.kind, array.dtype))
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self._known:
-            name = self._known[key] = self._scope.get_unique_variable_name("discernel")
-            if array.dtype.kind == "U":
-                words = [word.encode() for word in array.tolist()]
-                self._container.add_initializer(name, TensorProto.STRING, array.shape, words)
-            else:
-                tensor = numpy_helper.from_array(np.ascontiguousarray(array))
-                self._container.add_initializer(name, tensor.data_type, array.shape, tensor)
+            self._known[key] = self._name()
+            self._add_constant(self._known[key], array)
         return self._known[key]
-
-    def times(self, matrix: str, value: float, n_columns: int) -> str:
-        """Return a matrix times a number, which is written once per column.
-
-        onnxruntime takes a single one for a part of the product beside it, in single precision.
-        """
-        return self.node("Mul", matrix, np.full((1, n_columns), value))
 
     def node(self, kind: str, *inputs: Any, out: str | None = None, **options: Any) -> str:
         """Add a node of inputs, names or constants, and return the name of its output."""
         names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
-        out = out or self._scope.get_unique_variable_name("discernel")
+        out = out or self._name()
+        self._add_node(kind, names, out, **options)
+        return out
+
+    def _name(self) -> str:
+        return str(self._scope.get_unique_variable_name("discernel"))
+
+    def _add_constant(self, name: str, array: NDArray[Any]) -> None:
+        from onnx import TensorProto, numpy_helper
+
+        if array.dtype.kind == "U":
+            words = [word.encode() for word in array.tolist()]
+            self._container.add_initializer(name, TensorProto.STRING, array.shape, words)
+        else:
+            tensor = numpy_helper.from_array(np.ascontiguousarray(array))
+            self._container.add_initializer(name, tensor.data_type, array.shape, tensor)
+
+    def _add_node(self, kind: str, names: list[str], out: str, **options: Any) -> None:
         is_ml = kind == "LabelEncoder"
         self._container.add_node(
             kind,
@@ -327,7 +326,25 @@ class _Graph:
             name=self._scope.get_unique_operator_name(f"discernel_{kind}"),
             **options,
         )
-        return out
+
+
+class _Body(_Graph):
+    """Nodes and constants of a graph inside a node of another graph."""
+
+    def __init__(self, outer: _Graph) -> None:
+        super().__init__(outer._scope, None, outer.dtype)
+        self.nodes: list[Any] = []
+        self.tensors: list[Any] = []
+
+    def _add_constant(self, name: str, array: NDArray[Any]) -> None:
+        from onnx import numpy_helper
+
+        self.tensors.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+
+    def _add_node(self, kind: str, names: list[str], out: str, **options: Any) -> None:
+        from onnx import helper
+
+        self.nodes.append(helper.make_node(kind, names, [out], **options))
 
 
 # ---- rows --------------------------------------------------------------------------------------
@@ -336,10 +353,7 @@ class _Graph:
 def _features(graph: _Graph, inputs: Sequence[Any], formula: Scorer) -> str:
     """Return rows as the numbers that kernels take."""
     if formula.columns is None:
-        X = _joined(graph, inputs)
-        if formula.medians is None:
-            return X
-        return graph.node("Where", graph.node("IsNaN", X), formula.medians[None, :], X)
+        return _joined(graph, inputs)
     given = _one_by_one(graph, inputs, formula)
     parts = [
         part
@@ -426,119 +440,86 @@ def _encoded(graph: _Graph, name: str, column: Any) -> list[str]:
     return [graph.node("Cast", graph.node("Equal", found, every), to=graph.kind)]
 
 
-# ---- scores ------------------------------------------------------------------------------------
+# ---- steps -------------------------------------------------------------------------------------
+
+#: What ONNX calls the functions of a scorer's steps.
+_OPERATORS = {
+    "add": "Add",
+    "subtract": "Sub",
+    "multiply": "Mul",
+    "divide": "Div",
+    "power": "Pow",
+    "maximum": "Max",
+    "matmul": "MatMul",
+    "negative": "Neg",
+    "absolute": "Abs",
+    "sqrt": "Sqrt",
+    "exp": "Exp",
+    "log": "Log",
+    "sin": "Sin",
+    "cos": "Cos",
+    "tanh": "Tanh",
+    "isnan": "IsNaN",
+    "greater": "Greater",
+    "where": "Where",
+}
 
 
-def _scores(graph: _Graph, rows: str, each: KernelSum, n_columns: int) -> str:
-    """Return Σ_j k(x, z_j) c_j; of a row that lacks the source of k, what such rows have."""
-    if each.lack is None:
-        return _known_scores(graph, rows, each)
-    medians, lack = np.zeros((1, n_columns)), each.lack
-    medians[0, lack.columns] = lack.medians
-    filled = graph.node("Where", graph.node("IsNaN", rows), medians, rows)
-    scores = _known_scores(graph, filled, each)
-    cells = graph.node("Gather", rows, lack.columns, axis=1)
-    missing = graph.node("Cast", graph.node("IsNaN", cells), to=graph.kind)
-    count = graph.node("ReduceSum", missing, _COLUMNS, keepdims=1)
-    lacks = graph.node("Greater", count, len(lack.columns) - 0.5)
-    return graph.node("Where", lacks, lack.scores[None, :], scores)
+def _compute(graph: _Graph, computation: Computation, *given: str) -> str:
+    """Add the nodes of a computation, and return the name of the last value."""
+    values: list[Any] = list(given)
+    for step in computation.steps:
+        inputs = [values[place] for place in step.inputs]
+        values.append(step.constant if step.name == "constant" else _add_step(graph, step, inputs))
+    return str(values[-1])
 
 
-def _known_scores(graph: _Graph, rows: str, each: KernelSum) -> str:
-    """Return Σ_j k(x, z_j) c_j of rows that have all cells."""
-    pairs, n_stored = [_pairs(graph, rows, one) for one in each.pairs], len(each.coef)
-    terms = []
-    for number, factors in each.terms:
-        functions = [_function(graph, pairs[f.pairs], f, n_stored) for f in factors]
-        product = functions[0]
-        for function in functions[1:]:
-            product = graph.node("Mul", product, function)
-        terms.append(graph.times(product, number, n_stored))
-    total = graph.node("Sum", *terms) if len(terms) > 1 else terms[0]
-    if each.balanced:
-        total = graph.node("Sub", total, graph.node("Gather", total, np.array([0]), axis=1))
-    return graph.node("MatMul", total, each.coef)
+def _add_step(graph: _Graph, step: Step, inputs: Sequence[Any]) -> str:
+    if step.name == "take":
+        return graph.node("Gather", *inputs, axis=1)
+    if step.name == "sum":
+        return graph.node("ReduceSum", *inputs, _COLUMNS, keepdims=1)
+    if step.name == "all":
+        some = graph.node("Not", *inputs)
+        count = graph.node("ReduceSum", graph.node("Cast", some, to=graph.kind), _COLUMNS)
+        return graph.node("Less", count, 0.5)
+    if step.body is not None:
+        return _column_sums(graph, step.body, *inputs)
+    if step.name in ("multiply", "divide"):
+        # onnxruntime takes a single number for a part of the product beside it, in single
+        # precision: the number is written once per column.
+        inputs = [np.full((1, step.width), x) if isinstance(x, float) else x for x in inputs]
+    return graph.node(_OPERATORS[step.name], *inputs)
 
 
-def _function(graph: _Graph, pairs: str, factor: Factor, n_stored: int) -> str:
-    a, *rest = factor.numbers
-    if factor.kind == "power":
-        linear = graph.times(pairs, a, n_stored) if a != 1 else pairs
-        moved = graph.node("Add", linear, rest[0]) if rest[0] else linear
-        return graph.node("Pow", moved, rest[1]) if rest[1] != 1 else moved
-    distance = graph.node("Sqrt", pairs) if factor.kind == "exp of root" else pairs
-    return graph.node("Exp", graph.times(distance, -a, n_stored))
+def _column_sums(graph: _Graph, computation: Computation, new: str, stored: Floats) -> str:
+    """Return sums over columns of a function of new and stored rows.
 
-
-def _pairs(graph: _Graph, rows: str, pairs: Pairs) -> str:
-    """Return the distances or inner products of new rows and stored ones."""
-    new = graph.node("Gather", rows, pairs.columns, axis=1)
-    if pairs.kind == "inner" and not pairs.origin.any():
-        return _inner(graph, new, pairs.factors * pairs.rows, pairs.added)
-    if (pairs.factors != 1).any():
-        new = graph.node("Mul", new, pairs.factors[None, :])
-    if pairs.origin.any():
-        new = graph.node("Sub", new, pairs.origin[None, :])
-    if pairs.kind in ("city", "squared by column"):
-        return _by_column(graph, new, pairs.rows, "Abs" if pairs.kind == "city" else "Mul")
-    if pairs.kind == "squared":
-        return _squared(graph, new, pairs.rows)
-    if pairs.kind == "cosine":
-        # A row of zeros has a cosine of 0 with all others.
-        length = graph.node("Sqrt", _lengths(graph, new))
-        new = graph.node("Div", new, graph.node("Max", length, np.finfo(graph.dtype).tiny))
-    return _inner(graph, new, pairs.rows, pairs.added)
-
-
-def _inner(graph: _Graph, new: str, rows: Floats, added: Floats) -> str:
-    """Return ⟨x, z⟩ and what is added to it."""
-    inner = graph.node("MatMul", new, rows.T)
-    return graph.node("Add", inner, added[None, :]) if added.any() else inner
-
-
-def _lengths(graph: _Graph, rows: str) -> str:
-    """Return the squared length of each row."""
-    return graph.node("ReduceSum", graph.node("Mul", rows, rows), _COLUMNS, keepdims=1)
-
-
-def _squared(graph: _Graph, new: str, rows: Floats) -> str:
-    """Return ‖x‖² − 2⟨x, z⟩ + ‖z‖², at least 0."""
-    products, lengths = graph.node("MatMul", new, -2.0 * rows.T), np.sum(rows**2, axis=1)[None, :]
-    return graph.node("Max", graph.node("Sum", products, _lengths(graph, new), lengths), 0.0)
-
-
-def _by_column(graph: _Graph, new: str, rows: Floats, kind: str) -> str:
-    """Return sums over columns of a function of differences.
-
-    A scan over columns: memory is that of the result, not that of all differences.
+    A scan over columns: memory is that of the result, not that of all columns.
     """
     n_rows = graph.node("Slice", graph.node("Shape", new), np.array([0]), np.array([1]))
-    shape = graph.node("Concat", n_rows, np.array([len(rows)]), axis=0)
+    shape = graph.node("Concat", n_rows, np.array([len(stored)]), axis=0)
     return graph.node(
         "Scan",
         graph.node("Expand", 0.0, shape),
         graph.node("Transpose", new, perm=[1, 0]),
-        rows.T,
-        body=_step(graph.kind, kind),
+        stored.T,
+        body=_column_body(graph, computation),
         num_scan_inputs=2,
     )
 
 
-def _step(number: int, kind: str) -> Any:
-    """Return the graph that adds one column to a sum: |x − z|, or (x − z)²."""
-    from onnx import TensorProto, helper
+def _column_body(graph: _Graph, computation: Computation) -> Any:
+    """Return the graph that adds a function of one column to a sum."""
+    from onnx import helper
 
     def value(name: str, shape: list[str]) -> Any:
-        return helper.make_tensor_value_info(name, number, shape)
+        return helper.make_tensor_value_info(name, graph.kind, shape)
 
-    axis = helper.make_tensor("axis", TensorProto.INT64, [1], [1])
-    pair = ["difference"] if kind == "Abs" else ["difference", "difference"]
-    nodes = [
-        helper.make_node("Unsqueeze", ["new", "axis"], ["upright"]),
-        helper.make_node("Sub", ["upright", "stored"], ["difference"]),
-        helper.make_node(kind, pair, ["change"]),
-        helper.make_node("Add", ["before", "change"], ["after"]),
-    ]
-    before, after = value("before", ["n", "m"]), value("after", ["n", "m"])
-    given = [before, value("new", ["n"]), value("stored", ["m"])]
-    return helper.make_graph(nodes, "one_column", given, [after], [axis])
+    body = _Body(graph)
+    change = _compute(body, computation, body.node("Unsqueeze", "new", _COLUMNS), "stored")
+    body.node("Add", "before", change, out="after")
+    given = [value("before", ["n", "m"]), value("new", ["n"]), value("stored", ["m"])]
+    return helper.make_graph(
+        body.nodes, "one_column", given, [value("after", ["n", "m"])], body.tensors
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,5 +74,5 @@ def _plan_of(value: Any, arrays: dict[str, NDArray[Any]]) -> Any:
         return [_plan_of(each, arrays) for each in value]
     if not is_dataclass(value):
         return value
-    parts = {name: _plan_of(each, arrays) for name, each in vars(value).items()}
+    parts = {each.name: _plan_of(getattr(value, each.name), arrays) for each in fields(value)}
     return {"class": type(value).__name__, **parts}

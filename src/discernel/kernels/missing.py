@@ -13,7 +13,7 @@ from discernel.exceptions import InvalidInputError
 from discernel.kernels.base import Kernel, Known, Wrapper
 from discernel.kernels.columns import is_missing, replace_rows
 from discernel.kernels.evaluate import KernelSet, PreparedRows, is_dense
-from discernel.kernels.terms import Atom, PairKind, Term, Terms, View
+from discernel.kernels.terms import Atom, PairKind, Term, Terms, View, formula_of
 from discernel.kernels.weighted import WeightedKernels
 
 
@@ -186,10 +186,32 @@ class WhereKnown(Wrapper, PairKind):
         [(_, found)] = KernelSet([self.kernel]).matrices(
             X.prepared, None if Z is None else Z.prepared
         )
-        matrix = found.copy()
+        matrix = np.array(found)
         matrix[X.missing] = other.means
         matrix[:, other.missing] = X.means[:, None]
         return matrix
+
+    def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
+        found = self.training
+        if found.medians is None:
+            return None
+        cells = xp.isnan(X)
+        new, (stored, missing) = xp.where(cells, found.medians, X), self._filled(Z)
+        there, terms = stored[~missing], self.kernel.terms()
+        has_all = found.has(there)
+        # Of both rows that lack the source, the mean over all pairs of training rows that have it.
+        means = np.full(len(stored), found.means.mean())
+        if len(there):
+            means[~missing] = found.means if has_all else _means(self.kernel, there, found.rows)
+        if (matrix := formula_of(terms, new, stored, xp)) is None:
+            return None
+        if missing.any():
+            # With a row that lacks the source, the mean over the training rows that have it.
+            known = matrix[:, np.flatnonzero(~missing)]
+            known = known if has_all else formula_of(terms, new, np.asarray(found.rows), xp)
+            share = np.full((len(found.rows), 1), 1.0 / len(found.rows))
+            matrix = xp.where(missing, xp.matmul(known, share), matrix)
+        return xp.where(xp.all(cells, axis=1, keepdims=True), means, matrix)
 
     def _terms(self, view: View) -> Terms:
         return (Term(1.0, (Atom(self, view),)),)

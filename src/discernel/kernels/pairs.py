@@ -36,6 +36,11 @@ from discernel.kernels.terms import Array, PairKind, View
 _SIGNS, _SIGN_ROWS = 2**17, 64
 
 
+#: Of functions of squared distances, their steepness times the largest squared length of a row from
+#: which on distances by products are too coarse for exports: their rounding is 1e-16 of this.
+_COARSE = 1e4
+
+
 def non_negative(X: Any, who: str) -> Any:
     """Return rows, dense or CSR, or raise an error that names the first negative number."""
     values = X.data if is_sparse(X) else X
@@ -57,6 +62,16 @@ def check_shape(kernel: Any, matrix: FloatArray, expected: tuple[int, int]) -> F
             f"of Z, here {expected}. Got shape {matrix.shape}."
         )
     return matrix
+
+
+class _OnDevice:
+    """Arrays of prepared rows on a device, or None, that are sliced together."""
+
+    def __init__(self, *arrays: Any) -> None:
+        self.arrays = arrays
+
+    def __getitem__(self, rows: slice) -> _OnDevice:
+        return _OnDevice(*(None if each is None else each[rows, :] for each in self.arrays))
 
 
 class _Distance(PairKind):
@@ -98,15 +113,13 @@ class _Squared(_Distance):
         if rows.given is not None or len(rows.origin) == 1:
             given = values[:, :1] if rows.given is None else rows.given - rows.origin
             given = _put_columns(given, device, single)
-        return device.put(left, single=single), device.put(values, single=single), given
+        return _OnDevice(device.put(left, single=single), device.put(values, single=single), given)
 
-    def tile_on(
-        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
-    ) -> Any:
-        (factors, _, X), (_, values, Z) = left, right
-        if X is not None and Z is not None:
-            return _difference_sums(device, X[rows, :], Z[columns, :], squared=True)
-        return device.xp.matmul(factors[rows, :], values[columns, :].T)
+    def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
+        (factors, _, left), (_, values, right) = X.arrays, Z.arrays
+        if left is not None and right is not None:
+            return _difference_sums(device, left, right, squared=True)
+        return device.xp.matmul(factors, values.T)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         coef, right = expansion.coef, as_rows(view.of(expansion.other))
@@ -131,6 +144,24 @@ class _Squared(_Distance):
     def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
         return np.asarray(2.0 * scale * np.square(np.subtract.outer(left, right)))
 
+    def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
+        # Products of rows far from the origin lose the digits that all of them share.
+        origin = typical_row(Z)
+        X, Z = X - origin, np.ascontiguousarray(Z - origin)
+        lengths = np.sum(Z**2, axis=1)
+        if Z.shape[1] == 1 or not steepness * lengths.max() <= _COARSE:
+            return xp.column_sums(_squared_difference, X, Z)
+        own = xp.sum(X**2, axis=1, keepdims=True)
+        return xp.clip(own + lengths - xp.matmul(X, 2.0 * Z.T), min=0.0)
+
+
+def _squared_difference(x: Any, z: Any) -> Any:
+    return (x - z) ** 2
+
+
+def _absolute_difference(x: Any, z: Any) -> Any:
+    return abs(x - z)
+
 
 @dataclass(frozen=True)
 class _City(_Distance):
@@ -147,12 +178,10 @@ class _City(_Distance):
         return city_distances(X, Z, out)
 
     def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
-        return _put_columns(rows, device, single)
+        return _OnDevice(_put_columns(rows, device, single))
 
-    def tile_on(
-        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
-    ) -> Any:
-        return _difference_sums(device, left[rows, :], right[columns, :], squared=False)
+    def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
+        return _difference_sums(device, *X.arrays, *Z.arrays, squared=False)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         columns = view.seen(expansion.X.shape[1]).columns
@@ -163,16 +192,19 @@ class _City(_Distance):
     def scale_slope(self, left: FloatArray, right: FloatArray, scale: float) -> FloatArray | None:
         return np.asarray(np.abs(np.subtract.outer(left, right)))
 
+    def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
+        return xp.column_sums(_absolute_difference, X, Z)
+
 
 def _put_columns(rows: FloatArray, device: Device, single: bool) -> Any:
     """Return rows on a device, one column after another in memory where passes of our own run."""
     values = device.put(rows, single=single)
-    return values if device.fused() is None else values.T.contiguous().T
+    return values if device.fused is None else values.T.contiguous().T
 
 
 def _difference_sums(device: Device, X: Any, Z: Any, *, squared: bool) -> Any:
     """Return ‖x − z‖₁ or ‖x − z‖² of rows on a device by differences, which lose no digits."""
-    fused, total = device.fused(), 0.0
+    fused, total = device.fused, 0.0
     if fused is not None:
         return fused.sums_of_differences(X.T, Z.T, squared)
     for column in range(X.shape[1]):
@@ -254,17 +286,18 @@ class _Inner(PairKind):
         return np.asarray(np.matmul(X, (X if Z is None else Z).T, out=out))
 
     def put(self, rows: FloatArray, device: Device, single: bool) -> Any:
-        return device.put(rows, single=single)
+        return _OnDevice(device.put(rows, single=single))
 
-    def tile_on(
-        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
-    ) -> Any:
-        return device.xp.matmul(left[rows, :], right[columns, :].T)
+    def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
+        return device.xp.matmul(*X.arrays, Z.arrays[0].T)
 
     def slope_sums(self, view: View, expansion: Expansion) -> Callable[[slice, Array], Array]:
         coef = expansion.coef
         right = as_rows(view.of(expansion.other)).astype(coef.dtype, copy=False)
         return lambda rows, slope: np.stack([slope @ (c[:, None] * right) for c in coef.T])
+
+    def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
+        return xp.matmul(X, Z.T)
 
 
 @dataclass(frozen=True)
@@ -279,6 +312,10 @@ class _Cosine(_Inner):
 
     def diagonal(self, X: Any) -> FloatArray:
         return (squared_norms(X) > 0).astype(np.float64)
+
+    def formula_rows(self, X: Any, xp: Any) -> Any:
+        length = xp.sqrt(xp.sum(X**2, axis=1, keepdims=True))
+        return X / xp.where(length > 0, length, 1.0)
 
 
 SQUARED, CITY, CHI_SQUARED, INNER, COSINE = _Squared(), _City(), _ChiSquared(), _Inner(), _Cosine()

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from itertools import product
-from math import comb
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from math import comb, inf
+from typing import Any, ClassVar, NamedTuple, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,12 @@ class Seen(NamedTuple):
     def of(self, X: FloatArray) -> FloatArray:
         """Return the columns of rows times their factors, before the origin is taken off."""
         return np.asarray(X[:, self.columns] * self.factors)
+
+    def all_of(self, X: Any) -> Any:
+        """Return what the view shows of rows, an array or rows that exports record."""
+        shown = X[:, self.columns]
+        shown = shown * self.factors if (self.factors != 1).any() else shown
+        return shown - self.origin if self.origin.any() else shown
 
 
 @dataclass(frozen=True)
@@ -135,7 +141,7 @@ _STEPS: dict[str, Callable[[Any, Any], Any]] = {
 class PairKind(ABC):
     """What is computed of all pairs of rows: distances, inner products, or a whole kernel."""
 
-    #: What other array libraries, gradients and exports know the matrix by; None: they do not.
+    #: What other array libraries and gradients know the matrix by; None: they do not.
     kind: ClassVar[str | None] = None
     #: Whether rows are prepared once, so that kernels share the matrix, tile by tile.
     is_prepared: ClassVar[bool] = True
@@ -143,6 +149,8 @@ class PairKind(ABC):
     is_distance: ClassVar[bool] = False
     #: Whether the entries are sums over columns, which can be differentiated by each of them.
     is_sum: ClassVar[bool] = False
+    #: Whether rows may have missing cells.
+    takes_missing: bool = False
 
     def entries(self, X: Any, Z: Any | None = None) -> FloatArray:
         """Return the matrix between the rows of X and Z, dense or CSR, or of X with itself."""
@@ -171,17 +179,15 @@ class PairKind(ABC):
         return None
 
     def put(self, rows: Any, device: Device, single: bool) -> Any:
-        """Return what `rows` returned as `tile_on` takes it, sent to a device once."""
+        """Return what `rows` returned as `tile_on` takes it, sent to a device, to be sliced."""
         return rows
 
-    def tile_on(
-        self, device: Device, left: Any, rows: slice, right: Any, columns: slice, single: bool
-    ) -> Any:
-        """Return the matrix between some of the rows that were put on a device, and some others.
+    def tile_on(self, device: Device, X: Any, Z: Any, single: bool) -> Any:
+        """Return the matrix of what `put` returned, on the device.
 
         By default it is made by NumPy and sent there.
         """
-        return device.put(self.tile(left[rows], right[columns], None), single=single)
+        return device.put(self.tile(X, Z, None), single=single)
 
     def slope_sums(self, view: View, expansion: Any) -> Callable[[slice, Array], Array]:
         """Return a function of some rows of an `Expansion` and their slopes.
@@ -198,14 +204,30 @@ class PairKind(ABC):
         """
         return None
 
+    def formula_rows(self, X: Any, xp: Any) -> Any:
+        """Return rows as `formula` takes them, by functions of the namespace ``xp``."""
+        return X
+
+    def formula(self, X: Any, Z: FloatArray, xp: Any, steepness: float) -> Any | None:
+        """Return the matrix between new rows X and stored rows Z for exports; None: it has none.
+
+        X holds no numbers: the operators of X and the functions of ``xp`` write down what is to be
+        computed (`discernel.export.record.Recorder` lists them). ``steepness`` is the largest
+        derivative of the functions that are taken of the matrix, for the digits that these need.
+        """
+        return None
+
 
 # ---- functions ---------------------------------------------------------------------------------
 
 
 class PairFunction(ABC):
-    """A function of the entries of a pairwise matrix, which is left as it is."""
+    """A function of the entries of a pairwise matrix, which is left as it is.
 
-    #: What exports call it.
+    A subclass is a frozen dataclass of its numbers.
+    """
+
+    #: The name of the function, without its numbers.
     kind: ClassVar[str]
 
     #: The rate of an exponential; None for other functions. Those of one kind are powers of each
@@ -213,25 +235,30 @@ class PairFunction(ABC):
     decay: float | None = None
 
     @property
-    @abstractmethod
+    def steepness(self) -> float:
+        """The largest derivative by the entries of a pairwise matrix, in size."""
+        return inf
+
+    @property
     def numbers(self) -> tuple[float, ...]:
         """The numbers of the function."""
+        return tuple(map(float, astuple(cast(Any, self))))
 
     @abstractmethod
-    def write(self, base: Array, out: Array) -> None:
-        """Write the values for a matrix of NumPy to ``out``."""
-
-    @abstractmethod
-    def on_device(self, base: Any, xp: Any) -> Any:
-        """Return the values for an array of the namespace ``xp``."""
+    def values(self, base: Any, xp: Any) -> Any:
+        """Return the values for an array of the namespace ``xp``, which exports record too."""
 
     @abstractmethod
     def slope(self, base: Array) -> tuple[Array, float]:
         """Return the derivative by the entries of a pairwise matrix: a matrix, and its factor."""
 
-    @abstractmethod
     def times(self, other: PairFunction) -> PairFunction | None:
         """Return the product with another function of the same matrix; None: it is no function."""
+        return None
+
+    def write(self, base: Array, out: Array) -> None:
+        """Write the values for a matrix of NumPy to ``out``; override it to need no more memory."""
+        out[...] = self.values(base, np)
 
     def __call__(self, base: Array) -> Array:
         """Return the values for a matrix of NumPy."""
@@ -253,21 +280,21 @@ class Decay(PairFunction):
         return self.rate
 
     @property
-    def numbers(self) -> tuple[float, ...]:
-        return (self.rate,)
+    def steepness(self) -> float:
+        return self.rate
 
     def distance(self, base: Array, out: Array | None = None) -> Array:
         """Return what is multiplied by the rate: ``base`` itself, or in ``out``."""
         return base
+
+    def values(self, base: Any, xp: Any) -> Any:
+        return xp.exp(base * -self.rate)
 
     def write(self, base: Array, out: Array) -> None:
         np.multiply(self.distance(base, out), -self.rate, out=out)
         single = out.dtype == np.float32
         np.maximum(out, LEAST_SINGLE_EXPONENT if single else LEAST_EXPONENT, out=out)
         np.exp(out, out=out)
-
-    def on_device(self, base: Any, xp: Any) -> Any:
-        return xp.exp(base * -self.rate)
 
     def slope(self, base: Array) -> tuple[Array, float]:
         return self(base), -self.rate
@@ -283,11 +310,15 @@ class RootDecay(Decay):
 
     kind = "exp of root"
 
+    @property
+    def steepness(self) -> float:
+        return inf  # next to distance 0
+
     def distance(self, base: Array, out: Array | None = None) -> Array:
         return np.asarray(np.sqrt(base, out=out))
 
-    def on_device(self, base: Any, xp: Any) -> Any:
-        return super().on_device(xp.sqrt(xp.clip(base, min=0.0)), xp)
+    def values(self, base: Any, xp: Any) -> Any:
+        return super().values(xp.sqrt(xp.clip(base, min=0.0)), xp)
 
     def slope(self, base: Array) -> tuple[Array, float]:
         distance, gram = np.sqrt(base), self(base)
@@ -306,9 +337,8 @@ class Monomial(PairFunction):
     constant: float = 0.0
     degree: int = 1
 
-    @property
-    def numbers(self) -> tuple[float, ...]:
-        return self.factor, self.constant, float(self.degree)
+    def values(self, base: Any, xp: Any) -> Any:
+        return base if self == IDENTITY else (base * self.factor + self.constant) ** self.degree
 
     def write(self, base: Array, out: Array) -> None:
         np.multiply(base, self.factor, out=out)
@@ -316,9 +346,6 @@ class Monomial(PairFunction):
             out += self.constant
         if self.degree != 1:
             out **= self.degree
-
-    def on_device(self, base: Any, xp: Any) -> Any:
-        return base if self == IDENTITY else (base * self.factor + self.constant) ** self.degree
 
     def slope(self, base: Array) -> tuple[Array, float]:
         return replace(self, degree=self.degree - 1)(base), self.degree * self.factor
@@ -447,3 +474,25 @@ def diagonal_of(terms: Terms, X: Any) -> FloatArray:
         return atom.function(at)
 
     return np.asarray(combine(terms, value))
+
+
+def formula_of(terms: Sequence[Term], X: Any, Z: FloatArray, xp: Any) -> Any | None:
+    """Return the matrix between new rows X, without numbers, and stored rows Z, for exports.
+
+    `PairKind.formula` says what X and ``xp`` are. None: a part of the kernel has no formula.
+    """
+    steepness: dict[Key, float] = {}
+    for atom in (atom for term in terms for atom in term.atoms):
+        steepness[atom.key] = max(steepness.get(atom.key, 0.0), atom.function.steepness)
+    found: dict[Key, Any] = {}
+    for (pair, view), steep in steepness.items():
+        seen = view.seen(Z.shape[1])
+        new, stored = pair.formula_rows(seen.all_of(X), xp), pair.formula_rows(seen.all_of(Z), np)
+        found[pair, view] = pair.formula(new, stored, xp, steep)
+        if found[pair, view] is None:
+            return None
+
+    def value(atom: Atom) -> Any:
+        return atom.function.values(found[atom.key], xp)
+
+    return combine(terms, value)

@@ -1,34 +1,218 @@
-"""What the columns of a user's table hold: numbers, categories, dates, or nothing to learn from."""
+"""The columns of a user's file: what each of them holds, found once, then the same for new rows.
+
+Nothing is learned here that depends on which rows train: categories, missing cells and scales are
+left to the `discernel.tables.TableEncoder` of the model that is fitted.
+"""
 
 from __future__ import annotations
 
-import warnings
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from discernel.exceptions import InvalidInputError, LeftOutColumnWarning
+from discernel.exceptions import InvalidInputError
 from discernel.rows.cells import Column, read_column
-from discernel.rows.dates import ISO, ambiguous_dates, date_format, odd_date
-from discernel.rows.encoder import TableEncoder
+from discernel.rows.dates import FORMATS, ambiguous_dates, odd_date, read_times
+from discernel.rows.encoder import (
+    Encoded,
+    EncodedDates,
+    LeftOut,
+    TableEncoder,
+    column_kind,
+    learn_columns,
+)
 from discernel.rows.formats import import_pandas, listed
-from discernel.rows.preparation import NUMBER, Preparation, flags
 
 _MOST_LISTED = 4
-#: A column of ours, called as no other is.
-_KEPT = "\0 kept"
+#: A number in decimal digits. Zeros in front make a code of it, which is text.
+NUMBER = re.compile(r"[+-]?(0|[1-9]\d*)(\.\d*)?([eE][+-]?\d{1,3})?")
+
+
+# ---- the same for new rows ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """Which columns of a file are used, and what each of them is taken for.
+
+    Attributes
+    ----------
+    kinds : dict of str to str
+        The columns used, in their order, with their kind: ``"number"``; ``"numeric"``, a number
+        where any other text is missing; ``"category"``; ``"code"``, a category of numbers, each of
+        which is one value, however a file writes it; or how dates are written, such as
+        ``"31.01.2024"``.
+    """
+
+    kinds: Mapping[str, str]
+
+    @classmethod
+    def of(cls, columns: Sequence[str], encoder: TableEncoder | None) -> Preparation:
+        """Return what an encoder takes columns for; those that it leaves out are read as text.
+
+        Parameters
+        ----------
+        columns : sequence of str
+            All columns of the table.
+        encoder : TableEncoder or None
+            What was fitted to the table; None where it holds numbers only.
+        """
+        if encoder is None:
+            return cls(dict.fromkeys(columns, "number"))
+        kinds = dict.fromkeys(columns, "category")
+        kinds |= {columns[each.position]: each.kind for each in encoder.columns_}
+        return cls(kinds | {name: each.written for name, each in encoder.dates.items()})
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns used, in their order."""
+        return tuple(self.kinds)
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """The columns that hold categories, codes among them."""
+        return tuple(name for name, kind in self.kinds.items() if kind in ("category", "code"))
+
+    @property
+    def dates(self) -> tuple[str, ...]:
+        """The columns that hold dates."""
+        return tuple(name for name, kind in self.kinds.items() if kind in FORMATS)
+
+    def apply(self, table: Any, where: str) -> Any:
+        """Return the rows of a table as numbers, dates and categories, in a table.
+
+        Parameters
+        ----------
+        table : DataFrame
+            The rows; columns that are not used may be missing, and their order is free.
+        where : str
+            What the table is called in messages.
+        """
+        absent = [column for column in self.kinds if column not in table.columns]
+        if absent:
+            raise InvalidInputError(
+                f"{where} must have the columns the model was fitted to. Got none named "
+                f"{listed(absent)}."
+            )
+        pd = import_pandas()
+        if set(self.kinds.values()) == {"number"}:
+            plain = table[list(self.kinds)]
+            if all(map(pd.api.types.is_numeric_dtype, plain.dtypes)):
+                # In one go: there may be thousands of columns.
+                _refuse_infinite(plain, where)
+                return plain.reset_index(drop=True)
+        return pd.DataFrame(
+            {name: _as_kind(table[name], kind, where) for name, kind in self.kinds.items()}
+        )
+
+
+def _as_kind(values: Any, kind: str, where: str) -> Any:
+    """Return the cells of a column as what it is taken for, or raise a clear error."""
+    pd = import_pandas()
+    if kind in FORMATS:
+        return _times(values, kind, where)
+    if kind == "code":
+        return pd.Categorical(canonical_text(values))
+    if kind == "category":
+        return pd.Series(_spelled(values, numbers_only=True), dtype=object)
+    if kind == "numeric":
+        values = pd.to_numeric(values, errors="coerce").astype(float)
+    if not pd.api.types.is_numeric_dtype(values):
+        _refuse_text(values, where)
+        values = pd.to_numeric(values)  # numbers of a type of their own, or none at all
+    _refuse_infinite(values.to_frame(), where)
+    return values.to_numpy()
+
+
+def one_spelling(value: object) -> str:
+    """Return a label or a category as text, the same for a number however a file writes it.
+
+    Parameters
+    ----------
+    value : object
+        What is in a cell.
+
+    Examples
+    --------
+    >>> from discernel.rows.columns import one_spelling
+    >>> [one_spelling(value) for value in ("1", "1.0", 1.0, "2.50", "007", "red")]
+    ['1', '1', '1', '2.5', '007', 'red']
+    """
+    text = str(value)
+    if not NUMBER.fullmatch(text.strip()):
+        return text
+    text = f"{Decimal(text.strip()):f}"  # exact, however many digits there are
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text.removeprefix("+")
+
+
+def canonical_text(values: Any) -> NDArray[Any]:
+    """Return the cells of a column in one spelling each; None where one is missing."""
+    return _spelled(values)
+
+
+def _spelled(values: Any, *, numbers_only: bool = False) -> NDArray[Any]:
+    """Return cells in one spelling each, texts as they are if ``numbers_only``; None if missing."""
+    places, different = import_pandas().factorize(values.astype(object))
+    spelling = np.array(
+        [c if numbers_only and isinstance(c, str) else one_spelling(c) for c in different] + [None],
+        dtype=object,
+    )
+    return np.asarray(spelling[places])  # a missing cell has the place -1, the last
+
+
+def _refuse_text(values: Any, where: str) -> None:
+    """Raise where a column that is to hold numbers holds text."""
+    numbers = import_pandas().to_numeric(values, errors="coerce")
+    odd = (numbers.isna() & values.notna()).to_numpy()
+    if odd.any():
+        row = int(odd.argmax())
+        raise InvalidInputError(
+            f"{where}: column {values.name!r} must hold numbers. Got {str(values.iloc[row])!r} in "
+            f"row {row + 1}. Correct the cell, or leave it empty."
+        )
+
+
+def _times(values: Any, written: str, where: str) -> NDArray[np.datetime64]:
+    """Return the cells of a column of dates as times, or raise where one is no date."""
+    column = read_column(values.to_frame(), 0, values.name)
+    times, odd = read_times(column, written)
+    if odd is not None:
+        raise InvalidInputError(
+            f"{where}: column {column.name!r} must hold dates written as in training. Got "
+            f"{str(column.cells[odd])!r} in row {odd + 1}, and none such as {written}. Correct the "
+            "cell, leave it empty, or drop the column."
+        )
+    return times
+
+
+def _refuse_infinite(table: Any, where: str) -> None:
+    infinite = np.isinf(table.to_numpy(dtype=np.float64, na_value=np.nan))
+    if infinite.any():
+        row, column = np.argwhere(infinite)[0]
+        raise InvalidInputError(
+            f"{where}: numbers must be finite or missing. Column {table.columns[column]!r} is "
+            f"infinite in row {row + 1}. Correct the cell, or leave it empty."
+        )
+
+
+# ---- what columns hold -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
-class Described:
-    """A table, and what its columns are taken for.
+class PreparedTable:
+    """A table without the columns that nothing can be learned from.
 
     Attributes
     ----------
     features : DataFrame
-        Numbers and categories, with missing cells.
+        Numbers, dates and categories, with missing cells.
     preparation : Preparation
         What does the same to new rows.
     columns : dict of str to str
@@ -49,14 +233,10 @@ class Described:
     identifiers: tuple[str, ...]
 
 
-def describe_columns(
-    table: Any,
-    categorical: Sequence[str],
-    numeric: Sequence[str],
-    views: Mapping[str, Sequence[str]],
-    where: str,
-) -> Described:
-    """Return what the columns of a table hold, and the table without those that say nothing.
+def prepare_columns(
+    table: Any, categorical: Sequence[str], numeric: Sequence[str], where: str
+) -> PreparedTable:
+    """Find out what the columns of a table hold, and leave out those that say nothing.
 
     Only columns of which the library would learn nothing on any part of the rows are left out.
 
@@ -66,177 +246,98 @@ def describe_columns(
         The columns beside the target.
     categorical, numeric : sequence of str
         Columns that are said to hold categories, or numbers.
-    views : dict of str to sequence of str
-        The columns of each view.
     where : str
         What the table is called in messages.
     """
     if not table.shape[1]:
         raise InvalidInputError(f"{where} must have a column beside the target. None is left.")
-    numbers = _numbers(table, categorical)
-    kinds = dict.fromkeys(numbers, "number")
-    dates: dict[str, str] = {}
-    for name in table.columns.difference(numbers, sort=False):
-        kinds[name], written = _kind(table[name], name, categorical, numeric, where)
-        dates |= {name: written} if kinds[name] == "date" else {}
-    left_out = {name: "neither numbers nor text" for name, kind in kinds.items() if kind == "other"}
-    whole = Preparation(
-        tuple(name for name in table.columns if name not in left_out),
-        tuple(name for name, kind in kinds.items() if kind in ("category", "code")),
-        tuple(name for name, kind in kinds.items() if kind == "code"),
-        tuple(numeric),
-        dates,
-    )
-    features = whole.apply(table, where)
-    encoder = _learn_columns(features)
-    left_out |= encoder.left_out
-    kept = tuple(name for name in whole.columns if name not in left_out)
-    _refuse_nothing(kept, left_out)
-    preparation = Preparation(
-        kept,
-        tuple(name for name in whole.categories if name in kept),
-        tuple(name for name in whole.codes if name in kept),
-        tuple(name for name in whole.numeric if name in kept),
-        {name: written for name, written in dates.items() if name in kept},
-        _kept_views(views, kept),
-    )
-    features = features[list(kept)]
-    missing = features.isna().sum().to_dict()
-    parts = {name: each.parts for name, each in encoder.dates.items()}
-    words = {name: _words(features, preparation, name, missing[name], parts) for name in kept}
-    words |= {name: f"left out: {_short(reason)}" for name, reason in left_out.items()}
-    return Described(
-        features,
-        preparation,
-        {name: words[name] for name in table.columns},
-        _summary(preparation, left_out, sum(missing.values())),
-        tuple(_notes(table, preparation, parts)),
-        encoder.identifiers,
-    )
-
-
-# ---- what a column holds -----------------------------------------------------------------------
-
-
-def _numbers(table: Any, categorical: Sequence[str]) -> list[str]:
-    """Return the columns of a type of numbers that are not said to be categories."""
-    types = import_pandas().api.types
-    return [
-        name
-        for name, dtype in table.dtypes.items()
-        if types.is_numeric_dtype(dtype) and name not in categorical
-    ]
-
-
-def _kind(
-    values: Any, name: str, categorical: Sequence[str], numeric: Sequence[str], where: str
-) -> tuple[str, str]:
-    """Return what a column holds, and of dates how they are written."""
-    column = read_column(values.to_frame(), 0, name)
-    if name in categorical or column.declared:
-        return "code", ""
-    if name in numeric or column.kinds <= {"number"}:
-        return "number", ""
-    written = ISO if column.kinds == {"date"} else date_format(column.texts)
-    if written is not None and len(column.kinds) == 1:
-        return "date", written
-    if column.kinds <= {"text", "number"}:
-        _refuse_mixed(values, column, where)
-        return "category", ""
-    return "other", ""
-
-
-def _refuse_mixed(values: Any, column: Column, where: str) -> None:
-    """Raise where most of the values of a column of text are numbers, or dates."""
-    if (odd := odd_date(column.texts)) is not None:
-        raise _mixed_error(values, column, where, "dates", [odd])
-    known = values.dropna().astype(str).str.strip()
-    words = [word for word in known.unique() if not NUMBER.fullmatch(word)]
-    if len(words) > 0.5 * known.nunique() or all(word.isdecimal() for word in words):
-        return  # text, or codes such as 007
-    raise _mixed_error(values, column, where, "numbers", words)
-
-
-def _mixed_error(
-    values: Any, column: Column, where: str, most: str, words: Sequence[str]
-) -> InvalidInputError:
-    """Return the error for a column whose values are numbers or dates, but for some words."""
-    spelt = values.astype(str).str.strip().isin([word.strip() for word in words])
-    row, name = int((spelt.to_numpy() & ~column.missing).argmax()), [column.name]
-    return InvalidInputError(
-        f"{where}: column {column.name!r} must hold {most} or categories, not both. Most values "
-        f"are {most}; row {row + 1} has {str(values.iloc[row])!r}. Correct the cell, take what is "
-        f"no number as missing ({flags('numeric', name)}), take all as categories "
-        f"({flags('categorical', name)}), or leave the column out ({flags('drop', name)})."
-    )
-
-
-def _learn_columns(features: Any) -> TableEncoder:
-    """Return what the library makes of the columns that it may leave out, or that are dates."""
-    clear = _clear(features)
-    told = features[[name for name in features.columns if name not in clear]]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", LeftOutColumnWarning)  # they are listed, not warned of
-        # Beside one that is kept: where none is, the encoder would refuse the table.
-        return TableEncoder().fit(told.assign(**{_KEPT: np.arange(len(told)) % 2}))
-
-
-def _clear(features: Any) -> set[str]:
-    """Return columns of fractions that differ, which is all that is asked of them.
-
-    There may be thousands of these, which an encoder takes one at a time.
-    """
-    fractions = features.select_dtypes("float")
-    cells = fractions.to_numpy()
-    lows = np.where(np.isnan(cells), np.inf, cells).min(axis=0, initial=np.inf)
-    highs = np.where(np.isnan(cells), -np.inf, cells).max(axis=0, initial=-np.inf)
-    return set(fractions.columns[lows < highs])
-
-
-def _refuse_nothing(kept: Sequence[str], left_out: Mapping[str, str]) -> None:
-    if not kept:
-        listing = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
+    unclear = table.drop(columns=_varying_floats(table, [*categorical, *numeric]))
+    columns = [read_column(unclear, i, name) for i, name in enumerate(unclear.columns)]
+    kinds = dict.fromkeys(table.columns, "number")
+    kinds |= {each.name: _kind(each, categorical, numeric, where) for each in columns}
+    learned: dict[str, Encoded | LeftOut] = {
+        name: LeftOut(name, "neither numbers nor text")
+        for name, kind in kinds.items()
+        if kind == "other"
+    }
+    usable = {name: kind for name, kind in kinds.items() if name not in learned}
+    features = Preparation(usable).apply(table, where)
+    asked = [name for name in usable if name in unclear.columns]
+    learned |= zip(asked, learn_columns(features[asked]), strict=True)
+    left_out = [each for each in learned.values() if isinstance(each, LeftOut)]
+    preparation = Preparation(_without(usable, [each.name for each in left_out]))
+    if not preparation.kinds:
+        listing = "; ".join(f"{each.name!r}: {each.reason}" for each in left_out)
         raise InvalidInputError(
             "At least one column must hold numbers or categories that differ between rows. Nothing "
             f"can be learned from any of {len(left_out)}: {listing}."
         )
+    features = features[list(preparation.columns)]
+    n_missing = features.isna().sum().to_dict()
+    missing = {name: f", {n} missing" for name, n in n_missing.items() if n}
+    return PreparedTable(
+        features,
+        preparation,
+        {
+            name: (learned[name].words if name in learned else "number") + missing.get(name, "")
+            for name in table.columns
+        },
+        _summary(preparation, left_out, sum(n_missing.values())),
+        (*date_notes(learned), *_ambiguous_dates(columns, kinds), *_row_counts(features)),
+        tuple(each.name for each in left_out if each.identifies),
+    )
 
 
-def _kept_views(
-    views: Mapping[str, Sequence[str]], kept: Sequence[str]
-) -> dict[str, tuple[str, ...]]:
-    there = set(kept)
-    found = {
-        view: tuple(column for column in columns if column in there)
-        for view, columns in views.items()
-    }
-    found = {view: columns for view, columns in found.items() if columns}
-    return found if len(found) > 1 else {}
+def _varying_floats(table: Any, named: Sequence[str]) -> list[str]:
+    """Return columns of floats that differ, but those that were named; there may be thousands."""
+    floats = table.select_dtypes("float").drop(columns=list(named), errors="ignore")
+    return list(floats.columns[floats.min() < floats.max()])
+
+
+def _without(kinds: Mapping[str, str], names: Sequence[str]) -> dict[str, str]:
+    return {name: kind for name, kind in kinds.items() if name not in names}
+
+
+def _kind(column: Column, categorical: Sequence[str], numeric: Sequence[str], where: str) -> str:
+    """Return the kind of a column, as in `Preparation`, or "other"."""
+    if column.name in categorical:
+        return "code"
+    if column.name in numeric:
+        return "numeric"
+    kind, written = column_kind(column)
+    if kind == "date":
+        return written
+    if kind == "category":
+        if column.declared:
+            return "code"
+        _refuse_mixed(column, where)
+    return kind
+
+
+def _refuse_mixed(column: Column, where: str) -> None:
+    """Raise where most of the values of a column of text are numbers, or dates."""
+    texts = {text.strip() for text in column.texts}
+    word = odd_date(column.texts)
+    if word is None:
+        odd, most = {text for text in texts if not NUMBER.fullmatch(text)}, "numbers"
+        if 2 * len(odd) > len(texts) or all(text.isdecimal() for text in odd):
+            return  # text, or codes such as 007
+    else:
+        odd, most = {word.strip()}, "dates"
+    known = np.flatnonzero(~column.missing)
+    row, name = next(i for i in known if column.cells[i].strip() in odd), [column.name]
+    raise InvalidInputError(
+        f"{where}: column {column.name!r} must hold {most} or categories, not both. Most values "
+        f"are {most}; row {row + 1} has {column.cells[row]!r}. Correct the cell, take what is no "
+        f"number as missing ({flags('numeric', name)}), take all as categories "
+        f"({flags('categorical', name)}), or leave the column out ({flags('drop', name)})."
+    )
 
 
 # ---- in words ----------------------------------------------------------------------------------
 
 
-def _words(
-    features: Any,
-    preparation: Preparation,
-    name: str,
-    n_missing: int,
-    parts: Mapping[str, Sequence[str]],
-) -> str:
-    missing = f", {n_missing} missing" if n_missing else ""
-    if name in preparation.dates:
-        return f"date, as {', '.join(parts[name])}{missing}"
-    if name in preparation.categories:
-        return f"category of {features[name].nunique()} values{missing}"
-    return f"number{missing}"
-
-
-def _short(reason: str) -> str:
-    return "numbers the rows" if reason.endswith("which number the rows") else reason
-
-
-def _summary(preparation: Preparation, left_out: Mapping[str, str], n_missing: int) -> str:
+def _summary(preparation: Preparation, left_out: Sequence[LeftOut], n_missing: int) -> str:
     """Return "12 numbers, 3 categories, 1 left out (id: numbers the rows); 7 cells missing"."""
     n_dates, n_categories = len(preparation.dates), len(preparation.categories)
     n_numbers = len(preparation.columns) - n_dates - n_categories
@@ -250,20 +351,50 @@ def _summary(preparation: Preparation, left_out: Mapping[str, str], n_missing: i
         if number
     ]
     if left_out:
-        named = [f"{name}: {_short(why)}" for name, why in list(left_out.items())[:_MOST_LISTED]]
+        named = [f"{each.name}: {each.short_reason}" for each in left_out[:_MOST_LISTED]]
         more = ", ..." * (len(left_out) > _MOST_LISTED)
         counts.append(f"{len(left_out):,} left out ({'; '.join(named)}{more})")
     cells = "cell" if n_missing == 1 else "cells"
     return ", ".join(counts) + (f"; {n_missing:,} {cells} missing" if n_missing else "")
 
 
-def _notes(table: Any, preparation: Preparation, parts: Mapping[str, Sequence[str]]) -> list[str]:
-    notes = [f"{name!r} is taken as dates: {', '.join(parts[name])}" for name in preparation.dates]
-    rest = table.columns.difference([*_numbers(table, ()), *preparation.dates], sort=False)
-    unclear = [name for name in rest if ambiguous_dates(read_column(table[[name]], 0, name).texts)]
-    if unclear:
-        notes.append(
-            f"{listed(unclear)} may hold dates, of which day and month cannot be told apart: write "
-            "them as 2024-01-31"
-        )
-    return notes
+def date_notes(columns: Mapping[str, Any]) -> list[str]:
+    """Return a note on each column that is encoded as dates.
+
+    Parameters
+    ----------
+    columns : mapping of str to encoded column
+        How columns are encoded, by name.
+    """
+    dates = {name: each for name, each in columns.items() if isinstance(each, EncodedDates)}
+    return [f"{name!r} is taken as dates: {', '.join(e.parts)}" for name, e in dates.items()]
+
+
+def _ambiguous_dates(columns: Sequence[Column], kinds: Mapping[str, str]) -> list[str]:
+    """Return a note on columns of text whose days and months cannot be told apart."""
+    texts = [column for column in columns if kinds[column.name] == "category"]
+    unclear = [column.name for column in texts if ambiguous_dates(column.texts)]
+    if not unclear:
+        return []
+    return [
+        f"{listed(unclear)} may hold dates, of which day and month cannot be told apart: write "
+        "them as 2024-01-31"
+    ]
+
+
+def _row_counts(features: Any) -> list[str]:
+    """Return a note on columns that count the rows, and are too short to be left out for it."""
+    integers = features.select_dtypes("integer")
+    counting = (integers.diff().iloc[1:] == 1).all() & (len(features) > 2)
+    numbered = integers.columns[counting].tolist()
+    if not numbered:
+        return []
+    verb = "count" if len(numbered) > 1 else "counts"
+    how = flags("drop", numbered)
+    return [f"{listed(numbered)} {verb} the rows: if that says nothing, leave it out ({how})"]
+
+
+def flags(option: str, names: Sequence[str], limit: int = 3) -> str:
+    """Return the words for a command line, quoted where a shell needs it."""
+    quoted = [f'"{name}"' if " " in name else name for name in names[:limit]]
+    return " ".join(f"--{option} {name}" for name in quoted) + (" ..." * (len(names) > limit))

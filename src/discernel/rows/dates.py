@@ -32,7 +32,7 @@ def _pattern(order: str, sign: str) -> re.Pattern[str]:
 
 
 #: The formats, each called as it writes the last day of January 2024. A time may follow.
-_FORMATS = {
+FORMATS = {
     ISO: _pattern("ymd", "-"),
     "2024/01/31": _pattern("ymd", "/"),
     "31.01.2024": _pattern("dmy", "."),
@@ -76,14 +76,14 @@ def odd_date(texts: Collection[str]) -> str | None:
     """
     if 2 * sum(map(bool, map(_LIKE_A_DATE.match, texts))) <= len(texts) or _fitting(texts):
         return None
-    others = [[text for text in texts if _parse(text, each) is None] for each in _FORMATS]
+    others = [[text for text in texts if _parse(text, each) is None] for each in FORMATS]
     fewest = min(others, key=len)
     return min(fewest) if 2 * len(fewest) < len(texts) else None
 
 
 def _fitting(texts: Collection[str]) -> list[str]:
     """Return the formats that all texts have; most columns are done with their first text."""
-    found = list(_FORMATS) if texts else []
+    found = list(FORMATS) if texts else []
     for text in texts:
         found = [written for written in found if _parse(text, written) is not None]
         if not found:
@@ -93,7 +93,7 @@ def _fitting(texts: Collection[str]) -> list[str]:
 
 def _parse(text: str, written: str) -> datetime | None:
     """Return a text as a time in UTC, without a zone; None where it is no date of the format."""
-    match = _FORMATS[written].fullmatch(text)
+    match = FORMATS[written].fullmatch(text)
     if match is None:
         return None
     cell = match.groupdict(default="")

@@ -35,6 +35,8 @@ _ENOUGH = 2
 #: More different values than this, of more than half of the rows, are text and no categories; so
 #: many different integers, if they fill half of their range, number the rows.
 _MANY = 50
+#: How the reason ends for which such integers are left out.
+_NUMBERS_ROWS = "which number the rows"
 #: No column of categories becomes more columns than this: its rarest values are put together.
 _MOST = 200
 
@@ -79,6 +81,7 @@ class EncodedNumbers(EncodedColumn):
     """
 
     kind: ClassVar[str] = "number"
+    words: ClassVar[str] = "number"
     median: float
     spread: float = 1.0
     tells_missing: bool = False
@@ -137,6 +140,11 @@ class EncodedValues(EncodedColumn):
     is_text: bool = True
     tells_missing: bool = False
     rare: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> str:
+        """What the column holds, for users."""
+        return f"category of {len(self.values) + len(self.rare)} values"
 
     def names(self, column: str) -> list[str]:
         """Return the names of the encoded columns."""
@@ -201,6 +209,11 @@ class EncodedDates(EncodedColumn):
     written: str
     parts: tuple[str, ...]
     numbers: tuple[EncodedNumbers, ...]
+
+    @property
+    def words(self) -> str:
+        """What the column holds, for users."""
+        return f"date, as {', '.join(self.parts)}"
 
     def names(self, column: str) -> list[str]:
         """Return the names of the encoded columns."""
@@ -277,38 +290,80 @@ class LeftOut:
     advice: str = ""
     identifies: bool = False
 
+    @property
+    def short_reason(self) -> str:
+        """The reason, without the numbers of a column that numbers the rows."""
+        return "numbers the rows" if self.reason.endswith(_NUMBERS_ROWS) else self.reason
 
-_Encoded: TypeAlias = EncodedNumbers | EncodedValues | EncodedDates
+    @property
+    def words(self) -> str:
+        """What became of the column, for users."""
+        return f"left out: {self.short_reason}"
+
+
+Encoded: TypeAlias = EncodedNumbers | EncodedValues | EncodedDates
 
 
 # ---- learning it -------------------------------------------------------------------------------
 
 
-def _learn(
-    column: Column, position: int, facts: ColumnFacts, *, keep_constant: bool = False
-) -> _Encoded | LeftOut:
-    """Return how a column of the training rows is encoded, or why it is left out.
+def column_kind(column: Column) -> tuple[str, str]:
+    """Return what a column holds, and of dates how they are written.
 
-    A column of one value is left out, unless ``keep_constant``.
+    Parameters
+    ----------
+    column : Column
+        The cells.
+
+    Returns
+    -------
+    kind : {"number", "category", "date", "other"}
+        Numbers where no cell has a value.
+    written : str
+        A format of `discernel.rows.dates`; empty where they are no dates.
     """
+    if column.kinds == {"date"}:
+        return "date", ISO
+    if column.declared:
+        return "category", ""
+    if column.kinds == {"text"}:
+        written = date_format(column.texts)
+        return ("category", "") if written is None else ("date", written)
+    return ("number" if column.kinds <= {"number"} else "other"), ""
+
+
+def learn_columns(
+    X: Any, facts: Sequence[ColumnFacts] | None = None, *, keep_constant: bool = False
+) -> list[Encoded | LeftOut]:
+    """Return how each column of the training rows is encoded, or why it is left out.
+
+    Parameters
+    ----------
+    X : dataframe or array of shape (n_samples, n_features)
+        The training rows.
+    facts : sequence of ColumnFacts, optional
+        What is known of each column where X is a random part of the training rows.
+    keep_constant : bool, default=False
+        Whether a column of one value is kept.
+    """
+    columns = [read_column(X, i, name) for i, name in enumerate(column_names(X))]
+    known = [ColumnFacts.of(column, "X") for column in columns] if facts is None else facts
+    return [_learn(column, i, known[i], keep_constant) for i, column in enumerate(columns)]
+
+
+def _learn(
+    column: Column, position: int, facts: ColumnFacts, keep_constant: bool
+) -> Encoded | LeftOut:
+    """Return how a column is encoded, or why it is left out."""
     if not column.kinds:
         return LeftOut(column.name, "no value at all", "Drop it.")
     _refuse_mixed(column)
-    if column.kinds == {"date"}:
-        return _learn_dates(column, position, ISO, facts, keep_constant)
-    if column.declared:
+    kind, written = column_kind(column)
+    if kind == "date":
+        return _learn_dates(column, position, written, facts, keep_constant)
+    if kind == "category":
         return _learn_values(column, position, facts, keep_constant)
-    if column.kinds == {"text"}:
-        if (written := date_format(column.texts)) is not None:
-            return _learn_dates(column, position, written, facts, keep_constant)
-        if (odd := odd_date(column.texts)) is not None:
-            raise InvalidInputError(
-                f"The column {column.name!r} must hold dates or text, not both. Most values are "
-                f"dates, and {odd!r} is none. Correct the cell, leave it empty, or make the column "
-                "one of categories with astype('category')."
-            )
-        return _learn_values(column, position, facts, keep_constant)
-    if column.kinds == {"number"}:
+    if kind == "number":
         return _learn_numbers(column, position, facts, keep_constant)
     thing = column.example(["other"])
     return LeftOut(
@@ -334,7 +389,7 @@ def _refuse_mixed(column: Column) -> None:
 
 def _learn_dates(
     column: Column, position: int, written: str, facts: ColumnFacts, keep_constant: bool
-) -> _Encoded | LeftOut:
+) -> Encoded | LeftOut:
     found: dict[str, EncodedNumbers] = {}
     for part, numbers in date_parts(as_times(column.cells, written)).items():
         known = numbers[~np.isnan(numbers)]
@@ -350,7 +405,7 @@ def _learn_dates(
 
 def _learn_numbers(
     column: Column, position: int, facts: ColumnFacts, keep_constant: bool
-) -> _Encoded | LeftOut:
+) -> Encoded | LeftOut:
     numbers = _finite_numbers(column)
     known = np.sort(numbers[~np.isnan(numbers)])  # sorted, the order of rows does not matter
     if len(known) == 0:
@@ -362,8 +417,8 @@ def _learn_numbers(
     if column.is_integer and _number_the_rows(known, facts.n_known):
         return LeftOut(
             column.name,
-            f"{len(known)} different integers from {known[0]:.0f} to {known[-1]:.0f}, which "
-            "number the rows",
+            f"{len(known)} different integers from {known[0]:.0f} to {known[-1]:.0f}, "
+            f"{_NUMBERS_ROWS}",
             "Drop it, or keep it as a number with astype(float).",
             identifies=True,
         )
@@ -419,7 +474,13 @@ def _finite_numbers(column: Column) -> FloatArray:
 
 def _learn_values(
     column: Column, position: int, facts: ColumnFacts, keep_constant: bool
-) -> _Encoded | LeftOut:
+) -> Encoded | LeftOut:
+    if not column.declared and (odd := odd_date(column.texts)) is not None:
+        raise InvalidInputError(
+            f"The column {column.name!r} must hold dates or text, not both. Most values are "
+            f"dates, and {odd!r} is none. Correct the cell, leave it empty, or make the column "
+            "one of categories with astype('category')."
+        )
     if facts.counts is None:  # too many to be counted over all rows: those at hand decide
         words = zip(column.words, column.missing, strict=True)
         counts = Counter(word for word, missing in words if not missing)
@@ -546,12 +607,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise InvalidInputError(
                 f"Found a table with 1 sample (shape={X.shape}) while a minimum of 2 is required."
             )
-        names = column_names(X)
-        columns = [read_column(X, i, name) for i, name in enumerate(names)]
-        known = [ColumnFacts.of(column, "X") for column in columns] if facts is None else facts
-        found = [_learn(column, i, known[i]) for i, column in enumerate(columns)]
+        found = learn_columns(X, facts)
         if all(isinstance(column, LeftOut) for column in found):
-            found = [_learn(c, i, known[i], keep_constant=True) for i, c in enumerate(columns)]
+            found = learn_columns(X, facts, keep_constant=True)
         self.columns_ = tuple(column for column in found if not isinstance(column, LeftOut))
         self.left_out_ = tuple(column for column in found if isinstance(column, LeftOut))
         self._report()

@@ -19,10 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from discernel.exceptions import InvalidInputError
-from discernel.rows.columns import Described, describe_columns
+from discernel.rows.columns import NUMBER, Preparation, canonical_text, prepare_columns
 from discernel.rows.datasets import Dataset, view_slices
-from discernel.rows.formats import check_file, file_stem, import_pandas, listed
-from discernel.rows.preparation import NUMBER, Preparation, canonical_text, flags
+from discernel.rows.formats import check_file, file_stem, listed
 from discernel.rows.reading import read_table
 
 #: Column names that are taken for the target where none is named.
@@ -176,26 +175,27 @@ def _open(
     _check_names(table, (*drop, *categorical, *numeric), target, where)
     became = dict.fromkeys(drop, "left out: dropped") | {target: "the classes"}
     table, y, notes = rows_with_labels(table, target, where)
-    found = describe_columns(
-        table.drop(columns=list(became)), categorical, numeric, read.views, where
-    )
+    found = prepare_columns(table.drop(columns=list(became)), categorical, numeric, where)
+    kept = found.preparation.columns
+    n_kept = {view: len(set(columns) & set(kept)) for view, columns in read.views.items()}
+    n_kept = {view: n for view, n in n_kept.items() if n}
     y.setflags(write=False)
     n = len(np.unique(y))
     dataset = Dataset(
         name=name,
         X=found.features,
         y=y,
-        feature_names=found.preparation.columns,
-        description=f"{len(y):,} rows, {len(found.features.columns):,} columns, {n} classes",
+        feature_names=kept,
+        description=f"{len(y):,} rows, {len(kept):,} columns, {n} classes",
         source=f"file {where}",
-        views=view_slices({view: len(c) for view, c in found.preparation.views.items()}),
+        views=view_slices(n_kept) if len(n_kept) > 1 else {},
     )
     became |= found.columns
     return OpenedFile(
         dataset,
         found.preparation,
         target,
-        (f"{read.how}; {found.summary}", *notes, *found.notes, *_row_numbers(found)),
+        (f"{read.how}; {found.summary}", *notes, *found.notes),
         {column: became[column] for column in read.frame.columns},
         found.identifiers,
     )
@@ -310,20 +310,3 @@ def _classes(texts: NDArray[Any], target: str, where: str) -> NDArray[Any]:
             f"different texts in {len(texts)} rows. Name another target."
         )
     return texts.astype(str)
-
-
-def _row_numbers(found: Described) -> list[str]:
-    """Return a note on columns that count the rows, and are too short to be left out for it."""
-    pd, table = import_pandas(), found.features
-    numbered = [
-        column
-        for column, dtype in table.dtypes.items()
-        if pd.api.types.is_integer_dtype(dtype)
-        and len(table) > 2
-        and bool((table[column].diff().iloc[1:] == 1).all())
-    ]
-    if not numbered:
-        return []
-    how = flags("drop", numbered)
-    verb = "count" if len(numbered) > 1 else "counts"
-    return [f"{listed(numbered)} {verb} the rows: if that says nothing, leave it out ({how})"]

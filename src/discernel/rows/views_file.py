@@ -51,8 +51,8 @@ from discernel.kernels import (
     WhereKnown,
 )
 from discernel.kernels.base import Restricted
+from discernel.rows.columns import canonical_text, one_spelling
 from discernel.rows.formats import import_pandas, listed
-from discernel.rows.preparation import canonical_text, one_spelling
 from discernel.rows.reading import read_table
 from discernel.rows.views import source_kernels
 

@@ -76,7 +76,7 @@ def draw_embeddings(table: ResultTable, dataset: str) -> list[Drawing]:
         )
         part = "" if step == 1 else f" One row in {step} is drawn."
         caption = f"Division {stored[0].cell.repetition + 1}.{part}"
-        drawings.append(Drawing(ax.figure, method, alt, caption))
+        drawings.append(Drawing(ax.figure, f"{method} on {dataset}", alt, caption))
     return drawings
 
 
@@ -108,7 +108,7 @@ def draw_convergence(table: ResultTable, dataset: str) -> list[Drawing]:
             f"{dataset} against the iteration; {len(history)} points{worst}."
         )
         caption = f"Division {record.cell.repetition + 1} of {len(records)}{worst}."
-        drawings.append(Drawing(axes[0].figure, method, alt, caption))
+        drawings.append(Drawing(axes[0].figure, f"{method} on {dataset}", alt, caption))
     return drawings
 
 

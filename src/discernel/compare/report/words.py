@@ -16,6 +16,8 @@ from discernel.show.words import count, join, probability, seconds, sentence
 DEFAULT, BASELINE = DEFAULT_METHODS[0], DEFAULT_METHODS[-1]
 #: Below this, the corrected test finds little: its t has few degrees of freedom.
 _FEW_DIVISIONS = 10
+#: So many methods that share the best mean are named.
+_FEW_NAMES = 3
 
 
 def span(interval: Interval | None, metric: PredictionMetric) -> str:
@@ -23,16 +25,6 @@ def span(interval: Interval | None, metric: PredictionMetric) -> str:
     if interval is None or math.isnan(interval.low):
         return "–"
     return f"{metric.show(interval.low)} to {metric.show(interval.high)}"
-
-
-def describe_task(table: ResultTable) -> str:
-    """Say what was compared."""
-    methods, datasets = table.methods, table.datasets
-    verb = "was run" if len(methods) == 1 else "were compared"
-    return (
-        f"{sentence(count(len(methods), 'method'))} {verb} on "
-        f"{count(len(datasets), 'data set')}. Data: {join(datasets)}."
-    )
 
 
 def describe_splits(splits: Splits, n_divisions: int) -> str:
@@ -78,19 +70,20 @@ def _describe_level(dataset: str, entries: Sequence[Entry], metric: PredictionMe
         n = len(entries)
         all_of_them = "both methods" if n == 2 else f"all {count(n, 'method')}"
         return f"On {dataset} {all_of_them} have the same mean {metric.label}: {number}."
-    behind = [entry.method for entry in entries if entry.standing == "behind"]
     leaders = [entry.method for entry in entries if entry.mean == best.mean]
-    verb = "has" if len(leaders) == 1 else "share"
-    start = f"On {dataset}, {join(leaders)} {verb} the best {metric.label}, {number}"
-    if not behind:
+    few = len(leaders) <= _FEW_NAMES
+    who = join(leaders) if few else f"{len(leaders)} of {len(entries)} methods"
+    start = f"On {dataset}, {who} {'has' if len(leaders) == 1 else 'share'} the best "
+    start += f"{metric.label}, {number}"
+    by_standing = {
+        standing: [e.method for e in entries if e.standing == standing and e.mean != best.mean]
+        for standing in ("level", "untested", "behind")
+    }
+    if not by_standing["behind"] and not by_standing["untested"]:
         return f"{start}, but all others are statistically tied: the differences may be chance."
-    tied = [
-        entry.method
-        for entry in entries
-        if entry.standing in ("level", "untested") and entry.method not in leaders
-    ]
-    others = f" Statistically tied: {join(tied)}." if tied else ""
-    return f"{start}.{others} Clearly worse: {join(behind)}."
+    names = {"level": "Statistically tied", "untested": "Not tested", "behind": "Clearly worse"}
+    said = [f" {names[key]}: {join(found)}." for key, found in by_standing.items() if found]
+    return f"{start}.{''.join(said)}"
 
 
 def describe_default(table: ResultTable, dataset: str) -> str | None:
@@ -102,14 +95,14 @@ def describe_default(table: ResultTable, dataset: str) -> str | None:
     entry, best, metric = found[0], entries[0], table.metric
     if entry.standing == "behind":
         return (
-            f"The default, {DEFAULT}, is clearly worse than {best.method}: {metric.label} "
+            f"Prefer {best.method}: the default, {DEFAULT}, is clearly worse ({metric.label} "
             f"{metric.show(entry.mean)} against {metric.show_with_unit(best.mean)}, "
-            f"p {probability(entry.p_value)}. Prefer {best.method} here."
+            f"p {probability(entry.p_value)})."
         )
     if entry.standing == "untested":
         return None
     clearly = "" if entry.mean == best.mean else " clearly"
-    return f"No method is{clearly} better than the default, {DEFAULT}."
+    return f"Use the default, {DEFAULT}: no method is{clearly} better."
 
 
 def conclusion(table: ResultTable, dataset: str) -> list[str]:
@@ -153,15 +146,13 @@ def describe_power(table: ResultTable) -> str | None:
     if len(table.methods) < 2 or not 2 <= most < _FEW_DIVISIONS:
         return None
     return (
-        f"With {count(most, 'division')} only large differences can show: “tied” does not mean “as "
-        f"good”. Run {_FEW_DIVISIONS} or more to tell."
+        f"Run {_FEW_DIVISIONS} or more divisions: with {count(most, 'division')} only large "
+        "differences show, and tied methods need not be equally good."
     )
 
 
 def describe_failures(found: Sequence[Failure], n_runs: int) -> str:
-    """Say what failed."""
-    if not found:
-        return f"None of the {n_runs} runs failed." if n_runs > 1 else "The run did not fail."
+    """Say how many runs failed, and which."""
     counts: dict[str, int] = {}
     for failure in found:
         place = f"{failure.method} on {failure.dataset}"
@@ -193,6 +184,6 @@ def describe_time(table: ResultTable) -> str | None:
 
 def _number(entry: Entry, metric: PredictionMetric) -> str:
     """Return the mean of an entry, with its interval in brackets."""
-    if entry.interval is None or math.isnan(entry.interval.low):
+    if entry.interval is None or not entry.interval.low < entry.interval.high:
         return metric.show_with_unit(entry.mean)
     return f"{metric.show_with_unit(entry.mean)} ({span(entry.interval, metric)})"

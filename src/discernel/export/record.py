@@ -1,0 +1,128 @@
+"""A computation written down as the steps of a scorer, by running it on rows without numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.lib.mixins import NDArrayOperatorsMixin
+
+from discernel.arrays import FloatArray
+from discernel.exceptions import InvalidInputError
+from discernel.export._scorer import FUNCTIONS, Computation, Step
+
+
+class Recorded(NDArrayOperatorsMixin):
+    """A matrix with one row per new row; operations on it are added to the steps of a recorder.
+
+    Attributes
+    ----------
+    recorder : Recorder
+        Where the steps go.
+    place : int
+        Which of the values it is.
+    width : int
+        How many columns it has.
+    """
+
+    def __init__(self, recorder: Recorder, place: int, width: int) -> None:
+        self.recorder, self.place, self.width = recorder, place, width
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any) -> Recorded:
+        """Record an operator, or a function of NumPy that is taken entry by entry."""
+        return self.recorder.add_step(ufunc.__name__, *inputs)
+
+    def __getitem__(self, key: tuple[slice, Any]) -> Recorded:
+        """Return some columns, of all rows."""
+        columns = np.asarray(key[1])
+        if np.array_equal(columns, np.arange(self.width)):
+            return self
+        return self.recorder.add_step("take", self, columns, width=len(columns))
+
+
+class Recorder:
+    """A namespace of functions, called as those of NumPy, that writes down each call as a `Step`.
+
+    Parameters
+    ----------
+    *widths : int
+        The columns of the values that the steps start from.
+
+    Attributes
+    ----------
+    given : tuple of Recorded
+        These values.
+    steps : list of Step
+        The calls, in order.
+    """
+
+    def __init__(self, *widths: int) -> None:
+        self.given = tuple(Recorded(self, place, width) for place, width in enumerate(widths))
+        self.steps: list[Step] = []
+
+    def computation(self) -> Computation:
+        """Return what was recorded; the result is the value of the last step."""
+        return Computation(len(self.given), tuple(self.steps))
+
+    def add_step(
+        self, name: str, *inputs: Any, width: int | None = None, body: Computation | None = None
+    ) -> Recorded:
+        """Return the value of one more step; inputs that are not recorded are constants."""
+        if name not in FUNCTIONS and body is None:
+            raise InvalidInputError(
+                "A function of a kernel can be exported if it is made of numbers and of "
+                f"{', '.join(FUNCTIONS)}. Got {name!r}."
+            )
+        values = [each if isinstance(each, Recorded) else self._constant(each) for each in inputs]
+        if width is None:
+            width = max(each.width for each in values)
+        return self._add(Step(name, tuple(each.place for each in values), width, body=body))
+
+    def _constant(self, value: Any) -> Recorded:
+        array = np.asarray(value)
+        if array.ndim == 0:
+            return self._add(Step("constant", constant=float(array)))
+        return self._add(Step("constant", width=array.shape[-1], constant=array))
+
+    def _add(self, step: Step) -> Recorded:
+        self.steps.append(step)
+        return Recorded(self, len(self.given) + len(self.steps) - 1, step.width)
+
+    # ---- functions ---------------------------------------------------------------------------
+
+    def __getattr__(self, name: str) -> Any:
+        """Return a function of NumPy that is taken entry by entry."""
+        return getattr(np, name)
+
+    def clip(self, X: Recorded, min: float) -> Recorded:
+        """Return the larger one of each entry and a number."""
+        return self.add_step("maximum", X, min)
+
+    def where(self, condition: Any, X: Any, other: Any) -> Recorded:
+        """Return the entries of X where a condition holds, and others elsewhere."""
+        return self.add_step("where", condition, X, other)
+
+    def matmul(self, X: Recorded, matrix: FloatArray) -> Recorded:
+        """Return the product with a matrix of constants."""
+        return self.add_step("matmul", X, matrix, width=matrix.shape[1])
+
+    def sum(self, X: Recorded, *, axis: int, keepdims: bool) -> Recorded:
+        """Return the sum of every row, ``axis=1, keepdims=True``."""
+        assert axis == 1
+        assert keepdims
+        return self.add_step("sum", X, width=1)
+
+    def all(self, X: Recorded, *, axis: int, keepdims: bool) -> Recorded:
+        """Return whether all entries of a row are true, ``axis=1, keepdims=True``."""
+        assert axis == 1
+        assert keepdims
+        return self.add_step("all", X, width=1)
+
+    def column_sums(
+        self, function: Callable[[Any, Any], Any], X: Recorded, Z: FloatArray
+    ) -> Recorded:
+        """Return the sum over columns of a function of both, without an array of all columns."""
+        body = Recorder(1, len(Z))
+        function(*body.given)
+        return self.add_step("column_sums", X, Z, width=len(Z), body=body.computation())
