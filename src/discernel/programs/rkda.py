@@ -198,8 +198,9 @@ class RKDAProgram(ConvexProgram):
         basis : ndarray of shape (n_samples, n_columns)
             Orthonormal columns S that span it.
         """
-        model, matrices = copy.copy(self), self.bank.compressed(basis)
+        matrices = self.bank.compressed(basis)
         matrices = 0.5 * (matrices + matrices.transpose(0, 2, 1))
+        model = copy.copy(self)
         model.bank = StoredMatrices(matrices, self.bank.rounding)
         model.scores = matmul(basis.T, self.scores)
         return model
