@@ -589,7 +589,7 @@ def _as_chunk(X: Any, y: Any, sample_weight: Any) -> Chunk:
     if y is None:
         raise InvalidInputError("partial_fit needs a label per row. Got y=None.")
     source = ArraySource(X, y, sample_weight)
-    return Chunk(source.X, source.y, source.weights, Place(source.name)).checked()
+    return Chunk.of(source.X, source.y, source.weights, Place(source.name))
 
 
 def _table(X: Any) -> Any:

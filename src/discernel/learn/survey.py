@@ -25,7 +25,8 @@ from discernel.rows.cells import (
     out_of_range,
     read_column,
 )
-from discernel.rows.chunks import Chunk, Place, few_of, stack_rows, take_rows
+from discernel.rows.chunks import Chunk, Place, stack_rows, take_rows
+from discernel.rows.formats import listed
 from discernel.rows.sources import Source
 from discernel.targets import ClassTarget
 
@@ -252,9 +253,8 @@ def codes_of(labels: NDArray[Any], classes: NDArray[Any], where: str = "y") -> P
         wrong = labels[classes[codes] != labels]
         if len(wrong) == 0:
             return codes
-    known = few_of([repr(label) for label in classes.tolist()])
     raise InvalidInputError(
-        f"Every label must be one of the classes, {known}. Got "
+        f"Every label must be one of the classes, {listed(classes.tolist(), 8)}. Got "
         f"{wrong.tolist()[0]!r} in {where}. Name all classes in the first call of partial_fit; in "
         "fit, rows must be the same in both passes."
     )

@@ -38,6 +38,7 @@ from discernel.kernels.columns import (
     is_missing,
     take_columns,
 )
+from discernel.rows.formats import view_slices
 
 #: Entries of a matrix and its transpose that differ by less than this share are the same.
 _SYMMETRIC = 1e-8
@@ -176,11 +177,7 @@ def _is_numeric_array(view: Any) -> bool:
 
 def _joined_arrays(named: dict[str, Any]) -> JoinedViews:
     parts = [view if view.ndim == 2 else view[:, None] for view in named.values()]
-    ends = np.cumsum([0, *(part.shape[1] for part in parts)]).tolist()
-    columns = {
-        name: slice(start, stop)
-        for name, start, stop in zip(named, ends[:-1], ends[1:], strict=True)
-    }
+    columns = view_slices({name: part.shape[1] for name, part in zip(named, parts, strict=True)})
     if any(is_sparse(part) for part in parts):
         return JoinedViews(sp.hstack(parts, format="csr"), columns)
     return JoinedViews(np.hstack(parts).astype(np.float64), columns)
