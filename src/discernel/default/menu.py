@@ -1,4 +1,4 @@
-"""What the default chooses from: two ladders of widths and the linear kernel, on some metric."""
+"""The candidate kernels of the default: two ladders of widths and the linear kernel."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Menu:
         return out
 
     def matrices_on_device(self, rows: FloatArray, n_fitted: int, device: Device) -> Any:
-        """Return what `matrices` does, in double precision on a device."""
+        """Return `matrices` in double precision on a device."""
         fitted = rows[:n_fitted]
         rows = rows - typical_row(fitted)  # only the linear kernel depends on the origin
         return stack_on_device(self.kernels(fitted), rows, n_fitted, device)
